@@ -6,6 +6,8 @@ that lines found in a file, or values found in a fetched record batch, are named
 
 import numpy as np
 
+from standalone import kernels
+
 NULL = -1  # the length of a null; so Kafka writes it, too
 
 
@@ -80,8 +82,6 @@ class ByteColumn:
         starts = ends - sizes
         if total == len(self.data) and np.array_equal(starts, self.starts):
             return self
-        from standalone import kernels
-
         out = np.empty(total, np.uint8)
         kernels.gather(self.data, self.starts, self.lengths, out)
         return ByteColumn(out, starts, self.lengths)
@@ -119,6 +119,21 @@ class ByteColumn:
 
     def __repr__(self):
         return f"ByteColumn({len(self)} items, {self.nbytes} bytes)"
+
+
+def concat(columns):
+    """Several ByteColumns of one buffer or of many as one."""
+    columns = list(columns)
+    if len(columns) == 1:
+        return columns[0]
+    if all(column.data is columns[0].data for column in columns):
+        data, bases = columns[0].data, [0] * len(columns)
+    else:
+        columns = [column.compact() for column in columns]
+        bases = np.cumsum([0] + [len(column.data) for column in columns[:-1]]).tolist()
+        data = np.concatenate([column.data for column in columns])
+    starts = np.concatenate([column.starts + base for column, base in zip(columns, bases)])
+    return ByteColumn(data, starts, np.concatenate([column.lengths for column in columns]))
 
 
 CREATE_TIME, LOG_APPEND_TIME, NO_TIMESTAMP_TYPE = 0, 1, -1
