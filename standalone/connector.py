@@ -1,0 +1,214 @@
+"""What a connector is: the classes to derive from, the contexts they are given, and the order in which they are called.
+
+A *connector* decides: it checks its configuration and splits the work into task configurations. A *task* works, on a thread of its own.
+
+    source:  SourceConnector.start → task_configs → SourceTask.initialize → start → poll, poll, … → stop
+             behind each poll's acknowledgement commit_record, behind each fsync of the offsets commit
+    sink:    SinkConnector.start → task_configs → SinkTask.initialize → start → open → put, put, … (pre_commit → flush) → close → stop
+
+All methods of one task are called on its own thread, but for `stop` of a source task, which comes from another while poll may be
+waiting. Raise RetriableError to be called again later with the same records; anything else fails the task.
+"""
+
+from standalone.errors import ConnectError
+
+
+class Connector:
+    """Base of both kinds. `self.context` and `self.config` (the connector's texts) are set before start."""
+
+    config_def = None
+    java_name = None
+    version = None
+    task_class = None
+
+    context = None
+    config = None
+
+    def initialize(self, context):
+        self.context = context
+
+    def start(self, config):
+        """Take the configuration (a dict of texts). Called once, first."""
+        self.config = config
+
+    def task_configs(self, max_tasks):
+        """A list of at most `max_tasks` configurations, one for each task that there shall be."""
+        return [dict(self.config)]
+
+    def stop(self):
+        pass
+
+    def validate(self, config):
+        """Check a configuration beyond what config_def says: return {key: message} of what is wrong."""
+        return {}
+
+
+class SourceConnector(Connector):
+    """Brings data in."""
+
+    def alter_offsets(self, config, offsets):
+        """May the operator set these offsets ([(source_partition, source_offset or None), …])? Raise ConnectError if not.
+
+        Return True if the connector itself has carried the change out beyond the offsets file, or needs nothing more.
+        """
+        return False
+
+
+class SinkConnector(Connector):
+    """Brings data out."""
+
+    def alter_offsets(self, config, offsets):
+        """May the operator set these offsets ({(topic, partition): offset or None})? Raise ConnectError if not."""
+        return False
+
+
+class ConnectorContext:
+    """What a connector may ask of the worker."""
+
+    name = None
+
+    def request_task_reconfiguration(self):
+        """The input has changed: ask task_configs again, soon."""
+        raise NotImplementedError
+
+    def raise_error(self, error):
+        """The connector cannot go on: mark it FAILED."""
+        raise NotImplementedError
+
+    def offset_reader(self):
+        """Of a source connector: the OffsetReader of its stored offsets."""
+        raise NotImplementedError
+
+
+class OffsetReader:
+    """The source offsets that were stored last."""
+
+    def offset(self, partition):
+        """The source offset of that source partition (a dict), or None."""
+        raise NotImplementedError
+
+    def offsets(self, partitions):
+        """The same for several: a list in their order."""
+        return [self.offset(partition) for partition in partitions]
+
+
+class SourceTask:
+    """Polls records."""
+
+    context = None
+    config = None
+
+    def initialize(self, context):
+        """`context` is a SourceTaskContext."""
+        self.context = context
+
+    def start(self, config):
+        """Take this task's configuration; open what there is to open; read where to go on from self.context.offset_reader."""
+        self.config = config
+
+    def poll(self):
+        """A list of SourceRecords, or a SourceBatch (or several in a list), or None for nothing.
+
+        Wait for data if there is none, but come back soon (within about a second) or when stop() is called.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define poll()")
+
+    def commit_record(self, record, metadata):
+        """That record is acknowledged: `metadata` has its topic, partition, offset; or None if a transform dropped it."""
+
+    def commit(self):
+        """The offsets of what has been acknowledged have just been stored."""
+
+    def stop(self):
+        """Make a waiting poll return, from another thread. Close what is open only once poll is over: see `close`."""
+
+    def close(self):
+        """Called last, on the task's own thread, after the last poll."""
+
+
+class SourceTaskContext:
+    connector = None  # the connector's name
+    task = None  # the task's number
+    configs = None  # the task's configuration as the worker has it now
+    offset_reader = None
+
+
+class SinkTask:
+    """Puts records."""
+
+    takes_batches = False  # True: put() gets a list of SinkBatch, in columns; False: a list of SinkRecord
+
+    context = None
+    config = None
+
+    def initialize(self, context):
+        """`context` is a SinkTaskContext."""
+        self.context = context
+
+    def start(self, config):
+        self.config = config
+
+    def open(self, partitions):
+        """These (topic, partition) pairs are now this task's."""
+
+    def put(self, records):
+        """Take these records. What has been put need not be stored before flush."""
+        raise NotImplementedError(f"{type(self).__name__} must define put(records)")
+
+    def flush(self, offsets):
+        """Store everything that was put: `offsets` ({(topic, partition): next offset}) are about to be committed."""
+
+    def pre_commit(self, offsets):
+        """The offsets that may be committed now. By default all, after flush."""
+        self.flush(offsets)
+        return offsets
+
+    def close(self, partitions):
+        """These (topic, partition) pairs are this task's no more."""
+
+    def stop(self):
+        """Close what is open. Called last."""
+
+
+class SinkTaskContext:
+    """What a sink task may ask of the worker. All calls from the task's own thread."""
+
+    connector = None
+    task = None
+    configs = None
+
+    def assignment(self):
+        """The (topic, partition) pairs of this task."""
+        raise NotImplementedError
+
+    def offset(self, offsets):
+        """Go on reading from here: {(topic, partition): offset}, at the next put."""
+        raise NotImplementedError
+
+    def pause(self, *partitions):
+        """No more records of these for now."""
+        raise NotImplementedError
+
+    def resume(self, *partitions):
+        raise NotImplementedError
+
+    def request_commit(self):
+        """Commit offsets soon, before the interval is over."""
+        raise NotImplementedError
+
+    def timeout(self, ms):
+        """Call put again after so long at the latest (after a RetriableError: exactly that long)."""
+        raise NotImplementedError
+
+    @property
+    def errant_record_reporter(self):
+        """An ErrantRecordReporter if the connector tolerates errors, else None."""
+        return None
+
+
+class ErrantRecordReporter:
+    """Takes records that the sink refuses."""
+
+    def report(self, record, error):
+        """Report one; returns an object whose result(timeout) waits until the report is stored. Raises ConnectError if errors are not tolerated."""
+        raise ConnectError(f"A record was refused and errors are not tolerated: {error}") from error

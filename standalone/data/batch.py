@@ -1,0 +1,191 @@
+"""A batch: a run of records that share key schema and value schema, seen as rows or as columns.
+
+A column is one of
+- None: null in every row,
+- a `ByteColumn`: strings (as UTF-8) or bytes, sliced out of a buffer; what files and the log hold,
+- an Arrow array of the schema's Arrow type (data/arrow.py),
+- a list of Python values, as they stand in records.
+Each view is made from the other only when someone asks.
+"""
+
+import numpy as np
+
+from standalone.data import schema as s
+from standalone.data.record import SinkRecord, SourceRecord
+from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn
+
+
+def values_of(column, schema, count):
+    """The Python values of a column, as a list."""
+    if column is None:
+        return [None] * count
+    if isinstance(column, list):
+        return column
+    if isinstance(column, ByteColumn):
+        if schema is not None and schema.type == s.STRING:
+            return [None if item is None else item.decode("utf-8", "replace") for item in column]
+        return list(column)
+    from standalone.data.arrow import from_arrow
+
+    return from_arrow(column, schema)
+
+
+class Batch:
+    """What both kinds of batch share.
+
+    `topic` and `partition` are one value for all rows, or a list with one for each.
+    """
+
+    def __init__(self, count, topic, value=None, value_schema=None, key=None, key_schema=None, partition=None, timestamps=None, headers=None):
+        self.count = count
+        self.topic = topic
+        self.partition = partition
+        self.key = key
+        self.key_schema = key_schema
+        self.value = value
+        self.value_schema = value_schema
+        self.timestamps = timestamps  # int64 array of milliseconds, -1 is unset | None
+        self.headers = headers  # a list of tuples of Header, a row each | None
+        self._records = None
+
+    def __len__(self):
+        return self.count
+
+    def records(self):
+        """The row view: a list of records."""
+        if self._records is None:
+            self._records = list(self._rows())
+        return self._records
+
+    def _shared_rows(self):
+        count = self.count
+        unset = [None] * count
+        times = unset if self.timestamps is None else [None if t == NO_TIMESTAMP else t for t in self.timestamps.tolist()]
+        return zip(
+            self.topic if isinstance(self.topic, list) else [self.topic] * count,
+            self.partition if isinstance(self.partition, list) else [self.partition] * count,
+            values_of(self.key, self.key_schema, count),
+            values_of(self.value, self.value_schema, count),
+            times,
+            self.headers if self.headers is not None else [()] * count,
+        )
+
+
+class SourceBatch(Batch):
+    """Records polled from one source partition.
+
+    `offset_of(row)` is the source offset behind that row: where the next one begins.
+    """
+
+    def __init__(self, count, topic, value=None, value_schema=None, *, source_partition=None, offset_of=None, **rest):
+        super().__init__(count, topic, value, value_schema, **rest)
+        self.source_partition = source_partition
+        self.offset_of = offset_of or (lambda row: None)
+
+    @classmethod
+    def runs(cls, records):
+        """A list of SourceRecords as batches: a new one wherever schema or source partition change; order is kept."""
+        start = 0
+        for at in range(1, len(records) + 1):
+            if at == len(records) or not _alike(records[start], records[at]) or records[start].source_partition != records[at].source_partition:
+                yield cls._of(records[start:at])
+                start = at
+
+    @classmethod
+    def _of(cls, records):
+        first = records[0]
+        batch = cls(len(records), source_partition=first.source_partition, offset_of=lambda row: records[row].source_offset, **_columns(records))
+        batch._records = records
+        return batch
+
+    def _rows(self):
+        for row, (topic, partition, key, value, timestamp, headers) in enumerate(self._shared_rows()):
+            yield SourceRecord(
+                topic,
+                value,
+                self.source_partition,
+                self.offset_of(row),
+                partition=partition,
+                key_schema=self.key_schema,
+                key=key,
+                value_schema=self.value_schema,
+                timestamp=timestamp,
+                headers=headers,
+            )
+
+
+class SinkBatch(Batch):
+    """Records of one partition of the log, on their way to a sink.
+
+    `offsets` are theirs in the log, ascending but not without gaps; `origin` is the (topic, partition) they were fetched from.
+    """
+
+    def __init__(self, count, topic, value=None, value_schema=None, *, offsets=None, timestamp_type=NO_TIMESTAMP_TYPE, origin=None, **rest):
+        super().__init__(count, topic, value, value_schema, **rest)
+        self.offsets = offsets
+        self.timestamp_type = timestamp_type
+        self.origin = origin or (topic, self.partition)
+
+    @classmethod
+    def runs(cls, records):
+        """A list of SinkRecords as batches: a new one wherever schema or origin change; order is kept."""
+        start = 0
+        for at in range(1, len(records) + 1):
+            if at == len(records) or not _alike(records[start], records[at]) or _origin(records[start]) != _origin(records[at]):
+                run = records[start:at]
+                batch = cls(
+                    len(run),
+                    offsets=np.array([record.original_offset for record in run], np.int64),
+                    timestamp_type=run[0].timestamp_type,
+                    origin=_origin(run[0]),
+                    **_columns(run),
+                )
+                batch._records = run
+                yield batch
+                start = at
+
+    def _rows(self):
+        origin_topic, origin_partition = self.origin
+        for offset, (topic, partition, key, value, timestamp, headers) in zip(self.offsets.tolist(), self._shared_rows()):
+            yield SinkRecord(
+                topic,
+                partition,
+                offset,
+                self.timestamp_type,
+                (origin_topic, origin_partition, offset),
+                key_schema=self.key_schema,
+                key=key,
+                value_schema=self.value_schema,
+                value=value,
+                timestamp=timestamp,
+                headers=headers,
+            )
+
+
+def _alike(a, b):
+    return (a.value_schema is b.value_schema or a.value_schema == b.value_schema) and (a.key_schema is b.key_schema or a.key_schema == b.key_schema)
+
+
+def _origin(record):
+    return record.original_topic, record.original_partition
+
+
+def _columns(records):
+    """The column view of records that are alike: lists of their values; one value where all rows have it."""
+    first = records[0]
+
+    def one_or_all(name):
+        items = [getattr(record, name) for record in records]
+        return items[0] if items.count(items[0]) == len(items) else items
+
+    times = [NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records]
+    return {
+        "topic": one_or_all("topic"),
+        "partition": one_or_all("partition"),
+        "key": [record.key for record in records],
+        "key_schema": first.key_schema,
+        "value": [record.value for record in records],
+        "value_schema": first.value_schema,
+        "timestamps": np.array(times, np.int64) if any(time != NO_TIMESTAMP for time in times) else None,
+        "headers": [record.headers for record in records] if any(record.headers for record in records) else None,
+    }

@@ -1,0 +1,88 @@
+"""One record: where it belongs, its key and value with their schemas, its time and headers. Records never change; `with_` makes another."""
+
+from standalone.wire import NO_TIMESTAMP_TYPE
+
+
+class Header:
+    """A name, a value and the value's schema."""
+
+    __slots__ = ("name", "value", "schema")
+
+    def __init__(self, name, value, schema=None):
+        self.name = name
+        self.value = value
+        self.schema = schema
+
+    def __eq__(self, other):
+        return isinstance(other, Header) and (self.name, self.value, self.schema) == (other.name, other.value, other.schema)
+
+    def __repr__(self):
+        return f"Header({self.name!r}, {self.value!r})"
+
+
+class Record:
+    """What source and sink records share."""
+
+    __slots__ = ("topic", "partition", "key_schema", "key", "value_schema", "value", "timestamp", "headers")
+
+    def __init__(self, topic, partition=None, key_schema=None, key=None, value_schema=None, value=None, timestamp=None, headers=()):
+        self.topic = topic
+        self.partition = partition
+        self.key_schema = key_schema
+        self.key = key
+        self.value_schema = value_schema
+        self.value = value
+        self.timestamp = timestamp
+        self.headers = tuple(headers)
+
+    def with_(self, **changes):
+        """The same record but for these attributes."""
+        other = object.__new__(type(self))
+        for name in self._names():
+            object.__setattr__(other, name, changes.pop(name) if name in changes else getattr(self, name))
+        if changes:
+            raise TypeError(f"a record has no {', '.join(changes)}")
+        return other
+
+    @classmethod
+    def _names(cls):
+        return _NAMES[cls] if cls in _NAMES else _NAMES.setdefault(cls, [n for c in reversed(cls.__mro__) for n in getattr(c, "__slots__", ())])
+
+    def __eq__(self, other):
+        return type(self) is type(other) and all(getattr(self, name) == getattr(other, name) for name in self._names())
+
+    def __repr__(self):
+        return f"{type(self).__name__}({', '.join(f'{name}={getattr(self, name)!r}' for name in self._names())})"
+
+
+_NAMES = {}
+
+
+class SourceRecord(Record):
+    """What a source task polls: a record, and the place it came from.
+
+    `source_partition` says which input (a dict, such as {"filename": "app.log"}), `source_offset` where in it the *next* record
+    begins (such as {"position": 1234}); after a restart the task asks for it and goes on from there.
+    """
+
+    __slots__ = ("source_partition", "source_offset")
+
+    def __init__(self, topic, value=None, source_partition=None, source_offset=None, **rest):
+        super().__init__(topic, value=value, **rest)
+        self.source_partition = source_partition
+        self.source_offset = source_offset
+
+
+class SinkRecord(Record):
+    """What a sink task is given: a record, and where it stands in the log.
+
+    The `original_*` are its coordinates in the log, whatever a transform made of topic and partition.
+    """
+
+    __slots__ = ("offset", "timestamp_type", "original_topic", "original_partition", "original_offset")
+
+    def __init__(self, topic, partition=None, offset=None, timestamp_type=NO_TIMESTAMP_TYPE, original=None, **rest):
+        super().__init__(topic, partition, **rest)
+        self.offset = offset
+        self.timestamp_type = timestamp_type
+        self.original_topic, self.original_partition, self.original_offset = original or (topic, partition, offset)

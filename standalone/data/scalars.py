@@ -1,0 +1,79 @@
+"""Values whose Java class shows: integers and floats of a width, and points in time.
+
+Python's own int and float serve wherever a schema says the width. Without a schema an int counts as Java's Long and a float as
+Double; the classes here say Byte, Short, Integer and Float where that matters.
+"""
+
+import datetime
+import functools
+
+
+class Int8(int):
+    __slots__ = ()
+
+
+class Int16(int):
+    __slots__ = ()
+
+
+class Int32(int):
+    __slots__ = ()
+
+
+class Int64(int):
+    __slots__ = ()
+
+
+class Float32(float):
+    """The value must be one that 32 bits hold; round with `to_float32` first."""
+
+    __slots__ = ()
+
+
+WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
+CLASSES = {"int8": Int8, "int16": Int16, "int32": Int32, "int64": Int64}
+
+_EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
+_MILLISECOND = datetime.timedelta(milliseconds=1)
+
+
+@functools.total_ordering
+class Instant:
+    """A point in time in milliseconds since the epoch, UTC: the value of Date, Time and Timestamp, as Java's Date holds it.
+
+    Unlike datetime it reaches beyond the years 1 to 9999. `Instant.of` takes datetime, date and time objects.
+    """
+
+    __slots__ = ("ms",)
+
+    def __init__(self, ms):
+        self.ms = ms
+
+    @classmethod
+    def of(cls, value):
+        if isinstance(value, Instant):
+            return value
+        if isinstance(value, datetime.datetime):
+            aware = value if value.tzinfo else value.replace(tzinfo=datetime.timezone.utc)
+            return cls((aware - _EPOCH) // _MILLISECOND)
+        if isinstance(value, datetime.date):
+            return cls((value.toordinal() - _EPOCH.toordinal()) * 86_400_000)
+        if isinstance(value, datetime.time):
+            seconds = (value.hour * 60 + value.minute) * 60 + value.second
+            return cls(seconds * 1000 + value.microsecond // 1000)
+        raise TypeError(f"{type(value).__name__} is no point in time")
+
+    def to_datetime(self):
+        return _EPOCH + self.ms * _MILLISECOND
+
+    def __eq__(self, other):
+        return isinstance(other, Instant) and self.ms == other.ms
+
+    def __lt__(self, other):
+        return self.ms < other.ms
+
+    def __hash__(self):
+        return hash(self.ms)
+
+    def __repr__(self):
+        return f"Instant({self.ms})"

@@ -1,0 +1,261 @@
+"""Schemas: what a value is, said once and shared by every record that has it.
+
+A `Schema` never changes. It is made by `SchemaBuilder`, or taken from the ready ones (`Schema.STRING`, `Schema.OPTIONAL_INT64`).
+The logical types (Decimal, Date, Time, Timestamp) are schemas of a plain type with a name that says how to read it.
+"""
+
+from standalone.errors import DataError, SchemaBuilderError
+
+INT8, INT16, INT32, INT64 = "int8", "int16", "int32", "int64"
+FLOAT32, FLOAT64, BOOLEAN, STRING, BYTES = "float32", "float64", "boolean", "string", "bytes"
+ARRAY, MAP, STRUCT = "array", "map", "struct"
+
+PRIMITIVES = (INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, BOOLEAN, STRING, BYTES)
+TYPES = PRIMITIVES + (ARRAY, MAP, STRUCT)
+
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+DATE = "org.apache.kafka.connect.data.Date"
+TIME = "org.apache.kafka.connect.data.Time"
+TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+LOGICAL = {DECIMAL: BYTES, DATE: INT32, TIME: INT32, TIMESTAMP: INT64}
+SCALE = "scale"  # Decimal's parameter
+
+
+class Field:
+    """A struct's field: its name, its place and its schema."""
+
+    __slots__ = ("name", "index", "schema")
+
+    def __init__(self, name, index, schema):
+        self.name = name
+        self.index = index
+        self.schema = schema
+
+    def __eq__(self, other):
+        return isinstance(other, Field) and (self.name, self.index, self.schema) == (other.name, other.index, other.schema)
+
+    def __hash__(self):
+        return hash((self.name, self.index))
+
+    def __repr__(self):
+        return f"Field({self.name!r}, {self.schema!r})"
+
+
+class Schema:
+    """A type, whether null is allowed, what stands for a null, and for structs, arrays and maps what is inside.
+
+    `schema["f"]` is the schema of field f, `"f" in schema` tells whether there is one.
+    """
+
+    __slots__ = ("type", "optional", "default", "name", "version", "doc", "parameters", "fields", "key_schema", "value_schema", "_by_name", "_hash")
+
+    def __init__(
+        self,
+        type,
+        optional=False,
+        default=None,
+        name=None,
+        version=None,
+        doc=None,
+        parameters=None,
+        fields=None,
+        key_schema=None,
+        value_schema=None,
+    ):
+        self.type = type
+        self.optional = optional
+        self.default = default
+        self.name = name
+        self.version = version
+        self.doc = doc
+        self.parameters = dict(parameters) if parameters else None
+        self.fields = tuple(fields) if fields is not None else (() if type == STRUCT else None)
+        self.key_schema = key_schema
+        self.value_schema = value_schema
+        self._by_name = {field.name: field for field in self.fields} if self.fields is not None else None
+        self._hash = None
+
+    def field(self, name):
+        """The Field of that name, or None."""
+        self._must_be_struct()
+        return self._by_name.get(name)
+
+    def __getitem__(self, name):
+        self._must_be_struct()
+        return self._by_name[name].schema
+
+    def __contains__(self, name):
+        self._must_be_struct()
+        return name in self._by_name
+
+    def _must_be_struct(self):
+        if self.type != STRUCT:
+            raise DataError(f"A schema of type {self.type} has no fields; only a struct has.")
+
+    def with_(self, **changes):
+        """The same schema but for these attributes."""
+        return Schema(**{**self._attributes(), **changes})
+
+    def _attributes(self):
+        return {
+            "type": self.type,
+            "optional": self.optional,
+            "default": self.default,
+            "name": self.name,
+            "version": self.version,
+            "doc": self.doc,
+            "parameters": self.parameters,
+            "fields": self.fields,
+            "key_schema": self.key_schema,
+            "value_schema": self.value_schema,
+        }
+
+    @property
+    def is_primitive(self):
+        return self.type in PRIMITIVES
+
+    @property
+    def logical(self):
+        """The name, where it is that of a logical type; else None."""
+        return self.name if self.name in LOGICAL else None
+
+    def __eq__(self, other):
+        if self is other:
+            return True
+        if not isinstance(other, Schema) or hash(self) != hash(other):
+            return False
+        mine, theirs = self._attributes(), other._attributes()
+        return mine == theirs and type(mine["default"]) is type(theirs["default"])
+
+    def __hash__(self):
+        if self._hash is None:
+            self._hash = hash((self.type, self.optional, self.name, self.version, self.fields, self.key_schema, self.value_schema))
+        return self._hash
+
+    def __repr__(self):
+        shown = [self.name or self.type] + (["optional"] if self.optional else [])
+        if self.fields:
+            shown.append("{" + ", ".join(f"{field.name}: {field.schema!r}" for field in self.fields) + "}")
+        if self.value_schema is not None:
+            inner = f"{self.key_schema!r} -> " if self.key_schema is not None else ""
+            shown.append(f"[{inner}{self.value_schema!r}]")
+        return f"Schema({' '.join(shown)})"
+
+
+class SchemaBuilder:
+    """Says a schema step by step: SchemaBuilder(STRUCT).name("Order").field("id", Schema.INT64).build()."""
+
+    def __init__(self, type, key_schema=None, value_schema=None):
+        if type is None:
+            raise SchemaBuilderError("A schema needs a type.")
+        if type not in TYPES:
+            raise SchemaBuilderError(f"'{type}' is no type of a schema. Types: {', '.join(TYPES)}.")
+        self._said = {"type": type, "key_schema": key_schema, "value_schema": value_schema}
+        self._fields = {} if type == STRUCT else None
+
+    @classmethod
+    def struct(cls):
+        return cls(STRUCT)
+
+    @classmethod
+    def array(cls, value_schema):
+        if value_schema is None:
+            raise SchemaBuilderError("An array needs the schema of its items.")
+        return cls(ARRAY, value_schema=value_schema)
+
+    @classmethod
+    def map(cls, key_schema, value_schema):
+        if key_schema is None or value_schema is None:
+            raise SchemaBuilderError("A map needs the schemas of its keys and of its values.")
+        return cls(MAP, key_schema=key_schema, value_schema=value_schema)
+
+    @property
+    def type(self):
+        return self._said["type"]
+
+    def _say(self, what, value):
+        if what in self._said:
+            raise SchemaBuilderError(f"The schema's {what} has been set before and is set once.")
+        self._said[what] = value
+        return self
+
+    def optional(self):
+        return self._say("optional", True)
+
+    def required(self):
+        return self._say("optional", False)
+
+    def default(self, value):
+        """What stands for a null. Say first whether the schema is optional: null is no default of a required one."""
+        from standalone.data.struct import validate_value
+
+        if value is None and not self._said.get("optional"):
+            raise SchemaBuilderError("Null cannot be the default of a required schema.")
+        try:
+            validate_value(self._schema(), value)
+        except DataError as error:
+            raise SchemaBuilderError(f"The default does not fit the schema: {error}") from error
+        return self._say("default", value)
+
+    def name(self, name):
+        return self._say("name", name)
+
+    def version(self, version):
+        return self._say("version", version)
+
+    def doc(self, doc):
+        return self._say("doc", doc)
+
+    def parameter(self, name, value):
+        parameters = self._said.setdefault("parameters", {})
+        if name in parameters:
+            raise SchemaBuilderError(f"The parameter '{name}' has been set before and is set once.")
+        parameters[name] = value
+        return self
+
+    def parameters(self, parameters):
+        for name, value in parameters.items():
+            self.parameter(name, value)
+        return self
+
+    def field(self, name, schema):
+        if self._fields is None:
+            raise SchemaBuilderError(f"A schema of type {self.type} takes no fields; only a struct does.")
+        if not name:
+            raise SchemaBuilderError("A field needs a name.")
+        if schema is None:
+            raise SchemaBuilderError(f"The field '{name}' needs a schema.")
+        if name in self._fields:
+            raise SchemaBuilderError(f"There are two fields '{name}'.")
+        self._fields[name] = Field(name, len(self._fields), schema)
+        return self
+
+    def _schema(self):
+        return Schema(fields=self._fields.values() if self._fields is not None else None, **self._said)
+
+    def build(self):
+        return self._schema()
+
+
+for _type in PRIMITIVES:
+    setattr(Schema, _type.upper(), Schema(_type))
+    setattr(Schema, "OPTIONAL_" + _type.upper(), Schema(_type, optional=True))
+
+
+# The logical types. Their values are decimal.Decimal, and Instant for the other three.
+
+
+def decimal_schema(scale, **attributes):
+    return Schema(BYTES, name=DECIMAL, version=1, parameters={SCALE: str(scale)}, **attributes)
+
+
+def date_schema(**attributes):
+    return Schema(INT32, name=DATE, version=1, **attributes)
+
+
+def time_schema(**attributes):
+    return Schema(INT32, name=TIME, version=1, **attributes)
+
+
+def timestamp_schema(**attributes):
+    return Schema(INT64, name=TIMESTAMP, version=1, **attributes)

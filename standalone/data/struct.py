@@ -1,0 +1,139 @@
+"""Structs, and whether a value fits a schema."""
+
+import datetime
+import decimal
+
+from standalone.data import schema as s
+from standalone.data.scalars import CLASSES, WIDTHS, Float32, Instant
+from standalone.errors import DataError
+
+MOMENTS = (Instant, datetime.datetime, datetime.date, datetime.time)
+
+
+class Struct:
+    """Values by field name, in the order and of the types that the schema says.
+
+    `struct["f"]` is the stored value or, where that is null, the field's default; `stored("f")` is what is stored.
+    """
+
+    __slots__ = ("schema", "values")
+
+    def __init__(self, schema, values=None):
+        if schema.type != s.STRUCT:
+            raise DataError(f"A struct needs a schema of type struct, not {schema.type}.")
+        self.schema = schema
+        self.values = [None] * len(schema.fields)
+        for name, value in (values or {}).items():
+            self.put(name, value)
+
+    @classmethod
+    def trusted(cls, schema, values):
+        """From a list of values in field order that are known to fit."""
+        struct = cls.__new__(cls)
+        struct.schema = schema
+        struct.values = values
+        return struct
+
+    def put(self, name, value):
+        field = self._field(name)
+        value = normal(field.schema, value)
+        validate_value(field.schema, value, name)
+        self.values[field.index] = value
+        return self
+
+    def stored(self, name):
+        return self.values[self._field(name).index]
+
+    def get(self, name):
+        field = self._field(name)
+        value = self.values[field.index]
+        return field.schema.default if value is None else value
+
+    __getitem__ = get
+
+    def _field(self, name):
+        field = self.schema.field(name)
+        if field is None:
+            names = ", ".join(field.name for field in self.schema.fields)
+            raise DataError(f"The struct has no field '{name}'. Its fields: {names or 'none'}.")
+        return field
+
+    def validate(self):
+        """Raise DataError unless every field holds what its schema allows."""
+        for field, value in zip(self.schema.fields, self.values):
+            if value is None and (field.schema.optional or field.schema.default is not None):
+                continue
+            validate_value(field.schema, value, field.name)
+
+    def to_dict(self):
+        return {field.name: value for field, value in zip(self.schema.fields, self.values)}
+
+    def __eq__(self, other):
+        return isinstance(other, Struct) and self.schema == other.schema and self.values == other.values
+
+    def __hash__(self):
+        return hash(self.schema)
+
+    def __repr__(self):
+        return "Struct{" + ",".join(f"{k}={v}" for k, v in self.to_dict().items() if v is not None) + "}"
+
+
+def normal(schema, value):
+    """A datetime, date or time as the Instant that Date, Time and Timestamp hold; all else as it is."""
+    if schema.name in (s.DATE, s.TIME, s.TIMESTAMP) and isinstance(value, MOMENTS):
+        return Instant.of(value)
+    return value
+
+
+def validate_value(schema, value, name=None):
+    """Raise DataError unless the value fits the schema. `name` is the field it is for."""
+    if value is None:
+        if not schema.optional:
+            raise DataError(f"{_where(name)}null does not fit a required schema of type {schema.name or schema.type}.")
+        return
+    if not _fits(schema, value):
+        raise DataError(f"{_where(name)}a {type(value).__name__} does not fit a schema of type {schema.name or schema.type}.")
+    if schema.type == s.STRUCT:
+        if value.schema != schema:
+            raise DataError(f"{_where(name)}the struct has another schema than the one it is put under.")
+        value.validate()
+    elif schema.type == s.ARRAY:
+        for item in value:
+            validate_value(schema.value_schema, item, name)
+    elif schema.type == s.MAP:
+        for key, item in value.items():
+            validate_value(schema.key_schema, key, name)
+            validate_value(schema.value_schema, item, name)
+
+
+def _where(name):
+    return f"Field '{name}': " if name else ""
+
+
+def _fits(schema, value):
+    if schema.name == s.DECIMAL:
+        return isinstance(value, decimal.Decimal)
+    if schema.logical:
+        return isinstance(value, MOMENTS)
+    kind = schema.type
+    if kind in WIDTHS:
+        if isinstance(value, bool) or not isinstance(value, int):
+            return False
+        if type(value) is not int and type(value) is not CLASSES[kind]:
+            return False
+        return -(1 << (WIDTHS[kind] - 1)) <= value < 1 << (WIDTHS[kind] - 1)
+    if kind == s.FLOAT32:
+        return isinstance(value, Float32) or type(value) is float
+    if kind == s.FLOAT64:
+        return isinstance(value, float) and not isinstance(value, Float32)
+    if kind == s.BOOLEAN:
+        return isinstance(value, bool)
+    if kind == s.STRING:
+        return isinstance(value, str)
+    if kind == s.BYTES:
+        return isinstance(value, (bytes, bytearray, memoryview))
+    if kind == s.ARRAY:
+        return isinstance(value, list)
+    if kind == s.MAP:
+        return isinstance(value, dict)
+    return isinstance(value, Struct)
