@@ -1,0 +1,101 @@
+"""Reads the offsets file of Java's worker: a serialised HashMap<byte[], byte[]>.
+
+Only that one shape of Java's serialisation is known here, which is all that its worker writes. Layout, big-endian:
+stream header, object, class description of HashMap with loadFactor and threshold, the two fields, a block with capacity and
+count, then the entries: each a byte array (its class described the first time, referred to later) or null.
+"""
+
+import struct
+
+MAGIC = b"\xac\xed\x00\x05"
+
+_NULL, _REFERENCE, _CLASS, _OBJECT, _ARRAY, _BLOCK, _END = 0x70, 0x71, 0x72, 0x73, 0x75, 0x77, 0x78
+_BASE_HANDLE = 0x7E0000
+
+
+class NotAMap(ValueError):
+    """These bytes are no serialised HashMap<byte[], byte[]>."""
+
+
+def read(data):
+    """[(key, value or None), ...] in the file's order."""
+    try:
+        return _Reader(data).map()
+    except (struct.error, IndexError, UnicodeDecodeError) as error:
+        raise NotAMap(f"it ends or breaks off in the midst ({error})") from error
+
+
+class _Reader:
+    def __init__(self, data):
+        self.data = data
+        self.at = 0
+        self.handles = []  # what later references point at
+
+    def map(self):
+        if self.bytes(4) != MAGIC:
+            raise NotAMap("it does not begin as a Java object stream")
+        self.expect(_OBJECT, "an object")
+        name = self.class_description()
+        if name != "java.util.HashMap":
+            raise NotAMap(f"it holds a {name}, not a java.util.HashMap")
+        self.handles.append("the map")
+        self.take(">fi")  # loadFactor and threshold
+        self.expect(_BLOCK, "the map's size")
+        self.take(">B")
+        _, count = self.take(">ii")
+        entries = [(self.item(), self.item()) for _ in range(count)]
+        self.expect(_END, "the end of the map")
+        return entries
+
+    def class_description(self):
+        kind = self.take(">B")[0]
+        if kind == _REFERENCE:
+            return self.handles[self.take(">i")[0] - _BASE_HANDLE]
+        if kind != _CLASS:
+            raise NotAMap(f"a class is expected at byte {self.at - 1}, found 0x{kind:02x}")
+        name = self.text()
+        self.handles.append(name)
+        self.take(">qB")  # serial version and flags
+        for _ in range(self.take(">H")[0]):
+            code = self.take(">B")[0]
+            self.text()
+            if code in b"L[":
+                raise NotAMap(f"the class {name} has fields that a map of byte arrays has not")
+        self.expect(_END, "the end of a class")
+        if self.take(">B")[0] != _NULL:
+            raise NotAMap(f"the class {name} has a superclass that a map of byte arrays has not")
+        return name
+
+    def item(self):
+        kind = self.take(">B")[0]
+        if kind == _NULL:
+            return None
+        if kind == _REFERENCE:
+            return self.handles[self.take(">i")[0] - _BASE_HANDLE]
+        if kind != _ARRAY:
+            raise NotAMap(f"a byte array is expected at byte {self.at - 1}, found 0x{kind:02x}")
+        name = self.class_description()
+        if name != "[B":
+            raise NotAMap(f"an entry is a {name}, not a byte array")
+        length = self.take(">i")[0]
+        item = bytes(self.bytes(length))
+        self.handles.append(item)
+        return item
+
+    def expect(self, code, what):
+        found = self.take(">B")[0]
+        if found != code:
+            raise NotAMap(f"{what} is expected at byte {self.at - 1}, found 0x{found:02x}")
+
+    def text(self):
+        return self.bytes(self.take(">H")[0]).decode("utf-8")
+
+    def take(self, form):
+        size = struct.calcsize(form)
+        return struct.unpack(form, self.bytes(size))
+
+    def bytes(self, count):
+        if count < 0 or self.at + count > len(self.data):
+            raise NotAMap("it is cut off")
+        self.at += count
+        return self.data[self.at - count : self.at]

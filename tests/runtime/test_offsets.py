@@ -1,0 +1,168 @@
+"""The offsets file: what is appended is read again, whatever was killed in between; damage is never read as "no offsets"."""
+
+import json
+import logging
+import os
+import shutil
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from standalone.errors import ConnectError, OffsetsError
+from standalone.runtime.offsets import OffsetsFile
+
+HERE = os.path.dirname(__file__)
+GOLDEN = os.path.join(HERE, "..", "golden")
+
+
+@pytest.fixture
+def path(tmp_path):
+    return str(tmp_path / "connect.offsets")
+
+
+def reopened(path):
+    file = OffsetsFile(path).open()
+    file.close()
+    return file
+
+
+def test_what_was_appended_is_there_after_a_restart(path):
+    file = OffsetsFile(path).open()
+    file.append("a", [({"filename": "x"}, {"position": 1})])
+    file.append("a", [({"filename": "x"}, {"position": 2}), ({"filename": "y"}, {"position": 7})])
+    file.append("b", [({"filename": "x"}, {"position": 9})])
+    again = reopened(path)  # without close or sync: a process that was killed
+    assert again.get("a", {"filename": "x"}) == {"position": 2}
+    assert sorted(again.all("a"), key=str) == [({"filename": "x"}, {"position": 2}), ({"filename": "y"}, {"position": 7})]
+    assert again.get("b", {"filename": "x"}) == {"position": 9}
+
+
+def test_the_order_of_a_partitions_keys_does_not_matter(path):
+    file = OffsetsFile(path).open()
+    file.append("a", [({"db": 1, "table": 2}, {"id": 3})])
+    assert file.get("a", {"table": 2, "db": 1}) == {"id": 3}
+
+
+def test_none_forgets_a_partition(path):
+    file = OffsetsFile(path).open()
+    file.append("a", [({"f": 1}, {"p": 1})])
+    file.append("a", [({"f": 1}, None)])
+    assert reopened(path).all("a") == []
+
+
+@given(data=st.data())
+@settings(max_examples=60, deadline=None)
+def test_a_file_cut_anywhere_in_its_last_line_loses_that_line_alone(tmp_path_factory, data):
+    path = str(tmp_path_factory.mktemp("cut") / "offsets")
+    file = OffsetsFile(path).open()
+    for position in range(3):
+        file.append("a", [({"f": "x"}, {"position": position})])
+    file.close()
+    content = open(path, "rb").read()
+    last = content[:-1].rindex(b"\n") + 1
+    with open(path, "wb") as out:
+        out.write(content[: data.draw(st.integers(last, len(content) - 1))])
+    file = OffsetsFile(path).open()
+    assert file.get("a", {"f": "x"}) == {"position": 1}
+    file.append("a", [({"f": "x"}, {"position": 8})])
+    assert reopened(path).get("a", {"f": "x"}) == {"position": 8}
+
+
+def test_a_torn_last_line_is_said(path, caplog):
+    file = OffsetsFile(path).open()
+    file.append("a", [({"f": "x"}, {"position": 1})])
+    file.close()
+    os.truncate(path, os.path.getsize(path) - 4)
+    with caplog.at_level(logging.WARNING):
+        reopened(path)
+    assert "not fully written" in caplog.text and path in caplog.text
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [
+        pytest.param(lambda content: b"garbage\n" + content, id="another first line"),
+        pytest.param(lambda content: b"\x00\x01\x02", id="arbitrary bytes"),
+        pytest.param(lambda content: content.replace(b'"position":0', b'"position":7', 1), id="a changed number in the midst"),
+        pytest.param(lambda content: content.replace(b"\n", b"", 2).replace(b"}{", b"}\n{", 1), id="two lines run together"),
+        pytest.param(lambda content: b"\xac\xed\x00\x05sr\x00\x05wrong", id="a Java object that is no map"),
+    ],
+)
+def test_damage_is_refused_with_the_files_name_and_left_alone(path, damage):
+    file = OffsetsFile(path).open()
+    for position in range(3):
+        file.append("a", [({"f": "x"}, {"position": position})])
+    file.close()
+    content = damage(open(path, "rb").read())
+    with open(path, "wb") as out:
+        out.write(content)
+    with pytest.raises(OffsetsError, match="connect.offsets"):
+        OffsetsFile(path).open()
+    assert open(path, "rb").read() == content
+
+
+def test_an_empty_file_starts_from_nothing_with_a_warning(path, caplog):
+    open(path, "w").close()
+    with caplog.at_level(logging.WARNING):
+        assert reopened(path).all("a") == []
+    assert "is empty" in caplog.text
+
+
+def test_the_java_workers_file_is_taken_over_and_kept(path, caplog):
+    shutil.copy(os.path.join(GOLDEN, "java-offsets.bin"), path)
+    original = open(path, "rb").read()
+    with caplog.at_level(logging.INFO):
+        file = OffsetsFile(path).open()
+    for entry in json.load(open(os.path.join(GOLDEN, "java-offsets.json"))):
+        assert file.get(entry["connector"], entry["partition"]) == entry["offset"]
+    assert open(path + ".java", "rb").read() == original
+    assert "Java worker" in caplog.text
+    file.append("src", [({"f": 1}, {"p": 2})])
+    file.close()
+    assert reopened(path).get("src", {"f": 1}) == {"p": 2}
+
+
+def test_many_updates_are_compacted_to_the_live_ones(path):
+    file = OffsetsFile(path).open()
+    for position in range(10_100):
+        file.append("a", [({"f": "x"}, {"position": position})])
+    long = os.path.getsize(path)
+    file.sync()
+    assert os.path.getsize(path) < long / 100
+    file.append("a", [({"f": "x"}, {"position": 99_999})])
+    assert reopened(path).get("a", {"f": "x"}) == {"position": 99_999}
+
+
+def test_what_the_offsets_vouch_for_is_synced_before_them(path):
+    order = []
+    file = OffsetsFile(path, before_sync=lambda: order.append("log")).open()
+    assert file.sync() is False and order == []
+    file.append("a", [({"f": 1}, {"p": 2})])
+    assert file.sync() is True and order == ["log"]
+
+
+def test_a_full_disk_is_an_error_and_the_file_stays_sound(path):
+    import resource
+    import signal
+
+    file = OffsetsFile(path).open()
+    file.append("a", [({"f": 1}, {"p": 1})])
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    try:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (os.path.getsize(path) + 20, hard))
+        with pytest.raises(ConnectError, match="cannot be written"):
+            file.append("a", [({"f": 1}, {"p": 2})])
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, handler)
+    assert file.get("a", {"f": 1}) == {"p": 1}
+    file.append("a", [({"f": 1}, {"p": 3})])
+    assert reopened(path).get("a", {"f": 1}) == {"p": 3}
+
+
+def test_an_offset_that_json_cannot_hold_names_the_connector(path):
+    file = OffsetsFile(path).open()
+    with pytest.raises(ConnectError, match="connector 'a'"):
+        file.append("a", [({"f": 1}, {"p": object()})])
