@@ -1,0 +1,83 @@
+"""A broker's error codes as errors of ours: kafka-python knows the codes, users know Java's names for them."""
+
+import re
+
+import kafka.errors
+
+from standalone.errors import LogFatalError, LogRetriableError
+
+# Where Java's class is not kafka-python's name with another ending.
+JAVA_NAMES = {
+    -1: "UnknownServerException",
+    4: "InvalidFetchSizeException",
+    6: "NotLeaderOrFollowerException",
+    7: "TimeoutException",
+    10: "RecordTooLargeException",
+    11: "ControllerMovedException",
+    13: "NetworkException",
+    18: "RecordBatchTooLargeException",
+    29: "TopicAuthorizationException",
+    30: "GroupAuthorizationException",
+    31: "ClusterAuthorizationException",
+    36: "TopicExistsException",
+    45: "OutOfOrderSequenceException",
+    46: "DuplicateSequenceException",
+    49: "InvalidPidMappingException",
+    53: "TransactionalIdAuthorizationException",
+    58: "SaslAuthenticationException",
+    65: "DelegationTokenAuthorizationException",
+    68: "GroupNotEmptyException",
+}
+NO_ERROR = 0
+CORRUPT_MESSAGE = 2  # retriable for Java, not for kafka-python: bytes damaged on the way may arrive whole the next time
+
+
+def java_name(code):
+    """The Java class of an error code, e.g. 3 -> org.apache.kafka.common.errors.UnknownTopicOrPartitionException."""
+    short = JAVA_NAMES.get(code) or kafka.errors.for_code(code).__name__.removesuffix("Error") + "Exception"
+    return java_class(short.replace("ExceptionException", "Exception"))
+
+
+def java_class(short):
+    return f"org.apache.kafka.common.errors.{short}"
+
+
+def is_retriable(code):
+    return code == CORRUPT_MESSAGE or kafka.errors.for_code(code).retriable
+
+
+def is_stale_metadata(code):
+    """Whether the answer says that we asked the wrong broker, or know an old state of the cluster."""
+    return getattr(kafka.errors.for_code(code), "invalid_metadata", False)
+
+
+def explain(code, message=None):
+    """`NAME: what it means`; `message` is the broker's own, where it gave one."""
+    known = kafka.errors.kafka_errors.get(code)
+    name = known.message if known else f"error code {code}"
+    text = message or re.sub(r"\s+", " ", getattr(known, "description", "") or "")
+    return f"{name}: {text.rstrip('.')}" if text else name
+
+
+def broker_error(code, what, message=None):
+    """An error of the log family for a code: `what` says what failed, on what."""
+    kind = LogRetriableError if is_retriable(code) else LogFatalError
+    return kind(f"{what}: the broker answered {explain(code, message)}.", java_name(code))
+
+
+def raise_for(code, what, message=None):
+    if code != NO_ERROR:
+        raise broker_error(code, what, message)
+
+
+def timed_out(message):
+    return LogRetriableError(message, java_class("TimeoutException"))
+
+
+def disconnected(message):
+    return LogRetriableError(message, java_class("DisconnectException"))
+
+
+def unsupported(message):
+    return LogFatalError(message, java_class("UnsupportedVersionException"))
+

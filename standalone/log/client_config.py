@@ -1,0 +1,239 @@
+"""Client settings by Java's property names, typed and with Java's defaults; the keys that mean nothing here are listed.
+
+`ProducerConfig.of({"linger.ms": "20"})["linger.ms"] == 20`. Where our default is not Java's, the table says why.
+"""
+
+from standalone.errors import ConfigError
+
+MAX_INT = 2**31 - 1
+MAX_LONG = 2**63 - 1
+
+
+def _string(text):
+    return str(text).strip()
+
+
+def _text(text):
+    return str(text)
+
+
+def _list(text):
+    return [item.strip() for item in text.split(",") if item.strip()] if isinstance(text, str) else list(text)
+
+
+def _boolean(text):
+    known = {"true": True, "false": False}.get(str(text).strip().lower())
+    if known is None:
+        raise ValueError(f"'{text}' is no boolean: write true or false")
+    return known
+
+
+def _number(low, high=MAX_LONG):
+    def parse(text):
+        try:
+            value = int(str(text).strip())
+        except ValueError:
+            raise ValueError(f"'{text}' is no whole number") from None
+        if not low <= value <= high:
+            raise ValueError(f"{value} is out of range: {low} to {high}")
+        return value
+
+    return parse
+
+
+def _one_of(*choices, fold=str):
+    def parse(text):
+        value = fold(str(text).strip())
+        if value not in choices:
+            raise ValueError(f"'{text}' is none of {', '.join(choices)}")
+        return value
+
+    return parse
+
+
+def _servers(text):
+    return [parse_address(item) for item in _list(text)]
+
+
+def parse_address(text):
+    """(host, port) of `host:port`, `[::1]:port` or `PROTOCOL://host:port`."""
+    host, colon, port = text.rpartition("://")[2].rpartition(":")
+    if not colon or not port.isdigit() or not host or not 0 < int(port) < 65536:
+        raise ValueError(f"'{text}' is no address: write host:port")
+    return host.strip("[]"), int(port)
+
+
+MILLISECONDS = _number(0)
+
+CONNECTION_KEYS = {
+    "bootstrap.servers": (_servers, ""),
+    "client.id": (_text, ""),
+    "request.timeout.ms": (_number(1, MAX_INT), 30_000),
+    "reconnect.backoff.ms": (MILLISECONDS, 50),
+    "reconnect.backoff.max.ms": (MILLISECONDS, 1_000),
+    "retry.backoff.ms": (MILLISECONDS, 100),
+    "retry.backoff.max.ms": (MILLISECONDS, 1_000),
+    "metadata.max.age.ms": (MILLISECONDS, 300_000),
+    "connections.max.idle.ms": (_number(-1), 540_000),
+    "socket.connection.setup.timeout.ms": (_number(1), 10_000),
+    # Java fixes 128 KiB and 32 or 64 KiB; left to itself Linux sizes the buffers by the traffic, up to megabytes.
+    "send.buffer.bytes": (_number(-1, MAX_INT), -1),
+    "receive.buffer.bytes": (_number(-1, MAX_INT), -1),
+    "security.protocol": (_one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", fold=str.upper), "PLAINTEXT"),
+    "ssl.enabled.protocols": (_list, "TLSv1.2,TLSv1.3"),
+    "ssl.endpoint.identification.algorithm": (_string, "https"),
+    "ssl.truststore.type": (_string, "JKS"),
+    "ssl.truststore.location": (_string, None),
+    "ssl.truststore.certificates": (_text, None),
+    "ssl.keystore.type": (_string, "JKS"),
+    "ssl.keystore.location": (_string, None),
+    "ssl.keystore.certificate.chain": (_text, None),
+    "ssl.keystore.key": (_text, None),
+    "ssl.key.password": (_text, None),
+    "sasl.mechanism": (_string, "GSSAPI"),
+    "sasl.jaas.config": (_text, None),
+    "sasl.kerberos.service.name": (_string, None),
+    "sasl.oauthbearer.token.endpoint.url": (_string, None),
+    "sasl.oauthbearer.scope": (_string, None),
+    "sasl.oauthbearer.client.credentials.client.id": (_string, None),
+    "sasl.oauthbearer.client.credentials.client.secret": (_text, None),
+    "sasl.login.connect.timeout.ms": (_number(1), 10_000),
+}
+API_TIMEOUT = {"default.api.timeout.ms": (MILLISECONDS, 60_000)}
+
+# Names whose values no error, log line or repr may show; the last two may hold keys in the clear.
+SECRETS = {
+    "sasl.jaas.config",
+    "ssl.key.password",
+    "ssl.keystore.key",
+    "sasl.oauthbearer.client.credentials.client.secret",
+}
+
+
+class ClientConfig:
+    """Values by Java's names, from `KEYS`: {name: (parser, default)}."""
+
+    KEYS = {**CONNECTION_KEYS, **API_TIMEOUT}
+
+    def __init__(self, values, given, ignored):
+        self._values = values
+        self.given = given  # names that were set, as opposed to left to their defaults
+        self.ignored = ignored  # names that were set and mean nothing here
+
+    @classmethod
+    def of(cls, properties):
+        """From a mapping of names to text or values; a ConfigError lists all that is wrong."""
+        if isinstance(properties, ClientConfig):
+            properties = properties.properties()
+        values, errors = {}, {}
+        for name, (parse, default) in cls.KEYS.items():
+            text = properties.get(name, default)
+            try:
+                values[name] = None if text is None else parse(text)
+            except ValueError as problem:
+                errors[name] = "this value cannot be read" if name in SECRETS else str(problem)
+        given = {name for name in properties if name in cls.KEYS}
+        if not errors:
+            errors = cls.contradictions(values, given)
+        if errors:
+            raise ConfigError.of(errors)
+        return cls(values, given, sorted(name for name in properties if name not in cls.KEYS))
+
+    @classmethod
+    def contradictions(cls, values, given):
+        """{name: message} of values that do not go together; may settle values that were not given."""
+        return {}
+
+    def __getitem__(self, name):
+        return self._values[name]
+
+    def seconds(self, name):
+        """A `.ms` value in seconds."""
+        return self._values[name] / 1000
+
+    def properties(self):
+        """The values as a plain mapping, which `of` accepts."""
+        values = {name: value for name, value in self._values.items() if name in self.given}
+        if "bootstrap.servers" in values:
+            values["bootstrap.servers"] = [f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in values["bootstrap.servers"]]
+        return values
+
+    def connection_identity(self):
+        """Hashable; equal for two configurations that may share a `Cluster`."""
+        return tuple(repr(self._values[name]) for name in CONNECTION_KEYS if name != "client.id")
+
+    def __repr__(self):
+        shown = {n: "[hidden]" if n in SECRETS else self._values[n] for n in sorted(self.given)}
+        return f"{type(self).__name__}({shown})"
+
+
+class AdminConfig(ClientConfig):
+    pass
+
+
+class ConsumerConfig(ClientConfig):
+    KEYS = {
+        **CONNECTION_KEYS,
+        **API_TIMEOUT,
+        "group.id": (_text, None),
+        "group.instance.id": (_text, None),
+        "session.timeout.ms": (_number(1, MAX_INT), 45_000),
+        "heartbeat.interval.ms": (_number(1, MAX_INT), 3_000),
+        "max.poll.interval.ms": (_number(1, MAX_INT), 300_000),
+        "max.poll.records": (_number(1, MAX_INT), 500),
+        "partition.assignment.strategy": (_list, "org.apache.kafka.clients.consumer.RangeAssignor,"
+                                                 "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
+        "auto.offset.reset": (_string, "latest"),
+        "enable.auto.commit": (_boolean, "true"),
+        "auto.commit.interval.ms": (MILLISECONDS, 5_000),
+        "isolation.level": (_one_of("read_uncommitted", "read_committed", fold=str.lower), "read_uncommitted"),
+        "check.crcs": (_boolean, "true"),
+        "client.rack": (_text, ""),
+        "allow.auto.create.topics": (_boolean, "true"),
+        "exclude.internal.topics": (_boolean, "true"),
+        "fetch.min.bytes": (_number(0, MAX_INT), 1),
+        "fetch.max.bytes": (_number(0, MAX_INT), 52_428_800),
+        "fetch.max.wait.ms": (_number(0, MAX_INT), 500),
+        "max.partition.fetch.bytes": (_number(0, MAX_INT), 1_048_576),
+    }
+
+
+class ProducerConfig(ClientConfig):
+    KEYS = {
+        **CONNECTION_KEYS,
+        "acks": (lambda text: {"all": -1, "-1": -1, "1": 1, "0": 0}[_one_of("all", "-1", "0", "1")(text)], "all"),
+        "enable.idempotence": (_boolean, "true"),
+        "max.in.flight.requests.per.connection": (_number(1, MAX_INT), 5),
+        "max.request.size": (_number(0, MAX_INT), 1_048_576),
+        "batch.size": (_number(0, MAX_INT), 16_384),
+        "linger.ms": (MILLISECONDS, 5),
+        "buffer.memory": (_number(0), 33_554_432),
+        "retries": (_number(0, MAX_INT), MAX_INT),
+        # Java's worker sets these two, not the producer: a source connector waits for its broker, however long that takes.
+        "delivery.timeout.ms": (_number(0, MAX_INT), MAX_INT),
+        "max.block.ms": (_number(0), MAX_LONG),
+        "compression.type": (_one_of("none", "gzip", "snappy", "lz4", "zstd"), "none"),
+        "compression.gzip.level": (_number(-1, 9), -1),
+        "compression.lz4.level": (_number(1, 17), 9),
+        "compression.zstd.level": (_number(-131_072, 22), 3),
+        "partitioner.ignore.keys": (_boolean, "false"),
+    }
+
+    @classmethod
+    def contradictions(cls, values, given):
+        if not values["enable.idempotence"]:
+            return {}
+        needs = {
+            "acks": (values["acks"] == -1, "all"),
+            "retries": (values["retries"] > 0, "greater than 0"),
+            "max.in.flight.requests.per.connection": (values["max.in.flight.requests.per.connection"] <= 5, "at most 5"),
+        }
+        broken = {name: wanted for name, (holds, wanted) in needs.items() if not holds}
+        if broken and "enable.idempotence" not in given and "max.in.flight.requests.per.connection" not in broken:
+            values["enable.idempotence"] = False  # as Java: only who asked for it by name is told that it cannot be
+            return {}
+        return {name: f"must be {wanted} while enable.idempotence=true" for name, wanted in broken.items()}
+
+    @property
+    def compression_level(self):
+        return self._values.get(f"compression.{self['compression.type']}.level")
