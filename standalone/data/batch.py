@@ -57,6 +57,29 @@ class Batch:
             self._records = list(self._rows())
         return self._records
 
+    def _parts(self, low, high):
+        """What a batch of the rows low to high shares with this one, as keyword arguments."""
+        rows = slice(low, high)
+
+        def pick(column):
+            if column is None:
+                return None
+            if isinstance(column, ByteColumn):
+                return column.slice(low, high)
+            return column[rows]
+
+        return {
+            "count": len(range(*rows.indices(self.count))),
+            "topic": self.topic[rows] if isinstance(self.topic, list) else self.topic,
+            "partition": self.partition[rows] if isinstance(self.partition, list) else self.partition,
+            "key": pick(self.key),
+            "key_schema": self.key_schema,
+            "value": pick(self.value),
+            "value_schema": self.value_schema,
+            "timestamps": pick(self.timestamps),
+            "headers": pick(self.headers),
+        }
+
     def _shared_rows(self):
         count = self.count
         unset = [None] * count
@@ -125,6 +148,15 @@ class SinkBatch(Batch):
         self.offsets = offsets
         self.timestamp_type = timestamp_type
         self.origin = origin or (topic, self.partition)
+
+    def slice(self, low, high):
+        """The rows low to high as a batch of their own; columns are not copied."""
+        if low <= 0 and high >= self.count:
+            return self
+        part = SinkBatch(offsets=self.offsets[low:high], timestamp_type=self.timestamp_type, origin=self.origin, **self._parts(low, high))
+        if self._records is not None:
+            part._records = self._records[low:high]
+        return part
 
     @classmethod
     def runs(cls, records):

@@ -1,0 +1,294 @@
+"""poll → pipeline → log → offsets: how a source task runs.
+
+The task's own thread polls, works the chain and hands records to the producer; a second thread runs the producer. An offset is
+stored when every record polled before it of its source partition is acknowledged, filtered or tolerated.
+"""
+
+import collections
+import logging
+import threading
+
+import numpy as np
+
+from standalone.connector import SourceTask, SourceTaskContext
+from standalone.data.batch import SourceBatch
+from standalone.errors import ConnectError, RetriableError
+from standalone.runtime.lifecycle import RUNNING, TaskRunner, log_context
+
+log = logging.getLogger(__name__)
+
+_PIECE_BYTES = 1 << 20  # an offset may be stored behind each: about what one request carries
+_RETRY_SECONDS = 0.1
+
+
+class SourceRunner(TaskRunner):
+    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, memory, stop_seconds, **base):
+        super().__init__(**base)
+        self.task = task
+        self.config = config
+        self.pipeline = pipeline
+        self._producer = producer
+        self._topics = topics  # makes a topic before its first record, where the configuration says how
+        self._offsets = offsets
+        self._tolerance = tolerance
+        self._memory = memory
+        self._stop_seconds = stop_seconds
+        self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
+        self._sender = threading.Thread(target=self._send, name=f"send-{self.connector}-{self.number}", daemon=True)
+        self._trouble = None  # what the sender's thread ran into
+        self._synced = threading.Event()
+        self._told = False
+        self._acknowledged = collections.deque() if type(task).commit_record is not SourceTask.commit_record else None
+        self.polled = 0
+
+    # ---------------------------------------------------------------- told from other threads
+    def wake(self):
+        if self.stopping.is_set() and not self._told:
+            self._told = True
+            self.task.stop()
+
+    def cancel(self):
+        self._memory.close()
+        self._producer.close(0)
+
+    def offsets_synced(self):
+        """The offsets file has just been made durable: the task's commit is due."""
+        if self._tracker.take_progress():
+            self._synced.set()
+
+    def _went_wrong(self, error):
+        self._trouble = self._trouble or error
+        self._memory.close()
+
+    # ---------------------------------------------------------------- the task's thread
+    def work(self):
+        self._sender.start()
+        try:
+            self.task.initialize(_Context(self))
+            self.task.start(self.config)
+            try:
+                self.say(RUNNING)
+                self._loop()
+                self._drain()
+            finally:
+                self.task.close()
+        finally:
+            self._producer.close(0)
+            self._sender.join()
+            self._memory.close()
+            self.pipeline.close()
+        if self._trouble is not None:
+            raise self._trouble
+
+    def _loop(self):
+        while not self.stopping.is_set() and self._trouble is None:
+            if self.paused:
+                self.wait_while_paused()
+                continue
+            try:
+                polled = self.task.poll()
+            except RetriableError as error:
+                log.warning("The task asks to be polled again: %s", error)
+                self.stopping.wait(_RETRY_SECONDS)
+                continue
+            for batch in _batches(polled):
+                if self._trouble is not None:
+                    return
+                self._ship(batch)
+            self._tell_task()
+
+    def _ship(self, batch):
+        result = self.pipeline.source(batch)
+        self.polled += len(batch)
+        out, failures = result.out, result.failures
+        if failures and self._tolerance.none:
+            self._ship_before(batch, out, min(failure.row for failure in failures))
+        self._tolerance.judge(failures)
+        self._hand_over(batch, out, len(batch))
+
+    def _ship_before(self, batch, out, row):
+        """What came before the record that fails the task is sent, as it would have been one by one."""
+        before = []
+        for outgoing in out:
+            rows = np.arange(len(outgoing.records)) if outgoing.rows is None else outgoing.rows
+            count = int(np.searchsorted(rows, row))
+            if count:
+                before.append(outgoing._replace(records=outgoing.records.slice(0, count), rows=rows[:count]))
+        if row:
+            self._hand_over(batch, before, row)
+        self._drain()
+
+    def _hand_over(self, batch, out, count):
+        """Give the records to the producer in pieces, an offset behind each; `count` rows of the batch are then dealt with."""
+        pieces = list(_pieces(out[0])) if len(out) == 1 else [[outgoing] for outgoing in out] or [[]]
+        if len(out) > 1:  # several topics: rows interleave, so one offset stands behind all
+            pieces = [out]
+        last = 0
+        for at, piece in enumerate(pieces):
+            if at == len(pieces) - 1:
+                last = count
+            else:
+                records, rows = piece[0].records, piece[0].rows
+                last = last + len(records) if rows is None else int(rows[-1]) + 1
+            size = sum(outgoing.records.nbytes for outgoing in piece)
+            if not self._memory.take(size):
+                return
+            sent = self._tracker.add(batch.source_partition, batch.offset_of(last - 1), len(piece), size)
+            for outgoing in piece:
+                self._topics.ensure(outgoing.topic)
+                self._producer.send(outgoing.topic, outgoing.partition, outgoing.records, self._on_done(sent, batch, outgoing))
+        if self._acknowledged is not None:
+            self._note_dropped(batch, out, count)
+
+    def _on_done(self, sent, batch, outgoing):
+        def done(delivered):
+            if delivered.error is not None:
+                self._went_wrong(delivered.error)
+                return
+            if self._acknowledged is not None:
+                self._acknowledged.append((batch, outgoing, delivered.acks))
+            self._tracker.done(sent)
+
+        return done
+
+    def _note_dropped(self, batch, out, count):
+        kept = np.zeros(count, bool)
+        for outgoing in out:
+            kept[slice(None) if outgoing.rows is None else outgoing.rows] = True
+        for row in np.flatnonzero(~kept).tolist():
+            self.task.commit_record(batch.records()[row], None)
+
+    def _tell_task(self):
+        """The calls that follow an acknowledgement, on the task's own thread."""
+        while self._acknowledged:
+            batch, outgoing, acks = self._acknowledged.popleft()
+            rows = range(len(outgoing.records)) if outgoing.rows is None else outgoing.rows.tolist()
+            for sent, partition, base_offset, _ in acks:
+                sent = range(*sent.indices(len(rows))) if isinstance(sent, slice) else sent.tolist()
+                for at, row in enumerate(sent):
+                    metadata = {"topic": outgoing.topic, "partition": partition, "offset": base_offset + at if base_offset >= 0 else None}
+                    self.task.commit_record(batch.records()[rows[row]], metadata)
+        if self._synced.is_set():
+            self._synced.clear()
+            self.task.commit()
+
+    def _drain(self):
+        """Wait until all is acknowledged, then make the offsets durable."""
+        if not self._producer.flush(self._stop_seconds):
+            log.warning("Not all records were acknowledged within %.1f s: what is missing is sent again after a restart", self._stop_seconds)
+        self._offsets.sync()
+        self.offsets_synced()
+        self._tell_task()
+
+    def _send(self):
+        with log_context(f"{self.connector}|task-{self.number}"):
+            try:
+                self._producer.run()
+            except Exception as error:
+                self._went_wrong(error)
+
+
+class OffsetTracker:
+    """What is under way, in the order polled: a queue for each source partition. Thread-safe."""
+
+    def __init__(self, connector, offsets, memory, on_error):
+        self._connector = connector
+        self._offsets = offsets
+        self._memory = memory
+        self._on_error = on_error
+        self._lock = threading.Lock()
+        self._queues = {}
+        self._progress = False
+
+    def add(self, partition, offset, outstanding, size):
+        """Something has been polled that `outstanding` deliveries will complete."""
+        key = repr(sorted(partition.items(), key=str)) if partition else None
+        sent = _Sent(key, partition, offset, outstanding, size)
+        with self._lock:
+            self._queues.setdefault(key, collections.deque()).append(sent)
+        if not outstanding:
+            self._advance(sent)
+        return sent
+
+    def done(self, sent):
+        with self._lock:
+            sent.outstanding -= 1
+        if not sent.outstanding:
+            self._advance(sent)
+
+    def _advance(self, sent):
+        """Store the offset behind the last of what is complete from the front on."""
+        with self._lock:
+            queue = self._queues.get(sent.key, ())
+            last, size = None, 0
+            while queue and not queue[0].outstanding:
+                last = queue.popleft()
+                size += last.size
+            if last is not None and not queue:
+                del self._queues[sent.key]
+            try:
+                if last is not None and last.partition is not None and last.offset is not None:
+                    self._offsets.append(self._connector, [(last.partition, last.offset)])
+                    self._progress = True
+            except ConnectError as error:
+                self._on_error(error)
+        if size:
+            self._memory.give(size)
+
+    def take_progress(self):
+        """Whether an offset was stored since this was asked last."""
+        with self._lock:
+            progress, self._progress = self._progress, False
+            return progress
+
+
+class _Sent:
+    __slots__ = ("key", "partition", "offset", "outstanding", "size")
+
+    def __init__(self, key, partition, offset, outstanding, size):
+        self.key = key
+        self.partition = partition
+        self.offset = offset
+        self.outstanding = outstanding
+        self.size = size
+
+
+class _Context(SourceTaskContext):
+    def __init__(self, runner):
+        self.connector = runner.connector
+        self.task = runner.number
+        self.configs = runner.config
+        self.offset_reader = runner._offsets.reader(runner.connector)
+
+
+def _batches(polled):
+    """What poll may return, as SourceBatches."""
+    if not polled:
+        return
+    if isinstance(polled, SourceBatch):
+        yield polled
+        return
+    rows = []
+    for item in polled:
+        if isinstance(item, SourceBatch):
+            if rows:
+                yield from SourceBatch.runs(rows)
+                rows = []
+            yield item
+        else:
+            rows.append(item)
+    if rows:
+        yield from SourceBatch.runs(rows)
+
+
+def _pieces(outgoing):
+    """One Outgoing in pieces of about _PIECE_BYTES, each as a list of one."""
+    records, rows = outgoing.records, outgoing.rows
+    size = records.nbytes
+    if size <= _PIECE_BYTES:
+        yield [outgoing]
+        return
+    step = max(1, len(records) * _PIECE_BYTES // size)
+    for low in range(0, len(records), step):
+        high = min(low + step, len(records))
+        yield [outgoing._replace(records=records.slice(low, high), rows=None if rows is None else rows[low:high])]
