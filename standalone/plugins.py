@@ -1,0 +1,404 @@
+"""From a name in a configuration to a class: Java names, short names, entry points, `plugin.path`, Python paths.
+
+Nothing is imported before it is asked for. A plugin that cannot be imported hides only itself. What Kafka accepts as the name of
+`org.apache.kafka.connect.file.FileStreamSourceConnector` is accepted: that, `FileStreamSourceConnector` and `FileStreamSource`; of a
+transform that stands for two, `…InsertField$Value` and `InsertField$Value`. Beyond that a Python class is named as
+`package.module:Class` or `package.module.Class`, or by the name of its entry point.
+"""
+
+import importlib
+import importlib.util
+import logging
+import re
+import sys
+import zlib
+from pathlib import Path
+
+from standalone.config import class_name, load_class, nearest, parse_type
+from standalone.connector import SinkConnector, SourceConnector
+from standalone.errors import ConfigError, NotFoundError
+from standalone.stage import Converter, FieldTransform, HeaderConverter, Predicate, Transform
+
+log = logging.getLogger(__name__)
+
+# kind -> (base class, REST's name of the kind, entry-point group, suffix that a short name may leave away)
+KINDS = {
+    "source": (SourceConnector, "source", "connectors", "Connector"),
+    "sink": (SinkConnector, "sink", "connectors", "Connector"),
+    "converter": (Converter, "converter", "converters", "Converter"),
+    "header_converter": (HeaderConverter, "header_converter", "converters", "Converter"),
+    "transform": (Transform, "transformation", "transforms", "Transformation"),
+    "predicate": (Predicate, "predicate", "predicates", "Predicate"),
+}
+WANTED = {"connector": ("source", "sink"), **{kind: (kind,) for kind in KINDS}}
+
+_BOTH = ("converter", "header_converter")
+_NUMBERS = ("Boolean", "Short", "Integer", "Long", "Float", "Double")
+_ON_A_PART = "Cast ExtractField Flatten HeaderFrom HoistField InsertField MaskField ReplaceField SetSchemaMetadata TimestampConverter"
+_ON_A_RECORD = "DropHeaders Filter InsertHeader RegexRouter TimestampRouter ValueToKey"
+_PREDICATES = "HasHeaderKey RecordIsTombstone TopicNameMatches"
+
+
+def _snake(name):
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+# Java class -> (where ours is, its kinds, the classes within that it stands for)
+BUILT_IN = {
+    "org.apache.kafka.connect.storage.StringConverter": ("standalone.converters.string:StringConverter", _BOTH, ()),
+    "org.apache.kafka.connect.json.JsonConverter": ("standalone.converters.json:JsonConverter", _BOTH, ()),
+    "org.apache.kafka.connect.converters.ByteArrayConverter": ("standalone.converters.byte_array:ByteArrayConverter", _BOTH, ()),
+    "org.apache.kafka.connect.storage.SimpleHeaderConverter": (
+        "standalone.converters.simple_header:SimpleHeaderConverter",
+        ("header_converter",),
+        (),
+    ),
+    **{
+        f"org.apache.kafka.connect.converters.{name}Converter": (f"standalone.converters.numbers:{name}Converter", _BOTH, ())
+        for name in _NUMBERS
+    },
+    **{
+        f"org.apache.kafka.connect.transforms.{name}": (f"standalone.transforms.{_snake(name)}:{name}", ("transform",), inner)
+        for names, inner in ((_ON_A_PART, ("Key", "Value")), (_ON_A_RECORD, ()))
+        for name in names.split()
+    },
+    **{
+        f"org.apache.kafka.connect.transforms.predicates.{name}": (f"standalone.predicates.{_snake(name)}:{name}", ("predicate",), ())
+        for name in _PREDICATES.split()
+    },
+}
+
+
+class Plugins:
+    """All plugins that can be had. May be used from several threads: what they do twice comes out the same."""
+
+    def __init__(self, plugin_path=()):
+        self._built_in = [_Entry(target, kinds, java_name, inner) for java_name, (target, kinds, inner) in BUILT_IN.items()]
+        self._files = _plugin_files(plugin_path)
+        self._declared = None  # entry points: found when first asked for
+        self._complained = set()
+
+    def find(self, kind, name):
+        """The class of that kind ("connector", or one of KINDS) by any of its names.
+
+        Raises NotFoundError where nothing has that name, ConfigError where several have it, or what has it will not do.
+        """
+        found = self._named(kind, name, self._candidates(kind, name))
+        if not found and (python_class := self._python_class(name)) is not None:
+            found = [python_class]
+        # Last, because it imports them all: a third party's class that stands for a Java class tells so only when it is there.
+        found = found or self._named(kind, name, [entry for entry in self._entry_points() if entry.offers(kind)], insist=False)
+        if not found:
+            raise NotFoundError(self._unknown(kind, name))
+        if len(found) > 1:
+            raise ConfigError(f"'{name}' may mean {' or '.join(sorted(map(class_name, found)))}: write the one that is meant in full.")
+        return self._checked(kind, name, found[0])
+
+    def class_finder(self, kinds):
+        """A `find_class` for ConfigDef.parse: `kinds(option name)` tells the kind of plugin that an option names, or None."""
+
+        def find_class(option, text):
+            kind = kinds(option)
+            if kind is None:
+                return parse_type(option, text, "CLASS")
+            try:
+                return self.find(kind, text)
+            except (NotFoundError, ConfigError) as error:
+                raise ConfigError(f"{option}: {error}", {option: str(error)}) from error
+
+        return find_class
+
+    def classes(self, kind):
+        """Every class of that kind, by name. Imports them all; those that cannot be imported are left out, with one warning each."""
+        found = {}
+        for entry in self._all_entries(kind):
+            try:
+                loaded = self._loaded(entry)
+            except ConfigError as error:
+                if entry.target not in self._complained:
+                    self._complained.add(entry.target)
+                    log.warning("Plugin %s is left out: %s", entry.label, error)
+                continue
+            for each in loaded:
+                if _stands_for_itself(each) and _is_kind(each, kind):
+                    found.setdefault(class_name(each), each)
+        return [found[name] for name in sorted(found)]
+
+    def list(self):
+        """[{class, type, version}] of all plugins, as the REST API tells it: connectors first, each kind in order of name."""
+        plugins = [
+            {"class": class_name(each), "type": rest_type, "version": self.version(each)}
+            for kind, (_, rest_type, _, _) in KINDS.items()
+            for each in self.classes(kind)
+        ]
+        return sorted(plugins, key=lambda plugin: (plugin["type"] not in ("source", "sink"), plugin["type"], plugin["class"]))
+
+    def version(self, plugin):
+        """The version that a class declares, or that of the distribution which brought it, or ours for our own."""
+        if plugin.version:
+            return str(plugin.version)
+        for entry in self._entry_points():
+            if entry.distribution and entry.module.partition(".")[0] == plugin.__module__.partition(".")[0]:
+                return entry.distribution.version
+        import standalone
+
+        return standalone.__version__ if plugin.__module__.partition(".")[0] in ("standalone", "connectors") else "undefined"
+
+    # --- Where to look -------------------------------------------------------------------------------------------
+
+    def _candidates(self, kind, name):
+        """Entries that may have this name, as far as that can be told without importing them."""
+        outer = name.partition("$")[0]
+        exact = [entry for entry in self._built_in if entry.java_name == outer and entry.is_there()]
+        simple = re.split(r"[.:]", outer)[-1]
+        return exact or [entry for entry in self._all_entries(kind) if entry.has(kind, simple)]
+
+    def _named(self, kind, name, entries, insist=True):
+        """The classes of these entries that have this name. Where there are none, an entry that could not be loaded is the error,
+        if we `insist`."""
+        found, failed = {}, None
+        for entry in entries:
+            try:
+                loaded = self._loaded(entry)
+            except ConfigError as error:
+                failed = failed or error
+                continue
+            for each in loaded:
+                declared = entry.name and (entry.name if each is loaded[0] else f"{entry.name}${each.__name__}")
+                if name == declared or name in _names(each, kind):
+                    found.setdefault(class_name(each), each)
+        if not found and failed and insist:
+            raise failed
+        return list(found.values())
+
+    def _all_entries(self, kind):
+        known = {}
+        for entry in (*self._built_in, *self._entry_points(), *self._files):
+            if entry.offers(kind) and entry.is_there():
+                known.setdefault(entry.target, entry)
+        return list(known.values())
+
+    def _entry_points(self):
+        if self._declared is None:
+            self._declared = _declared_entries()
+        return self._declared
+
+    def _loaded(self, entry):
+        try:
+            return entry.load()
+        except Exception as error:  # whatever a stranger's module does when it is imported
+            raise ConfigError(f"{entry.label} cannot be loaded: {type(error).__name__}: {error}") from error
+
+    def _python_class(self, name):
+        path = name.replace("$", ".")
+        try:
+            return load_class(path)
+        except Exception as error:
+            raise ConfigError(f"{name} cannot be loaded: {type(error).__name__}: {error}") from error
+
+    def _checked(self, kind, name, found):
+        if not _is_kind(found, kind):
+            kinds = [each for each in KINDS if _is_kind(found, each)]
+            what = f"a {' and a '.join(kinds)}" if kinds else "no plugin"
+            raise ConfigError(f"'{name}' is {what}, but a {kind} is wanted: a class derived from {_bases(kind)}.".replace("_", " "))
+        if not _stands_for_itself(found):
+            raise ConfigError(f"'{name}' works on the key or on the value: write '{name}$Key' or '{name}$Value'.")
+        return found
+
+    def _unknown(self, kind, name):
+        names = sorted({known for entry in self._all_entries(kind) for known in entry.short_names(kind)})
+        close = nearest(name.rpartition(".")[2], names)
+        parts = name.split(".")
+        java = len(parts) > 2 and parts[0] in ("com", "org", "io", "net", "de") and parts[-1][:1].isupper()
+        said = f"No {kind.replace('_', ' ')} '{name}' is known"
+        said += ": that Java class has no Python counterpart here, and jars are not run. " if java else ". "
+        said += f"Did you mean '{close}'? " if close else ""
+        said += f"Known: {', '.join(names)}. " if names else ""
+        return said + "A class of your own is named by its Python path, 'package.module:Class', or put into a folder of 'plugin.path'."
+
+
+# --- One place where plugins are -----------------------------------------------------------------------------------
+
+
+class _Entry:
+    """A class that some table names: not imported until `load`."""
+
+    def __init__(self, target, kinds, java_name=None, inner=(), name=None, distribution=None):
+        self.target = target
+        self.kinds = kinds
+        self.java_name = java_name
+        self.inner = inner
+        self.name = name  # of the entry point
+        self.distribution = distribution
+        self.module, _, self._path = target.partition(":")
+        self.label = f"{name} ({target})" if name else java_name
+
+    def offers(self, kind):
+        return any(each in self.kinds for each in WANTED[kind])
+
+    def is_there(self):
+        """Whether the module exists: a built-in of a later version of this program is no plugin yet."""
+        return self.name is not None or importlib.util.find_spec(self.module) is not None
+
+    def has(self, kind, simple):
+        return simple in self._simple_names(kind)
+
+    def _simple_names(self, kind):
+        return {*_pruned(self._path.rpartition(".")[2], kind), *([self.name] if self.name else ())}
+
+    def short_names(self, kind):
+        shortest = min(self._simple_names(kind), key=len)
+        return [f"{shortest}${name}" for name in self.inner] or [shortest]
+
+    def load(self):
+        """The class, and the classes within that it stands for."""
+        top = importlib.import_module(self.module)
+        for part in self._path.split("."):
+            top = getattr(top, part)
+        return [top, *_parts(top)]
+
+
+class _File:
+    """A Python file or package in a folder of `plugin.path`: what it defines is known when it is imported."""
+
+    name = java_name = distribution = None
+
+    def __init__(self, path):
+        self.target = str(path)
+        self.label = f"file {path}"
+        self._source = path / "__init__.py" if path.is_dir() else path
+        self._module = None
+        self.module = path.stem
+
+    def offers(self, kind):
+        return True
+
+    def is_there(self):
+        return True
+
+    def has(self, kind, simple):
+        """Whether it may define a class of that name: whoever does has the name in its text."""
+        texts = self._source.parent.rglob("*.py") if self._source.name == "__init__.py" else [self._source]
+        return any(simple in text.read_text(encoding="utf-8", errors="replace") for text in texts)
+
+    def short_names(self, kind):
+        if self._module is None:
+            return re.findall(r"^class (\w+)", self._source.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
+        return [each.__qualname__.replace(".", "$") for each in self.load() if _is_kind(each, kind) and _stands_for_itself(each)]
+
+    def load(self):
+        if self._module is None:
+            self._module = _import_file(self.module, self._source)
+        own = [each for each in vars(self._module).values() if isinstance(each, type) and self._is_own(each)]
+        return [part for each in own for part in (each, *_parts(each))]
+
+    def _is_own(self, found):
+        inside = found.__module__ == self._module.__name__ or found.__module__.startswith(self._module.__name__ + ".")
+        return inside and not found.__name__.startswith("_")
+
+
+def _import_file(name, source):
+    """Import it under its own name, unless another module has that already."""
+    folder = str(source.parent.parent if source.name == "__init__.py" else source.parent)
+    if folder not in sys.path:
+        sys.path.append(folder)  # files beside it may be imported by it
+    spec = importlib.util.find_spec(name)
+    if spec is not None and spec.origin == str(source):
+        return importlib.import_module(name)
+    name = f"{name}_{zlib.crc32(str(source).encode()):08x}"
+    spec = importlib.util.spec_from_file_location(name, source)
+    module = sys.modules[name] = importlib.util.module_from_spec(spec)
+    try:
+        spec.loader.exec_module(module)
+    except BaseException:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _plugin_files(plugin_path):
+    files, jars = [], []
+    for folder in filter(None, plugin_path):
+        folder = Path(folder).expanduser().absolute()
+        if not folder.exists():
+            log.warning("plugin.path: %s does not exist; it is left out.", folder)
+        for path in _candidates(folder):
+            (jars if path.suffix == ".jar" else files).append(path)
+    if jars:
+        log.info("plugin.path: %d jars are skipped, beginning with %s: Java plugins are not run here.", len(jars), jars[0])
+    return [_File(path) for path in dict.fromkeys(files)]
+
+
+def _candidates(path, deep=True):
+    """The Python files and packages, and the jars, of an entry of plugin.path: itself, in it, or one folder further down."""
+    if path.is_file():
+        return [path] if path.suffix in (".py", ".jar") and not path.name.startswith("_") else []
+    if not path.is_dir():
+        return []
+    if (path / "__init__.py").exists():
+        return [path]
+    return [found for each in sorted(path.iterdir()) if deep or each.is_file() for found in _candidates(each, deep=False)]
+
+
+def _declared_entries():
+    """Entry points of all installed distributions, and of the checkout that this program runs from, if it does."""
+    from importlib import metadata
+
+    entries = {}
+    for suffix in sorted({group for _, _, group, _ in KINDS.values()}):
+        kinds = tuple(kind for kind, (_, _, group, _) in KINDS.items() if group == suffix)
+        group = f"connect_standalone.{suffix}"
+        found = [(point.name, point.value, point.dist) for point in metadata.entry_points(group=group)]
+        for name, target, distribution in found + [(name, target, None) for name, target in _checkout().get(group, ())]:
+            entries.setdefault((suffix, target), _Entry(target, kinds, name=name, distribution=distribution))
+    return list(entries.values())
+
+
+def _checkout():
+    """{group: [(name, target)]} of the setup.cfg beside this package: so plugins are found without being installed."""
+    path = Path(__file__).parent.parent / "setup.cfg"
+    if not path.exists():
+        return {}
+    from configparser import ConfigParser
+
+    parser = ConfigParser(delimiters=("=",), interpolation=None)
+    parser.read(path, encoding="utf-8")
+    if parser.get("metadata", "name", fallback=None) != "connect-standalone" or not parser.has_section("options.entry_points"):
+        return {}
+    groups = {}
+    for group, lines in parser.items("options.entry_points"):
+        pairs = [line.partition("=") for line in lines.splitlines() if "=" in line]
+        groups[group] = [(name.strip(), target.strip()) for name, _, target in pairs]
+    return groups
+
+
+def _names(found, kind):
+    """All names of a class that do not come from an entry point."""
+    module, path = found.__module__, found.__qualname__
+    inner = path.replace(".", "$")
+    java_name = class_name(found)
+    simple = {inner, java_name.rpartition(".")[2]}
+    return {java_name, *(f"{module}{mark}{each}" for mark in ".:" for each in (path, inner)), *(n for s in simple for n in _pruned(s, kind))}
+
+
+def _pruned(simple, kind):
+    """A simple name, and the same without what the kind adds to it."""
+    suffixes = {KINDS[each][3] for each in WANTED[kind]} | ({"HeaderConverter"} if kind == "header_converter" else set())
+    return {simple, *(simple[: -len(suffix)] for suffix in suffixes if simple.endswith(suffix) and simple != suffix)}
+
+
+def _parts(found):
+    """What a class on a part of the record stands for: `X.Key` and `X.Value`."""
+    return [] if _stands_for_itself(found) else [found.Key, found.Value]
+
+
+def _stands_for_itself(found):
+    return not (issubclass(found, FieldTransform) and found.where is None)
+
+
+def _is_kind(found, kind):
+    return isinstance(found, type) and any(issubclass(found, KINDS[each][0]) for each in WANTED[kind])
+
+
+def _bases(kind):
+    return " or ".join(KINDS[each][0].__name__ for each in WANTED[kind])
