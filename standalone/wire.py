@@ -86,6 +86,13 @@ class ByteColumn:
         kernels.gather(self.data, self.starts, self.lengths, out)
         return ByteColumn(out, starts, self.lengths)
 
+    def join(self, ending, null):
+        """All items as one uint8 array, each followed by the bytes `ending`; the bytes `null` stand for a null."""
+        nulls = int(np.count_nonzero(self.lengths < 0))
+        out = np.empty(self.nbytes + nulls * len(null) + len(self) * len(ending), np.uint8)
+        kernels.join(self.data, self.starts, self.lengths, np.frombuffer(ending, np.uint8), np.frombuffer(null, np.uint8), out)
+        return out
+
     def slice(self, low, high):
         return ByteColumn(self.data, self.starts[low:high], self.lengths[low:high])
 

@@ -1,0 +1,206 @@
+"""FileStreamSink: append each record's value to a file, or to standard output, as a line.
+
+Every write is checked: if the disk is full the task fails, what it had written of those records is taken back, and their offsets
+are not committed. They are committed only after an fsync.
+"""
+
+import errno
+import os
+import select
+import stat
+
+from standalone import (
+    HIGH,
+    STRING,
+    ByteColumn,
+    ConfigDef,
+    ConnectError,
+    Option,
+    SinkConnector,
+    SinkTask,
+    __version__,
+    java_text,
+)
+
+STANDARD_OUTPUT = 1
+GATHER_BYTES = 1 << 18  # small batches are written together
+_LINE_END, _NULL = b"\n", b"null"
+
+
+class FileStreamSinkConnector(SinkConnector):
+    """Append each record's value, and a line end, to a file.
+
+    Texts and bytes are written as they are, other values as Java prints them; a null is written as null.
+    """
+
+    java_name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
+    version = __version__
+
+    config_def = ConfigDef(
+        Option("file", STRING, HIGH, "The file to append to. It is made if there is none; its folder is not. Standard output, if not given.", default=None),
+    )  # fmt: skip
+
+    def task_configs(self, max_tasks):
+        return [dict(self.config) for _ in range(max_tasks)]  # appends do not get in each other's way
+
+    def alter_offsets(self, config, offsets):
+        return True  # what was written stays; there is nothing else to change
+
+
+class FileStreamSinkTask(SinkTask):
+    takes_batches = True
+
+    def __init__(self, standard_output=STANDARD_OUTPUT):
+        self._standard_output = standard_output
+        self._file = None
+
+    def start(self, config):
+        self.config = config
+        path = FileStreamSinkConnector.config_def.parse(config)["file"]
+        self._file = Appender.to_path(path) if path else Appender(os.dup(self._standard_output), "standard output")
+
+    def put(self, records):
+        gathered, size = [], 0
+        start = self._file.mark()
+        for batch in records:
+            text = lines_of(batch)
+            gathered.append(text)
+            size += len(text)
+            if size >= GATHER_BYTES:
+                self._file.write(gathered, start)
+                gathered, size = [], 0
+        if gathered:
+            self._file.write(gathered, start)
+
+    def flush(self, offsets):
+        self._file.sync()
+
+    def stop(self):
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+def lines_of(batch):
+    """The values of a batch as text, a line each: bytes, or an array of them."""
+    value = batch.value
+    if value is None:
+        return (_NULL + _LINE_END) * len(batch)
+    if isinstance(value, ByteColumn):
+        return value.join(_LINE_END, _NULL)
+    if not isinstance(value, list) and batch.value_schema is not None and batch.value_schema.type in ("string", "bytes") and not batch.value_schema.logical:
+        return ByteColumn.from_arrow(value).join(_LINE_END, _NULL)
+    values = [record.value for record in batch.records()]
+    return b"".join([_as_bytes(value) + _LINE_END for value in values])
+
+
+def _as_bytes(value):
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return bytes(value)
+    return java_text(value).encode("utf-8", "replace")
+
+
+class Appender:
+    """A file open for appending, which says so when something was not written."""
+
+    def __init__(self, descriptor, name):
+        self.name = name
+        self._descriptor = descriptor
+        self._is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
+        self._unsynced = False
+        self._new_in = None  # the folder whose entry for this file is not stored yet
+        self._lost = None  # why what was written can no longer be trusted
+
+    @classmethod
+    def to_path(cls, path):
+        flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
+        try:
+            try:
+                return cls(os.open(path, flags), path)
+            except FileNotFoundError:
+                appender = cls(os.open(path, flags | os.O_CREAT, 0o666), path)
+        except FileNotFoundError:
+            folder = os.path.dirname(path) or "."
+            raise ConnectError(f"FileStreamSink cannot write to '{path}': there is no folder '{folder}'. Create it, or change 'file'.") from None
+        except OSError as error:
+            raise ConnectError(f"FileStreamSink cannot write to '{path}': {error.strerror} (errno {error.errno}).") from error
+        appender._new_in = os.path.dirname(path) or "."
+        return appender
+
+    def mark(self):
+        """Where a regular file ends now: what is written from here on can be taken back."""
+        return [os.fstat(self._descriptor).st_size, 0] if self._is_regular else None
+
+    def write(self, pieces, mark):
+        """Append all of it, or raise ConnectError and leave the file as it was at the mark."""
+        if self._lost is not None:
+            raise ConnectError(f"'{self.name}' takes no more: an earlier fsync failed ({self._lost}), and what was written before it may be lost.")
+        rest = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces)).cast("B")
+        self._unsynced = True
+        try:
+            while len(rest):
+                try:
+                    written = os.write(self._descriptor, rest)
+                except BlockingIOError:  # standard output may be a pipe that another program made non-blocking
+                    self._wait_for_room()
+                    continue
+                rest = rest[written:]
+                if mark is not None:
+                    mark[1] += written
+        except OSError as error:
+            taken_back = self._take_back(mark)
+            raise ConnectError(
+                f"FileStreamSink cannot write to '{self.name}': {error.strerror} (errno {error.errno}). {taken_back}{_way_out(error.errno)}"
+            ) from error
+
+    def sync(self):
+        """Store what was written."""
+        if not self._unsynced or not self._is_regular:
+            return
+        try:
+            os.fsync(self._descriptor)
+            if self._new_in is not None:
+                _sync_folder(self._new_in)
+        except OSError as error:
+            # The kernel forgets pages that it could not write: another fsync would succeed and mean nothing.
+            self._lost = f"{error.strerror}, errno {error.errno}"
+            raise ConnectError(f"FileStreamSink cannot store '{self.name}': fsync failed ({self._lost}). The offsets are not committed.") from error
+        self._new_in = None
+        self._unsynced = False
+
+    def close(self):
+        os.close(self._descriptor)
+
+    def _wait_for_room(self):
+        waiting = select.poll()
+        waiting.register(self._descriptor, select.POLLOUT)
+        waiting.poll(1000)
+
+    def _take_back(self, mark):
+        if mark is None:
+            return ""
+        start, written = mark
+        if not written:
+            return "Nothing of these records was written. "
+        # Whatever another program appended or cut off meanwhile is not ours to take away.
+        if os.fstat(self._descriptor).st_size != start + written:
+            return f"{written} bytes of these records were written before that and will be written again. "
+        os.ftruncate(self._descriptor, start)
+        return "What was written of these records was taken back. "
+
+
+def _sync_folder(path):
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _way_out(code):
+    if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return "Make room, then restart the task."
+    return "Mend that, then restart the task."
+
+
+FileStreamSinkConnector.task_class = FileStreamSinkTask

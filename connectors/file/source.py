@@ -1,0 +1,190 @@
+"""FileStreamSource: follow a text file, or read standard input, and publish each line.
+
+Beyond what Kafka's own does it notices rotation, truncation and replacement, counts bytes where Kafka's counts characters, and
+wakes when the file is written to.
+"""
+
+import os
+import stat
+import sys
+import time
+
+import numpy as np
+
+from standalone import (
+    HIGH,
+    INT,
+    LOW,
+    STRING,
+    ByteColumn,
+    ConfigDef,
+    ConfigError,
+    ConnectError,
+    Option,
+    Schema,
+    SourceBatch,
+    SourceConnector,
+    SourceTask,
+    __version__,
+    at_least,
+    non_empty,
+    one_of,
+)
+
+from connectors.file.rotation import Place
+from connectors.file.stream import StreamTail
+from connectors.file.tail import CUT, FAIL, SKIP, FileTail, Limits
+from connectors.file.watch import StreamWatch, Watch
+
+FILENAME, POSITION = "filename", "position"
+
+IDLE_SECONDS = 1.0  # poll comes back after so long, also with nothing
+GATHER_SECONDS = 0.002  # between two polls that both find little, so that a busy writer's lines come in batches
+GATHER_BYTES = 1 << 16
+STANDARD_INPUT = 0
+
+
+class FileStreamSourceConnector(SourceConnector):
+    """Follow a text file and publish each finished line as a string.
+
+    A line is finished once its line end is there (LF, CR LF or CR); a half-written last line waits.
+    """
+
+    java_name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
+    version = __version__
+
+    config_def = ConfigDef(
+        Option("file", STRING, HIGH, "The file to read. Standard input, if it is not given.", default=None),
+        Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
+        Option("batch.size", INT, LOW, "How many records the task hands on at once at most. If not given, as many as it can read at once.", default=2000),
+        Option(
+            "file.max.line.bytes", INT, LOW,
+            "The longest line that is read, in bytes without the line end. A line must also fit into a request to the log.",
+            default=16 << 20, check=at_least(1),
+        ),
+        Option(
+            "file.long.lines", STRING, LOW,
+            "What becomes of a longer line: fail (the task fails, nothing is lost), cut (its beginning is published), skip.",
+            default=FAIL, check=one_of(FAIL, CUT, SKIP),
+        ),
+        Option(
+            "file.rotate.wait.ms", INT, LOW,
+            "How long a file that was renamed or deleted must not have grown before it counts as read to its end, and the next one is read.",
+            default=1000, check=at_least(0),
+        ),
+    )  # fmt: skip
+
+    def task_configs(self, max_tasks):
+        return [dict(self.config)]  # one file has one reader, however many tasks are allowed
+
+    def alter_offsets(self, config, offsets):
+        if not config.get("file"):
+            raise ConnectError("Offsets of a connector without 'file' cannot be altered: standard input has none.")
+        for partition, offset in offsets:
+            if partition is None or FILENAME not in partition:
+                raise ConnectError(f"The source partition {partition!r} has no '{FILENAME}': it must be {{\"{FILENAME}\": \"<file>\"}}.")
+            if offset is None:
+                continue
+            position = offset.get(POSITION)
+            if not isinstance(position, int) or isinstance(position, bool) or position < 0:
+                raise ConnectError(
+                    f"The source offset {offset!r} of '{partition[FILENAME]}' must be {{\"{POSITION}\": N}}, N being a whole number of bytes, 0 or more."
+                )
+        return True
+
+
+class FileStreamSourceTask(SourceTask):
+    """One reader of one file."""
+
+    def __init__(self, chunk_bytes=Limits.chunk_bytes, standard_input=STANDARD_INPUT):
+        self._chunk_bytes = chunk_bytes
+        self._standard_input = standard_input
+        self._tail = self._watch = None
+        self._stopped = False
+        self._lines, self._row = None, 0  # what was read, and how much of it was handed on
+        self._handed_on_at = 0.0  # when poll last came back with little
+
+    def start(self, config):
+        self.config = config
+        parsed = FileStreamSourceConnector.config_def.parse(config)
+        self._topic = parsed["topic"]
+        self._batch_size = max(parsed["batch.size"], 1) if "batch.size" in config else sys.maxsize
+        limits = Limits(self._chunk_bytes, parsed["file.max.line.bytes"], parsed["file.long.lines"], parsed["file.rotate.wait.ms"] / 1000)
+        path = parsed["file"]
+        if not path:
+            self._partition = None
+            self._read_stream(os.dup(self._standard_input), limits)
+        elif os.path.isdir(path):
+            raise ConfigError.of({"file": f"'{path}' is a folder; it must name a file"}, "FileStreamSource cannot start")
+        elif _is_stream(path):
+            self._partition = None
+            # Open for writing, too, so that it does not end when the last one who writes to it goes.
+            self._read_stream(os.open(path, os.O_RDWR if stat.S_ISFIFO(os.stat(path).st_mode) else os.O_RDONLY), limits)
+        else:
+            self._partition = {FILENAME: path}
+            place = Place.of_offset(self.context.offset_reader.offset(self._partition))
+            self._watch = Watch(path)
+            self._tail = FileTail(path, limits, self._watch.follow, place)
+
+    def poll(self):
+        if self._lines is None:
+            self._gather()
+            self._lines, self._row = self._wait_for_lines(), 0
+            if self._lines is None:
+                return None
+        lines, low = self._lines, self._row
+        high = min(low + self._batch_size, len(lines))
+        self._lines, self._row = (lines, high) if high < len(lines) else (None, 0)
+        self._handed_on_at = time.monotonic() if len(lines.data) < GATHER_BYTES else 0.0
+        return SourceBatch(
+            high - low,
+            self._topic,
+            ByteColumn(lines.data, lines.starts[low:high], lines.lengths[low:high]),
+            Schema.STRING,
+            source_partition=self._partition,
+            offset_of=(lambda row: lines.place(low + row).as_offset()) if self._partition else None,
+            timestamps=np.full(high - low, time.time_ns() // 1_000_000, np.int64),
+        )
+
+    def stop(self):
+        self._stopped = True
+        if self._watch is not None:
+            self._watch.wake()
+
+    def close(self):
+        for part in (self._tail, self._watch):
+            if part is not None:
+                part.close()
+        self._tail = self._watch = None
+
+    def _wait_for_lines(self):
+        deadline = time.monotonic() + IDLE_SECONDS
+        while not self._stopped:
+            lines = self._tail.read()
+            if lines is not None:
+                return lines
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            self._watch.wait(min(left, self._tail.patience()))
+        return None
+
+    def _gather(self):
+        left = self._handed_on_at + GATHER_SECONDS - time.monotonic()
+        if left > 0:
+            self._watch.pause(left)
+
+    def _read_stream(self, descriptor, limits):
+        self._watch = StreamWatch(descriptor)
+        self._tail = StreamTail(descriptor, limits, self._watch.ended)
+
+
+def _is_stream(path):
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
+
+
+FileStreamSourceConnector.task_class = FileStreamSourceTask
