@@ -1,0 +1,142 @@
+"""The Fetch request, and its answer read so that records stay where they were received.
+
+kafka-python's own decoder would copy every byte of the records once more, so the few fields around them are walked here.
+"""
+
+import collections
+import struct
+import uuid
+
+from kafka.protocol.consumer import FetchRequest
+
+from standalone.errors import LogError
+from standalone.kernels import compiled
+
+BY_ID = 13  # from this version on topics are named by their ids
+FETCH_CEILING = 17  # the highest version whose answer is known here
+SESSION_NONE, EPOCH_NONE = 0, -1
+BATCH_HEADER = 61
+ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
+
+Answer = collections.namedtuple("Answer", "topic partition error_code high_watermark stable_offset aborted records")
+Answer.__doc__ = """A partition's part of an answer. topic: its id or name, as it was asked for; aborted: [(producer id, first offset)]."""
+
+
+def request(wanted, *, min_bytes, max_wait_ms, max_bytes, partition_bytes, isolation, rack):
+    """Of [(topic name, topic id or None, partition, offset)]; (message, version ceiling)."""
+    ceiling = FETCH_CEILING if all(topic_id for _, topic_id, _, _ in wanted) else BY_ID - 1
+    topics = {}
+    for name, topic_id, partition, offset in wanted:
+        topics.setdefault((name, topic_id), []).append(FetchRequest.FetchTopic.FetchPartition(
+            partition=partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1, log_start_offset=-1,
+            partition_max_bytes=partition_bytes))
+    message = FetchRequest(
+        replica_id=-1,
+        max_wait_ms=max_wait_ms,
+        min_bytes=min_bytes,
+        max_bytes=max_bytes,
+        isolation_level=isolation,
+        session_id=SESSION_NONE,
+        session_epoch=EPOCH_NONE,
+        topics=[FetchRequest.FetchTopic(topic=name, topic_id=topic_id, partitions=parts) for (name, topic_id), parts in topics.items()],
+        forgotten_topics_data=[],
+        rack_id=rack,
+    )
+    return message, ceiling
+
+
+def read(body, version):
+    """(error code of the whole, [Answer]) of an answer's bytes; `records` of each are a part of `body`, or None."""
+    try:
+        return _Walk(body, version).answer()
+    except (struct.error, IndexError, UnicodeDecodeError) as problem:
+        raise LogError(f"A broker's answer to Fetch (version {version}, {len(body)} bytes) cannot be read: {problem}.") from problem
+
+
+class _Walk:
+    def __init__(self, body, version):
+        self._body, self._at, self._version = body, 0, version
+        self._flexible = version >= 12
+
+    def answer(self):
+        self._take(">i")  # how long the broker held it back
+        error_code = 0
+        if self._version >= 7:
+            error_code, _ = self._take(">hi")
+        answers = []
+        for _ in range(self._length()):
+            topic = self._uuid() if self._version >= BY_ID else self._string()
+            answers.extend([self._partition(topic) for _ in range(self._length())])
+            self._tags()
+        return error_code, answers
+
+    def _partition(self, topic):
+        index, error_code, high_watermark, stable_offset = self._take(">ihqq")
+        if self._version >= 5:
+            self._take(">q")  # where the log begins
+        aborted = []
+        for _ in range(self._length()):
+            aborted.append(self._take(">qq"))
+            self._tags()
+        if self._version >= 11:
+            self._take(">i")  # a replica that the broker would rather have us read from
+        size = self._length()
+        records = self._body[self._at : self._at + size] if size > 0 else None
+        self._at += max(size, 0)
+        self._tags()
+        return Answer(topic, index, error_code, high_watermark, stable_offset, aborted, records)
+
+    def _take(self, kinds):
+        values = struct.unpack_from(kinds, self._body, self._at)
+        self._at += struct.calcsize(kinds)
+        return values
+
+    def _varint(self):
+        value = shift = 0
+        while True:
+            byte = self._body[self._at]
+            self._at += 1
+            value |= (byte & 0x7F) << shift
+            if byte < 0x80:
+                return value
+            shift += 7
+
+    def _length(self):
+        """Of an array or of records; 0 where there is none."""
+        return max(0, self._varint() - 1 if self._flexible else self._take(">i")[0])
+
+    def _string(self):
+        size = self._varint() - 1 if self._flexible else self._take(">h")[0]
+        self._at += size
+        return str(self._body[self._at - size : self._at], "utf-8")
+
+    def _uuid(self):
+        self._at += 16
+        return uuid.UUID(bytes=bytes(self._body[self._at - 16 : self._at]))
+
+    def _tags(self):
+        """Skip fields that this version of the answer has by the way."""
+        if self._flexible:
+            for _ in range(self._varint()):
+                self._varint()
+                size = self._varint()
+                self._at += size
+
+
+@compiled
+def next_offset(data, offset):
+    """The offset behind the last whole batch of `data`, `offset` where there is none: what to fetch next, before any record is looked at."""
+    at = 0
+    while len(data) - at >= BATCH_HEADER:
+        base = 0
+        for byte in range(8):
+            base = (base << 8) | int(data[at + byte])
+        length = last = 0
+        for byte in range(4):
+            length = (length << 8) | int(data[at + 8 + byte])
+            last = (last << 8) | int(data[at + 23 + byte])
+        if data[at + 16] != 2 or length < BATCH_HEADER - 12 or length > len(data) - at - 12 or last >= 1 << 31:
+            break
+        offset = max(offset, base + last + 1)
+        at += 12 + length
+    return offset

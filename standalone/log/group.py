@@ -1,0 +1,573 @@
+"""Group: one member of one consumer group: joining, what it was assigned, commits.
+
+It speaks kafka-python's messages and uses its assignors, but not its coordinator: that needs an event-loop thread and a second transport
+for each consumer, blocks the poll on listeners and never lets a static member leave. Here nothing waits for the group: `advance` goes one
+step further whenever the task polls, and Heartbeats (heartbeats.py) keeps all members of the process alive from one thread.
+
+    UNJOINED ── JoinGroup ──▶ JOINING ── SyncGroup ──▶ STABLE ── the group rebalances: `rejoin` ──▶ UNJOINED
+
+Partitions change hands eagerly, whatever the strategy: all are let go before the group is joined anew.
+"""
+
+import collections
+import functools
+import logging
+import threading
+
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.protocol.consumer import (
+    HeartbeatRequest,
+    JoinGroupRequest,
+    LeaveGroupRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+    SyncGroupRequest,
+)
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from standalone.errors import ConfigError, LogError, LogFatalError, LogRetriableError
+from standalone.log.broker_errors import broker_error, is_retriable, java_class, timed_out
+from standalone.log.client import Backoff
+from standalone.log.link import Link, Trouble, wait
+
+log = logging.getLogger(__name__)
+
+STRATEGIES = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": RoundRobinPartitionAssignor,
+    "org.apache.kafka.clients.consumer.StickyAssignor": StickyPartitionAssignor,
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": CooperativeStickyAssignor,
+}
+PROTOCOL_TYPE = "consumer"
+UNJOINED, JOINING, STABLE, CLOSED = "unjoined", "joining", "stable", "closed"
+REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks the consumer to act upon
+NO_GENERATION, NO_MEMBER = -1, ""
+NO_OFFSET = -1
+
+UNKNOWN_TOPIC, NOT_AVAILABLE, NOT_COORDINATOR = 3, 15, 16
+ILLEGAL_GENERATION, INCONSISTENT_PROTOCOL, UNKNOWN_MEMBER = 22, 23, 25
+INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED, FENCED = 26, 27, 79, 82
+
+# The highest versions that name topics by their names.
+COMMIT_CEILING = OFFSET_FETCH_CEILING = 9
+# For how long a poll may be deaf to `wakeup` while it asks for metadata or for the coordinator.
+ASK_SECONDS = 2.0
+
+Member = collections.namedtuple("Member", "member_id group_instance_id metadata")
+Committed = collections.namedtuple("Committed", "offset metadata")
+
+
+class Group:
+    """Used by the task's thread, but for the methods under "for Heartbeats"; `waker` ends the task's wait when they learn something."""
+
+    def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
+        self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
+        self._config, self._clock, self._waker = config, clock, waker
+        self._strategies = _strategies(config["partition.assignment.strategy"])
+        self._backoff = Backoff(config, "retry.backoff")
+        self._retry_at = 0
+        self._link = None
+        self._topics = self._joined_topics = []  # sorted: a member that returns must say the same in the same bytes
+        self._counts = None  # the leader's: partitions of every topic of the group when it assigned them
+        self._expected = None
+        self._fresh = False
+        self.assignment = []  # (topic, partition) in order; meant while STABLE
+        self._trouble = Trouble(f"Group {group_id}: its coordinator answers again.")
+        self._lock = threading.Lock()  # over all below, which the heartbeat thread shares
+        self._state = UNJOINED
+        self._verdict = None  # REVOKED, LOST or an error: what has become of a STABLE membership
+        self._generation, self._member_id = NO_GENERATION, NO_MEMBER
+        self._coordinator = None
+        self._heartbeat_at, self._heartbeat_awaited = 0, False
+        self._polling, self._last_poll = False, clock.monotonic()
+
+    # ---- membership, step by step
+
+    def subscribe(self, topics):
+        """The topics that this member wants; a change makes it join anew."""
+        self._topics = sorted(topics)
+
+    def advance(self):
+        """Go on without waiting. Then REVOKED or LOST: let the partitions go and call `rejoin`; ASSIGNED: `assignment` is new; or None."""
+        with self._lock:
+            state, verdict = self._state, self._verdict
+        if isinstance(verdict, LogError):
+            raise verdict
+        if state is UNJOINED and self._clock.monotonic() >= self._retry_at:
+            self._join()
+        if state is STABLE:
+            if verdict is None and self._topics != self._joined_topics:
+                verdict = REVOKED
+            if verdict is None and self._fresh:
+                self._fresh = False
+                return ASSIGNED
+            return verdict
+        return None
+
+    def rejoin(self):
+        """The partitions are let go: join as soon as `advance` is called."""
+        with self._lock:
+            if self._verdict is LOST:
+                self._generation = NO_GENERATION
+            self._verdict, self._state = None, UNJOINED
+        self.assignment, self._fresh = [], False
+
+    @property
+    def watched(self):
+        """Topics whose partitions the leader of the group keeps an eye on."""
+        return set(self._counts or ())
+
+    def partitions_counted(self, counts):
+        """{topic: partitions} as they are now: the leader assigns anew when they are not what it knew."""
+        if self._counts is None or self._state is not STABLE:
+            return
+        changed = sorted(topic for topic, count in self._counts.items() if counts.get(topic, 0) != count)
+        if changed:
+            log.info("Group %s: partitions of %s changed; assigning anew.", self.group_id, ", ".join(changed))
+            self._judge(REVOKED)
+
+    @property
+    def wakes_at(self):
+        """When `advance` is worth another call though nothing was heard."""
+        return self._retry_at if self._state is UNJOINED else float("inf")
+
+    @property
+    def links(self):
+        return [self._link] if self._link is not None else []
+
+    def polling(self, now_polling):
+        """Whether the task is inside `poll`: max.poll.interval.ms counts while it is not."""
+        with self._lock:
+            self._polling, self._last_poll = now_polling, self._clock.monotonic()
+
+    def _join(self):
+        self._joined_topics = list(self._topics)
+        protocols = [
+            JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=strategy.metadata(self._joined_topics).encode())
+            for name, strategy in self._strategies.items()
+        ]
+        request = JoinGroupRequest(
+            group_id=self.group_id,
+            session_timeout_ms=self._config["session.timeout.ms"],
+            rebalance_timeout_ms=self._config["max.poll.interval.ms"],
+            member_id=self._member_id,
+            group_instance_id=self.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocols=protocols,
+        )
+        # The broker answers when all members have come, each of which may take its whole poll interval.
+        self._take_step(request, self._joined, self._config.seconds("max.poll.interval.ms") + 5)
+
+    def _take_step(self, request, handler, timeout_s=None):
+        with self._lock:
+            self._state = JOINING
+        try:
+            self._open_link().send(request, handler, timeout_s)
+        except LogRetriableError as error:
+            self._put_off(error)
+
+    def _joined(self, answer, error):
+        if error is not None:
+            return self._put_off(error)
+        code = answer.error_code
+        if code:
+            if code in (MEMBER_ID_REQUIRED, UNKNOWN_MEMBER):
+                with self._lock:
+                    self._member_id = answer.member_id if code == MEMBER_ID_REQUIRED else NO_MEMBER
+                return self._join()
+            return self._refused(code, "Joining")
+        with self._lock:
+            self._generation, self._member_id = answer.generation_id, answer.member_id
+        self._strategy, self._counts, self._expected, assignments = answer.protocol_name, None, None, []
+        if answer.leader == answer.member_id:
+            try:
+                computed = self._assign(answer.members)
+            except LogRetriableError as error:
+                return self._put_off(error)
+            if answer.skip_assignment:
+                self._expected = computed.get(answer.member_id)
+            else:
+                assignments = [SyncGroupRequest.SyncGroupRequestAssignment(member, data) for member, data in computed.items()]
+        request = SyncGroupRequest(
+            group_id=self.group_id,
+            generation_id=self._generation,
+            member_id=self._member_id,
+            group_instance_id=self.instance_id,
+            protocol_type=PROTOCOL_TYPE,
+            protocol_name=self._strategy,
+            assignments=assignments,
+        )
+        self._take_step(request, self._synced)
+
+    def _assign(self, members):
+        """{member: its assignment's bytes}; this member leads the group."""
+        members = [Member(m.member_id, m.group_instance_id, ConsumerProtocolSubscription.decode(bytes(m.metadata))) for m in members]
+        topics = sorted({topic for member in members for topic in member.metadata.topics})
+        known = _Partitions(self.cluster.refresh(topics, timeout=ASK_SECONDS) if topics else {})
+        self._counts = {topic: len(known.partitions_for_topic(topic) or ()) for topic in topics}
+        members.sort(key=lambda member: member.group_instance_id is None)  # kafka-python loses members where the two kinds alternate
+        assigned = self._strategies[self._strategy].assign(known, members)
+        return {member: assignment.encode() for member, assignment in assigned.items()}
+
+    def _synced(self, answer, error):
+        if error is not None:
+            return self._put_off(error)
+        if answer.error_code:
+            return self._refused(answer.error_code, "Being assigned partitions")
+        data = bytes(answer.assignment or b"")
+        if self._expected is not None and data != self._expected:
+            # The broker gave a returning leader what it had before: its subscription, or the topics, have changed since.
+            return self._join()
+        assignment = ConsumerProtocolAssignment.decode(data) if data else None
+        pairs = sorted((topic, partition) for topic, numbers in assignment.assigned_partitions for partition in numbers) if data else []
+        if any(topic not in self._joined_topics for topic, _ in pairs):
+            # As above, for a member that does not lead: only one that is new makes the leader assign anew.
+            self._send_leave()
+            return self._join()
+        if self._strategy == StickyPartitionAssignor.name:
+            self._strategies[self._strategy].on_assignment(assignment, self._generation)
+        self.assignment, self._fresh = pairs, True
+        now = self._clock.monotonic()
+        with self._lock:
+            self._state, self._verdict = STABLE, None
+            self._heartbeat_at, self._heartbeat_awaited = now + self._config.seconds("heartbeat.interval.ms"), False
+        self._backoff.reset()
+        self._trouble.is_over()
+        log.info("Group %s: joined generation %d%s with %d partitions.",
+                 self.group_id, self._generation, " as its leader" if self._counts is not None else "", len(pairs))
+
+    def _refused(self, code, doing):
+        """A join or sync that did not succeed: come again, or say why it never will."""
+        if code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS) or is_retriable(code):
+            with self._lock:
+                if code == UNKNOWN_MEMBER:
+                    self._member_id = NO_MEMBER
+                if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                    self._coordinator = None
+            return self._put_off(broker_error(code, f"{doing} in group '{self.group_id}'"), quiet=code == REBALANCE_IN_PROGRESS)
+        with self._lock:
+            self._verdict = self._fatal(code, f"{doing} in group '{self.group_id}'")
+
+    def _put_off(self, error, quiet=False):
+        with self._lock:
+            self._state = UNJOINED
+            if self._link is None or self._link.closed:
+                self._coordinator = None
+        self._retry_at = self._clock.monotonic() + self._backoff.next()
+        if not quiet:
+            self._trouble.is_on(f"Group {self.group_id}: {error}")
+
+    def _fatal(self, code, what):
+        if code == FENCED:
+            return LogFatalError(
+                f"{what}: another member has taken group.instance.id '{self.instance_id}'. Another worker runs the same connector with the "
+                "same state: stop one of the two, or give each its own state.dir.",
+                java_class("FencedInstanceIdException"),
+            )
+        hints = {
+            INCONSISTENT_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is no group of consumers.",
+            INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
+                                     "(its group.min.session.timeout.ms to group.max.session.timeout.ms).",
+        }
+        error = broker_error(code, what)
+        return LogFatalError(" ".join(filter(None, [str(error), hints.get(code)])), error.java_class)
+
+    def _judge(self, verdict):
+        with self._lock:
+            if self._state is STABLE and (self._verdict is None or self._verdict is REVOKED):
+                self._verdict = verdict
+
+    # ---- the coordinator
+
+    def _open_link(self):
+        """To the coordinator, wherever it is by now; raises LogRetriableError while it cannot be reached."""
+        node = self._find_coordinator()
+        if self._link is None or self._link.node != node or not self._link.usable:
+            if self._link is not None:
+                self._link.close(LogRetriableError(f"The coordinator of group '{self.group_id}' has moved to {node.host}:{node.port}."))
+            try:
+                self._link = Link(self.cluster.connect(node), node, self._clock, self._config.seconds("request.timeout.ms"))
+            except LogRetriableError:
+                self._forget_coordinator(node)
+                raise
+        return self._link
+
+    def _find_coordinator(self, timeout=ASK_SECONDS):
+        node = self._coordinator
+        if node is None:
+            node = self.cluster.coordinator(self.group_id, timeout=timeout)
+            with self._lock:
+                self._coordinator = node
+        return node
+
+    def _forget_coordinator(self, node):
+        with self._lock:
+            if self._coordinator == node:
+                self._coordinator = None
+
+    # ---- offsets
+
+    def commit(self, offsets, timeout_s):
+        """Commit {(topic, partition): (offset, metadata)}; LogRetriableError where the records will come again to whoever owns them next."""
+        deadline = self._clock.monotonic() + timeout_s
+        backoff = Backoff(self._config, "retry.backoff")
+        while True:
+            outcome = []
+            self.commit_async(offsets, outcome.append)
+            self._wait_for(outcome, deadline, f"Committing offsets of group '{self.group_id}'")
+            if outcome[0] is None:
+                return
+            pause = backoff.next()
+            may_retry = isinstance(outcome[0], LogRetriableError) and self._state is STABLE and self._verdict in (None, REVOKED)
+            if not may_retry or self._clock.monotonic() + pause > deadline:
+                raise outcome[0]
+            wait([], self._waker, pause)
+
+    def commit_async(self, offsets, on_done):
+        """`on_done(None or an error)` is called on this thread, now or by a later poll or commit."""
+        with self._lock:
+            member = self._state is STABLE and self._verdict in (None, REVOKED)
+            generation, member_id = self._generation, self._member_id
+        if not member:
+            return on_done(self._not_ours())
+        topics = collections.defaultdict(list)
+        for (topic, partition), (offset, metadata) in offsets.items():
+            topics[topic].append(OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=metadata))
+        request = OffsetCommitRequest(
+            group_id=self.group_id,
+            generation_id_or_member_epoch=generation,
+            member_id=member_id,
+            group_instance_id=self.instance_id,
+            retention_time_ms=-1,
+            topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
+        )
+        try:
+            self._open_link().send(request, functools.partial(self._committed, on_done), ceiling=COMMIT_CEILING)
+        except LogRetriableError as error:
+            on_done(error)
+
+    def _committed(self, on_done, answer, error):
+        if error is None:
+            self._trouble.is_over()
+            codes = [(t.name, p.partition_index, p.error_code) for t in answer.topics for p in t.partitions if p.error_code]
+            error = next(filter(None, (self._commit_error(*one) for one in codes)), None)
+        on_done(error)
+
+    def _commit_error(self, topic, partition, code):
+        what = f"Committing the offset of {topic}-{partition} in group '{self.group_id}'"
+        if code in (ILLEGAL_GENERATION, UNKNOWN_MEMBER):
+            self._judge(LOST)
+            return self._not_ours()
+        if code == FENCED:
+            error = self._fatal(code, what)
+            self._judge(error)
+            return error
+        if code == REBALANCE_IN_PROGRESS:
+            self._judge(REVOKED)
+            return LogRetriableError(f"{what}: the group is rebalancing.", java_class("RebalanceInProgressException"))
+        if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+            self._forget_coordinator(self._link.node)
+        if code == UNKNOWN_TOPIC and topic not in self._existing([topic]):
+            log.warning("Group %s: topic %s was deleted; the offset of its partition %d is not kept.", self.group_id, topic, partition)
+            return None
+        return broker_error(code, what)
+
+    def _existing(self, topics):
+        try:
+            return {name for name, topic in self.cluster.refresh(topics, timeout=ASK_SECONDS).items() if not topic.error_code}
+        except LogRetriableError:
+            return set(topics)
+
+    def _not_ours(self):
+        return LogRetriableError(
+            f"Offsets of group '{self.group_id}' cannot be committed: this member has lost its partitions to a rebalance, and the records "
+            "since the last commit will come again. If the task took too long, max.poll.interval.ms allows for more time.",
+            java_class("CommitFailedException"),
+        )
+
+    def committed(self, pairs, timeout_s):
+        """{(topic, partition): Committed(offset, metadata)} of those that have one."""
+        deadline = self._clock.monotonic() + timeout_s
+        backoff = Backoff(self._config, "retry.backoff")
+        what = f"Reading the offsets of group '{self.group_id}'"
+        while True:
+            outcome = []
+            self.committed_async(pairs, lambda found, error: outcome.append((found, error)))
+            self._wait_for(outcome, deadline, what)
+            found, error = outcome[0]
+            if error is None:
+                return found
+            pause = backoff.next()
+            if not isinstance(error, LogRetriableError) or self._clock.monotonic() + pause > deadline:
+                raise error
+            wait([], self._waker, pause)
+
+    def committed_async(self, pairs, on_done):
+        """`on_done(found, error)` as `committed` gives it."""
+        topics = collections.defaultdict(list)
+        for topic, partition in pairs:
+            topics[topic].append(partition)
+        Many, One = OffsetFetchRequest.OffsetFetchRequestGroup, OffsetFetchRequest.OffsetFetchRequestTopic
+        request = OffsetFetchRequest(
+            group_id=self.group_id,
+            topics=[One(name=topic, partition_indexes=numbers) for topic, numbers in topics.items()],
+            groups=[Many(group_id=self.group_id, topics=[
+                Many.OffsetFetchRequestTopics(name=topic, partition_indexes=numbers) for topic, numbers in topics.items()])],
+            require_stable=True,
+        )
+        try:
+            self._open_link().send(request, functools.partial(self._found, on_done), ceiling=OFFSET_FETCH_CEILING)
+        except LogRetriableError as error:
+            on_done(None, error)
+
+    def _found(self, on_done, answer, error):
+        if error is not None:
+            return on_done(None, error)
+        group = answer.groups[0] if answer.groups else answer  # a list since version 8
+        parts = [((topic.name, part.partition_index), part) for topic in group.topics for part in topic.partitions]
+        code = group.error_code or next((part.error_code for _, part in parts if part.error_code), 0)
+        if code:
+            if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                self._forget_coordinator(self._link.node)
+            return on_done(None, broker_error(code, f"Reading the offsets of group '{self.group_id}'"))
+        self._trouble.is_over()
+        on_done({pair: Committed(part.committed_offset, part.metadata) for pair, part in parts if part.committed_offset != NO_OFFSET}, None)
+
+    def _wait_for(self, outcome, deadline, what):
+        while not outcome:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                raise timed_out(f"{what}: no answer in time.")
+            wait(self.links, self._waker, left)
+            self._link.serve()
+
+    # ---- the end
+
+    def close(self, timeout_s, leave=True):
+        """With `leave` the group knows at once; without, it keeps the member's place until its session ends."""
+        with self._lock:
+            known, waiting, fenced = self._member_id != NO_MEMBER, self._state is JOINING, isinstance(self._verdict, LogFatalError)
+            lost = self._verdict is LOST
+            self._state = CLOSED
+        try:
+            if leave and (known or waiting and self.instance_id) and not fenced and not lost:
+                self._leave(timeout_s, waiting)
+        except LogError as error:
+            log.warning("Group %s: could not leave, so that its partitions rest for %d ms: %s",
+                        self.group_id, self._config["session.timeout.ms"], error)
+        finally:
+            if self._link is not None:
+                self._link.close()
+
+    def _leave(self, timeout_s, waiting):
+        deadline = self._clock.monotonic() + timeout_s
+        if waiting and self._link is not None:
+            self._link.close()  # the broker answers nothing on it before the join
+        self._find_coordinator(timeout_s)
+        outcome = []
+        self._open_link()
+        self._send_leave(lambda answer, error: outcome.append(error or answer))
+        self._wait_for(outcome, deadline, f"Leaving group '{self.group_id}'")
+        if isinstance(outcome[0], LogError):
+            raise outcome[0]
+        if outcome[0].error_code:
+            raise broker_error(outcome[0].error_code, f"Leaving group '{self.group_id}'")
+        log.info("Group %s: left.", self.group_id)
+
+    def _send_leave(self, handler=lambda answer, error: None):
+        self._link.send(self._leave_request(), handler)
+        with self._lock:
+            self._member_id, self._generation = NO_MEMBER, NO_GENERATION
+
+    def _leave_request(self):
+        member = LeaveGroupRequest.MemberIdentity(member_id=self._member_id, group_instance_id=self.instance_id)
+        return LeaveGroupRequest(group_id=self.group_id, member_id=self._member_id, members=[member])
+
+    # ---- for Heartbeats, on its thread
+
+    def heartbeat_due(self):
+        """When the next heartbeat is to be sent; infinity while there is no membership to keep, or one is under way."""
+        with self._lock:
+            keeping = self._state is STABLE and self._verdict in (None, REVOKED) and not self._heartbeat_awaited
+            return self._heartbeat_at if keeping else float("inf")
+
+    def heartbeat_node(self):
+        """Where to send it; raises LogRetriableError while that cannot be found."""
+        return self._find_coordinator()
+
+    def heartbeat(self, node):
+        """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long."""
+        now = self._clock.monotonic()
+        limit = self._config["max.poll.interval.ms"]
+        with self._lock:
+            if not self._polling and now - self._last_poll > limit / 1000:
+                request = self._leave_request()
+                self._verdict, self._member_id = LOST, NO_MEMBER
+                log.warning("Group %s: the task has not asked for records for %d ms (max.poll.interval.ms): it leaves the group, and what it "
+                            "has not committed will come again.", self.group_id, limit)
+                return request, lambda answer, error: None
+            request = HeartbeatRequest(
+                group_id=self.group_id,
+                generation_id=self._generation,
+                member_id=self._member_id,
+                group_instance_id=self.instance_id,
+            )
+            self._heartbeat_awaited = True
+            self._heartbeat_at = now + self._config.seconds("heartbeat.interval.ms")
+            return request, functools.partial(self._heard, node, (self._generation, self._member_id))
+
+    def heartbeat_failed(self, node, error):
+        """It could not be sent, or was not answered: soon again, and the coordinator may be another by then."""
+        with self._lock:
+            self._heartbeat_awaited = False
+            self._heartbeat_at = self._clock.monotonic() + self._config.seconds("retry.backoff.max.ms")
+            if self._coordinator == node:
+                self._coordinator = None
+        self._trouble.is_on(f"Group {self.group_id}: {error}")
+
+    def _heard(self, node, membership, answer, error):
+        if error is not None:
+            return self.heartbeat_failed(node, error)
+        with self._lock:
+            self._heartbeat_awaited = False
+            if self._state is not STABLE or membership != (self._generation, self._member_id):
+                return  # about a membership that is no more
+        code = answer.error_code
+        if not code:
+            return self._trouble.is_over()
+        if code == REBALANCE_IN_PROGRESS:
+            self._judge(REVOKED)
+        elif code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION):
+            log.warning("Group %s: the group has gone on without this member; joining again.", self.group_id)
+            self._judge(LOST)
+        elif is_retriable(code):
+            return self.heartbeat_failed(node if code in (NOT_AVAILABLE, NOT_COORDINATOR) else None,
+                                         broker_error(code, f"A heartbeat to group '{self.group_id}'"))
+        else:
+            self._judge(self._fatal(code, f"A heartbeat to group '{self.group_id}'"))
+        self._waker.wake()
+
+
+class _Partitions:
+    """As much of kafka-python's metadata as its assignors look at."""
+
+    def __init__(self, topics):
+        self._topics = {name: set(topic.partitions) for name, topic in topics.items() if not topic.error_code}
+
+    def topics(self):
+        return set(self._topics)
+
+    def partitions_for_topic(self, topic):
+        return self._topics.get(topic)
+
+
+def _strategies(names):
+    unknown = [name for name in names if name not in STRATEGIES]
+    if unknown or not names:
+        raise ConfigError.of({"partition.assignment.strategy": f"{', '.join(unknown) or 'nothing'} is not to be had here; "
+                                                               f"there are {', '.join(STRATEGIES)}"})
+    return {STRATEGIES[name].name: STRATEGIES[name]() for name in names}

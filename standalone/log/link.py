@@ -1,0 +1,145 @@
+"""A connection on which several requests may be under way, each with what is to be done with its answer.
+
+Nothing here waits unless asked to: `wait` blocks on many links and a waker at once, and `Link.serve` handles what has come.
+"""
+
+import collections
+import contextlib
+import logging
+import os
+import select
+import threading
+
+from standalone.errors import LogError
+from standalone.log.broker_errors import timed_out
+
+log = logging.getLogger(__name__)
+
+
+class Link:
+    """Requests in order on one connection; each handler is called once, as handler(answer, None) or handler(None, error)."""
+
+    def __init__(self, connection, node, clock, timeout_s):
+        self.node = node
+        self.connection = connection
+        self._clock, self._timeout_s = clock, timeout_s
+        self._awaited = collections.deque()  # (correlation, deadline, handler, read)
+        self.closed = False
+
+    def send(self, request, handler, timeout_s=None, ceiling=None, read=None):
+        """`read(body, version)` makes the answer out of the bytes; without it kafka-python does."""
+        try:
+            correlation = self.connection.send(request, ceiling)
+        except LogError as error:
+            self.close(error)
+            raise
+        deadline = self._clock.monotonic() + (timeout_s or self._timeout_s)
+        self._awaited.append((correlation, deadline, handler, read))
+
+    @property
+    def busy(self):
+        return bool(self._awaited)
+
+    @property
+    def deadline(self):
+        """When the eldest request will have waited too long."""
+        return self._awaited[0][1] if self._awaited else float("inf")
+
+    @property
+    def usable(self):
+        return not self.closed and not (self.connection.stale and not self._awaited)
+
+    def serve(self):
+        """Handle the answers that are here; whether there was one."""
+        served = False
+        while self._awaited and not self.closed:
+            try:
+                received = self.connection.receive(0)
+                if received is None:
+                    if self._clock.monotonic() >= self.deadline:
+                        raise timed_out(f"The broker at {self.connection.name} has not answered in time.")
+                    return served
+                correlation, body = received
+                expected, _, handler, read = self._awaited[0]
+                if read is not None and correlation == expected:
+                    _, version = self.connection.forget(correlation)
+                    answer = read(body, version)
+                else:
+                    answer = self.connection.decode(correlation, body)
+            except LogError as error:
+                self.close(error)
+                return True
+            self._awaited.popleft()
+            served = True
+            handler(answer, None)
+        return served
+
+    def close(self, error=None):
+        """Give up the connection; what is still awaited fails with `error`, or is forgotten where there is none."""
+        if self.closed:
+            return
+        self.closed = True
+        self.connection.close()
+        awaited, self._awaited = self._awaited, collections.deque()
+        if error is not None:
+            for _, _, handler, _ in awaited:
+                handler(None, error)
+
+
+class Waker:
+    """Ends a `wait` from any thread."""
+
+    def __init__(self):
+        self._out, self._in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
+        self._lock = threading.Lock()  # so that no late `wake` writes into a file that got the closed pipe's number
+        self._closed = False
+
+    def wake(self):
+        with self._lock, contextlib.suppress(BlockingIOError):  # a full pipe wakes, too
+            if not self._closed:
+                os.write(self._in, b"!")
+
+    def drain(self):
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._out, 4096)
+
+    def fileno(self):
+        return self._out
+
+    def close(self):
+        with self._lock:
+            if not self._closed:
+                self._closed = True
+                os.close(self._out)
+                os.close(self._in)
+
+
+def wait(links, waker, seconds):
+    """Until an answer is there on one of the links, the waker is woken or the time is over."""
+    awaited = [link for link in links if link.busy and not link.closed]
+    if any(link.connection.has_buffered() for link in awaited):
+        seconds = 0
+    poller = select.poll()
+    for link in awaited:
+        poller.register(link.connection, select.POLLIN)
+    poller.register(waker, select.POLLIN)
+    if any(fd == waker.fileno() for fd, _ in poller.poll(max(0, seconds) * 1000)):
+        waker.drain()
+
+
+class Trouble:
+    """Says once that something goes wrong, however often it is tried again, and once that it is over."""
+
+    def __init__(self, over):
+        self._over = over
+        self._on = False
+
+    def is_on(self, problem):
+        if not self._on:
+            self._on = True
+            log.warning("%s Trying again.", problem)
+
+    def is_over(self):
+        if self._on:
+            self._on = False
+            log.info("%s", self._over)
