@@ -240,10 +240,10 @@ class Cluster:
             self._give_back(connection)
             return response
 
-    def connect(self, node):
+    def connect(self, node, timeout=None):
         """A new connection to a node (a Node or its id) that belongs to the caller. One attempt; no pause is kept."""
         node = self._node(node)
-        return Connection(node.host, node.port, self.config, self.clock)
+        return Connection(node.host, node.port, self.config, self.clock, timeout)
 
     def close(self):
         """Close what is idle; requests underway fail, and so does every later one."""

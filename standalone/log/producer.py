@@ -1,0 +1,216 @@
+"""Records to the log: handed over in columns, packed into batches a partition each, sent, acknowledged, sent again.
+
+    send()       the task's thread: into the inbox, or wait while buffer.memory is full
+    run()        the sender's thread: inbox -> partition queues -> requests -> answers -> on_done
+
+Java fills batches of batch.size (16 KiB) and waits linger.ms for more. Here what waits is sent at once while nothing is under
+way, which is quickest at low rates; under load more gathers while a request is under way, and batches grow by themselves up
+to max.request.size. batch.size only says when records without a key may move on to another partition.
+"""
+
+import collections
+import dataclasses
+import logging
+import threading
+
+from standalone.errors import LogFatalError
+from standalone.log.broker_errors import java_class, timed_out
+from standalone.log.client_config import ProducerConfig
+from standalone.log.link import Waker
+from standalone.log.partition_queue import Piece
+from standalone.log.sender import Sender
+
+log = logging.getLogger(__name__)
+
+
+@dataclasses.dataclass(frozen=True)
+class Delivered:
+    """What became of one send. Rows are a slice or an array of row numbers."""
+
+    error: Exception | None  # the first, if some rows failed
+    acks: list  # (rows, partition, offset of the first, time the log gave them or -1); offset -1 where the broker no longer knows it
+    failed: list  # (rows, error)
+
+
+@dataclasses.dataclass
+class Counters:
+    records: int = 0  # acknowledged
+    bytes: int = 0  # of batches acknowledged
+    batches: int = 0
+    requests: int = 0
+    retried_batches: int = 0
+    failed_records: int = 0
+    largest_batch: int = 0
+
+
+class Producer:
+    """`config` holds Java's producer properties. The thread that `run` needs is the caller's."""
+
+    def __init__(self, cluster, config, clock):
+        self.config = ProducerConfig.of(config)
+        self.counters = Counters()
+        self._clock = clock
+        self._space = threading.Condition()  # guards what follows
+        self._inbox = collections.deque()  # Deliveries
+        self._used_bytes = 0
+        self._undelivered = 0
+        self._flushing = 0
+        self._asleep = False
+        self._closing = self._closed = False
+        self._waker = Waker()
+        self._sender = Sender(self.config, cluster, clock, self.counters)
+
+    def send(self, topic, partition, records, on_done):
+        """Hand over records; `on_done(Delivered)` is called once, on the sender's thread.
+
+        partition None: by key as every Kafka client chooses, and rows without a key together. Blocks while buffer.memory is
+        full, at most max.block.ms. The records' buffers must not change until they are delivered.
+        """
+        delivery = _Delivery(self, topic, partition, records, on_done, self._clock)
+        with self._space:
+            self._wait_for_space(delivery.size, topic)
+            self._used_bytes += delivery.size
+            self._undelivered += 1
+            self._inbox.append(delivery)
+            self._wake()
+
+    def run(self):
+        """Send until closed. Raises only what is a fault of this program; everything else goes to the deliveries."""
+        error = LogFatalError("The producer was closed before these records were acknowledged.", java_class("InterruptException"))
+        try:
+            while not self._closed:
+                self._sender.work(self._take_inbox(), hurry=bool(self._flushing or self._closing))
+                self._rest()
+        except BaseException as problem:
+            error = LogFatalError(f"The producer failed: {problem}")
+            raise
+        finally:
+            with self._space:
+                self._closing = self._closed = True
+                left = list(self._inbox)
+                self._inbox.clear()
+            self._sender.stop(left, error)
+            self._waker.close()
+            with self._space:
+                self._space.notify_all()
+
+    def flush(self, timeout_s):
+        """Wait until all that was handed over is delivered or failed; whether it is."""
+        return self._wait_until(lambda: not self._undelivered, timeout_s)
+
+    def close(self, timeout_s=0):
+        """Take no more, wait so long for what is under way, give up the rest (its on_done gets an error) and end `run`."""
+        with self._space:
+            self._closing = True
+            self._space.notify_all()
+        done = self._wait_until(lambda: not self._undelivered, timeout_s)
+        with self._space:
+            self._closed = True
+            self._wake()
+        self._sender.abort()
+        return done
+
+    # ---- for the sender's thread
+
+    def _take_inbox(self):
+        with self._space:
+            taken = list(self._inbox)
+            self._inbox.clear()
+            return taken
+
+    def _rest(self):
+        """Wait for a broker, a deadline, or for more to do."""
+        with self._space:
+            self._asleep = not self._inbox and not self._closed
+            waker = self._waker if self._asleep else None
+        self._sender.wait(waker)
+        with self._space:
+            self._asleep = False
+
+    def _release(self, size):
+        with self._space:
+            self._used_bytes -= size
+            self._space.notify_all()
+
+    def _finished(self):
+        with self._space:
+            self._undelivered -= 1
+            self._space.notify_all()
+
+    # ---- with the lock held
+
+    def _wake(self):
+        if self._asleep:
+            self._asleep = False
+            self._waker.wake()
+
+    def _wait_for_space(self, size, topic):
+        limit = self.config["buffer.memory"]
+        deadline = self._clock.monotonic() + self.config.seconds("max.block.ms")
+        while not self._closing and self._used_bytes and self._used_bytes + size > limit:
+            left = deadline - self._clock.monotonic()
+            if left <= 0:
+                raise timed_out(
+                    f"No room for {size} bytes of records for topic '{topic}' in {self.config['max.block.ms']} ms (max.block.ms): "
+                    f"{self._used_bytes} of {limit} bytes (buffer.memory) wait for their acknowledgement."
+                )
+            self._clock.wait(self._space, min(left, threading.TIMEOUT_MAX))
+        if self._closing:
+            raise LogFatalError(f"The producer is closed: no records for topic '{topic}' are taken.", "java.lang.IllegalStateException")
+
+    def _wait_until(self, condition, timeout_s):
+        deadline = self._clock.monotonic() + timeout_s
+        with self._space:
+            self._flushing += 1
+            self._wake()
+            try:
+                while not condition() and not self._closed:
+                    left = deadline - self._clock.monotonic()
+                    if left <= 0:
+                        break
+                    self._clock.wait(self._space, min(left, threading.TIMEOUT_MAX))
+                return condition()
+            finally:
+                self._flushing -= 1
+
+
+class _Delivery:
+    """One send and what has become of its rows. Only the sender's thread changes it."""
+
+    __slots__ = ("topic", "partition", "records", "size", "born", "now_ms", "_producer", "_on_done", "_left", "_acks", "_failed")
+
+    def __init__(self, producer, topic, partition, records, on_done, clock):
+        self.topic, self.partition, self.records = topic, partition, records
+        self.size = records.nbytes
+        self.born, self.now_ms = clock.monotonic(), clock.now_ms()
+        self._producer, self._on_done = producer, on_done
+        self._left = len(records)
+        self._acks, self._failed = [], []
+
+    def acknowledge(self, piece, partition, offset, log_append_time):
+        self._producer.counters.records += len(piece)
+        self._acks.append((piece.rows, partition, offset, log_append_time))
+        self._settle(piece)
+
+    def fail(self, piece, error):
+        self._producer.counters.failed_records += len(piece)
+        self._failed.append((piece.rows, error))
+        self._settle(piece)
+
+    def _settle(self, piece):
+        self._producer._release(piece.size)
+        self._left -= len(piece)
+        if not self._left:
+            self.finish()
+
+    def finish(self):
+        self.records = None
+        try:
+            self._on_done(Delivered(self._failed[0][1] if self._failed else None, self._acks, self._failed))
+        except Exception:
+            log.exception("What was to be done behind a delivery to topic '%s' failed", self.topic)
+        finally:
+            self._producer._finished()
+
+    def whole(self):
+        return Piece(self.records, slice(0, len(self.records)), self, self.now_ms)

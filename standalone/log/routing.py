@@ -1,0 +1,52 @@
+"""Which partition each record goes to, where the source did not say."""
+
+import random
+
+import numpy as np
+
+from standalone.log.partitioner import NO_PARTITION, partition_for_keys
+
+
+class Router:
+    """Of one topic. Rows with a key go by the key's hash; rows without one stay together for a while, then move on."""
+
+    def __init__(self, ignore_keys, stay_bytes, batch_bytes):
+        self._ignore_keys = ignore_keys
+        self._stay_bytes, self._batch_bytes = stay_bytes, batch_bytes
+        self._current = None
+        self._bytes_here = 0
+
+    def split(self, piece, topic):
+        """[(partition, piece)]: the piece's rows, those of each partition in order."""
+        if len(topic.partitions) == 1:
+            return [(next(iter(topic.partitions)), piece)]
+        keys = None if self._ignore_keys else piece.records.keys
+        if keys is None:
+            return self._chunks(piece, topic)
+        chosen = partition_for_keys(keys, len(topic.partitions))
+        unkeyed = chosen == NO_PARTITION
+        if unkeyed.all():
+            return self._chunks(piece, topic)
+        if unkeyed.any():
+            chosen[unkeyed] = self._stay(topic, piece.size * int(unkeyed.sum()) // len(piece))
+        order = np.argsort(chosen, kind="stable")
+        partitions, firsts = np.unique(chosen[order], return_index=True)
+        if len(partitions) == 1:
+            return [(int(partitions[0]), piece)]
+        return [(int(partition), piece.take(rows)) for partition, rows in zip(partitions, np.split(order, firsts[1:]))]
+
+    def _chunks(self, piece, topic):
+        """Rows without a key, a batch to a partition where there is more than one batch of them."""
+        chunks = max(1, min(len(piece), piece.size // self._batch_bytes))
+        edges = [len(piece) * chunk // chunks for chunk in range(chunks + 1)]
+        parts = [piece.slice(low, high) for low, high in zip(edges, edges[1:])]
+        return [(self._stay(topic, part.size), part) for part in parts]
+
+    def _stay(self, topic, size):
+        """The partition for so many more bytes."""
+        if self._current not in topic.partitions or self._bytes_here >= self._stay_bytes or topic.partitions[self._current].leader < 0:
+            led = [partition.index for partition in topic.partitions.values() if partition.leader >= 0] or list(topic.partitions)
+            self._current = random.choice([index for index in led if index != self._current] or led)
+            self._bytes_here = 0
+        self._bytes_here += size
+        return self._current

@@ -1,0 +1,524 @@
+"""The sender's side of a producer: routes what was handed over, sends it, learns what became of it, sends again in order.
+
+Everything here happens on the thread that calls `work` and `wait` in turn, but for `abort`.
+"""
+
+import collections
+import logging
+import select
+
+import numpy as np
+
+from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
+
+from standalone.errors import LogError, LogFatalError, LogRetriableError
+from standalone.log.broker_errors import broker_error, disconnected, explain, is_retriable, is_stale_metadata, java_class, raise_for, timed_out
+from standalone.log.client import Backoff
+from standalone.log.client_config import MAX_INT
+from standalone.log.partition_queue import NO_OFFSET, PartitionQueue
+from standalone.log.produce_request import HIGHEST_VERSION, produce_body
+from standalone.log.routing import Router
+
+log = logging.getLogger(__name__)
+
+LONGEST_CALL_S = 5.0  # of calls that the sender waits for: other brokers' answers wait meanwhile
+PATIENCE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
+MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
+RECORD_OVERHEAD_BYTES = 61 + 21  # a batch's header, and the most that a record adds to its key and value
+NO_ERROR, UNKNOWN_TOPIC, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, BATCH_TOO_LARGE, AFTER_APPEND = 0, 3, 7, 10, 18, 20
+OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER = 45, 46, 59
+FOREVER = float("inf")
+
+
+class Sender:
+    def __init__(self, config, cluster, clock, counters):
+        self._config, self._cluster, self._clock, self._counters = config, cluster, clock, counters
+        self._unrouted = {}  # topic -> pieces whose partition is not chosen yet, in order
+        self._routers = {}  # topic -> Router
+        self._queues = {}  # (topic, partition) -> PartitionQueue
+        self._brokers = {}  # node id -> _Broker
+        self._stale = set()  # topics to be asked for
+        self._asking = _Pause(config, "retry.backoff")
+        self._identity = None
+        self._wake_at = FOREVER
+        self._stopping = False
+        self._largest = config["max.request.size"]
+        self._in_flight = config["max.in.flight.requests.per.connection"]
+        self._delivery_s = FOREVER if config["delivery.timeout.ms"] == MAX_INT else config.seconds("delivery.timeout.ms")
+
+    def work(self, deliveries, hurry):
+        """Take these in and send what can be sent; hurry: without lingering for more."""
+        self._wake_at = FOREVER
+        for delivery in deliveries:
+            self._admit(delivery)
+        if self._unrouted:
+            self._route()
+        if self._delivery_s != FOREVER:
+            self._expire()
+        self._dispatch(hurry)
+        if self._stale:
+            self._refresh()
+
+    def wait(self, waker):
+        """Until a broker answers, the waker is woken or something is due; without a waker only see what is there."""
+        poller, brokers = select.poll(), {}
+        for broker in self._brokers.values():
+            if broker.connection is not None:
+                brokers[broker.connection.fileno()] = broker
+                poller.register(broker.connection, select.POLLIN | (select.POLLOUT if broker.connection.wants_write else 0))
+                self._due(broker.deadline)
+        timeout = 0
+        if waker is not None:
+            poller.register(waker, select.POLLIN)
+            timeout = None if self._wake_at == FOREVER else max(0.0, self._wake_at - self._clock.monotonic()) * 1000 + 0.5
+        for file, events in poller.poll(timeout):
+            if file in brokers:
+                self._serve(brokers[file], events)
+            else:
+                waker.drain()
+        now = self._clock.monotonic()
+        for broker in brokers.values():
+            if broker.deadline <= now:
+                name = broker.connection.name
+                self._lose(broker, timed_out(f"The broker at {name} did not answer within {self._config['request.timeout.ms']} ms."))
+
+    def abort(self):
+        """End what blocks the sender's thread. May come from any thread."""
+        self._stopping = True
+        for broker in list(self._brokers.values()):
+            if (connection := broker.connection) is not None:
+                connection.abort()
+
+    def stop(self, deliveries, error):
+        """Fail everything that is left, and these deliveries."""
+        self._stopping = True
+        for broker in self._brokers.values():
+            broker.hang_up()
+        for queue in self._queues.values():
+            queue.give_up(error)
+        for pieces in self._unrouted.values():
+            _fail_all(pieces, error)
+        for delivery in deliveries:
+            _fail_all([delivery.whole()], error) if len(delivery.records) else delivery.finish()
+
+    # ---- in: to a partition's queue
+
+    def _admit(self, delivery):
+        if not len(delivery.records):
+            delivery.finish()
+            return
+        piece = delivery.whole()
+        too_large = self._too_large(piece.records)
+        if too_large is not None:
+            bad = np.flatnonzero(too_large)
+            good = np.flatnonzero(~too_large)
+            sizes = _sizes(piece.records)
+            pieces = [piece.take(good)] if len(good) else []
+            for row in bad.tolist():
+                _fail_all([piece.take(np.array([row]))], self._record_too_large(delivery.topic, sizes[row]))
+        else:
+            pieces = [piece]
+        if pieces:
+            self._unrouted.setdefault(delivery.topic, collections.deque()).extend(pieces)
+
+    def _too_large(self, records):
+        """Which rows can be in no request, as a mask, or None."""
+        most = sum(int(column.lengths.max()) for column in (records.keys, records.values) if column is not None)
+        if records.headers is None and most + RECORD_OVERHEAD_BYTES <= self._largest:
+            return None
+        mask = _sizes(records) > self._largest
+        return mask if mask.any() else None
+
+    def _record_too_large(self, topic, size):
+        return LogFatalError(
+            f"A record for topic '{topic}' takes {size} bytes, more than one request may: max.request.size is {self._largest}. "
+            "Raise it (producer.override.max.request.size in the connector, and the topic's max.message.bytes with it).",
+            java_class("RecordTooLargeException"),
+        )
+
+    def _route(self):
+        for name in list(self._unrouted):
+            topic = self._cluster.known_topic(name)
+            if topic is None:
+                self._stale.add(name)
+                self._refresh()
+                topic = self._cluster.known_topic(name)
+            if topic is None:
+                continue
+            router = self._routers.get(name) or self._routers.setdefault(name, self._new_router())
+            pieces = self._unrouted[name]
+            while pieces:
+                piece = pieces[0]
+                wanted = piece.delivery.partition
+                if wanted is not None and wanted not in topic.partitions:
+                    if topic.fetched_at < piece.delivery.born:
+                        self._cluster.forget(name)  # it may have grown
+                        self._stale.add(name)
+                        break
+                    _fail_all([piece], self._no_such_partition(name, wanted, topic))
+                else:
+                    for partition, part in [(wanted, piece)] if wanted is not None else router.split(piece, topic):
+                        self._queue(name, partition).add(part)
+                pieces.popleft()
+            else:
+                del self._unrouted[name]
+
+    def _new_router(self):
+        return Router(self._config["partitioner.ignore.keys"], self._config["batch.size"], self._largest)
+
+    def _no_such_partition(self, name, wanted, topic):
+        return LogFatalError(
+            f"Topic '{name}' has no partition {wanted}: its partitions are 0 to {len(topic.partitions) - 1}.", java_class("TimeoutException")
+        )
+
+    def _queue(self, topic, partition):
+        queue = self._queues.get((topic, partition))
+        if queue is None:
+            idempotent = self._config["enable.idempotence"]
+            queue = self._queues[topic, partition] = PartitionQueue(
+                topic,
+                partition,
+                self._largest,
+                # Without sequences the broker would take a later batch before an earlier one that has to be sent again.
+                self._in_flight if idempotent or self._config["acks"] == 0 else 1,
+                {"compression": self._config["compression.type"], "level": self._config.compression_level},
+                self._new_identity if idempotent else None,
+                _Pause(self._config, "retry.backoff"),
+            )
+        return queue
+
+    def _new_identity(self, fresh=False):
+        if self._identity is None or fresh:
+            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=MAX_INT)
+            answer = self._cluster.request(request, timeout=LONGEST_CALL_S)
+            raise_for(answer.error_code, "Asking for a producer id")
+            self._identity = answer.producer_id, answer.producer_epoch
+        return self._identity
+
+    # ---- what is known of the topics
+
+    def _refresh(self):
+        """Ask for the topics whose partitions or leaders are not known, unless that failed a moment ago."""
+        if self._clock.monotonic() < self._asking.until:
+            self._due(self._asking.until)
+            return
+        names = sorted(self._stale)
+        self._stale.clear()
+        try:
+            found = self._cluster.refresh(names, create=True, timeout=LONGEST_CALL_S)
+        except LogRetriableError as error:
+            self._again(self._asking, f"Asking for {_topics(names)}", error)
+            return
+        except LogFatalError as error:
+            for name in names:
+                self._give_up_topic(name, error)
+            return
+        missing = {}
+        for name in names:
+            code = found[name].error_code if name in found else UNKNOWN_TOPIC
+            if code and not is_retriable(code):
+                self._give_up_topic(name, broker_error(code, f"Sending to topic '{name}'"))
+            elif code:
+                missing[name] = explain(code)
+            elif any(partition.leader < 0 for partition in found[name].partitions.values()):
+                missing[name] = "a partition without leader"
+        if missing:
+            # A topic that is made by being asked for takes a moment.
+            self._again(self._asking, f"Asking for {_topics(sorted(missing))}", "; ".join(sorted(set(missing.values()))), PATIENCE_S)
+        else:
+            self._over(self._asking, f"{_topics(names)[0].upper()}{_topics(names)[1:]} can be sent to")
+            self._due(self._clock.monotonic())
+
+    def _give_up_topic(self, name, error):
+        _fail_all(self._unrouted.pop(name, ()), error)
+        for queue in self._queues.values():
+            if queue.topic == name:
+                queue.give_up(error)
+
+    # ---- out: requests
+
+    def _dispatch(self, hurry):
+        now = self._clock.monotonic()
+        ready = {}
+        for queue in self._queues.values():
+            if not queue.sendable:
+                continue
+            if queue.pause.until > now:
+                self._due(queue.pause.until)
+                continue
+            leader = self._cluster.leader(queue.topic, queue.partition)
+            if leader is None:
+                self._stale.add(queue.topic)
+            else:
+                ready.setdefault(leader.node, []).append(queue)
+        for node, queues in ready.items():
+            broker = self._brokers.get(node.id)
+            if broker is None or broker.node != node:
+                if broker is not None:
+                    self._lose(broker, disconnected(f"Broker {node.id} moved to {node.host}:{node.port}."))
+                broker = self._brokers[node.id] = _Broker(node, _Pause(self._config, "reconnect.backoff"))
+            if self._connected(broker, queues, now):
+                self._fill(broker, queues, now, hurry)
+
+    def _connected(self, broker, queues, now):
+        if broker.connection is not None and broker.connection.stale and not broker.requests:
+            broker.hang_up()
+        if broker.connection is not None:
+            return True
+        if broker.pause.until > now:
+            self._due(broker.pause.until)
+            return False
+        others = sum(other.connection is not None for other in self._brokers.values())
+        try:
+            # A host that swallows packets may take long to fail; that long the other brokers wait.
+            broker.connection = self._cluster.connect(broker.node, timeout=LONGEST_CALL_S if others else None)
+        except LogRetriableError as error:
+            self._stale.update(queue.topic for queue in queues)
+            self._again(broker.pause, f"Sending to {_topics(sorted({queue.topic for queue in queues}))}", error)
+            return False
+        except LogError as error:
+            for queue in queues:
+                queue.give_up(error)
+            return False
+        self._over(broker.pause, f"Connected to the broker at {broker.connection.name} again")
+        return True
+
+    def _fill(self, broker, queues, now, hurry):
+        """Send requests until enough are under way or nothing is left to send."""
+        linger = self._config.seconds("linger.ms")
+        while len(broker.requests) < self._in_flight and broker.connection is not None and not broker.connection.wants_write:
+            chosen = []
+            for queue in queues:
+                if not queue.sendable:
+                    continue
+                if not (queue.full or hurry or not broker.requests or now - queue.waiting_since >= linger):
+                    self._due(queue.waiting_since + linger)
+                    continue
+                chosen.append(queue)
+            chosen.sort(key=lambda queue: queue.born)  # who waited longest goes first, should not all fit
+            batches = self._collect(chosen)
+            if not batches:
+                return
+            self._send(broker, batches)
+
+    def _collect(self, queues):
+        """A batch of each queue, as many as one request may carry."""
+        batches, size = [], 0
+        for queue in queues:
+            try:
+                batch = queue.next_batch()
+            except LogRetriableError as error:
+                self._again(queue.pause, f"Sending to {queue.name}", error, PATIENCE_S)
+                continue
+            except LogError as error:
+                queue.give_up(error)
+                continue
+            if batch is None:
+                continue
+            if batches and size + len(batch.data) > self._largest:
+                break
+            size += len(batch.data)
+            batches.append(batch)
+        return batches
+
+    def _send(self, broker, batches):
+        acks = self._config["acks"]
+        connection = broker.connection
+        for batch in batches:
+            batch.queue.take(batch)
+        counters = self._counters
+        counters.requests += 1
+        counters.retried_batches += sum(batch.attempts > 1 for batch in batches)
+        counters.largest_batch = max(counters.largest_batch, *(len(batch.data) for batch in batches))
+        try:
+            version = connection.version(ProduceRequest, HIGHEST_VERSION)
+            timeout_ms = self._config["request.timeout.ms"]
+            body = produce_body(version, acks, timeout_ms, [(b.queue.topic, b.queue.partition, b.data) for b in batches])
+            correlation = connection.send_raw(ProduceRequest, version, body, answered=acks != 0, block=False)
+        except LogRetriableError as error:
+            for batch in batches:
+                batch.queue.lost(batch, uncertain=True)
+            self._lose(broker, error)
+            return
+        except LogError as error:
+            for batch in batches:
+                batch.queue.refused(batch, error)
+            return
+        if acks:
+            broker.requests[correlation] = (batches, self._clock.monotonic() + timeout_ms / 1000)
+        else:
+            for batch in batches:
+                self._landed(batch, NO_OFFSET, -1)
+
+    # ---- answers
+
+    def _serve(self, broker, events):
+        """Write what is left to write, read what is there."""
+        try:
+            if events & select.POLLOUT:
+                broker.connection.pump()
+            if not events & ~select.POLLOUT:
+                return
+            if not broker.requests:  # nothing was asked: it hung up, as a broker does with who is idle
+                broker.hang_up()
+                return
+            while True:
+                correlation, answer = broker.connection.receive_message()
+                batches, _ = broker.requests.pop(correlation)
+                self._settle(batches, answer)
+                if not broker.requests or not broker.connection.has_buffered():
+                    return
+        except LogRetriableError as error:
+            self._lose(broker, error)
+
+    def _settle(self, batches, answer):
+        found = {(topic.name, p.index): p for topic in answer.responses for p in topic.partition_responses}
+        for batch in batches:
+            queue = batch.queue
+            result = found.get((queue.topic, queue.partition))
+            if result is None:
+                queue.lost(batch, uncertain=True)
+                self._again(queue.pause, f"Sending to {queue.name}", "the broker's answer does not name the partition.")
+            elif result.error_code == NO_ERROR:
+                self._landed(batch, result.base_offset, result.log_append_time_ms)
+            else:
+                self._failed(batch, result.error_code, result.error_message)
+
+    def _failed(self, batch, code, message):
+        queue = batch.queue
+        idempotent = self._config["enable.idempotence"]
+        error = broker_error(code, f"Sending {batch.count} records to {queue.name}", message)
+        if code == DUPLICATE:
+            self._landed(batch, NO_OFFSET, -1)
+        elif code in (MESSAGE_TOO_LARGE, BATCH_TOO_LARGE):
+            if not queue.split(batch):
+                queue.refused(batch, self._refused_as_too_large(batch))
+        elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and not queue.is_first(batch):
+            queue.lost(batch, uncertain=False)  # as it should be: the one before it has to be sent again, too
+        elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and queue.restarts < MOST_RESTARTS:
+            log.warning("%s A new sequence is begun with them.", error)
+            queue.restart(batch)
+        elif is_retriable(code) and batch.attempts <= self._config["retries"]:
+            queue.lost(batch, uncertain=True if code in (REQUEST_TIMED_OUT, AFTER_APPEND) else None)
+            if is_stale_metadata(code):
+                self._stale.add(queue.topic)
+            self._again(queue.pause, f"Sending to {queue.name}", explain(code, message))
+        else:
+            queue.refused(batch, LogFatalError(str(error), error.java_class))
+
+    def _refused_as_too_large(self, batch):
+        return LogFatalError(
+            f"A record for {batch.queue.name} makes a batch of {len(batch.data)} bytes, more than the topic takes: raise the topic's "
+            f"max.message.bytes (or the broker's message.max.bytes). max.request.size here is {self._largest}.",
+            java_class("RecordTooLargeException"),
+        )
+
+    def _landed(self, batch, base_offset, log_append_time):
+        self._counters.batches += 1
+        self._counters.bytes += len(batch.data)
+        batch.queue.answered(batch, base_offset, log_append_time)
+        self._over(batch.queue.pause, f"Records reach {batch.queue.name} again")
+
+    def _lose(self, broker, error):
+        """The connection is gone and with it the answers: all that was under way has to be sent again."""
+        broker.hang_up()
+        topics = set()
+        requests, broker.requests = broker.requests, {}
+        for batches, _ in requests.values():
+            for batch in batches:
+                topics.add(batch.queue.topic)
+                batch.queue.lost(batch, uncertain=True)
+        self._stale |= topics
+        self._again(broker.pause, f"Sending to {_topics(sorted(topics))}" if topics else "Sending", error)
+
+    def _expire(self):
+        """Give up what could not be delivered within delivery.timeout.ms."""
+        before = self._clock.monotonic() - self._delivery_s
+        error = LogFatalError(
+            f"Not delivered within {self._config['delivery.timeout.ms']} ms (delivery.timeout.ms).", java_class("TimeoutException")
+        )
+        for pieces in self._unrouted.values():
+            while pieces and pieces[0].delivery.born < before:
+                _fail_all([pieces.popleft()], error)
+            if pieces:
+                self._due(pieces[0].delivery.born + self._delivery_s)
+        for queue in self._queues.values():
+            if not queue.empty:
+                queue.expire(before, error)
+            if not queue.empty:
+                self._due(max(queue.born + self._delivery_s, self._clock.monotonic() + 0.1 if queue.in_flight else 0))
+
+    # ---- pauses
+
+    def _due(self, moment):
+        self._wake_at = min(self._wake_at, moment)
+
+    def _again(self, pause, what, reason, patience_s=0.0):
+        """Something failed that is going to be tried again, after a pause that grows; said once, if it lasts."""
+        now = self._clock.monotonic()
+        pause.since = pause.since or now
+        if not pause.told and now - pause.since >= patience_s and not self._stopping:
+            log.warning("%s failed and is tried again: %s", what, reason)
+            pause.told = True
+        pause.until = now + pause.backoff.next()
+        self._due(pause.until)
+
+    def _over(self, pause, what):
+        if pause.told:
+            log.info("%s.", what)
+            pause.told = False
+        if pause.since:
+            pause.backoff.reset()
+            pause.until, pause.since = 0.0, None
+
+
+class _Pause:
+    """Between attempts at one thing."""
+
+    def __init__(self, config, name):
+        self.backoff = Backoff(config, name)
+        self.until = 0.0
+        self.since = None  # when it began to fail
+        self.told = False
+
+
+class _Broker:
+    """The data connection to a broker and the requests on it that are not answered."""
+
+    def __init__(self, node, pause):
+        self.node = node
+        self.pause = pause
+        self.connection = None
+        self.requests = {}  # correlation -> (batches, deadline), the oldest first
+
+    @property
+    def deadline(self):
+        return next(iter(self.requests.values()))[1] if self.requests else FOREVER
+
+    def hang_up(self):
+        if self.connection is not None:
+            self.connection.close()
+            self.connection = None
+
+
+def _sizes(records):
+    """An upper bound of each row's size as a batch of its own, which is how Java reckons."""
+    sizes = np.full(len(records), RECORD_OVERHEAD_BYTES, np.int64)
+    for column in (records.keys, records.values):
+        if column is not None:
+            sizes += np.maximum(column.lengths, 0)
+    if records.headers is not None:
+        sizes += np.fromiter(
+            (sum(len(name.encode()) + len(value or b"") + 10 for name, value in row or ()) for row in records.headers), np.int64, len(records)
+        )
+    return sizes
+
+
+def _fail_all(pieces, error):
+    for piece in pieces:
+        piece.delivery.fail(piece, error)
+
+
+def _topics(names):
+    names = [f"'{name}'" for name in names]
+    return f"topic {names[0]}" if len(names) == 1 else f"topics {', '.join(names)}"
