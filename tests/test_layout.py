@@ -1,0 +1,120 @@
+"""The walls of the house: who may import whom, one owner for each outside package, public names only for plugins."""
+
+import ast
+import pathlib
+
+import pytest
+
+ROOT = pathlib.Path(__file__).parent.parent
+OURS = "standalone"
+
+# part -> the parts it may import. A part is a module or a folder of standalone/.
+LEAVES = {"errors", "clock", "kernels", "wire"}
+MAY_SEE = {
+    "errors": set(),
+    "clock": set(),
+    "kernels": set(),
+    "wire": {"kernels"},
+    "data": LEAVES,
+    "config": LEAVES | {"data"},
+    "properties": LEAVES | {"config"},
+    "connector": LEAVES | {"data", "config"},
+    "stage": LEAVES | {"data", "config"},
+    "converters": LEAVES | {"", "data", "config", "stage"},
+    "transforms": LEAVES | {"", "data", "config", "stage"},
+    "predicates": LEAVES | {"", "data", "config", "stage"},
+    "pipeline": LEAVES | {"data", "config", "stage"},
+    "log": LEAVES,
+    "plugins": LEAVES | {"", "config", "connector", "stage"},
+    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "stage", "plugins", "pipeline", "log", "rest"},
+    "rest": LEAVES | {"config", "runtime"},
+    "cli": LEAVES | {"", "config", "properties", "runtime", "rest"},
+    "testing": {"*"},
+    "": {"config", "connector", "data", "errors", "stage", "wire", "testing"},  # the root re-exports these
+}
+
+OWNERS = {  # outside package -> the parts that may import it
+    "kafka": {"log"},
+    "click": {"cli"},
+    "sqlite3": {"runtime", "log"},
+    "starlette": {"rest"},
+    "uvicorn": {"rest"},
+    "pyspark": {"transforms", "predicates", "pipeline", "converters", "testing"},
+    "numba": {"kernels", "data", "log", "converters", "pipeline", "connectors"},
+    "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "testing"},
+    "cramjam": {"log"},
+    "google_crc32c": {"log"},
+    "freezegun": set(),
+}
+
+
+def _modules(folder):
+    return sorted(path for path in (ROOT / folder).rglob("*.py") if "__pycache__" not in path.parts)
+
+
+def _imports(path):
+    """(module, names) of every import, wherever in the file it stands."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Import):
+            for name in node.names:
+                yield name.name, ()
+        elif isinstance(node, ast.ImportFrom):
+            yield node.module or "", tuple(name.name for name in node.names)
+
+
+def _part(path):
+    first = path.relative_to(ROOT / OURS).parts[0]
+    return "" if first == "__init__.py" else first.removesuffix(".py")
+
+
+def _seen(module, names):
+    """The parts of standalone/ that an import reaches."""
+    pieces = module.split(".")
+    if pieces[0] != OURS:
+        return set()
+    if len(pieces) > 1:
+        return {pieces[1]}
+    parts = {name for name in names if name in MAY_SEE}
+    return parts | ({""} if set(names) - parts or not names else set())
+
+
+@pytest.mark.parametrize("path", _modules(OURS), ids=lambda path: str(path.relative_to(ROOT)))
+def test_imports_point_one_way(path):
+    part = _part(path)
+    allowed = MAY_SEE[part] | {part}
+    for module, names in _imports(path):
+        strange = _seen(module, names) - allowed
+        assert "*" in allowed or not strange, f"{part or 'the root'} must not import {strange} ({module})"
+
+
+@pytest.mark.parametrize("path", _modules(OURS) + _modules("connectors"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_each_outside_package_has_one_home(path):
+    part = _part(path) if path.is_relative_to(ROOT / OURS) else "connectors"
+    for module, _ in _imports(path):
+        owners = OWNERS.get(module.split(".")[0])
+        assert owners is None or part in owners, f"{module} belongs to {sorted(owners)}"
+
+
+@pytest.mark.parametrize("path", _modules("connectors"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_connectors_see_public_names_only(path):
+    for module, _ in _imports(path):
+        assert not module.startswith(f"{OURS}."), f"{module} is not public"
+
+
+def test_nothing_in_standalone_imports_connectors():
+    for path in _modules(OURS):
+        assert not any(module.split(".")[0] == "connectors" for module, _ in _imports(path)), path
+
+
+def test_threads_are_started_only_where_they_may():
+    homes = {"runtime", "rest", "pipeline/session.py", "log/broker/server.py", "testing.py"}
+    for path in _modules(OURS):
+        where = str(path.relative_to(ROOT / OURS))
+        if "threading.Thread(" in path.read_text():
+            assert where in homes or where.split("/")[0] in homes, where
+
+
+def test_files_stay_readable():
+    for path in _modules(OURS) + _modules("connectors"):
+        lines = path.read_text().count("\n")
+        assert lines <= 700, f"{path.relative_to(ROOT)} has {lines} lines: it holds more than one idea"
