@@ -1,0 +1,190 @@
+"""One client's socket: frames in, answers out, never blocking.
+
+Requests of a connection are done one at a time and answered in order, as Kafka does. A large frame is received straight into a buffer of
+its size, which the connection keeps for the next one; whatever a handler wants of a frame it must take before it returns or
+copy. Slices of files go out by sendfile.
+"""
+
+import os
+import socket
+from collections import deque
+from struct import Struct
+
+from standalone.log.broker.segments import FileSlice
+
+MAX_FRAME = 100 << 20
+_SMALL = 64 << 10
+_KEPT = 4 << 20  # a larger body's buffer is let go after use
+_SIZE = Struct(">i")
+
+
+class Connection:
+    """`on_frame(connection, view)` is called for each request; it must lead to one `finish_request`, at once or later."""
+
+    def __init__(self, sock, on_frame):
+        self.sock = sock
+        self.is_closed = False
+        self.busy = False  # with a request that is not answered yet
+        self.at_work = False
+        self.events = 0  # what the selector watches, by the server
+        self.on_hang_up = None  # of the request that waits
+        self._on_frame = on_frame
+        self._small = bytearray(_SMALL)
+        self._low = self._high = 0  # what of the small buffer is filled and not used
+        self._body = bytearray(0)
+        self._wanted = self._have = 0  # of the frame that is received into the body
+        self._out = deque()
+        try:
+            self.peer = sock.getpeername()[0]
+            self.local = sock.getsockname()[:2]
+        except OSError:  # gone before it was served
+            self.peer, self.local = "", ("", 0)
+
+    @property
+    def wants_to_write(self):
+        return bool(self._out)
+
+    @property
+    def holds_a_request(self):
+        """Whether `work` would find something to do."""
+        if self.busy or self._out:
+            return False
+        if self._wanted:
+            return self._have == self._wanted
+        filled = self._high - self._low
+        if filled < _SIZE.size:
+            return False
+        size = _SIZE.unpack_from(self._small, self._low)[0] + _SIZE.size
+        return size <= filled or size > _SMALL
+
+    @property
+    def wants_to_read(self):
+        if self._wanted:
+            return self._have < self._wanted
+        return self._high - self._low < _SMALL
+
+    # --- In
+
+    def receive(self):
+        """Take what is there; False when the client has gone."""
+        try:
+            if self._wanted:
+                return self._receive_body()
+            if self._low:
+                self._small[: self._high - self._low] = self._small[self._low : self._high]
+                self._low, self._high = 0, self._high - self._low
+            count = self.sock.recv_into(memoryview(self._small)[self._high :])
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        self._high += count
+        return count > 0 and self.work()
+
+    def _receive_body(self):
+        view = memoryview(self._body)
+        while self._have < self._wanted:
+            count = self.sock.recv_into(view[self._have : self._wanted])
+            if not count:
+                return False
+            self._have += count
+        return self.work()
+
+    def work(self):
+        """Do the requests that are wholly here, until one must wait; False when the connection is to be closed."""
+        self.at_work = True
+        try:
+            return self._work()
+        finally:
+            self.at_work = False
+
+    def _work(self):
+        while not self.busy and not self._out and not self.is_closed:
+            if self._wanted:
+                if self._have < self._wanted:
+                    return True
+                frame = memoryview(self._body)[: self._wanted]
+                self._wanted = self._have = 0
+                self._do(frame)
+                if len(self._body) > _KEPT:
+                    self._body = bytearray(0)
+                continue
+            filled = self._high - self._low
+            if filled < _SIZE.size:
+                return True
+            size = _SIZE.unpack_from(self._small, self._low)[0]
+            if not 0 < size <= MAX_FRAME:
+                return False
+            begin = self._low + _SIZE.size
+            if begin + size <= self._high:
+                self._low = begin + size
+                self._do(memoryview(self._small)[begin : begin + size])
+            elif size + _SIZE.size > _SMALL:
+                self._begin_body(size, begin)
+            else:
+                return True
+        return not self.is_closed
+
+    def _begin_body(self, size, begin):
+        if len(self._body) < size:
+            self._body = bytearray(size)
+        self._have = self._high - begin
+        self._body[: self._have] = self._small[begin : self._high]
+        self._wanted, self._low, self._high = size, 0, 0
+
+    def _do(self, frame):
+        self.busy = True
+        self._on_frame(self, frame)
+
+    # --- Out
+
+    def send(self, pieces):
+        """Bytes and FileSlices, in order. True while the connection lives."""
+        self._out.extend(pieces)
+        return self.flush()
+
+    def flush(self):
+        """Send what can be sent now; False when the client has gone."""
+        try:
+            while self._out:
+                piece = self._out.popleft()
+                rest = self._send_slice(piece) if isinstance(piece, FileSlice) else self._send_bytes(piece)
+                if rest:
+                    self._out.appendleft(rest)
+                    return True
+        except OSError:
+            return False
+        return True
+
+    def _send_slice(self, piece):
+        file, position, length = piece
+        while length:
+            try:
+                count = os.sendfile(self.sock.fileno(), file.fd, position, length)
+            except BlockingIOError:
+                return FileSlice(file, position, length)
+            if not count:
+                raise OSError("the file is shorter than it was")
+            position += count
+            length -= count
+        return None
+
+    def _send_bytes(self, piece):
+        view = memoryview(piece)
+        more = socket.MSG_MORE if self._out else 0
+        while view:
+            try:
+                view = view[self.sock.send(view, more) :]
+            except BlockingIOError:
+                return view
+        return None
+
+    def close(self):
+        if self.is_closed:
+            return
+        self.is_closed = True
+        self._out.clear()
+        waiting, self.on_hang_up = self.on_hang_up, None
+        if waiting:
+            waiting()
+        self.sock.close()

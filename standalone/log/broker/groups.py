@@ -1,0 +1,449 @@
+"""Consumer groups: who is a member, who reads what, and how far each group has come.
+
+Kafka's classic protocol. A group is EMPTY, then PREPARING (members are asked to join, the log waits for them), COMPLETING (joined;
+the leader divides the partitions) and STABLE. Members live in memory: after a restart of the log they join again; committed
+offsets are in the store. A join or a sync waits for others, so both are answered by a callback: `reply(Joined | Synced)`.
+
+A static member (with an instance id) that comes back under no member id takes its old self's place at once. If what it subscribes to
+is unchanged and the group is stable, nobody else notices; the old self, if it still lives, is fenced.
+"""
+
+import uuid
+from typing import NamedTuple
+
+from standalone.log.broker.refusal import NONE, Refusal, codes
+from standalone.log.broker.subscription import same_subscription, subscribed_topics
+
+EMPTY, PREPARING, COMPLETING, STABLE, DEAD = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
+MIN_SESSION_MS, MAX_SESSION_MS = 100, 30 * 60 * 1000
+MAX_METADATA = 4096
+
+
+class Joined(NamedTuple):
+    error: int
+    member_id: str
+    generation: int = -1
+    protocol_type: str | None = None
+    protocol: str | None = None
+    leader: str = ""
+    skip_assignment: bool = False
+    members: tuple = ()  # (member id, instance id, metadata); the leader alone is told
+
+
+class Synced(NamedTuple):
+    error: int
+    protocol_type: str | None = None
+    protocol: str | None = None
+    assignment: bytes = b""
+
+
+class Committed(NamedTuple):
+    offset: int
+    leader_epoch: int
+    metadata: str | None
+
+
+class Member:
+    def __init__(self, member_id, instance_id, client_id, host):
+        self.id = member_id
+        self.instance_id = instance_id
+        self.client_id = client_id
+        self.host = host
+        self.session_ms = self.rebalance_ms = 0
+        self.protocols = ()  # (name, metadata), the liked one first
+        self.assignment = b""
+        self.deadline = 0.0  # of the session
+        self.on_joined = None  # waits for the group to be complete
+        self.on_synced = None  # waits for the leader's division
+
+    def metadata(self, protocol):
+        return dict(self.protocols).get(protocol, b"")
+
+    def answer_join(self, joined):
+        reply, self.on_joined = self.on_joined, None
+        if reply:
+            reply(joined)
+
+    def answer_sync(self, synced):
+        reply, self.on_synced = self.on_synced, None
+        if reply:
+            reply(synced)
+
+
+class Group:
+    """One group. Times are the clock's monotonic seconds."""
+
+    def __init__(self, group_id, store, clock, timers):
+        self.id = group_id
+        self.state = EMPTY
+        self.protocol_type = None
+        self.protocol = None
+        self.generation = 0
+        self.leader = None
+        self.members = {}
+        self.offsets = {}  # (topic, partition) -> Committed
+        self._static = {}  # instance id -> member id
+        self._promised = {}  # member ids that were given out and have not joined with yet -> deadline
+        self._store = store
+        self._clock = clock
+        self._timers = timers
+        self._rebalance_timer = None
+
+    # --- Joining
+
+    def join(self, member_id, instance_id, client, session_ms, rebalance_ms, protocol_type, protocols, must_know_its_id, reply):
+        """`client` is (client id, host); `must_know_its_id`: a newcomer is first told its id, and joins again with it."""
+        error = self._why_not_join(session_ms, protocol_type, protocols)
+        if error:
+            return reply(Joined(error.errno, member_id))
+        try:
+            member = self._joining(member_id, instance_id, client, must_know_its_id, session_ms)
+        except _MemberIdRequired as required:
+            return reply(Joined(codes.MemberIdRequiredError.errno, required.member_id))
+        except Refusal as refusal:
+            return reply(Joined(refusal.code, member_id))
+        replaced = bool(instance_id) and not member_id and bool(member.protocols)
+        before = member.protocols
+        member.session_ms = session_ms
+        member.rebalance_ms = rebalance_ms if rebalance_ms > 0 else session_ms
+        member.protocols = tuple(protocols)
+        member.client_id, member.host = client
+        if not self.members:
+            self.protocol_type = protocol_type
+        newcomer = member.id not in self.members
+        self.members[member.id] = member
+        self._alive(member)
+        if newcomer:
+            self._timers.after(session_ms / 1000, lambda: self._check_session(member))
+        member.answer_join(Joined(codes.UnknownMemberIdError.errno, member.id))  # the same member asked twice: the first asks no more
+        if self._needs_no_rebalance(member, before, newcomer, replaced):
+            return reply(self._joined(member, skip_assignment=replaced and member.id == self.leader))
+        member.on_joined = reply
+        if self.state == PREPARING:
+            self._complete_if_all_joined()
+        else:
+            self._prepare()
+
+    def _why_not_join(self, session_ms, protocol_type, protocols):
+        if not MIN_SESSION_MS <= session_ms <= MAX_SESSION_MS:
+            return codes.InvalidSessionTimeoutError
+        if not protocol_type or not protocols:
+            return codes.InconsistentGroupProtocolError
+        if self.members:
+            shared = self._shared_protocols()
+            if protocol_type != self.protocol_type or not shared & {name for name, _ in protocols}:
+                return codes.InconsistentGroupProtocolError
+        return None
+
+    def _joining(self, member_id, instance_id, client, must_know_its_id, session_ms):
+        """The member that joins, old or new. Refusal if it may not."""
+        if member_id:
+            if instance_id:
+                self._check_instance(member_id, instance_id)
+            if member_id in self.members:
+                return self.members[member_id]
+            if self._promised.pop(member_id, None) is None:
+                raise Refusal(codes.UnknownMemberIdError)
+            return Member(member_id, None, *client)
+        new_id = f"{instance_id or client[0] or 'member'}-{uuid.uuid4()}"
+        if instance_id:
+            old_id = self._static.get(instance_id)
+            self._static[instance_id] = new_id
+            if old_id in self.members:
+                return self._replace(old_id, new_id)
+            return Member(new_id, instance_id, *client)
+        if must_know_its_id:
+            self._promised[new_id] = self._clock.monotonic() + session_ms / 1000
+            self._timers.after(session_ms / 1000, self._forget_promises)
+            raise _MemberIdRequired(new_id)
+        return Member(new_id, None, *client)
+
+    def _replace(self, old_id, new_id):
+        """A static member is back: its place in the group goes on under a new id, the old one is fenced."""
+        member = self.members.pop(old_id)
+        member.answer_join(Joined(codes.FencedInstanceIdError.errno, old_id))
+        member.answer_sync(Synced(codes.FencedInstanceIdError.errno))
+        member.id = new_id
+        self.members[new_id] = member
+        if self.leader == old_id:
+            self.leader = new_id
+        return member
+
+    def _needs_no_rebalance(self, member, before, newcomer, replaced):
+        if newcomer or self.state in (EMPTY, PREPARING):
+            return False
+        unchanged = member.protocols == before
+        if self.state == COMPLETING:
+            return unchanged and not replaced  # it may have missed the answer
+        if replaced:
+            same = self._choose_protocol() == self.protocol and same_subscription(self.protocol_type, before, member.protocols)
+            return same
+        return unchanged and member.id != self.leader  # a leader that joins again wants a new division
+
+    def _joined(self, member, skip_assignment=False):
+        members = ()
+        if member.id == self.leader:
+            members = tuple((m.id, m.instance_id, m.metadata(self.protocol)) for m in self.members.values())
+        return Joined(NONE, member.id, self.generation, self.protocol_type, self.protocol, self.leader, skip_assignment, members)
+
+    # --- Rebalancing
+
+    def _prepare(self):
+        if self.state == COMPLETING:
+            for member in self.members.values():
+                member.answer_sync(Synced(codes.RebalanceInProgressError.errno))
+        self.state = PREPARING
+        self._set_rebalance_timer(self._complete_without_the_missing)
+        self._complete_if_all_joined()
+
+    def _set_rebalance_timer(self, action):
+        if self._rebalance_timer:
+            self._rebalance_timer.cancel()
+        longest = max((member.rebalance_ms for member in self.members.values()), default=0)
+        self._rebalance_timer = self._timers.after(longest / 1000, action)
+
+    def _complete_if_all_joined(self):
+        if not self._promised and all(member.on_joined for member in self.members.values()):
+            self._complete()
+
+    def _complete_without_the_missing(self):
+        """The time is over. A static member keeps its place for its session, others that did not come are out."""
+        if self.state != PREPARING:
+            return
+        self._promised.clear()
+        for member in [m for m in self.members.values() if not m.on_joined and not m.instance_id]:
+            self._remove(member)
+        if self.members and not any(member.on_joined for member in self.members.values()):
+            self._set_rebalance_timer(self._complete_without_the_missing)
+            return
+        self._complete()
+
+    def _complete(self):
+        self._rebalance_timer.cancel()
+        self.generation += 1
+        if not self.members:
+            self.state, self.protocol, self.leader = EMPTY, None, None
+            return
+        self.protocol = self._choose_protocol()
+        present = [member for member in self.members.values() if member.on_joined]
+        if self.leader not in self.members or not self.members[self.leader].on_joined:
+            self.leader = present[0].id
+        self.state = COMPLETING
+        self._set_rebalance_timer(self._complete_without_the_silent)
+        for member in self.members.values():
+            member.assignment = b""
+        for member in present:
+            self._alive(member)
+            member.answer_join(self._joined(member))
+
+    def _complete_without_the_silent(self):
+        """The leader, or others, never asked for their share."""
+        if self.state != COMPLETING:
+            return
+        for member in [m for m in self.members.values() if not m.on_synced]:
+            self._remove(member)
+        self._prepare()
+
+    def _shared_protocols(self):
+        names = [{name for name, _ in member.protocols} for member in self.members.values()]
+        return set.intersection(*names) if names else set()
+
+    def _choose_protocol(self):
+        """The one most members like best among those that all know."""
+        shared = self._shared_protocols()
+        votes = [next(name for name, _ in member.protocols if name in shared) for member in self.members.values()]
+        return max(votes, key=votes.count)
+
+    # --- Syncing, heartbeats, leaving
+
+    def sync(self, member_id, instance_id, generation, protocol_type, protocol, assignments, reply):
+        try:
+            member = self._check_member(member_id, instance_id, generation)
+            if (protocol_type and protocol_type != self.protocol_type) or (protocol and protocol != self.protocol):
+                raise Refusal(codes.InconsistentGroupProtocolError)
+            if self.state == PREPARING:
+                raise Refusal(codes.RebalanceInProgressError)
+        except Refusal as refusal:
+            return reply(Synced(refusal.code))
+        self._alive(member)
+        if self.state == STABLE:
+            return reply(self._synced(member))
+        member.answer_sync(Synced(codes.UnknownMemberIdError.errno))
+        member.on_synced = reply
+        if member_id == self.leader:
+            for other in self.members.values():
+                other.assignment = assignments.get(other.id, b"")
+            self.state = STABLE
+            self._rebalance_timer.cancel()
+            for other in self.members.values():
+                self._alive(other)
+                other.answer_sync(self._synced(other))
+
+    def _synced(self, member):
+        return Synced(NONE, self.protocol_type, self.protocol, member.assignment)
+
+    def heartbeat(self, member_id, instance_id, generation):
+        """The error code for the member."""
+        try:
+            member = self._check_member(member_id, instance_id, generation)
+        except Refusal as refusal:
+            return refusal.code
+        self._alive(member)
+        return codes.RebalanceInProgressError.errno if self.state == PREPARING else NONE
+
+    def leave(self, member_id, instance_id):
+        """The error code. An instance id without a member id removes whoever bears it."""
+        if instance_id:
+            if instance_id not in self._static:
+                return codes.UnknownMemberIdError.errno
+            if member_id and self._static[instance_id] != member_id:
+                return codes.FencedInstanceIdError.errno
+            member_id = self._static[instance_id]
+        if self._promised.pop(member_id, None) is not None:
+            if self.state == PREPARING:
+                self._complete_if_all_joined()
+            return NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return codes.UnknownMemberIdError.errno
+        self._remove(member)
+        self._go_on_without()
+        return NONE
+
+    def _check_instance(self, member_id, instance_id):
+        if instance_id not in self._static:
+            raise Refusal(codes.UnknownMemberIdError)
+        if self._static[instance_id] != member_id:
+            raise Refusal(codes.FencedInstanceIdError)
+
+    def _check_member(self, member_id, instance_id, generation):
+        if instance_id:
+            self._check_instance(member_id, instance_id)
+        if member_id not in self.members:
+            raise Refusal(codes.UnknownMemberIdError)
+        if generation != self.generation:
+            raise Refusal(codes.IllegalGenerationError)
+        return self.members[member_id]
+
+    def _remove(self, member):
+        del self.members[member.id]
+        if member.instance_id and self._static.get(member.instance_id) == member.id:
+            del self._static[member.instance_id]
+        member.answer_join(Joined(codes.UnknownMemberIdError.errno, member.id))
+        member.answer_sync(Synced(codes.UnknownMemberIdError.errno))
+
+    def _go_on_without(self):
+        if self.state == PREPARING:
+            self._complete_if_all_joined()
+        elif self.state in (COMPLETING, STABLE):
+            self._prepare()
+
+    # --- Sessions
+
+    def _alive(self, member):
+        member.deadline = self._clock.monotonic() + member.session_ms / 1000
+
+    def _check_session(self, member):
+        """Runs when the member's session may be over; there is one such timer a member."""
+        if self.members.get(member.id) is not member:
+            return
+        if member.on_joined:
+            self._alive(member)  # it waits for the others, that is not its fault
+        left = member.deadline - self._clock.monotonic()
+        if left > 0:
+            self._timers.after(left, lambda: self._check_session(member))
+            return
+        self._remove(member)
+        self._go_on_without()
+
+    def _forget_promises(self):
+        now = self._clock.monotonic()
+        for member_id in [m for m, deadline in self._promised.items() if deadline <= now]:
+            del self._promised[member_id]
+        if self.state == PREPARING:
+            self._complete_if_all_joined()
+
+    # --- Offsets
+
+    def check_commit(self, member_id, instance_id, generation):
+        """Refusal if this member may not commit; a client that is no member (generation -1) may while the group is empty."""
+        if generation < 0 and not member_id and not instance_id:
+            if self.state != EMPTY:
+                raise Refusal(codes.UnknownMemberIdError)
+            return
+        if self.state == EMPTY and not self.members and generation < 0:
+            return
+        member = self._check_member(member_id, instance_id, generation)
+        if self.state == COMPLETING:
+            raise Refusal(codes.RebalanceInProgressError)
+        self._alive(member)
+
+    def commit(self, committed, now_ms):
+        """committed: {(topic, partition): Committed}"""
+        rows = [(*key, new.offset, new.leader_epoch, new.metadata, now_ms) for key, new in committed.items()]
+        self._store.save_offsets(self.id, rows)
+        self.offsets.update(committed)
+
+    def delete_offset(self, topic, number):
+        if self.state != EMPTY:
+            if self.protocol_type != "consumer":
+                raise Refusal(codes.NonEmptyGroupError)
+            if topic in self._subscribed():
+                raise Refusal(codes.GroupSubscribedToTopicError)
+        self._store.delete_offsets(self.id, [(topic, number)])
+        self.offsets.pop((topic, number), None)
+
+    def _subscribed(self):
+        topics = set()
+        for member in self.members.values():
+            for _, metadata in member.protocols:
+                topics.update(subscribed_topics(metadata) or ())
+        return topics
+
+
+class Groups:
+    """All groups, and those of which only offsets are known."""
+
+    def __init__(self, store, topics, clock, timers):
+        self._store = store
+        self._topics = topics
+        self._clock = clock
+        self._timers = timers
+        self._by_id = {}
+        for group_id, topic, number, offset, leader_epoch, metadata, _ in store.offsets():
+            self.make(group_id).offsets[topic, number] = Committed(offset, leader_epoch, metadata)
+
+    def __iter__(self):
+        return iter(sorted(self._by_id.values(), key=lambda group: group.id))
+
+    def get(self, group_id):
+        return self._by_id.get(group_id)
+
+    def make(self, group_id):
+        group = self._by_id.get(group_id)
+        if group is None:
+            group = self._by_id[group_id] = Group(group_id, self._store, self._clock, self._timers)
+        return group
+
+    def delete(self, group_id):
+        """Refusal if there is none, or if it has members."""
+        group = self._by_id.get(group_id)
+        if group is None:
+            raise Refusal(codes.GroupIdNotFoundError, f"There is no group '{group_id}'.")
+        if group.state != EMPTY:
+            raise Refusal(codes.NonEmptyGroupError, f"Group '{group_id}' has members.")
+        self._store.delete_group(group_id)
+        group.state = DEAD
+        del self._by_id[group_id]
+
+    def forget_topic(self, topic):
+        """The topic is gone, with what was committed on it."""
+        for group in self._by_id.values():
+            for key in [key for key in group.offsets if key[0] == topic]:
+                del group.offsets[key]
+
+
+class _MemberIdRequired(Exception):
+    def __init__(self, member_id):
+        super().__init__(member_id)
+        self.member_id = member_id

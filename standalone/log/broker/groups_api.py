@@ -1,0 +1,381 @@
+"""FindCoordinator, the life of group members, committed offsets, and looking at groups: one function a request.
+
+Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
+What a group does stands in groups.py; here requests are taken apart and answers put together.
+"""
+
+from kafka.protocol.admin import DeleteGroupsResponse, DescribeGroupsResponse, ListGroupsResponse
+from kafka.protocol.consumer import (
+    HeartbeatResponse,
+    JoinGroupResponse,
+    LeaveGroupResponse,
+    OffsetCommitResponse,
+    OffsetDeleteResponse,
+    OffsetFetchResponse,
+    SyncGroupResponse,
+)
+from kafka.protocol.metadata import FindCoordinatorResponse
+
+from standalone.log.broker.groups import DEAD, EMPTY, MAX_METADATA, PREPARING, Committed
+from standalone.log.broker.node import NODE_ID
+from standalone.log.broker.refusal import NONE, Refusal, codes
+
+GROUP_KEY = 0
+CLASSIC = "classic"
+NO_OFFSET, NO_EPOCH = -1, -1
+
+
+def find_coordinator(node, call, request):
+    """Versions 0-6: of every group, this node. Left out: transactions and share groups, which have none."""
+    host, port = call.address
+    error = NONE if request.key_type == GROUP_KEY else codes.TransactionalIdAuthorizationFailedError.errno
+    message = None if error == NONE else "The embedded log coordinates consumer groups; it has no transactions and no share groups."
+    where = {"node_id": NODE_ID, "host": host, "port": port} if error == NONE else {"node_id": -1, "host": "", "port": -1}
+    if call.version < 4:
+        return FindCoordinatorResponse(version=call.version, error_code=error, error_message=message, **where)
+    Coordinator = FindCoordinatorResponse.Coordinator
+    found = [Coordinator(version=call.version, key=key, error_code=error, error_message=message, **where) for key in request.coordinator_keys]
+    return FindCoordinatorResponse(version=call.version, coordinators=found)
+
+
+# --- Members
+
+
+def join_group(node, call, request):
+    """Versions 0-9. Answered when all members have joined. No delay for the first member: the next one starts another round."""
+
+    def reply(joined):
+        Member = JoinGroupResponse.JoinGroupResponseMember
+        members = [
+            Member(version=call.version, member_id=member_id, group_instance_id=instance_id, metadata=metadata)
+            for member_id, instance_id, metadata in joined.members
+        ]
+        # Versions below 7 cannot say null.
+        protocol = joined.protocol if joined.protocol is not None or call.version >= 7 else ""
+        call.answer(
+            JoinGroupResponse(
+                version=call.version,
+                error_code=joined.error,
+                generation_id=joined.generation,
+                protocol_type=joined.protocol_type,
+                protocol_name=protocol,
+                leader=joined.leader if call.version >= 9 or not joined.skip_assignment else "",
+                skip_assignment=joined.skip_assignment,
+                member_id=joined.member_id,
+                members=members if call.version >= 9 or not joined.skip_assignment else [],
+            )
+        )
+
+    if not request.group_id:
+        return _join_refused(call, request, codes.InvalidGroupIdError)
+    group = node.groups.get(request.group_id)
+    if group is None and request.member_id:
+        return _join_refused(call, request, codes.UnknownMemberIdError)
+    node.groups.make(request.group_id).join(
+        request.member_id,
+        request.group_instance_id,
+        (call.client_id, call.peer),
+        request.session_timeout_ms,
+        request.rebalance_timeout_ms if call.version >= 1 else request.session_timeout_ms,
+        request.protocol_type,
+        [(protocol.name, protocol.metadata) for protocol in request.protocols],
+        call.version >= 4,
+        reply,
+    )
+    return None
+
+
+def _join_refused(call, request, kind):
+    protocol = None if call.version >= 7 else ""
+    return JoinGroupResponse(
+        version=call.version, error_code=kind.errno, protocol_name=protocol, leader="", member_id=request.member_id, members=[]
+    )
+
+
+def sync_group(node, call, request):
+    """Versions 0-5. Answered when the leader has divided the partitions."""
+
+    def reply(synced):
+        call.answer(
+            SyncGroupResponse(
+                version=call.version,
+                error_code=synced.error,
+                protocol_type=synced.protocol_type,
+                protocol_name=synced.protocol,
+                assignment=synced.assignment,
+            )
+        )
+
+    group = node.groups.get(request.group_id)
+    if group is None:
+        return SyncGroupResponse(version=call.version, error_code=codes.UnknownMemberIdError.errno, assignment=b"")
+    group.sync(
+        request.member_id,
+        request.group_instance_id,
+        request.generation_id,
+        request.protocol_type,
+        request.protocol_name,
+        {assignment.member_id: assignment.assignment for assignment in request.assignments},
+        reply,
+    )
+    return None
+
+
+def heartbeat(node, call, request):
+    """Versions 0-4."""
+    group = node.groups.get(request.group_id)
+    error = codes.UnknownMemberIdError.errno
+    if group is not None:
+        error = group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)
+    return HeartbeatResponse(version=call.version, error_code=error)
+
+
+def leave_group(node, call, request):
+    """Versions 0-5. From version 3 on several members at once, also by instance id, which is how an admin removes them."""
+    group = node.groups.get(request.group_id)
+
+    def leave(member_id, instance_id):
+        return group.leave(member_id, instance_id) if group is not None else codes.UnknownMemberIdError.errno
+
+    if call.version < 3:
+        return LeaveGroupResponse(version=call.version, error_code=leave(request.member_id, None))
+    Member = LeaveGroupResponse.MemberResponse
+    members = [
+        Member(
+            version=call.version,
+            member_id=member.member_id,
+            group_instance_id=member.group_instance_id,
+            error_code=leave(member.member_id, member.group_instance_id),
+        )
+        for member in request.members
+    ]
+    return LeaveGroupResponse(version=call.version, error_code=NONE, members=members)
+
+
+# --- Committed offsets
+
+
+def offset_commit(node, call, request):
+    """Versions 2-9. The records before a committed offset are fsynced first, so an offset never outlives them.
+
+    Offsets do not expire; the retention time of versions 2-4 is ignored. Left out: the consumer protocol's member epochs.
+    """
+    Topic = OffsetCommitResponse.OffsetCommitResponseTopic
+    group, errors, wanted = None, {}, {}
+    try:
+        group = _committing_group(node, request)
+        whole = NONE
+    except Refusal as refusal:
+        whole = refusal.code
+    behind = []
+    for topic in request.topics:
+        for part in topic.partitions:
+            key = (topic.name, part.partition_index)
+            errors[key] = whole
+            if whole != NONE:
+                continue
+            try:
+                partition = node.topics.partition(*key)
+                if len(part.committed_metadata or "") > MAX_METADATA:
+                    raise Refusal(codes.OffsetMetadataTooLargeError)
+            except Refusal as refusal:
+                errors[key] = refusal.code
+                continue
+            wanted[key] = Committed(part.committed_offset, part.committed_leader_epoch, part.committed_metadata or "")
+            if partition.durable < min(part.committed_offset, partition.end):
+                behind.append(partition)
+
+    def flushed(flush_errors):
+        try:
+            if flush_errors:
+                raise Refusal(codes.KafkaStorageError, flush_errors[0])
+            if wanted and group.state != DEAD:
+                group.commit(wanted, node.clock.now_ms())
+        except Refusal:
+            # A disk that is full or failing: clients try again after this answer, which they would not after KAFKA_STORAGE_ERROR.
+            errors.update(dict.fromkeys(wanted, codes.CoordinatorNotAvailableError.errno))
+        topics = [
+            Topic(
+                version=call.version,
+                name=topic.name,
+                partitions=[
+                    Topic.OffsetCommitResponsePartition(
+                        version=call.version, partition_index=part.partition_index, error_code=errors[topic.name, part.partition_index]
+                    )
+                    for part in topic.partitions
+                ],
+            )
+            for topic in request.topics
+        ]
+        call.answer(OffsetCommitResponse(version=call.version, topics=topics))
+
+    if behind:
+        node.flush(flushed, behind)
+    else:
+        flushed([])
+
+
+def _committing_group(node, request):
+    if not request.group_id:
+        raise Refusal(codes.InvalidGroupIdError)
+    generation = request.generation_id_or_member_epoch
+    group = node.groups.get(request.group_id)
+    if group is None:
+        if generation >= 0:
+            raise Refusal(codes.IllegalGenerationError)
+        return node.groups.make(request.group_id)
+    group.check_commit(request.member_id, request.group_instance_id, generation)
+    return group
+
+
+def offset_fetch(node, call, request):
+    """Versions 1-9. What was never committed is -1."""
+    if call.version < 8:
+        Topic = OffsetFetchResponse.OffsetFetchResponseTopic
+        topics = _fetched(node, call.version, request.group_id, request.topics, Topic, Topic.OffsetFetchResponsePartition)
+        return OffsetFetchResponse(version=call.version, error_code=NONE, topics=topics)
+    Group = OffsetFetchResponse.OffsetFetchResponseGroup
+    Topic = Group.OffsetFetchResponseTopics
+    groups = [
+        Group(
+            version=call.version,
+            group_id=wanted.group_id,
+            topics=_fetched(node, call.version, wanted.group_id, wanted.topics, Topic, Topic.OffsetFetchResponsePartitions),
+            error_code=NONE,
+        )
+        for wanted in request.groups
+    ]
+    return OffsetFetchResponse(version=call.version, groups=groups)
+
+
+def _fetched(node, version, group_id, topics, Topic, Partition):
+    group = node.groups.get(group_id)
+    known = group.offsets if group is not None else {}
+    if topics is None:
+        asked = {}
+        for name, number in sorted(known):
+            asked.setdefault(name, []).append(number)
+    else:
+        asked = {topic.name: topic.partition_indexes for topic in topics}
+    return [
+        Topic(
+            version=version,
+            name=name,
+            partitions=[
+                Partition(
+                    version=version,
+                    partition_index=number,
+                    committed_offset=committed.offset,
+                    committed_leader_epoch=committed.leader_epoch,
+                    metadata=committed.metadata,
+                    error_code=NONE,
+                )
+                for number, committed in ((number, known.get((name, number), Committed(NO_OFFSET, NO_EPOCH, ""))) for number in numbers)
+            ],
+        )
+        for name, numbers in asked.items()
+    ]
+
+
+def offset_delete(node, call, request):
+    """Version 0. Not while a member of the group subscribes to the topic."""
+    Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
+    group = node.groups.get(request.group_id)
+    if group is None:
+        return OffsetDeleteResponse(version=call.version, error_code=codes.GroupIdNotFoundError.errno, topics=[])
+    topics = []
+    for wanted in request.topics:
+        parts = []
+        for part in wanted.partitions:
+            error = NONE
+            try:
+                group.delete_offset(wanted.name, part.partition_index)
+            except Refusal as refusal:
+                error = refusal.code
+            parts.append(Topic.OffsetDeleteResponsePartition(version=call.version, partition_index=part.partition_index, error_code=error))
+        topics.append(Topic(version=call.version, name=wanted.name, partitions=parts))
+    return OffsetDeleteResponse(version=call.version, error_code=NONE, topics=topics)
+
+
+# --- Looking at groups
+
+
+def list_groups(node, call, request):
+    """Versions 0-5, with filters by state and by type; every group is of type classic."""
+    Group = ListGroupsResponse.ListedGroup
+    states = {state.lower() for state in request.states_filter or ()}
+    types = {kind.lower() for kind in request.types_filter or ()}
+    groups = [
+        Group(
+            version=call.version,
+            group_id=group.id,
+            protocol_type=group.protocol_type or "",
+            group_state=group.state,
+            group_type=CLASSIC,
+        )
+        for group in node.groups
+        if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
+    ]
+    return ListGroupsResponse(version=call.version, error_code=NONE, groups=groups)
+
+
+def describe_groups(node, call, request):
+    """Versions 0-6. A group that does not exist is Dead, and from version 6 on an error too."""
+    Group = DescribeGroupsResponse.DescribedGroup
+    groups = []
+    for group_id in request.groups:
+        group = node.groups.get(group_id)
+        if group is None:
+            error = codes.GroupIdNotFoundError.errno if call.version >= 6 else NONE
+            message = f"There is no group '{group_id}'." if call.version >= 6 else None
+            groups.append(
+                Group(
+                    version=call.version,
+                    error_code=error,
+                    error_message=message,
+                    group_id=group_id,
+                    group_state=DEAD,
+                    protocol_type="",
+                    protocol_data="",
+                    members=[],
+                )
+            )
+            continue
+        settled = group.state not in (EMPTY, PREPARING)
+        groups.append(
+            Group(
+                version=call.version,
+                error_code=NONE,
+                group_id=group_id,
+                group_state=group.state,
+                protocol_type=group.protocol_type or "",
+                protocol_data=(group.protocol or "") if settled else "",
+                members=[
+                    Group.DescribedGroupMember(
+                        version=call.version,
+                        member_id=member.id,
+                        group_instance_id=member.instance_id,
+                        client_id=member.client_id or "",
+                        client_host=f"/{member.host}",
+                        member_metadata=member.metadata(group.protocol) if settled else b"",
+                        member_assignment=member.assignment,
+                    )
+                    for member in group.members.values()
+                ],
+            )
+        )
+    return DescribeGroupsResponse(version=call.version, groups=groups)
+
+
+def delete_groups(node, call, request):
+    """Versions 0-2. Only groups without members."""
+    Result = DeleteGroupsResponse.DeletableGroupResult
+    results = []
+    for group_id in request.groups_names:
+        error = NONE
+        try:
+            node.groups.delete(group_id)
+        except Refusal as refusal:
+            error = refusal.code
+        results.append(Result(version=call.version, group_id=group_id, error_code=error))
+    return DeleteGroupsResponse(version=call.version, results=results)

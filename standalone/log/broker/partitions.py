@@ -1,0 +1,336 @@
+"""A partition: a row of segments on disk. Append, read, find by time, trim, expire, flush, come back after a crash.
+
+Offsets run from `start` (older ones are deleted) up to `end`, the next to be given. `durable` says up to where they are fsynced.
+All methods belong to the thread that owns the log; `Flush.run` alone may run elsewhere, for it touches nothing but its own copies.
+"""
+
+import logging
+import os
+import time
+from bisect import bisect_right
+from typing import NamedTuple
+
+import numpy as np
+
+from standalone.log import batch_header
+from standalone.log.broker.producers import Producers
+from standalone.log.broker.refusal import Refusal, codes
+from standalone.log.broker.segments import INDEX, LOG, FileSlice, Segment
+
+LEADER_EPOCH = 0  # one node is the leader for ever
+PRODUCERS_FILE = "producers.json"
+_MAX_OFFSET_DELTA = (1 << 31) - 1  # so that Kafka's own tools can read the segment
+_REMEMBERED_POSITIONS = 64
+
+logger = logging.getLogger(__name__)
+
+
+class Appended(NamedTuple):
+    base_offset: int
+    append_time: int  # -1 where the producer's timestamps stand
+
+
+class Partition:
+    def __init__(self, topic, number, folder, values, start=0):
+        self.topic = topic
+        self.number = number
+        self.folder = folder
+        self.values = values  # the topic's configs, typed; the same dict for all partitions of a topic
+        self.waiting = set()  # fetches that wait for more; each has wake(bytes)
+        self.failed = None  # why the disk can no longer be trusted
+        self.closed = False
+        self._positions = {}  # offset -> (segment, position), where the last answers ended
+        self.segments = self._open_segments(start)
+        self.start = max(start, self.segments[0].base_offset)
+        self.end = self.segments[-1].next_offset
+        self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
+        self.producers = self._load_producers()
+        # Segments from this one on may hold bytes not yet fsynced.
+        self._flushed_segment = next((s.base_offset for s in self.segments if not s.was_clean), self._active.base_offset)
+
+    @property
+    def _active(self):
+        return self.segments[-1]
+
+    @property
+    def size(self):
+        return sum(segment.size for segment in self.segments)
+
+    @property
+    def max_timestamp(self):
+        return max(segment.max_timestamp for segment in self.segments)
+
+    def __str__(self):
+        return f"{self.topic}-{self.number}"
+
+    # --- Writing
+
+    def append(self, batch, now_ms):
+        """Keep a batch (a writable view; its header is filled in) behind the last one. Refusal: it is not kept."""
+        if self.failed:
+            raise Refusal(codes.KafkaStorageError, self.failed)
+        header = self._check(batch)
+        known = self.producers.check(header)
+        if known:
+            return Appended(known.base_offset, known.timestamp if self._stamps_append_time else -1)
+        append_time = -1
+        if self._stamps_append_time:
+            batch_header.set_append_time(batch, 0, now_ms)
+            header = header._replace(max_timestamp=now_ms)
+            append_time = now_ms
+        base_offset = self.end
+        batch_header.set_base_offset(batch, 0, base_offset, LEADER_EPOCH)
+        try:
+            self._segment_for(header).append(batch, header, base_offset)
+        except OSError as error:
+            message = f"{self}: writing to {self._active.path} failed: {error.strerror}. Nothing of the batch is kept."
+            logger.error("%s", message)
+            raise Refusal(codes.KafkaStorageError, message) from error
+        self.end = self._active.next_offset
+        self.producers.record(header, base_offset, now_ms)
+        return Appended(base_offset, append_time)
+
+    @property
+    def _stamps_append_time(self):
+        return self.values["message.timestamp.type"] == "LogAppendTime"
+
+    def _check(self, batch):
+        """The header of a batch that may be kept."""
+        found = len(batch) if batch is not None else 0
+        if found < batch_header.HEADER.size:
+            raise Refusal(codes.CorruptRecordError, f"{self}: {found} bytes are too few for a record batch.")
+        if batch[batch_header.MAGIC_AT] != batch_header.MAGIC:
+            raise Refusal(
+                codes.UnsupportedForMessageFormatError,
+                f"{self}: message format v{batch[batch_header.MAGIC_AT]} is not kept here, only v{batch_header.MAGIC}.",
+            )
+        header = batch_header.parse_header(batch)
+        if header.size > found or header.size < batch_header.HEADER.size:
+            raise Refusal(codes.CorruptRecordError, f"{self}: a batch of {header.size} bytes came as {found} bytes.")
+        if header.size < found:
+            raise Refusal(codes.InvalidRecordError, f"{self}: a produce request carries one batch for a partition, this one carries more.")
+        limit = self.values["max.message.bytes"]
+        if header.size > limit:
+            raise Refusal(codes.MessageSizeTooLargeError, f"{self}: the batch has {header.size} bytes, max.message.bytes is {limit}.")
+        if batch_header.checksum(np.frombuffer(batch, np.uint8)) != header.crc:
+            raise Refusal(codes.CorruptRecordError, f"{self}: the batch's checksum does not fit its bytes.")
+        if header.count <= 0 or header.count != header.last_offset_delta + 1:
+            raise Refusal(
+                codes.InvalidRecordError, f"{self}: the batch names {header.count} records and {header.last_offset_delta + 1} offsets."
+            )
+        if header.is_transactional or header.is_control:
+            raise Refusal(codes.InvalidTxnStateError, f"{self}: the embedded log has no transactions.")
+        return header
+
+    def _segment_for(self, header):
+        active = self._active
+        full = active.size + header.size > self.values["segment.bytes"]
+        far = self.end + header.last_offset_delta - active.base_offset > _MAX_OFFSET_DELTA
+        if active.size and (full or far):
+            self._roll()
+        return self._active
+
+    def _roll(self):
+        self.segments.append(Segment.create(self.folder, self.end))
+
+    # --- Reading
+
+    def read(self, offset, limit, at_least_one):
+        """Whole batches from the one that holds `offset` on: a FileSlice of at most `limit` bytes, or None.
+
+        With `at_least_one` the first batch comes even if it is larger.
+        """
+        if not self.start <= offset <= self.end:
+            raise Refusal(codes.OffsetOutOfRangeError, f"{self} holds offsets {self.start} to {self.end}, not {offset}.")
+        if offset == self.end:
+            return None
+        segment, position = self._positions.get(offset) or self._locate(offset)
+        stop, next_offset = segment.cut(position, limit)
+        if stop == position:
+            if not at_least_one:
+                return None
+            header = segment.first_batch_at(position)
+            stop, next_offset = position + header.size, header.next_offset
+        if stop < segment.size or segment is self._active:
+            self._remember(next_offset, segment, stop)
+        return FileSlice(segment.file, position, stop - position)
+
+    def available(self, offset):
+        """About how many bytes a reader at `offset` has before it: never 0 while there is a record."""
+        if offset >= self.end:
+            return 0
+        segment, position = self._positions.get(offset) or self._locate(offset)
+        return segment.size - position + sum(s.size for s in self.segments if s.base_offset > segment.base_offset)
+
+    def _locate(self, offset):
+        at = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
+        segment = self.segments[max(at, 0)]
+        if offset >= segment.next_offset and segment is not self._active:  # a gap, where a damaged end was cut
+            segment = self.segments[at + 1]
+        return segment, segment.find(offset)
+
+    def _remember(self, offset, segment, position):
+        """Where the reader will go on: found without the index."""
+        if len(self._positions) >= _REMEMBERED_POSITIONS:
+            self._positions.pop(next(iter(self._positions)))
+        self._positions[offset] = (segment, position)
+
+    def since(self, timestamp):
+        """(header, bytes) of each batch with a record as late as `timestamp`, in order."""
+        for segment in self.segments:
+            if segment.next_offset > self.start and segment.max_timestamp >= timestamp:
+                for position, header in segment.since(timestamp):
+                    if header.next_offset > self.start:
+                        yield header, FileSlice(segment.file, position, header.size).read()
+
+    def wake(self, more=None):
+        """Tell those who wait that `more` bytes came; None: that they need not wait, whatever they find."""
+        for fetch in list(self.waiting):
+            fetch.wake(more)
+
+    # --- Deleting
+
+    def trim(self, offset):
+        """Forget everything before `offset`."""
+        if offset > self.end or offset < 0:
+            raise Refusal(codes.OffsetOutOfRangeError, f"{self} ends at offset {self.end}; it cannot be trimmed to {offset}.")
+        self.start = max(self.start, offset)
+        if self._active.size and self.start == self.end:
+            self._roll()
+        self._drop_while(lambda segment: segment.next_offset <= self.start)
+
+    def expire(self, now_ms):
+        """Delete the files that retention.ms and retention.bytes no longer keep, and let go of what nobody used."""
+        age, bound = self.values["retention.ms"], self.values["retention.bytes"]
+        if age >= 0:
+            oldest = now_ms - age
+            if self._active.size and _newest(self._active) < oldest:
+                self._roll()
+            self._drop_while(lambda segment: _newest(segment) < oldest)
+        if bound >= 0:
+            surplus = self.size - bound
+            while len(self.segments) > 1 and surplus >= self.segments[0].size:
+                surplus -= self.segments[0].size
+                self._drop_first()
+        self.producers.expire(now_ms)
+        for segment in self.segments[:-1]:
+            if segment.next_offset <= self.durable:
+                segment.forget()
+
+    def _drop_while(self, condition):
+        while len(self.segments) > 1 and condition(self.segments[0]):
+            self._drop_first()
+
+    def _drop_first(self):
+        segment = self.segments.pop(0)
+        self._positions.clear()
+        self.start = max(self.start, self.segments[0].base_offset)
+        self.durable = max(self.durable, self.start)
+        segment.delete()
+        logger.info("%s: deleted %s (%d bytes); the partition begins at offset %d now.", self, segment.path, segment.size, self.start)
+
+    # --- Flushing
+
+    @property
+    def is_dirty(self):
+        return self.durable < self.end and not self.failed and not self.closed
+
+    def begin_flush(self):
+        """What must be fsynced to make everything appended so far durable, with what may be written once it is."""
+        rows = []
+        for segment in self.segments:
+            if segment.base_offset >= self._flushed_segment:
+                rows.append((segment.file, segment.index_path, segment.take_unsaved_rows()))
+        new_files = self._active.base_offset != self._flushed_segment or self._active.base_offset == self.durable
+        self._flushed_segment = self._active.base_offset
+        return Flush(self, self.end, rows, new_files, self.producers.save(self.end))
+
+    def end_flush(self, flush):
+        """Called by the owner when `flush.run()` is over."""
+        if self.closed:
+            return
+        if flush.error:
+            self.failed = f"{self}: fsync failed ({flush.error}); the partition takes no records until the worker is started again."
+            logger.error("%s", self.failed)
+        else:
+            self.durable = max(self.durable, min(flush.end, self.end))
+
+    def close(self):
+        """After a last flush by the owner."""
+        self.closed = True
+        for segment in self.segments:
+            segment.forget()
+        self._positions.clear()
+
+    # --- Coming back
+
+    def _open_segments(self, start):
+        os.makedirs(self.folder, exist_ok=True)
+        names = sorted(name for name in os.listdir(self.folder) if name.endswith(LOG) and name[: -len(LOG)].isdigit())
+        for name in os.listdir(self.folder):
+            if name.endswith(INDEX) and name[: -len(INDEX)] + LOG not in names:
+                os.unlink(os.path.join(self.folder, name))
+        segments = [Segment.open(self.folder, int(name[: -len(LOG)])) for name in names]
+        return segments or [Segment.create(self.folder, start)]
+
+    def _load_producers(self):
+        producers, offset = Producers.load(os.path.join(self.folder, PRODUCERS_FILE), self.end)
+        for segment in self.segments:
+            if segment.next_offset > offset:
+                taken_ms = int(os.path.getmtime(segment.path) * 1000)
+                for _, header in segment.walk(segment.index.before_offset(offset)):
+                    if header.base_offset >= offset:
+                        producers.record(header, header.base_offset, taken_ms)
+        return producers
+
+
+class Flush:
+    """fsync, then the index rows and the producers that hold up to there; may run on any thread."""
+
+    def __init__(self, partition, end, rows, new_files, producers):
+        self.partition = partition
+        self.end = end
+        self.error = None
+        self._rows = rows
+        self._folder = partition.folder
+        self._new_files = new_files
+        self._producers = producers
+
+    def run(self):
+        try:
+            for file, _, _ in self._rows:
+                os.fdatasync(file.fd)
+            if self._new_files:
+                _sync_folder(self._folder)
+        except OSError as error:
+            self.error = error.strerror
+            return
+        try:
+            self._note()
+        except OSError as error:
+            # Both are made again from the log: a full disk here costs time at the next start, nothing else.
+            logger.debug("%s: the index could not be written: %s", self._folder, error)
+
+    def _note(self):
+        for _, path, rows in self._rows:
+            with open(path, "ab") as index:
+                index.write(rows)
+        path = os.path.join(self._folder, PRODUCERS_FILE)
+        with open(path + ".new", "wb") as file:
+            file.write(self._producers)
+        os.replace(path + ".new", path)
+
+
+def _newest(segment):
+    """When its last record was made; -1 timestamps count from the file's last write."""
+    if segment.max_timestamp >= 0:
+        return segment.max_timestamp
+    return int(os.path.getmtime(segment.path) * 1000) if segment.size else int(time.time() * 1000)
+
+
+def _sync_folder(folder):
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)

@@ -1,0 +1,256 @@
+"""Produce, Fetch, ListOffsets, DeleteRecords, InitProducerId: one function a request.
+
+Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
+"""
+
+from kafka.protocol.admin import DeleteRecordsResponse
+from kafka.protocol.consumer import ListOffsetsResponse, OffsetSpec
+from kafka.protocol.producer import InitProducerIdResponse, ProduceResponse
+
+from standalone.log import batch_header
+from standalone.log.broker.opaque import FetchResponse
+from standalone.log.broker.partitions import LEADER_EPOCH
+from standalone.log.broker.refusal import NONE, Refusal, codes
+
+ZSTD = 4
+EARLIEST_LOCAL, LATEST_TIERED = -4, -5
+NO_OFFSET, NO_TIME = -1, -1
+
+
+def produce(node, call, request):
+    """Versions 3-13. One batch a partition; checked, given its offset, written; fsynced later (embedded.log.flush.interval.ms).
+
+    acks 1 and -1 are the same on one node; with acks 0 there is no answer, and an error closes the connection, as Kafka does.
+    Left out: transactions; quotas; record-level errors (a batch is taken whole or not at all).
+    """
+    Topic = ProduceResponse.TopicProduceResponse
+    now, refused = node.clock.now_ms(), False
+    topics, wakes = [], []
+    for wanted in request.topic_data:
+        partitions = []
+        for part in wanted.partition_data:
+            answer = Topic.PartitionProduceResponse(version=call.version, index=part.index, error_code=NONE, record_errors=[])
+            try:
+                _check_produce(request, call.version, part.records)
+                partition = _partition(node, wanted.name, wanted.topic_id, part.index, by_id=call.version >= 13)
+                answer.log_start_offset = partition.start
+                end = partition.end
+                appended = partition.append(part.records, now)
+                answer.base_offset, answer.log_append_time_ms = appended
+                if partition.end != end:
+                    wakes.append((partition, len(part.records)))
+            except Refusal as refusal:
+                refused = True
+                answer.error_code, answer.base_offset, answer.error_message = refusal.code, NO_OFFSET, refusal.message
+            partitions.append(answer)
+        topics.append(Topic(version=call.version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=partitions))
+    for partition, size in wakes:
+        node.appended(partition, size)
+    if request.acks != 0:
+        return ProduceResponse(version=call.version, responses=topics)
+    if refused:
+        call.hang_up("a produce request without acks was refused")
+    else:
+        call.no_answer()
+    return None
+
+
+def _check_produce(request, version, records):
+    if request.acks not in (-1, 0, 1):
+        raise Refusal(codes.InvalidRequiredAcksError, f"acks={request.acks} is none of -1, 0, 1.")
+    if request.transactional_id is not None:
+        raise Refusal(codes.InvalidTxnStateError, "The embedded log has no transactions.")
+    if version < 7 and records is not None and len(records) >= batch_header.HEADER.size:
+        if records[batch_header.ATTRIBUTES_AT + 1] & batch_header.CODEC_MASK == ZSTD:
+            raise Refusal(codes.UnsupportedCompressionTypeError, "zstd needs version 7 of the produce request.")
+
+
+def _partition(node, name, topic_id, number, by_id):
+    """By the topic's name, or by its id in the versions that name no names. Refusal if there is none."""
+    if by_id:
+        topic = node.topics.by_id(topic_id)
+        if topic is None:
+            raise Refusal(codes.UnknownTopicIdError, f"There is no topic with the id {topic_id}.")
+        name = topic.name
+    return node.topics.partition(name, number)
+
+
+def fetch(node, call, request):
+    """Versions 4-17. Whole batches, from the one that holds the offset on; the first comes even if it is larger than max bytes.
+
+    Waits up to max wait for min bytes, and is answered the moment they are there. Read committed and uncommitted are one,
+    for there are no transactions. Left out: fetch sessions (id 0 is answered: clients then name every partition each time),
+    followers and preferred replicas.
+    """
+    if request.session_id:
+        response = FetchResponse(version=call.version, error_code=codes.FetchSessionIdNotFoundError.errno, session_id=0, responses=[])
+        call.answer_spliced(response)
+        return
+    _Fetch(node, call, request).begin()
+
+
+class _Fetch:
+    """One fetch, which may wait in several partitions."""
+
+    def __init__(self, node, call, request):
+        self._node = node
+        self._call = call
+        self._request = request
+        self._waits_in = []
+        self._missing = 0
+        self._timer = None
+
+    def begin(self):
+        request = self._request
+        missing, partitions = max(request.min_bytes, 0), []
+        if request.max_wait_ms > 0 and missing:
+            for wanted in request.topics:
+                for part in wanted.partitions:
+                    try:
+                        partition = self._look_up(wanted, part)
+                        missing -= min(partition.available(part.fetch_offset), part.partition_max_bytes)
+                    except Refusal:
+                        missing = 0  # an error is answered at once
+                        break
+                    partitions.append(partition)
+        if not partitions or missing <= 0 or request.max_wait_ms <= 0:
+            self._answer()
+            return
+        self._missing = missing
+        self._waits_in = partitions
+        for partition in partitions:
+            partition.waiting.add(self)
+        self._timer = self._node.timers.after(request.max_wait_ms / 1000, self._answer)
+        self._call.on_hang_up = self._give_up
+
+    def wake(self, more):
+        """`more` bytes came, or (None) there is nothing to wait for."""
+        self._missing -= more if more is not None else self._missing
+        if self._missing <= 0:
+            self._answer()
+
+    def _give_up(self):
+        for partition in self._waits_in:
+            partition.waiting.discard(self)
+        self._waits_in = []
+        if self._timer:
+            self._timer.cancel()
+
+    def _answer(self):
+        self._give_up()
+        version, room, is_first = self._call.version, self._request.max_bytes, True
+        Topic = FetchResponse.FetchableTopicResponse
+        topics = []
+        for wanted in self._request.topics:
+            parts = []
+            for part in wanted.partitions:
+                answer = Topic.PartitionData(
+                    version=version, partition_index=part.partition, error_code=NONE, aborted_transactions=[], records=None
+                )
+                try:
+                    partition = self._look_up(wanted, part)
+                    answer.records = partition.read(part.fetch_offset, min(part.partition_max_bytes, room), at_least_one=is_first)
+                    answer.high_watermark = answer.last_stable_offset = partition.end
+                    answer.log_start_offset = partition.start
+                except Refusal as refusal:
+                    answer.error_code, answer.high_watermark = refusal.code, NO_OFFSET
+                if answer.records:
+                    is_first = False
+                    room = max(room - answer.records.length, 0)
+                parts.append(answer)
+            topics.append(Topic(version=version, topic=wanted.topic, topic_id=wanted.topic_id, partitions=parts))
+        self._call.answer_spliced(FetchResponse(version=version, session_id=0, responses=topics))
+
+    def _look_up(self, wanted, part):
+        partition = _partition(self._node, wanted.topic, wanted.topic_id, part.partition, by_id=self._call.version >= 13)
+        if part.current_leader_epoch > LEADER_EPOCH:
+            raise Refusal(codes.UnknownLeaderEpochError)
+        if not partition.start <= part.fetch_offset <= partition.end:
+            raise Refusal(codes.OffsetOutOfRangeError)
+        return partition
+
+
+def list_offsets(node, call, request):
+    """Versions 1-10. By time, earliest (-2), latest (-1), largest timestamp (-3); earliest local (-4) is the earliest; nothing is tiered (-5)."""
+    Topic = ListOffsetsResponse.ListOffsetsTopicResponse
+    topics = []
+    for wanted in request.topics:
+        parts = []
+        for part in wanted.partitions:
+            answer = Topic.ListOffsetsPartitionResponse(version=call.version, partition_index=part.partition_index, error_code=NONE)
+            try:
+                partition = node.topics.partition(wanted.name, part.partition_index)
+                answer.timestamp, answer.offset = _offset_for(partition, part.timestamp)
+                answer.leader_epoch = LEADER_EPOCH if answer.offset != NO_OFFSET else -1
+            except Refusal as refusal:
+                answer.error_code = refusal.code
+            parts.append(answer)
+        topics.append(Topic(version=call.version, name=wanted.name, partitions=parts))
+    return ListOffsetsResponse(version=call.version, topics=topics)
+
+
+def _offset_for(partition, timestamp):
+    """(timestamp, offset)"""
+    if timestamp == OffsetSpec.LATEST:
+        return NO_TIME, partition.end
+    if timestamp in (OffsetSpec.EARLIEST, EARLIEST_LOCAL):
+        return NO_TIME, partition.start
+    if timestamp == LATEST_TIERED:
+        return NO_TIME, NO_OFFSET
+    if timestamp == OffsetSpec.MAX_TIMESTAMP:
+        timestamp = partition.max_timestamp
+        if timestamp < 0:
+            return NO_TIME, NO_OFFSET
+    if timestamp < 0:
+        raise Refusal(codes.InvalidRequestError, f"{timestamp} is no time that ListOffsets knows.")
+    for header, batch in partition.since(timestamp):
+        found = _first_since(header, batch, timestamp, partition.start)
+        if found:
+            return found
+    return NO_TIME, NO_OFFSET
+
+
+def _first_since(header, batch, timestamp, start):
+    """(timestamp, offset) of the first record of the batch that is late enough; the one place where a batch is opened."""
+    from standalone.log import record_batch  # brings numba along, which nothing else here needs
+
+    for records in record_batch.unpack(batch, from_offset=start, check_crc=False).records:
+        times = records.timestamps.tolist() if records.timestamps is not None else [NO_TIME] * len(records)
+        for row, time_ms in enumerate(times):
+            if time_ms >= timestamp:
+                return time_ms, int(records.offsets[row])
+    return None
+
+
+def delete_records(node, call, request):
+    """Versions 0-2. The partition begins at the given offset from now on (-1: at its end); files wholly before it are deleted."""
+    Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
+    topics = []
+    for wanted in request.topics:
+        parts = []
+        for part in wanted.partitions:
+            answer = Topic.DeleteRecordsPartitionResult(version=call.version, partition_index=part.partition_index, error_code=NONE)
+            try:
+                partition = node.topics.partition(wanted.name, part.partition_index)
+                node.topics.trim(partition, partition.end if part.offset == -1 else part.offset)
+                answer.low_watermark = partition.start
+            except Refusal as refusal:
+                answer.error_code, answer.low_watermark = refusal.code, NO_OFFSET
+            parts.append(answer)
+        topics.append(Topic(version=call.version, name=wanted.name, partitions=parts))
+    return DeleteRecordsResponse(version=call.version, topics=topics)
+
+
+def init_producer_id(node, call, request):
+    """Versions 0-5. An id of its own, epoch 0, for each idempotent producer that asks. Left out: transactional ids."""
+    if request.transactional_id is not None:
+        return InitProducerIdResponse(
+            version=call.version, error_code=codes.TransactionalIdAuthorizationFailedError.errno, producer_id=-1, producer_epoch=-1
+        )
+    try:
+        return InitProducerIdResponse(version=call.version, error_code=NONE, producer_id=node.store.new_producer_id(), producer_epoch=0)
+    except Refusal:
+        # A full disk: clients ask again after this answer, which they would not after KAFKA_STORAGE_ERROR.
+        return InitProducerIdResponse(
+            version=call.version, error_code=codes.CoordinatorNotAvailableError.errno, producer_id=-1, producer_epoch=-1
+        )

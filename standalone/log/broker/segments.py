@@ -1,0 +1,311 @@
+"""One file of a partition, `<first offset>.log`: record batches one behind the other, as Kafka keeps them; and its index.
+
+The index finds a batch by offset, by position or by time without reading the file. It is sparse and of our own make: rows of
+(offset, position, largest timestamp before that position), one about every INDEX_INTERVAL bytes, in `<first offset>.index`.
+Rows reach the file only after the bytes they speak of are fsynced, so the last row is also the point up to which
+the file needs no check after a crash. A sealed segment ends with the row of its end; an index that is missing, short or
+contradictory is made again from the segment.
+"""
+
+import logging
+import os
+import sys
+from array import array
+from bisect import bisect_left, bisect_right
+from typing import NamedTuple
+
+import numpy as np
+
+from standalone.errors import CorruptBatchError
+from standalone.log import batch_header
+
+INDEX_INTERVAL = 16 << 10
+LOG, INDEX = ".log", ".index"
+_WALK_BYTES = 32 << 10
+_ROW_BYTES = 24
+
+logger = logging.getLogger(__name__)
+
+
+class LogFile:
+    """An open file that closes when nobody needs it any more: not the segment, and no answer that is still being sent."""
+
+    __slots__ = ("fd",)
+
+    def __init__(self, path, create=False):
+        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+
+    def __del__(self):
+        if getattr(self, "fd", None) is not None:
+            os.close(self.fd)
+
+
+class FileSlice(NamedTuple):
+    """Bytes of a file that an answer carries without reading them."""
+
+    file: LogFile
+    position: int
+    length: int
+
+    def read(self):
+        return os.pread(self.file.fd, self.length, self.position)
+
+
+class Segment:
+    """Owned by one thread. `open` checks what it finds; `append`, `find` and `cut` follow."""
+
+    def __init__(self, folder, base_offset):
+        self.base_offset = base_offset
+        self.path = os.path.join(folder, f"{base_offset:020d}{LOG}")
+        self.index_path = os.path.join(folder, f"{base_offset:020d}{INDEX}")
+        self.size = 0
+        self.next_offset = base_offset
+        self.max_timestamp = -1
+        self.was_clean = False  # when opened: nothing had to be checked
+        self._file = None
+        self._index = None
+
+    @classmethod
+    def create(cls, folder, base_offset):
+        segment = cls(folder, base_offset)
+        segment._file = LogFile(segment.path, create=True)
+        os.ftruncate(segment._file.fd, 0)
+        if os.path.exists(segment.index_path):
+            os.unlink(segment.index_path)
+        segment._index = _Index.beginning(base_offset)
+        return segment
+
+    @classmethod
+    def open(cls, folder, base_offset):
+        """The segment as it lies on disk; whatever follows its last fsynced row is checked, and cut at the first bad batch."""
+        segment = cls(folder, base_offset)
+        found = os.path.getsize(segment.path)
+        last = _Index.last_row(segment.index_path)
+        if last and last[1] == found and last[0] >= base_offset:
+            segment.next_offset, segment.size, segment.max_timestamp = last
+            segment.was_clean = True
+        else:
+            segment._recover(found)
+        return segment
+
+    @property
+    def file(self):
+        if self._file is None:
+            self._file = LogFile(self.path)
+        return self._file
+
+    @property
+    def index(self):
+        if self._index is None:
+            self._index = _Index.load(self.index_path, self.base_offset)
+            if self._index is None or self._index.positions[-1] > self.size:
+                self._index = self._made_again()
+        return self._index
+
+    def forget(self):
+        """Let go of the open file and the loaded index; both come back when they are needed."""
+        self._file = None
+        self._index = None
+
+    # --- Writing
+
+    def append(self, batch, header, base_offset):
+        """`batch` carries its offset already. OSError: nothing of it stays."""
+        index = self.index
+        try:
+            self._write(batch)
+        except OSError:
+            os.ftruncate(self.file.fd, self.size)
+            raise
+        index.mark(base_offset, self.size, self.max_timestamp, INDEX_INTERVAL)
+        self.size += len(batch)
+        self.next_offset = base_offset + header.last_offset_delta + 1
+        self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
+
+    def _write(self, batch):
+        position, rest = self.size, memoryview(batch)
+        while rest:
+            written = os.pwrite(self.file.fd, rest, position)
+            position += written
+            rest = rest[written:]
+
+    def take_unsaved_rows(self):
+        """Rows for the index file, up to the end as it is now: to be written once the segment is fsynced up to here."""
+        self.index.mark(self.next_offset, self.size, self.max_timestamp, 1)
+        return self.index.take_unsaved()
+
+    def delete(self):
+        for path in (self.path, self.index_path):
+            if os.path.exists(path):
+                os.unlink(path)
+        self.forget()
+
+    # --- Reading
+
+    def find(self, offset):
+        """Position of the batch that holds `offset`, or of the next one after it."""
+        for position, header in self.walk(self.index.before_offset(offset)):
+            if header.next_offset > offset:
+                return position
+        return self.size
+
+    def cut(self, position, limit):
+        """(where to stop, the offset there) so that whole batches of at most `limit` bytes lie from `position` on."""
+        if self.size - position <= limit:
+            return self.size, self.next_offset
+        stop, offset = position, None
+        for at, header in self.walk(max(position, self.index.before_position(position + limit))):
+            if at + header.size - position > limit:
+                return at, header.base_offset
+            stop, offset = at + header.size, header.next_offset
+        return stop, offset
+
+    def first_batch_at(self, position):
+        return next(self.walk(position), (position, None))[1]
+
+    def since(self, timestamp):
+        """(position, header) of each batch that holds a record as late as `timestamp`."""
+        for position, header in self.walk(self.index.before_time(timestamp)):
+            if header.max_timestamp >= timestamp:
+                yield position, header
+
+    def walk(self, position, end=None):
+        """(position, header) of each batch from a batch's `position` on; ends before anything that is no header."""
+        end = self.size if end is None else end
+        chunk, chunk_at = b"", position
+        while position + batch_header.HEADER.size <= end:
+            if position + batch_header.HEADER.size > chunk_at + len(chunk):
+                chunk, chunk_at = os.pread(self.file.fd, min(_WALK_BYTES, end - position), position), position
+            try:
+                header = batch_header.parse_header(chunk, position - chunk_at)
+                batch_header.check_header(header)
+            except CorruptBatchError:
+                return
+            yield position, header
+            position += header.size
+
+    # --- Coming back
+
+    def _recover(self, found):
+        """Trust the rows of the index, check the batches behind them, cut what is not whole."""
+        index = _Index.load(self.index_path, self.base_offset)
+        if index is None or not self._agrees(index, found):
+            index = _Index.beginning(self.base_offset)
+            if os.path.exists(self.index_path):
+                os.unlink(self.index_path)
+        self._index = index
+        self.next_offset, self.size, self.max_timestamp = index.offsets[-1], index.positions[-1], index.times[-1]
+        for position, header in self.walk(self.size, found):
+            if header.base_offset < self.next_offset or position + header.size > found or not self._is_whole(position, header):
+                break
+            index.mark(header.base_offset, position, self.max_timestamp, INDEX_INTERVAL)
+            self.size = position + header.size
+            self.next_offset = header.next_offset
+            self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
+        if self.size < found:
+            os.ftruncate(self.file.fd, self.size)
+            logger.warning(
+                "%s ended in %d bytes that are no whole record batch, as after a crash in the midst of a write; they are cut. "
+                "The file goes on at offset %d.",
+                self.path,
+                found - self.size,
+                self.next_offset,
+            )
+
+    def _agrees(self, index, found):
+        """Whether the batch that the last row names is there."""
+        position = index.positions[-1]
+        if position == found:
+            return True
+        header = next(self.walk(position, found), (0, None))[1] if position < found else None
+        # A torn batch right behind the last row is for the scan to cut, not a reason to doubt the rows.
+        return position < found and (header is None or header.base_offset >= index.offsets[-1])
+
+    def _is_whole(self, position, header):
+        batch = os.pread(self.file.fd, header.size, position)
+        return batch_header.checksum(np.frombuffer(batch, np.uint8)) == header.crc
+
+    def _made_again(self):
+        if os.path.exists(self.index_path):
+            os.unlink(self.index_path)
+        index, latest = _Index.beginning(self.base_offset), -1
+        for position, header in self.walk(0):
+            index.mark(header.base_offset, position, latest, INDEX_INTERVAL)
+            latest = max(latest, header.max_timestamp)
+        return index
+
+
+class _Index:
+    """Rows in order of position; `saved` of them are in the file."""
+
+    def __init__(self, offsets, positions, times, saved):
+        self.offsets = offsets
+        self.positions = positions
+        self.times = times
+        self.saved = saved
+
+    @classmethod
+    def beginning(cls, base_offset):
+        return cls(array("q", [base_offset]), array("q", [0]), array("q", [-1]), 0)
+
+    @classmethod
+    def load(cls, path, base_offset):
+        """None where there is no index that makes sense."""
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except FileNotFoundError:
+            return None
+        flat = array("q")
+        flat.frombytes(data[: len(data) // _ROW_BYTES * _ROW_BYTES])
+        offsets, positions, times = flat[0::3], flat[1::3], flat[2::3]
+        if not offsets or offsets[0] != base_offset or positions[0] != 0:
+            return None
+        if not (_rises(offsets) and _rises(positions)) or any(a > b for a, b in zip(times, times[1:])):
+            return None
+        return cls(offsets, positions, times, len(offsets))
+
+    @staticmethod
+    def last_row(path):
+        try:
+            with open(path, "rb") as file:
+                size = file.seek(0, os.SEEK_END)
+                if size < _ROW_BYTES or size % _ROW_BYTES:
+                    return None
+                file.seek(size - _ROW_BYTES)
+                row = array("q")
+                row.frombytes(file.read(_ROW_BYTES))
+                return tuple(row)
+        except FileNotFoundError:
+            return None
+
+    def mark(self, offset, position, latest, interval):
+        """A row for the batch at `position`, if the last one lies at least `interval` bytes before."""
+        if position - self.positions[-1] >= interval:
+            self.offsets.append(offset)
+            self.positions.append(position)
+            self.times.append(latest)
+
+    def take_unsaved(self):
+        flat = array("q")
+        for row in range(self.saved, len(self.offsets)):
+            flat.extend((self.offsets[row], self.positions[row], self.times[row]))
+        self.saved = len(self.offsets)
+        return flat.tobytes()
+
+    def before_offset(self, offset):
+        return self.positions[max(bisect_right(self.offsets, offset) - 1, 0)]
+
+    def before_position(self, position):
+        return self.positions[max(bisect_right(self.positions, position) - 1, 0)]
+
+    def before_time(self, timestamp):
+        return self.positions[max(bisect_left(self.times, timestamp) - 1, 0)]
+
+
+def _rises(numbers):
+    return all(a < b for a, b in zip(numbers, numbers[1:]))
+
+
+if sys.byteorder != "little":  # pragma: no cover - so that an index never means something else on another machine
+    raise ImportError("the embedded log keeps its indexes in little-endian order")

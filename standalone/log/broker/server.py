@@ -1,0 +1,455 @@
+"""The embedded log: a durable single-node server of Kafka's protocol inside this process.
+
+    log = EmbeddedLog("state/log", "127.0.0.1:9092", {"embedded.log.retention.ms": "86400000"})
+    log.start()
+    ... any Kafka client, with bootstrap.servers=log.bootstrap ...
+    log.stop()
+
+Threads: one owns all state and does all requests, with a selector; nothing below this module knows of threads. A second one only
+fsyncs what it is handed, because a slow disk must not hold up the answers. `start`, `stop` and `sync` may be called from any thread.
+"""
+
+import fcntl
+import logging
+import os
+import queue
+import selectors
+import socket
+import threading
+from collections import deque
+from struct import Struct
+
+from kafka.protocol import admin, consumer, metadata, producer
+from kafka.protocol.api_header import RequestHeader
+
+from standalone import clock as clocks
+from standalone.errors import LogError, StartError
+from standalone.log.broker import groups_api, options, records_api, topics_api
+from standalone.log.broker.connection import Connection
+from standalone.log.broker.node import Node
+from standalone.log.broker.opaque import ProduceRequest
+from standalone.log.broker.timers import Timers
+
+LOCK_FILE = ".lock"
+DEFAULT_LISTENER = "127.0.0.1:9092"
+_WILDCARDS = ("", "0.0.0.0", "::")
+_KEY_AND_VERSION = Struct(">hh")
+_SIZE = Struct(">i")
+_ACCEPT_PAUSE_SECONDS = 1.0
+_STOP_SECONDS = 60.0
+
+# What this server does: ApiVersions answers from this table, and nothing else is done.
+#   request, lowest and highest version, handler(node, call, request) -> response, or None if the call is answered later
+REQUESTS = (
+    (ProduceRequest, 3, 13, records_api.produce),
+    (consumer.FetchRequest, 4, 17, records_api.fetch),
+    (consumer.ListOffsetsRequest, 1, 10, records_api.list_offsets),
+    (metadata.MetadataRequest, 0, 13, topics_api.metadata),
+    (consumer.OffsetCommitRequest, 2, 9, groups_api.offset_commit),
+    (consumer.OffsetFetchRequest, 1, 9, groups_api.offset_fetch),
+    (metadata.FindCoordinatorRequest, 0, 6, groups_api.find_coordinator),
+    (consumer.JoinGroupRequest, 0, 9, groups_api.join_group),
+    (consumer.HeartbeatRequest, 0, 4, groups_api.heartbeat),
+    (consumer.LeaveGroupRequest, 0, 5, groups_api.leave_group),
+    (consumer.SyncGroupRequest, 0, 5, groups_api.sync_group),
+    (admin.DescribeGroupsRequest, 0, 6, groups_api.describe_groups),
+    (admin.ListGroupsRequest, 0, 5, groups_api.list_groups),
+    (metadata.ApiVersionsRequest, 0, 4, topics_api.api_versions),
+    (admin.CreateTopicsRequest, 2, 7, topics_api.create_topics),
+    (admin.DeleteTopicsRequest, 1, 6, topics_api.delete_topics),
+    (admin.DeleteRecordsRequest, 0, 2, records_api.delete_records),
+    (producer.InitProducerIdRequest, 0, 5, records_api.init_producer_id),
+    (admin.DescribeConfigsRequest, 1, 4, topics_api.describe_configs),
+    (admin.CreatePartitionsRequest, 0, 3, topics_api.create_partitions),
+    (admin.DeleteGroupsRequest, 0, 2, groups_api.delete_groups),
+    (admin.IncrementalAlterConfigsRequest, 0, 1, topics_api.incremental_alter_configs),
+    (consumer.OffsetDeleteRequest, 0, 0, groups_api.offset_delete),
+    (admin.DescribeClusterRequest, 0, 2, topics_api.describe_cluster),
+)
+HANDLERS = {request.API_KEY: (request, low, high, handler) for request, low, high, handler in REQUESTS}
+API_VERSIONS = metadata.ApiVersionsRequest.API_KEY
+
+logger = logging.getLogger(__name__)
+
+
+class EmbeddedLog:
+    """`config` holds `embedded.log.*` keys, as texts or values; `listener` is host:port, port 0 takes a free one."""
+
+    def __init__(self, directory, listener=DEFAULT_LISTENER, config=None, clock=clocks.SYSTEM):
+        self._directory = os.path.abspath(directory)
+        self._listener = listener
+        self._host, self._port = _split(listener)
+        self._settings = options.settings(config or {})
+        self._clock = clock
+        self._lock = None
+        self._socket = None
+        self._owner = None
+        self._node = None
+
+    @property
+    def bootstrap(self):
+        """host:port for clients on this machine; known once started."""
+        host = "127.0.0.1" if self._host in _WILDCARDS else self._host
+        return f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
+
+    def start(self):
+        """StartError: the port or the folder is taken, or what lies in the folder cannot be read."""
+        try:
+            self._take_folder()
+            self._bind()
+            self._owner = _Owner(self._socket, None if self._host in _WILDCARDS else self._host, self._port, self._clock)
+            self._node = self._owner.start(self._directory, self._settings)
+        except BaseException:
+            self._let_go()
+            raise
+        logger.info("The embedded log serves %s from %s.", self.bootstrap, self._directory)
+
+    def sync(self):
+        """Return when everything acknowledged so far is on the disk. LogError: it is not."""
+        if self._node is None or not self._node.is_dirty:
+            return
+        outcome = queue.SimpleQueue()
+        self._owner.post(lambda: self._node.flush(outcome.put), refuse=lambda: outcome.put(["The embedded log has stopped."]))
+        errors = outcome.get()
+        if errors:
+            raise LogError(errors[0])
+
+    def stop(self):
+        """fsync everything, close every connection. May be called twice."""
+        if self._owner is not None:
+            self._owner.stop()
+        self._let_go()
+
+    def _let_go(self):
+        if self._socket is not None:
+            self._socket.close()
+        if self._lock is not None:
+            self._lock.close()
+        self._owner = self._node = self._socket = self._lock = None
+
+    def _take_folder(self):
+        try:
+            os.makedirs(self._directory, exist_ok=True)
+            self._lock = open(os.path.join(self._directory, LOCK_FILE), "a+")
+        except OSError as error:
+            raise StartError(f"embedded.log.dir: the folder {self._directory} cannot be used: {error.strerror}.") from error
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.seek(0)
+            holder = self._lock.read().strip()
+            raise StartError(
+                f"embedded.log.dir: the folder {self._directory} is in use by another process{f' ({holder})' if holder else ''}. "
+                "Two workers cannot share an embedded log: stop the other one, or give this one a folder of its own."
+            ) from None
+        self._lock.truncate(0)
+        self._lock.write(f"pid {os.getpid()}")
+        self._lock.flush()
+
+    def _bind(self):
+        try:
+            found = socket.getaddrinfo(self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+            family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
+            self._socket = socket.socket(family, kind, protocol)
+            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self._socket.bind(address)
+            self._socket.listen(512)
+        except OSError as error:
+            raise StartError(
+                f"embedded.log.listener: cannot listen on {self._listener}: {error.strerror}. Is another worker or a Kafka running there? "
+                "Stop it, set embedded.log.listener to another host:port, or name the Kafka in bootstrap.servers."
+            ) from error
+        self._socket.setblocking(False)
+        self._port = self._socket.getsockname()[1]
+
+
+class Call:
+    """One request that wants an answer."""
+
+    def __init__(self, owner, connection, version, correlation_id, client_id):
+        self.version = version
+        self.client_id = client_id
+        self.peer = connection.peer
+        self._owner = owner
+        self._connection = connection
+        self._correlation_id = correlation_id
+
+    @property
+    def address(self):
+        """(host, port) by which the client may reach this server."""
+        return self._owner.host or self._connection.local[0], self._owner.port
+
+    @property
+    def on_hang_up(self):
+        return self._connection.on_hang_up
+
+    @on_hang_up.setter
+    def on_hang_up(self, action):
+        """Called if the client goes before it is answered."""
+        self._connection.on_hang_up = action
+
+    def answer(self, response):
+        response.with_header(correlation_id=self._correlation_id)
+        self._send([response.encode(header=True, framed=True)])
+
+    def answer_spliced(self, response):
+        """A FetchResponse whose records lie in files."""
+        response.with_header(correlation_id=self._correlation_id)
+        pieces, size = response.encode_pieces()
+        pieces[0] = _SIZE.pack(size) + pieces[0]
+        self._send(pieces)
+
+    def no_answer(self):
+        self._send([])
+
+    def hang_up(self, why):
+        logger.info("%s: hung up on %s.", self.peer, why)
+        self._owner.drop(self._connection)
+
+    def _send(self, pieces):
+        connection = self._connection
+        if connection.is_closed:
+            return
+        connection.on_hang_up = None
+        connection.busy = False
+        if connection.send(pieces):
+            self._owner.watch(connection)
+        else:
+            self._owner.drop(connection)
+
+
+class _Owner:
+    """The thread that owns the node: a selector's loop."""
+
+    def __init__(self, listener, host, port, clock):
+        self.host = host  # None: whatever address the client used
+        self.port = port
+        self._listener = listener
+        self._timers = Timers(clock)
+        self._clock = clock
+        self._selector = selectors.DefaultSelector()
+        self._posted = deque()
+        self._door = threading.Lock()  # so that nothing is posted to an owner that has ended
+        self._ended = False
+        self._wake_in, self._wake_out = socket.socketpair()
+        self._wake_in.setblocking(False)
+        self._wake_out.setblocking(False)
+        self._waiting = deque()  # connections that were answered late and hold another request already
+        self._stopping = False
+        self._flusher = _Flusher(self.post)
+        self._node = None
+        self._thread = None
+
+    # --- For other threads
+
+    def start(self, directory, settings):
+        started = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, args=(directory, settings, started), name="embedded-log", daemon=True)
+        self._thread.start()
+        node = started.get()
+        if isinstance(node, BaseException):
+            self._thread.join()
+            raise node
+        return node
+
+    def post(self, action, refuse=None):
+        """Have `action` run by the owner; `refuse` instead, if it has stopped."""
+        with self._door:
+            if not self._ended:
+                self._posted.append((action, refuse))
+                try:
+                    self._wake_in.send(b"\0")
+                except BlockingIOError:
+                    pass  # it has been woken often enough
+                return
+        if refuse:
+            refuse()
+
+    def stop(self):
+        self.post(self._begin_stop)
+        self._thread.join(_STOP_SECONDS)
+
+    # --- The loop
+
+    def _run(self, directory, settings, started):
+        try:
+            self._node = Node(directory, settings, self._clock, self._timers, self._flusher.hand_over)
+            self._node.api_versions = [(key, low, high) for key, (_, low, high, _) in sorted(HANDLERS.items())]
+        except OSError as error:
+            started.put(StartError(f"embedded.log.dir: {error.filename or directory} cannot be read or written: {error.strerror}."))
+            return
+        except BaseException as error:
+            started.put(error)
+            return
+        self._flusher.start()
+        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        self._selector.register(self._wake_out, selectors.EVENT_READ, self._drain)
+        started.put(self._node)
+        while not self._stopping:
+            try:
+                self._turn()
+            except Exception:
+                logger.exception("The embedded log met an error of its own; it goes on.")
+        self._end()
+
+    def _turn(self):
+        for key, events in self._selector.select(0 if self._waiting or self._posted else self._timers.seconds_left()):
+            if isinstance(key.data, Connection):
+                self._serve(key.data, events)
+            else:
+                key.data()
+        self._timers.run_due()
+        while self._posted:
+            self._posted.popleft()[0]()
+        for _ in range(len(self._waiting)):
+            connection = self._waiting.popleft()
+            if not connection.is_closed:
+                self._settle(connection, connection.work())
+
+    def _serve(self, connection, events):
+        if connection.is_closed:
+            return
+        alive = True
+        if events & selectors.EVENT_WRITE:
+            alive = connection.flush() and connection.work()
+        if alive and events & selectors.EVENT_READ:
+            alive = connection.receive()
+        self._settle(connection, alive)
+
+    def _settle(self, connection, alive):
+        if alive:
+            self.watch(connection)
+        else:
+            self.drop(connection)
+
+    def watch(self, connection):
+        """Have the selector watch what the connection can do next."""
+        if connection.is_closed or connection.at_work:  # whoever has it at work settles it afterwards
+            return
+        events = selectors.EVENT_READ if connection.wants_to_read else 0
+        if connection.wants_to_write:
+            events = selectors.EVENT_WRITE
+        elif connection.holds_a_request:
+            self._waiting.append(connection)
+        if events != connection.events:
+            if not connection.events:
+                self._selector.register(connection.sock, events, connection)
+            elif not events:
+                self._selector.unregister(connection.sock)
+            else:
+                self._selector.modify(connection.sock, events, connection)
+            connection.events = events
+
+    def drop(self, connection):
+        if connection.is_closed:
+            return
+        if connection.events:
+            self._selector.unregister(connection.sock)
+            connection.events = 0
+        connection.close()
+
+    def _accept(self):
+        try:
+            sock, _ = self._listener.accept()
+        except BlockingIOError:
+            return
+        except OSError as error:
+            # Out of file descriptors, most likely; without a pause this would spin.
+            logger.error("The embedded log cannot take a connection: %s.", error.strerror)
+            self._selector.unregister(self._listener)
+            self._timers.after(
+                _ACCEPT_PAUSE_SECONDS, lambda: self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+            )
+            return
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        self.watch(Connection(sock, self._handle))
+
+    def _drain(self):
+        try:
+            self._wake_out.recv(4096)
+        except BlockingIOError:
+            pass
+
+    # --- One request
+
+    def _handle(self, connection, frame):
+        try:
+            self._dispatch(connection, frame)
+        except Exception:
+            logger.exception("A request from %s could not be done; the connection is closed.", connection.peer)
+            self.drop(connection)
+
+    def _dispatch(self, connection, frame):
+        key, version = _KEY_AND_VERSION.unpack_from(frame)
+        kind, low, high, handler = HANDLERS.get(key, (None, 0, -1, None))
+        flexible = kind is not None and kind.flexible_version_q(version)
+        header, at = _decode_header(frame, flexible)
+        call = Call(self, connection, version, header.correlation_id, header.client_id)
+        if not low <= version <= high:
+            if key == API_VERSIONS:
+                call.answer(topics_api.api_versions_unknown(self._node, call))
+            else:
+                call.hang_up(f"request {key} version {version}, which is not offered")
+            return
+        response = handler(self._node, call, kind.decode(frame[at:], version=version))
+        if response is not None:
+            call.answer(response)
+
+    # --- The end
+
+    def _begin_stop(self):
+        self._stopping = True
+
+    def _end(self):
+        self._flusher.stop()
+        with self._door:
+            self._ended = True
+        while self._posted:
+            action, refuse = self._posted.popleft()
+            (refuse or action)()
+        for key in list(self._selector.get_map().values()):
+            if isinstance(key.data, Connection):
+                self.drop(key.data)
+        self._node.close()
+        self._selector.close()
+        self._wake_in.close()
+        self._wake_out.close()
+
+
+class _Flusher:
+    """The thread that fsyncs."""
+
+    def __init__(self, post):
+        self._post = post
+        self._queue = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._run, name="embedded-log-fsync", daemon=True)
+
+    def start(self):
+        self._thread.start()
+
+    def hand_over(self, flushes, then):
+        self._queue.put((flushes, then))
+
+    def stop(self):
+        self._queue.put(None)
+        self._thread.join()
+
+    def _run(self):
+        while (job := self._queue.get()) is not None:
+            flushes, then = job
+            for flush in flushes:
+                flush.run()
+            self._post(then)
+
+
+def _decode_header(frame, flexible):
+    decode = RequestHeader._struct.compiled_decode_from(2 if flexible else 1, compact=False, tagged=flexible, data_class=RequestHeader)
+    return decode(frame, 0)
+
+
+def _split(listener):
+    host, colon, port = listener.rpartition(":")
+    if not colon or not port.isdigit() or int(port) > 65535:
+        raise StartError(f"embedded.log.listener: '{listener}' is no host:port, such as {DEFAULT_LISTENER}.")
+    return host.strip("[]"), int(port)

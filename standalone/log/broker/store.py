@@ -1,0 +1,149 @@
+"""What the embedded log keeps beside the records: topics and their configs, group offsets, producer ids. One SQLite file.
+
+It belongs to the owner thread. Journal mode WAL: a commit survives the death of the process as soon as it returns. Group offsets are
+committed without an fsync of their own (synchronous=NORMAL): after a loss of power the last ones may be gone, which repeats
+records and loses none, and a commit costs microseconds instead of a disk's turn. Topics, trimmed beginnings and
+producer ids are fsynced (FULL): each is rare, and losing one would give a topic's data or a producer's id away twice.
+"""
+
+import json
+import logging
+import os
+import sqlite3
+import uuid
+from contextlib import contextmanager
+
+from standalone.errors import StartError
+from standalone.log.broker.refusal import Refusal, codes
+
+FILE = "log.sqlite"
+FORMAT = 1
+PRODUCER_ID_BLOCK = 1000  # ids reserved at once
+
+logger = logging.getLogger(__name__)
+
+_SCHEMA = """
+CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, id TEXT NOT NULL, partitions INTEGER NOT NULL, configs TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS starts (topic TEXT, partition INTEGER, start INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS offsets (
+    group_id TEXT, topic TEXT, partition INTEGER, offset INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, metadata TEXT, committed_ms INTEGER NOT NULL,
+    PRIMARY KEY (group_id, topic, partition)
+) WITHOUT ROWID;
+"""
+
+
+class Store:
+    """A Refusal from any method that writes: nothing of it was kept."""
+
+    def __init__(self, folder):
+        self.path = os.path.join(folder, FILE)
+        try:
+            self._db = sqlite3.connect(self.path, isolation_level=None)
+            self._db.execute("PRAGMA journal_mode=WAL")
+            self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.executescript(_SCHEMA)
+            found = self._meta("format")
+        except sqlite3.Error as error:
+            raise StartError(
+                f"The embedded log's file {self.path} cannot be opened ({error}). If it is damaged, move it away with its -wal and -shm files: "
+                "the topics are found again by their folders; group offsets and topic configs are lost."
+            ) from error
+        if found is None:
+            with self._durably():
+                self._set_meta("format", FORMAT)
+                self._set_meta("cluster_id", uuid.uuid4().hex[:22])
+                self._set_meta("next_producer_id", 1)
+        elif int(found) > FORMAT:
+            raise StartError(f"{self.path} was written by a later version of this program (format {found}, known is {FORMAT}).")
+        self.cluster_id = self._meta("cluster_id")
+        self._next_producer_id = self._reserved_until = int(self._meta("next_producer_id"))
+
+    def close(self):
+        self._db.close()
+
+    # --- Topics
+
+    def topics(self):
+        """[(name, id, partitions, configs)]"""
+        rows = self._db.execute("SELECT name, id, partitions, configs FROM topics ORDER BY name")
+        return [(name, uuid.UUID(topic_id), partitions, json.loads(configs)) for name, topic_id, partitions, configs in rows]
+
+    def save_topic(self, name, topic_id, partitions, configs):
+        with self._durably():
+            self._db.execute("REPLACE INTO topics VALUES (?, ?, ?, ?)", (name, topic_id.hex, partitions, json.dumps(configs)))
+
+    def delete_topic(self, name):
+        """With the offsets that groups have committed on it."""
+        with self._durably():
+            for table, column in (("topics", "name"), ("starts", "topic"), ("offsets", "topic")):
+                self._db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
+
+    def starts(self):
+        """{(topic, partition): first offset after DeleteRecords}"""
+        return {(topic, number): start for topic, number, start in self._db.execute("SELECT topic, partition, start FROM starts")}
+
+    def save_start(self, topic, number, start):
+        with self._durably():
+            self._db.execute("REPLACE INTO starts VALUES (?, ?, ?)", (topic, number, start))
+
+    # --- Groups
+
+    def offsets(self):
+        """[(group, topic, partition, offset, leader epoch, metadata, committed at)]"""
+        return self._db.execute("SELECT * FROM offsets ORDER BY group_id, topic, partition").fetchall()
+
+    def save_offsets(self, group, rows):
+        """rows: [(topic, partition, offset, leader epoch, metadata, committed at)]"""
+        with self._transaction():
+            self._db.executemany("REPLACE INTO offsets VALUES (?, ?, ?, ?, ?, ?, ?)", [(group, *row) for row in rows])
+
+    def delete_offsets(self, group, partitions):
+        """partitions: [(topic, partition)]"""
+        with self._transaction():
+            for topic, number in partitions:
+                self._db.execute("DELETE FROM offsets WHERE group_id = ? AND topic = ? AND partition = ?", (group, topic, number))
+
+    def delete_group(self, group):
+        with self._transaction():
+            self._db.execute("DELETE FROM offsets WHERE group_id = ?", (group,))
+
+    # --- Producer ids
+
+    def new_producer_id(self):
+        if self._next_producer_id == self._reserved_until:
+            with self._durably():
+                self._set_meta("next_producer_id", self._reserved_until + PRODUCER_ID_BLOCK)
+            self._reserved_until += PRODUCER_ID_BLOCK
+        self._next_producer_id += 1
+        return self._next_producer_id - 1
+
+    # --- Helpers
+
+    def _meta(self, name):
+        row = self._db.execute("SELECT value FROM meta WHERE name = ?", (name,)).fetchone()
+        return row[0] if row else None
+
+    def _set_meta(self, name, value):
+        self._db.execute("REPLACE INTO meta VALUES (?, ?)", (name, str(value)))
+
+    @contextmanager
+    def _transaction(self):
+        try:
+            self._db.execute("BEGIN IMMEDIATE")
+            yield
+            self._db.execute("COMMIT")
+        except sqlite3.Error as error:
+            if self._db.in_transaction:
+                self._db.execute("ROLLBACK")
+            logger.error("Writing to %s failed: %s", self.path, error)
+            raise Refusal(codes.KafkaStorageError, f"Writing to {self.path} failed: {error}.") from error
+
+    @contextmanager
+    def _durably(self):
+        self._db.execute("PRAGMA synchronous=FULL")
+        try:
+            with self._transaction():
+                yield
+        finally:
+            self._db.execute("PRAGMA synchronous=NORMAL")

@@ -1,0 +1,192 @@
+"""The topics: names, ids, configs and their partitions, each in a folder `<topic>-<partition>`.
+
+A topic is first written down, then its folders are made; it is deleted by marking its folders, then forgetting it, then
+removing them. So a crash at any moment leaves a topic that exists or one that does not; a folder that nobody wrote
+down is taken for a topic again, never for rubbish.
+"""
+
+import logging
+import os
+import re
+import shutil
+import uuid
+
+from standalone.log.broker import options
+from standalone.log.broker.partitions import Partition
+from standalone.log.broker.refusal import Refusal, codes
+
+MAX_NAME = 249
+MAX_PARTITIONS = 10_000
+_LEGAL = re.compile(r"[a-zA-Z0-9._-]+")
+_DELETED = ".deleted"
+
+logger = logging.getLogger(__name__)
+
+
+class Topic:
+    def __init__(self, name, topic_id, configs, values):
+        self.name = name
+        self.id = topic_id
+        self.configs = configs  # its own, as texts
+        self.values = values  # all, typed; the partitions hold the same dict
+        self.partitions = []
+
+
+class Topics:
+    """Owned by one thread."""
+
+    def __init__(self, folder, store, settings):
+        self._folder = folder
+        self._store = store
+        self._settings = settings
+        self._by_name = {}
+        self._by_id = {}
+        self._load()
+
+    # --- Looking up
+
+    def __iter__(self):
+        return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))
+
+    def get(self, name):
+        return self._by_name.get(name)
+
+    def by_id(self, topic_id):
+        return self._by_id.get(topic_id)
+
+    def partition(self, name, number):
+        """Refusal if there is none."""
+        topic = self._by_name.get(name)
+        if topic is None:
+            raise Refusal(codes.UnknownTopicOrPartitionError, f"There is no topic '{name}'.")
+        if not 0 <= number < len(topic.partitions):
+            raise Refusal(codes.UnknownTopicOrPartitionError, f"Topic '{name}' has no partition {number}.")
+        return topic.partitions[number]
+
+    def partitions(self):
+        for topic in self._by_name.values():
+            yield from topic.partitions
+
+    # --- Changing
+
+    def check_new(self, name, partitions, configs):
+        """Refusal if such a topic cannot be made."""
+        check_name(name)
+        if name in self._by_name:
+            raise Refusal(codes.TopicAlreadyExistsError, f"Topic '{name}' exists already.")
+        _check_count(name, partitions)
+        self._check_configs(configs)
+
+    def create(self, name, partitions=None, configs=None):
+        partitions = partitions or self._settings["embedded.log.num.partitions"]
+        configs = dict(configs or {})
+        self.check_new(name, partitions, configs)
+        topic = self._known(name, uuid.uuid4(), configs)
+        self._store.save_topic(name, topic.id, partitions, configs)
+        try:
+            self._add_partitions(topic, partitions, {})
+        except OSError as error:
+            self._store.delete_topic(name)
+            raise _no_room(name, error) from error
+        self._put(topic)
+        return topic
+
+    def grow(self, topic, partitions, validate_only=False):
+        if partitions <= len(topic.partitions):
+            raise Refusal(
+                codes.InvalidPartitionsError,
+                f"Topic '{topic.name}' has {len(topic.partitions)} partitions; it cannot be given {partitions}.",
+            )
+        _check_count(topic.name, partitions)
+        if not validate_only:
+            self._store.save_topic(topic.name, topic.id, partitions, topic.configs)
+            try:
+                self._add_partitions(topic, partitions, {})
+            except OSError as error:
+                self._store.save_topic(topic.name, topic.id, len(topic.partitions), topic.configs)
+                raise _no_room(topic.name, error) from error
+
+    def configure(self, topic, configs, validate_only=False):
+        """Give the topic these configs of its own in place of the ones it has."""
+        self._check_configs(configs)
+        if not validate_only:
+            self._store.save_topic(topic.name, topic.id, len(topic.partitions), configs)
+            topic.configs = configs
+            topic.values.update(options.topic_values(configs, self._settings))
+
+    def delete(self, topic):
+        marked = []
+        for partition in topic.partitions:
+            partition.close()
+            partition.wake()
+            marked.append(os.path.join(self._folder, uuid.uuid4().hex + _DELETED))
+            os.rename(partition.folder, marked[-1])
+        self._store.delete_topic(topic.name)
+        del self._by_name[topic.name]
+        del self._by_id[topic.id]
+        for folder in marked:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def trim(self, partition, offset):
+        partition.trim(offset)
+        self._store.save_start(partition.topic, partition.number, partition.start)
+
+    # --- Coming back
+
+    def _load(self):
+        starts = self._store.starts()
+        for name, topic_id, partitions, configs in self._store.topics():
+            topic = self._known(name, topic_id, configs)
+            self._add_partitions(topic, partitions, starts)
+            self._put(topic)
+        found = {}
+        for entry in sorted(os.listdir(self._folder)):
+            path = os.path.join(self._folder, entry)
+            if entry.endswith(_DELETED):
+                shutil.rmtree(path, ignore_errors=True)
+                continue
+            name, _, number = entry.rpartition("-")
+            if os.path.isdir(path) and number.isdigit() and is_legal(name) and name not in self._by_name:
+                found[name] = max(found.get(name, 0), int(number) + 1)
+        for name, partitions in found.items():
+            logger.warning("%s holds folders of a topic '%s' that is not written down; it is taken up with default configs.", self._folder, name)
+            self.create(name, partitions)
+
+    def _known(self, name, topic_id, configs):
+        return Topic(name, topic_id, configs, options.topic_values(configs, self._settings))
+
+    def _add_partitions(self, topic, count, starts):
+        for number in range(len(topic.partitions), count):
+            folder = os.path.join(self._folder, f"{topic.name}-{number}")
+            topic.partitions.append(Partition(topic.name, number, folder, topic.values, starts.get((topic.name, number), 0)))
+
+    def _put(self, topic):
+        self._by_name[topic.name] = topic
+        self._by_id[topic.id] = topic
+
+    def _check_configs(self, configs):
+        for name, text in configs.items():
+            why_not = options.refuse_topic_config(name, text)
+            if why_not:
+                raise Refusal(codes.InvalidConfigurationError, why_not)
+
+
+def is_legal(name):
+    return bool(name) and name not in (".", "..") and len(name) <= MAX_NAME and _LEGAL.fullmatch(name) is not None
+
+
+def check_name(name):
+    if not is_legal(name):
+        raise Refusal(
+            codes.InvalidTopicError,
+            f"'{name}' cannot name a topic: 1 to {MAX_NAME} letters, digits, '.', '_' and '-' can, but not '.' or '..'.",
+        )
+
+
+def _no_room(name, error):
+    return Refusal(codes.KafkaStorageError, f"The folders of topic '{name}' cannot be made: {error.strerror}.")
+
+
+def _check_count(name, partitions):
+    if not 1 <= partitions <= MAX_PARTITIONS:
+        raise Refusal(codes.InvalidPartitionsError, f"Topic '{name}' cannot have {partitions} partitions: 1 to {MAX_PARTITIONS}.")
