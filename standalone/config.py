@@ -16,8 +16,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from types import FunctionType
 from typing import Any
 
+from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError
 
 BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE = "BOOLEAN", "STRING", "INT", "SHORT", "LONG", "DOUBLE"
@@ -156,20 +158,26 @@ class ConfigDef:
         """{name: default} of every option that has one."""
         return {option.name: option.default for option in self if not option.required}
 
-    def embed(self, prefix, group, order=0):
-        """The same options as a part of a larger definition: named `prefix` + name, in one group, behind `order`."""
-        return ConfigDef(*(
-            replace(
-                option,
-                name=prefix + option.name,
-                display=option.display,
-                group=group,
-                order=order + max(option.order, 0),
-                dependents=tuple(prefix + name for name in option.dependents),
-                recommend=_Embedded(prefix, option.recommend) if option.recommend else None,
-            )
-            for option in self
-        ))  # fmt: skip
+    def embed(self, prefix, group=None, order=0):
+        """The same options as a part of a larger definition: named `prefix` + name and, if a group is given, in that group, from place
+        `order` on, in the order in which Kafka sorts options."""
+        parts = []
+        for place, option in enumerate(self.sorted() if group else self, order):
+            changes = {"group": group, "order": place} if group else {}
+            dependents = tuple(prefix + name for name in option.dependents)
+            recommend = _Embedded(prefix, option.recommend) if option.recommend else None
+            parts.append(replace(option, name=prefix + option.name, dependents=dependents, recommend=recommend, **changes))
+        return ConfigDef(*parts)
+
+    def sorted(self):
+        """The options by group (those without one first), place in it, required before optional, importance and name."""
+        groups = list(dict.fromkeys(option.group for option in self if option.group))
+
+        def key(option):
+            group = groups.index(option.group) if option.group else -1
+            return group, option.order, not option.required, (HIGH, MEDIUM, LOW).index(option.importance), option.name
+
+        return sorted(self, key=key)
 
     def parse(self, props, find_class=None):
         """The values of all options. Keys that are not defined stay in `originals`; every wrong key is in the one ConfigError."""
@@ -244,7 +252,7 @@ class ConfigDef:
         for option in self:
             if not option.internal:
                 default = "required" if option.required else _shown(option.default_text)
-                valid = _cell(str(option.check)) if option.check is not None else ""
+                valid = _cell(_said(option.check)) if option.check is not None else ""
                 kind = option.type.lower()
                 lines.append(f"| `{option.name}` | {kind} | {default} | {valid} | {option.importance.lower()} | {_cell(option.doc)} |")
         return "\n".join(lines) + "\n"
@@ -549,17 +557,17 @@ class _All:
         return " and ".join(map(str, self._checks))
 
 
-def _compiles(value):
+def regex_compiles(name, value):
+    """A regular expression of Java's."""
     try:
-        re.compile(value)
-    except re.error:
-        return False
-    return True
+        if value is not None:
+            compile_java(value)
+    except ConfigError as error:
+        raise _wrong(name, str(error)) from None
 
 
 non_empty = Check("non-empty", lambda value: value is None or len(value) > 0, "must not be empty")
 non_empty_list = Check("non-empty list", lambda value: value is not None and len(value) > 0, "must name at least one")
-regex_compiles = Check("valid regex", lambda value: value is None or _compiles(value), "must be a regular expression")
 
 
 # --- Recommendations and rendering ---------------------------------------------------------------------------------
@@ -595,6 +603,11 @@ def _shown_value(value):
 
 def _shown(text):
     return "none" if text is None else "empty" if text == "" else f"`{_cell(text)}`"
+
+
+def _said(check):
+    """What a check lets pass: its own words, or those of a function's docstring."""
+    return (check.__doc__ or "").strip().rstrip(".") if isinstance(check, FunctionType) else str(check)
 
 
 def _cell(text):

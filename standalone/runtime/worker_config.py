@@ -1,0 +1,395 @@
+"""The keys of worker.properties: Kafka's, at Kafka's defaults but where those are unsafe, and our own.
+
+A key of Kafka's never has another meaning here. Some have none (metrics, Java's class loading): they are taken, so that a file made
+for Java runs unchanged, and their documentation says so.
+"""
+
+import os
+import re
+
+from standalone.config import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    PASSWORD,
+    REQUIRED,
+    STRING,
+    Config,
+    ConfigDef,
+    Option,
+    all_of,
+    at_least,
+    between,
+    case_insensitive_one_of,
+    message_of,
+    non_empty_list,
+    one_of,
+    parse_type,
+    with_prefix,
+)
+from standalone.errors import ConfigError
+from standalone.log.broker.options import OPTIONS as EMBEDDED_LOG
+from standalone.log.client_config import AdminConfig, parse_address
+from standalone.plugins import Plugins
+
+EMBEDDED = "embedded"
+CONVERTERS = {"key.converter": "converter", "value.converter": "converter", "header.converter": "header_converter"}
+CLIENT_KINDS = ("producer", "consumer", "admin")
+
+_URL = re.compile(r"(https?)://\[?([0-9a-zA-Z\-%._:]*)\]?:([0-9]+)", re.IGNORECASE)
+_HEADER_RULE = re.compile(r'\s*"?(?:add|set|addDate|setDate)\s+[^\s:]+\s*:\s*[^,]*"?\s*', re.IGNORECASE)
+_NO_EFFECT = " Taken for the sake of files made for Java; it has no effect here."
+_MAX_INT, _MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
+
+# Prefixes that lead to somebody else's keys, and keys of Java's that are no keys of the worker itself.
+_KNOWN_PREFIXES = (
+    *(f"{kind}." for kind in CLIENT_KINDS),
+    *(f"{key}." for key in CONVERTERS),
+    *("config.providers.", "spark.", "listeners.https.", "admin.listeners.https.", "metrics.context.", "sasl.", "ssl.", "security."),
+)
+_KNOWN_KEYS = ("connector.client.config.override.allowlist", *AdminConfig.KEYS)
+_DISTRIBUTED = ("group.id", "scheduled.rebalance.max.delay.ms", "exactly.once.source.support", "worker.sync.timeout.ms")
+_DISTRIBUTED_PREFIXES = ("config.storage.", "status.storage.", "offset.storage.", "inter.worker.", "connect.protocol")
+_RETIRED = tuple(f"internal.{part}.converter" for part in ("key", "value"))
+
+
+def servers(name, value):
+    """`embedded`, or host:port of one or more brokers."""
+    if value == [EMBEDDED]:
+        return
+    for server in value or [""]:
+        try:
+            parse_address(server)
+        except ValueError as error:
+            raise ConfigError(f"{error}, or '{EMBEDDED}' alone for a log of the worker's own") from None
+
+
+def urls(name, value):
+    """URLs like http://host:port."""
+    for url in value or ():
+        parse_listener(url)
+
+
+def parse_listener(url):
+    """(scheme, host, port) of `http://host:port`; an empty host means all interfaces."""
+    match = _URL.fullmatch(url)
+    if not match or int(match[3]) > 65535:
+        raise ConfigError(f"'{url}' is not a listener; write http://host:port, or http://:port for all interfaces")
+    return match[1].lower(), match[2], int(match[3])
+
+
+def header_rules(name, value):
+    """Rules like `add X-Header: value`, separated by commas."""
+    for rule in re.split(r',(?=\s*"?(?:add|set))', value or "", flags=re.IGNORECASE):
+        if rule and not _HEADER_RULE.fullmatch(rule.replace(",", " ")):
+            raise ConfigError(f"'{rule.strip()}' is not a rule; write `add`, `set`, `addDate` or `setDate`, a name, a colon and a value")
+
+
+POLICIES = ("All", "None", "Principal", "Allowlist")
+_PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
+
+
+def policy(name, value):
+    """One of [All, None, Principal, Allowlist], or the name of its Java class."""
+    if _policy(value) is None:
+        raise ConfigError(f"must be one of {', '.join(POLICIES)}; '{value}' is a policy that is not here")
+
+
+def _policy(value):
+    simple = (value or "").rpartition(".")[2]
+    simple = simple.removesuffix("ConnectorClientConfigOverridePolicy")
+    return next((each for each in POLICIES if each == simple), None)
+
+
+def _option(name, type, importance, default, doc, check=None):
+    return Option(name, type, importance, doc, default, check)
+
+
+_KAFKA = ConfigDef(
+    _option(
+        *("bootstrap.servers", LIST, HIGH, EMBEDDED),
+        "host:port of one or more Kafka brokers, separated by commas. `embedded` starts a log of the worker's own that speaks Kafka's "
+        "protocol (see embedded.log.*).",
+        all_of(non_empty_list, servers),
+    ),
+    _option(
+        *("client.dns.lookup", STRING, MEDIUM, "use_all_dns_ips"),
+        "Which of the addresses that DNS gives for a broker are tried.",
+        one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    ),
+    _option("key.converter", CLASS, HIGH, REQUIRED, "Converter between keys and the bytes in the log. `key.converter.*` are its own keys."),
+    _option("key.converter.plugin.version", STRING, LOW, None, "Version of the converter of keys." + _NO_EFFECT),
+    _option(
+        "value.converter", CLASS, HIGH, REQUIRED, "Converter between values and the bytes in the log. `value.converter.*` are its own keys."
+    ),
+    _option("value.converter.plugin.version", STRING, LOW, None, "Version of the converter of values." + _NO_EFFECT),
+    _option(
+        *("task.shutdown.graceful.timeout.ms", LONG, LOW, 5000),
+        "How long tasks may take to end when the worker stops, all together.",
+        at_least(0),
+    ),
+    _option(
+        *("offset.flush.interval.ms", LONG, LOW, 1000),
+        "How often offsets are made durable: source offsets in their file, those of sinks in the log. Kafka's default of 60000 repeats up "
+        "to a minute of records after a crash.",
+        at_least(1),
+    ),
+    _option(
+        *("offset.flush.timeout.ms", LONG, LOW, 5000),
+        "How long making offsets durable may take before it is given up and tried again at the next interval.",
+        at_least(0),
+    ),
+    _option(
+        *("plugin.path", LIST, LOW, None),
+        "Folders with plugins: Python files and packages in them, or one folder further down; a Python file itself may be named, too. "
+        "Jars are skipped.",
+    ),
+    _option(
+        *("plugin.discovery", STRING, LOW, "hybrid_warn"),
+        "How Java finds plugins." + _NO_EFFECT,
+        case_insensitive_one_of("only_scan", "hybrid_warn", "hybrid_fail", "service_load"),
+    ),
+    _option("metrics.sample.window.ms", LONG, LOW, 30000, "Length of a window over which rates are measured.", at_least(0)),
+    _option("metrics.num.samples", INT, LOW, 2, "How many such windows are kept.", at_least(1)),
+    _option("metrics.recording.level", STRING, LOW, "INFO", "Which metrics are kept." + _NO_EFFECT, one_of("INFO", "DEBUG", "TRACE")),
+    _option("metric.reporters", LIST, LOW, "org.apache.kafka.common.metrics.JmxReporter", "Java classes that publish metrics." + _NO_EFFECT),
+    _option(
+        *("header.converter", CLASS, LOW, "org.apache.kafka.connect.storage.SimpleHeaderConverter"),
+        "Converter between headers and their bytes. `header.converter.*` are its own keys.",
+    ),
+    _option("header.converter.plugin.version", STRING, LOW, None, "Version of the converter of headers." + _NO_EFFECT),
+    _option("config.providers", LIST, LOW, "", "Names of providers whose values stand in configurations as ${name:path:key}."),
+    _option(
+        *("connector.client.config.override.policy", STRING, MEDIUM, "All"),
+        "Which client settings a connector may set for itself by producer.override.*, consumer.override.* and admin.override.*: All, None, "
+        "Principal (security.protocol, sasl.mechanism, sasl.jaas.config) or Allowlist "
+        "(connector.client.config.override.allowlist).",
+        policy,
+    ),
+    _option("topic.creation.enable", BOOLEAN, LOW, True, "Whether source connectors may make topics by their topic.creation.* keys."),
+    _option("ssl.protocol", STRING, MEDIUM, "TLSv1.3", "Newest TLS version that is offered."),
+    _option("ssl.provider", STRING, MEDIUM, None, "Java's security provider." + _NO_EFFECT),
+    _option("ssl.cipher.suites", LIST, LOW, "", "Cipher suites that may be used; empty allows all that the TLS version knows."),
+    _option("ssl.enabled.protocols", LIST, MEDIUM, "TLSv1.2,TLSv1.3", "TLS versions that may be used."),
+    _option("ssl.keystore.type", STRING, MEDIUM, "JKS", "Format of the key store: PEM, PKCS12 or JKS."),
+    _option("ssl.keystore.location", STRING, HIGH, None, "File of the key store: own certificate and key."),
+    _option("ssl.keystore.password", PASSWORD, HIGH, None, "Password of the key store."),
+    _option("ssl.key.password", PASSWORD, HIGH, None, "Password of the private key."),
+    _option("ssl.keystore.key", PASSWORD, HIGH, None, "Private key as PEM text."),
+    _option("ssl.keystore.certificate.chain", PASSWORD, HIGH, None, "Certificate chain as PEM text."),
+    _option("ssl.truststore.certificates", PASSWORD, HIGH, None, "Trusted certificates as PEM text."),
+    _option("ssl.truststore.type", STRING, MEDIUM, "JKS", "Format of the trust store: PEM, PKCS12 or JKS."),
+    _option("ssl.truststore.location", STRING, HIGH, None, "File of the trust store: certificates that are trusted."),
+    _option("ssl.truststore.password", PASSWORD, HIGH, None, "Password of the trust store."),
+    _option("ssl.keymanager.algorithm", STRING, LOW, "SunX509", "Java's key manager." + _NO_EFFECT),
+    _option("ssl.trustmanager.algorithm", STRING, LOW, "PKIX", "Java's trust manager." + _NO_EFFECT),
+    _option(
+        "ssl.endpoint.identification.algorithm", STRING, LOW, "https", "`https` checks the host name of a server; empty does not check it."
+    ),
+    _option("ssl.secure.random.implementation", STRING, LOW, None, "Java's source of random numbers." + _NO_EFFECT),
+    _option("ssl.engine.factory.class", CLASS, LOW, None, "Java class that makes TLS connections." + _NO_EFFECT),
+    _option("topic.tracking.enable", BOOLEAN, LOW, True, "Whether the topics that a connector uses are noted."),
+    _option("topic.tracking.allow.reset", BOOLEAN, LOW, True, "Whether a request may reset those notes."),
+    _option(
+        *("listeners", LIST, LOW, "http://:8083"),
+        "Where the REST API is served: http://host:port, separated by commas; no host means all interfaces.",
+        all_of(non_empty_list, urls),
+    ),
+    _option("rest.advertised.host.name", STRING, LOW, None, "Host that the worker calls its own in worker_id."),
+    _option("rest.advertised.port", INT, LOW, None, "Port that the worker calls its own in worker_id."),
+    _option("rest.advertised.listener", STRING, LOW, None, "Which listener, http or https, the worker calls its own."),
+    _option("access.control.allow.origin", STRING, LOW, "", "Origins whose pages may call the REST API (CORS)."),
+    _option("access.control.allow.methods", STRING, LOW, "", "Methods that such pages may use; empty allows GET, POST and HEAD."),
+    _option("response.http.headers.config", STRING, LOW, "", "Headers added to the answers of the REST API.", header_rules),
+    _option(
+        *("ssl.client.auth", STRING, LOW, "none"),
+        "Whether clients of an https listener show a certificate.",
+        one_of("required", "requested", "none"),
+    ),
+    _option("rest.extension.classes", LIST, LOW, "", "Java classes that extend the REST API." + _NO_EFFECT),
+    _option("admin.listeners", LIST, LOW, None, "Where /admin is served; not given: on `listeners`; empty: nowhere.", urls),
+    _option(
+        *("offset.storage.file.filename", STRING, HIGH, REQUIRED),
+        "File of the source offsets. A file that Java's worker wrote is imported and kept beside it with the suffix .java.",
+    ),
+)
+
+
+def _embedded_log_option(option):
+    check = between(option.low, option.high) if option.type in (INT, LONG) else None
+    return Option(option.name, option.type, LOW, option.doc, option.default, check)
+
+
+_OWN = ConfigDef(
+    _option(
+        *("state.dir", STRING, MEDIUM, None),
+        "Folder of what the worker remembers beside source offsets, and of the embedded log. Default: offset.storage.file.filename "
+        "with `.state` behind it.",
+    ),
+    _option(
+        *("pipeline.engine", STRING, LOW, "auto"),
+        "What runs converters and transforms: `rows`, record by record; `spark`, whole batches in columns; `auto` chooses for each batch.",
+        one_of("auto", "spark", "rows"),
+    ),
+    _option(
+        *("pipeline.columns.min.records", INT, LOW, 20000),
+        "From how many records on `auto` sends a batch through Spark.",
+        at_least(1),
+    ),
+    _option(
+        *("pipeline.memory.bytes", LONG, MEDIUM, 512 << 20),
+        "How much all tasks together may hold in memory between polling and acknowledgement.",
+        at_least(1 << 20),
+    ),
+    _option(
+        *("pipeline.task.memory.bytes", LONG, LOW, 64 << 20),
+        "How much one task may hold in memory between polling and acknowledgement; a source that is ahead of the log waits.",
+        at_least(1 << 16),
+    ),
+    _option(
+        *("spark.start", STRING, LOW, "auto"),
+        "When the Spark session starts, in the background: `auto`, when a chain is made that has something to compute; `eager`, with the "
+        "worker; `lazy`, with the first batch that is large enough for it. Any other spark.* key is a setting of the session.",
+        one_of("auto", "eager", "lazy"),
+    ),
+    *map(_embedded_log_option, EMBEDDED_LOG),
+)
+
+WORKER = _KAFKA + _OWN
+
+
+class WorkerConfig(Config):
+    """The parsed keys; `warnings` are sentences about keys that are old, unknown or half a setting; `plugins` is made of plugin.path."""
+
+    def __init__(self, values, originals, plugins, warnings):
+        super().__init__(values, originals)
+        self.plugins = plugins
+        self.warnings = warnings
+
+    @classmethod
+    def of(cls, props, plugins=None):
+        """From the texts of a properties file. Raises one ConfigError with every wrong key."""
+        props, warnings = _modernized(props)
+        plugins = plugins or Plugins(parse_type("plugin.path", props.get("plugin.path"), LIST) or ())
+        finder = plugins.class_finder(CONVERTERS.get)
+        values, errors = {}, {}
+        try:
+            values = WORKER.parse(props, finder)
+        except ConfigError as error:
+            errors.update(error.errors)
+        for key in CONVERTERS:
+            errors.update(converter_errors(key, props, values.get(key)))
+        if errors:
+            raise ConfigError.of(errors)
+        return cls(dict(values), props, plugins, warnings + _doubts(props))
+
+    @property
+    def state_dir(self):
+        return self["state.dir"] or self["offset.storage.file.filename"] + ".state"
+
+    @property
+    def embedded(self):
+        """Whether the log is the worker's own."""
+        return self["bootstrap.servers"] == [EMBEDDED]
+
+    def bootstrap(self):
+        """Where the log is, as clients take it."""
+        return self["embedded.log.listener"] if self.embedded else ",".join(self["bootstrap.servers"])
+
+    def log_dir(self):
+        """Where the embedded log keeps its files."""
+        return self["embedded.log.dir"] or os.path.join(self.state_dir, "log")
+
+    def spark(self):
+        """The settings of the Spark session: every `spark.*` key as it was given, but for our own."""
+        return {key: value for key, value in self.originals.items() if key.startswith("spark.") and key not in WORKER}
+
+    def client(self, kind, connector=None):
+        """Java-named properties of a producer, consumer or admin client: Connect's own defaults, then the worker's `producer.` (…),
+        then `producer.override.` (…) of a connector's texts. An admin client also takes the worker's keys without a prefix, as in
+        Connect; producers and consumers never do."""
+        connector = connector or {}
+        props = {"bootstrap.servers": self.bootstrap()}
+        if kind == "producer":
+            props.update({"acks": "all", "max.block.ms": str(_MAX_LONG), "delivery.timeout.ms": str(_MAX_INT)})
+        elif kind == "consumer":
+            props.update({"auto.offset.reset": "earliest", "enable.auto.commit": "false"})
+            if connector.get("name"):
+                props["group.id"] = f"connect-{connector['name']}"
+        else:
+            props.update({key: value for key, value in self.originals.items() if _is_admins(key)})
+        return {**props, **self.with_prefix(f"{kind}."), **with_prefix(connector, f"{kind}.override.")}
+
+    def refused_overrides(self, connector):
+        """{key: message} of the overrides in a connector's texts that connector.client.config.override.policy does not let pass."""
+        rule = _policy(self["connector.client.config.override.policy"])
+        if rule == "All":
+            return {}
+        allowed = {"None": (), "Principal": _PRINCIPAL}.get(rule)
+        if allowed is None:
+            key = "connector.client.config.override.allowlist"
+            allowed = parse_type(key, self.originals.get(key, ""), LIST)
+        said = f"may not be overridden: the worker's connector.client.config.override.policy is {rule}"
+        said += f", which lets {', '.join(allowed)} pass" if allowed else ""
+        found = [(key, f"{kind}.override.") for kind in CLIENT_KINDS for key in connector if key.startswith(f"{kind}.override.")]
+        return {key: said for key, prefix in found if key[len(prefix) :] not in allowed}
+
+
+def converter_errors(key, props, converter):
+    """What is wrong with a converter's own keys, `key.converter.*`; nothing where there is no converter to ask."""
+    if converter is None or converter.config_def is None:
+        return {}
+    try:
+        converter.config_def.parse(converter_props(key, props))
+    except ConfigError as error:
+        return {f"{key}.{name}": message_of(error, name) for name in error.errors}
+    return {}
+
+
+def converter_props(key, props):
+    """The texts that a converter is configured with."""
+    return {**with_prefix(props, f"{key}."), "converter.type": key.partition(".")[0]}
+
+
+def _is_admins(key):
+    return (key in AdminConfig.KEYS or key.startswith(("ssl.", "sasl.", "security."))) and key != "bootstrap.servers"
+
+
+def _modernized(props):
+    """The texts without the keys of old: (texts, warnings)."""
+    props, warnings = dict(props), []
+    host, port = props.pop("rest.host.name", None), props.pop("rest.port", None)
+    if (host or port) and "listeners" not in props:
+        props["listeners"] = f"http://{host or ''}:{port or 8083}"
+        warnings.append(f"rest.host.name and rest.port are old keys: read as listeners={props['listeners']}, which is what to write.")
+    elif host or port:
+        warnings.append("rest.host.name and rest.port are old keys and have no effect beside listeners.")
+    for key in list(props):
+        if key.startswith(_RETIRED):
+            del props[key]
+            warnings.append(f"{key} is an old key and has no effect: what the worker keeps for itself is always JSON.")
+    return props, warnings
+
+
+def _doubts(props):
+    """Warnings about keys that do nothing, and about security that does not reach whom it was meant for."""
+    warnings = []
+    for key, close in WORKER.unknown(props, known=(*_KNOWN_PREFIXES, *_KNOWN_KEYS)).items():
+        if key in _DISTRIBUTED or key.startswith(_DISTRIBUTED_PREFIXES):
+            warnings.append(f"{key} is a key of Connect's distributed mode and has no effect in a standalone worker.")
+        else:
+            warnings.append(f"{key} is no key of the worker and has no effect." + (f" Did you mean {close}?" if close else ""))
+    if props.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
+        bare = [kind for kind in ("producer", "consumer") if f"{kind}.security.protocol" not in props]
+        if bare:
+            keys = " and ".join(f"{kind}.security.protocol" for kind in bare)
+            warnings.append(
+                f"security.protocol is set, but {keys} not. As in Kafka Connect, keys without a prefix do not reach the clients of "
+                "connectors: repeat them with the prefixes producer. and consumer."
+            )
+    return warnings
