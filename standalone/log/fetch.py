@@ -16,7 +16,6 @@ BY_ID = 13  # from this version on topics are named by their ids
 FETCH_CEILING = 17  # the highest version whose answer is known here
 SESSION_NONE, EPOCH_NONE = 0, -1
 BATCH_HEADER = 61
-ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 Answer = collections.namedtuple("Answer", "topic partition error_code high_watermark stable_offset aborted records")
 Answer.__doc__ = """A partition's part of an answer. topic: its id or name, as it was asked for; aborted: [(producer id, first offset)]."""

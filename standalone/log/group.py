@@ -1,4 +1,4 @@
-"""Group: one member of one consumer group: joining, what it was assigned, commits.
+"""Group: one member of one consumer group: how it joins, what it is assigned, how it leaves. Its commits are in commits.py.
 
 It speaks kafka-python's messages and uses its assignors, but not its coordinator: that needs an event-loop thread and a second transport
 for each consumer, blocks the poll on listeners and never lets a static member leave. Here nothing waits for the group: `advance` goes one
@@ -14,50 +14,27 @@ import functools
 import logging
 import threading
 
-from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-from kafka.coordinator.assignors.range import RangePartitionAssignor
-from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
-from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
-from kafka.protocol.consumer import (
-    HeartbeatRequest,
-    JoinGroupRequest,
-    LeaveGroupRequest,
-    OffsetCommitRequest,
-    OffsetFetchRequest,
-    SyncGroupRequest,
-)
-from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
-from standalone.errors import ConfigError, LogError, LogFatalError, LogRetriableError
+from standalone.errors import LogError, LogFatalError, LogRetriableError
+from standalone.log.assignment import Assignment
 from standalone.log.broker_errors import broker_error, is_retriable, java_class, timed_out
 from standalone.log.client import Backoff
+from standalone.log.commits import Commits
 from standalone.log.link import Link, Trouble, wait
+from standalone.log.subscription import ASK_SECONDS
 
 log = logging.getLogger(__name__)
 
-STRATEGIES = {
-    "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
-    "org.apache.kafka.clients.consumer.RoundRobinAssignor": RoundRobinPartitionAssignor,
-    "org.apache.kafka.clients.consumer.StickyAssignor": StickyPartitionAssignor,
-    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": CooperativeStickyAssignor,
-}
 PROTOCOL_TYPE = "consumer"
 UNJOINED, JOINING, STABLE, CLOSED = "unjoined", "joining", "stable", "closed"
 REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks the consumer to act upon
 NO_GENERATION, NO_MEMBER = -1, ""
-NO_OFFSET = -1
-
-UNKNOWN_TOPIC, NOT_AVAILABLE, NOT_COORDINATOR = 3, 15, 16
+NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
 ILLEGAL_GENERATION, INCONSISTENT_PROTOCOL, UNKNOWN_MEMBER = 22, 23, 25
 INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED, FENCED = 26, 27, 79, 82
 
-# The highest versions that name topics by their names.
-COMMIT_CEILING = OFFSET_FETCH_CEILING = 9
-# For how long a poll may be deaf to `wakeup` while it asks for metadata or for the coordinator.
-ASK_SECONDS = 2.0
-
-Member = collections.namedtuple("Member", "member_id group_instance_id metadata")
-Committed = collections.namedtuple("Committed", "offset metadata")
+Membership = collections.namedtuple("Membership", "generation member_id")
 
 
 class Group:
@@ -66,7 +43,8 @@ class Group:
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
         self._config, self._clock, self._waker = config, clock, waker
-        self._strategies = _strategies(config["partition.assignment.strategy"])
+        self.commits = Commits(self, cluster, config, clock, waker)
+        self._shares = Assignment(config["partition.assignment.strategy"])
         self._backoff = Backoff(config, "retry.backoff")
         self._retry_at = 0
         self._link = None
@@ -127,7 +105,7 @@ class Group:
         changed = sorted(topic for topic, count in self._counts.items() if counts.get(topic, 0) != count)
         if changed:
             log.info("Group %s: partitions of %s changed; assigning anew.", self.group_id, ", ".join(changed))
-            self._judge(REVOKED)
+            self.is_rebalancing()
 
     @property
     def wakes_at(self):
@@ -145,10 +123,7 @@ class Group:
 
     def _join(self):
         self._joined_topics = list(self._topics)
-        protocols = [
-            JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=strategy.metadata(self._joined_topics).encode())
-            for name, strategy in self._strategies.items()
-        ]
+        offers = self._shares.offers(self._joined_topics)
         request = JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=self._config["session.timeout.ms"],
@@ -156,7 +131,7 @@ class Group:
             member_id=self._member_id,
             group_instance_id=self.instance_id,
             protocol_type=PROTOCOL_TYPE,
-            protocols=protocols,
+            protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in offers],
         )
         # The broker answers when all members have come, each of which may take its whole poll interval.
         self._take_step(request, self._joined, self._config.seconds("max.poll.interval.ms") + 5)
@@ -165,7 +140,7 @@ class Group:
         with self._lock:
             self._state = JOINING
         try:
-            self._open_link().send(request, handler, timeout_s)
+            self.open_link().send(request, handler, timeout_s)
         except LogRetriableError as error:
             self._put_off(error)
 
@@ -204,31 +179,26 @@ class Group:
 
     def _assign(self, members):
         """{member: its assignment's bytes}; this member leads the group."""
-        members = [Member(m.member_id, m.group_instance_id, ConsumerProtocolSubscription.decode(bytes(m.metadata))) for m in members]
-        topics = sorted({topic for member in members for topic in member.metadata.topics})
-        known = _Partitions(self.cluster.refresh(topics, timeout=ASK_SECONDS) if topics else {})
-        self._counts = {topic: len(known.partitions_for_topic(topic) or ()) for topic in topics}
-        members.sort(key=lambda member: member.group_instance_id is None)  # kafka-python loses members where the two kinds alternate
-        assigned = self._strategies[self._strategy].assign(known, members)
-        return {member: assignment.encode() for member, assignment in assigned.items()}
+        members, topics = self._shares.decode_members(members)
+        found = self.cluster.refresh(topics, timeout=ASK_SECONDS) if topics else {}
+        partitions = {name: set(topic.partitions) for name, topic in found.items() if not topic.error_code}
+        self._counts = {topic: len(partitions.get(topic, ())) for topic in topics}
+        return self._shares.share_out(self._strategy, members, partitions)
 
     def _synced(self, answer, error):
         if error is not None:
             return self._put_off(error)
         if answer.error_code:
             return self._refused(answer.error_code, "Being assigned partitions")
-        data = bytes(answer.assignment or b"")
-        if self._expected is not None and data != self._expected:
+        pairs = self._shares.pairs(answer.assignment)
+        if self._expected is not None and pairs != self._shares.pairs(self._expected):
             # The broker gave a returning leader what it had before: its subscription, or the topics, have changed since.
             return self._join()
-        assignment = ConsumerProtocolAssignment.decode(data) if data else None
-        pairs = sorted((topic, partition) for topic, numbers in assignment.assigned_partitions for partition in numbers) if data else []
         if any(topic not in self._joined_topics for topic, _ in pairs):
             # As above, for a member that does not lead: only one that is new makes the leader assign anew.
             self._send_leave()
             return self._join()
-        if self._strategy == StickyPartitionAssignor.name:
-            self._strategies[self._strategy].on_assignment(assignment, self._generation)
+        self._shares.remember(self._strategy, answer.assignment, self._generation)
         self.assignment, self._fresh = pairs, True
         now = self._clock.monotonic()
         with self._lock:
@@ -275,14 +245,38 @@ class Group:
         error = broker_error(code, what)
         return LogFatalError(" ".join(filter(None, [str(error), hints.get(code)])), error.java_class)
 
+    # ---- what others learn of the membership
+
+    @property
+    def membership(self):
+        """Generation and member id, while commits can be made with them; None otherwise."""
+        with self._lock:
+            holds = self._state is STABLE and self._verdict in (None, REVOKED)
+            return Membership(self._generation, self._member_id) if holds else None
+
+    def is_rebalancing(self):
+        self._judge(REVOKED)
+
+    def is_lost(self):
+        self._judge(LOST)
+
+    def is_over(self, code, what):
+        """The broker will not have this member any more; the error that every `advance` raises from now on."""
+        error = self._fatal(code, what)
+        self._judge(error)
+        return error
+
+    def answered(self):
+        self._trouble.is_over()
+
     def _judge(self, verdict):
         with self._lock:
-            if self._state is STABLE and (self._verdict is None or self._verdict is REVOKED):
+            if self._state is STABLE and self._verdict in (None, REVOKED):
                 self._verdict = verdict
 
     # ---- the coordinator
 
-    def _open_link(self):
+    def open_link(self):
         """To the coordinator, wherever it is by now; raises LogRetriableError while it cannot be reached."""
         node = self._find_coordinator()
         if self._link is None or self._link.node != node or not self._link.usable:
@@ -291,7 +285,7 @@ class Group:
             try:
                 self._link = Link(self.cluster.connect(node), node, self._clock, self._config.seconds("request.timeout.ms"))
             except LogRetriableError:
-                self._forget_coordinator(node)
+                self.forget_coordinator()
                 raise
         return self._link
 
@@ -303,141 +297,13 @@ class Group:
                 self._coordinator = node
         return node
 
-    def _forget_coordinator(self, node):
+    def forget_coordinator(self):
+        """It says that it is not, or not able."""
         with self._lock:
-            if self._coordinator == node:
-                self._coordinator = None
+            self._coordinator = None
 
-    # ---- offsets
-
-    def commit(self, offsets, timeout_s):
-        """Commit {(topic, partition): (offset, metadata)}; LogRetriableError where the records will come again to whoever owns them next."""
-        deadline = self._clock.monotonic() + timeout_s
-        backoff = Backoff(self._config, "retry.backoff")
-        while True:
-            outcome = []
-            self.commit_async(offsets, outcome.append)
-            self._wait_for(outcome, deadline, f"Committing offsets of group '{self.group_id}'")
-            if outcome[0] is None:
-                return
-            pause = backoff.next()
-            may_retry = isinstance(outcome[0], LogRetriableError) and self._state is STABLE and self._verdict in (None, REVOKED)
-            if not may_retry or self._clock.monotonic() + pause > deadline:
-                raise outcome[0]
-            wait([], self._waker, pause)
-
-    def commit_async(self, offsets, on_done):
-        """`on_done(None or an error)` is called on this thread, now or by a later poll or commit."""
-        with self._lock:
-            member = self._state is STABLE and self._verdict in (None, REVOKED)
-            generation, member_id = self._generation, self._member_id
-        if not member:
-            return on_done(self._not_ours())
-        topics = collections.defaultdict(list)
-        for (topic, partition), (offset, metadata) in offsets.items():
-            topics[topic].append(OffsetCommitRequest.OffsetCommitRequestTopic.OffsetCommitRequestPartition(
-                partition_index=partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=metadata))
-        request = OffsetCommitRequest(
-            group_id=self.group_id,
-            generation_id_or_member_epoch=generation,
-            member_id=member_id,
-            group_instance_id=self.instance_id,
-            retention_time_ms=-1,
-            topics=[OffsetCommitRequest.OffsetCommitRequestTopic(name=topic, partitions=parts) for topic, parts in topics.items()],
-        )
-        try:
-            self._open_link().send(request, functools.partial(self._committed, on_done), ceiling=COMMIT_CEILING)
-        except LogRetriableError as error:
-            on_done(error)
-
-    def _committed(self, on_done, answer, error):
-        if error is None:
-            self._trouble.is_over()
-            codes = [(t.name, p.partition_index, p.error_code) for t in answer.topics for p in t.partitions if p.error_code]
-            error = next(filter(None, (self._commit_error(*one) for one in codes)), None)
-        on_done(error)
-
-    def _commit_error(self, topic, partition, code):
-        what = f"Committing the offset of {topic}-{partition} in group '{self.group_id}'"
-        if code in (ILLEGAL_GENERATION, UNKNOWN_MEMBER):
-            self._judge(LOST)
-            return self._not_ours()
-        if code == FENCED:
-            error = self._fatal(code, what)
-            self._judge(error)
-            return error
-        if code == REBALANCE_IN_PROGRESS:
-            self._judge(REVOKED)
-            return LogRetriableError(f"{what}: the group is rebalancing.", java_class("RebalanceInProgressException"))
-        if code in (NOT_AVAILABLE, NOT_COORDINATOR):
-            self._forget_coordinator(self._link.node)
-        if code == UNKNOWN_TOPIC and topic not in self._existing([topic]):
-            log.warning("Group %s: topic %s was deleted; the offset of its partition %d is not kept.", self.group_id, topic, partition)
-            return None
-        return broker_error(code, what)
-
-    def _existing(self, topics):
-        try:
-            return {name for name, topic in self.cluster.refresh(topics, timeout=ASK_SECONDS).items() if not topic.error_code}
-        except LogRetriableError:
-            return set(topics)
-
-    def _not_ours(self):
-        return LogRetriableError(
-            f"Offsets of group '{self.group_id}' cannot be committed: this member has lost its partitions to a rebalance, and the records "
-            "since the last commit will come again. If the task took too long, max.poll.interval.ms allows for more time.",
-            java_class("CommitFailedException"),
-        )
-
-    def committed(self, pairs, timeout_s):
-        """{(topic, partition): Committed(offset, metadata)} of those that have one."""
-        deadline = self._clock.monotonic() + timeout_s
-        backoff = Backoff(self._config, "retry.backoff")
-        what = f"Reading the offsets of group '{self.group_id}'"
-        while True:
-            outcome = []
-            self.committed_async(pairs, lambda found, error: outcome.append((found, error)))
-            self._wait_for(outcome, deadline, what)
-            found, error = outcome[0]
-            if error is None:
-                return found
-            pause = backoff.next()
-            if not isinstance(error, LogRetriableError) or self._clock.monotonic() + pause > deadline:
-                raise error
-            wait([], self._waker, pause)
-
-    def committed_async(self, pairs, on_done):
-        """`on_done(found, error)` as `committed` gives it."""
-        topics = collections.defaultdict(list)
-        for topic, partition in pairs:
-            topics[topic].append(partition)
-        Many, One = OffsetFetchRequest.OffsetFetchRequestGroup, OffsetFetchRequest.OffsetFetchRequestTopic
-        request = OffsetFetchRequest(
-            group_id=self.group_id,
-            topics=[One(name=topic, partition_indexes=numbers) for topic, numbers in topics.items()],
-            groups=[Many(group_id=self.group_id, topics=[
-                Many.OffsetFetchRequestTopics(name=topic, partition_indexes=numbers) for topic, numbers in topics.items()])],
-            require_stable=True,
-        )
-        try:
-            self._open_link().send(request, functools.partial(self._found, on_done), ceiling=OFFSET_FETCH_CEILING)
-        except LogRetriableError as error:
-            on_done(None, error)
-
-    def _found(self, on_done, answer, error):
-        if error is not None:
-            return on_done(None, error)
-        group = answer.groups[0] if answer.groups else answer  # a list since version 8
-        parts = [((topic.name, part.partition_index), part) for topic in group.topics for part in topic.partitions]
-        code = group.error_code or next((part.error_code for _, part in parts if part.error_code), 0)
-        if code:
-            if code in (NOT_AVAILABLE, NOT_COORDINATOR):
-                self._forget_coordinator(self._link.node)
-            return on_done(None, broker_error(code, f"Reading the offsets of group '{self.group_id}'"))
-        self._trouble.is_over()
-        on_done({pair: Committed(part.committed_offset, part.metadata) for pair, part in parts if part.committed_offset != NO_OFFSET}, None)
-
-    def _wait_for(self, outcome, deadline, what):
+    def wait_for(self, outcome, deadline, what):
+        """Until the answer to a request on this link has filled `outcome`."""
         while not outcome:
             left = deadline - self._clock.monotonic()
             if left <= 0:
@@ -450,11 +316,10 @@ class Group:
     def close(self, timeout_s, leave=True):
         """With `leave` the group knows at once; without, it keeps the member's place until its session ends."""
         with self._lock:
-            known, waiting, fenced = self._member_id != NO_MEMBER, self._state is JOINING, isinstance(self._verdict, LogFatalError)
-            lost = self._verdict is LOST
+            known, waiting, refused = self._member_id != NO_MEMBER, self._state is JOINING, isinstance(self._verdict, LogFatalError)
             self._state = CLOSED
         try:
-            if leave and (known or waiting and self.instance_id) and not fenced and not lost:
+            if leave and not refused and (known or waiting and self.instance_id):
                 self._leave(timeout_s, waiting)
         except LogError as error:
             log.warning("Group %s: could not leave, so that its partitions rest for %d ms: %s",
@@ -469,13 +334,15 @@ class Group:
             self._link.close()  # the broker answers nothing on it before the join
         self._find_coordinator(timeout_s)
         outcome = []
-        self._open_link()
+        self.open_link()
         self._send_leave(lambda answer, error: outcome.append(error or answer))
-        self._wait_for(outcome, deadline, f"Leaving group '{self.group_id}'")
-        if isinstance(outcome[0], LogError):
-            raise outcome[0]
-        if outcome[0].error_code:
-            raise broker_error(outcome[0].error_code, f"Leaving group '{self.group_id}'")
+        self.wait_for(outcome, deadline, f"Leaving group '{self.group_id}'")
+        answer = outcome[0]
+        if isinstance(answer, LogError):
+            raise answer
+        code = answer.error_code or next((member.error_code for member in answer.members), 0)
+        if code not in (0, UNKNOWN_MEMBER):
+            raise broker_error(code, f"Leaving group '{self.group_id}'")
         log.info("Group %s: left.", self.group_id)
 
     def _send_leave(self, handler=lambda answer, error: None):
@@ -540,34 +407,13 @@ class Group:
         if not code:
             return self._trouble.is_over()
         if code == REBALANCE_IN_PROGRESS:
-            self._judge(REVOKED)
+            self.is_rebalancing()
         elif code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION):
             log.warning("Group %s: the group has gone on without this member; joining again.", self.group_id)
-            self._judge(LOST)
+            self.is_lost()
         elif is_retriable(code):
             return self.heartbeat_failed(node if code in (NOT_AVAILABLE, NOT_COORDINATOR) else None,
                                          broker_error(code, f"A heartbeat to group '{self.group_id}'"))
         else:
-            self._judge(self._fatal(code, f"A heartbeat to group '{self.group_id}'"))
+            self.is_over(code, f"A heartbeat to group '{self.group_id}'")
         self._waker.wake()
-
-
-class _Partitions:
-    """As much of kafka-python's metadata as its assignors look at."""
-
-    def __init__(self, topics):
-        self._topics = {name: set(topic.partitions) for name, topic in topics.items() if not topic.error_code}
-
-    def topics(self):
-        return set(self._topics)
-
-    def partitions_for_topic(self, topic):
-        return self._topics.get(topic)
-
-
-def _strategies(names):
-    unknown = [name for name in names if name not in STRATEGIES]
-    if unknown or not names:
-        raise ConfigError.of({"partition.assignment.strategy": f"{', '.join(unknown) or 'nothing'} is not to be had here; "
-                                                               f"there are {', '.join(STRATEGIES)}"})
-    return {STRATEGIES[name].name: STRATEGIES[name]() for name in names}

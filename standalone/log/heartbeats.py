@@ -42,9 +42,10 @@ class Heartbeats:
         """Send what is due and hear what comes, until something is due again or `most_seconds` have passed."""
         with self._lock:
             groups = list(self._groups)
+        unreachable = {}  # cluster -> error: one cluster that is down must not hold up the heartbeats to another
         for group in groups:
             if group.heartbeat_due() <= self._clock.monotonic():
-                self._send(group)
+                self._send(group, unreachable)
         links = list(self._links.values())
         now = self._clock.monotonic()
         next_due = min([group.heartbeat_due() for group in groups] + [link.deadline for link in links] + [now + most_seconds])
@@ -52,12 +53,15 @@ class Heartbeats:
         for link in links:
             link.serve()
 
-    def _send(self, group):
+    def _send(self, group, unreachable):
         node = None
         try:
+            if group.cluster in unreachable:
+                raise unreachable[group.cluster]
             node = group.heartbeat_node()
             link = self._link(group.cluster, node)
         except LogError as error:
+            unreachable[group.cluster] = error
             group.heartbeat_failed(node, error)
             return
         request, handler = group.heartbeat(node)

@@ -1,0 +1,73 @@
+"""Assignment: who of a group reads which partitions, by kafka-python's assignors under Java's names."""
+
+import collections
+
+from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+from kafka.coordinator.assignors.range import RangePartitionAssignor
+from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
+from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+
+from standalone.errors import ConfigError
+
+STRATEGIES = {
+    "org.apache.kafka.clients.consumer.RangeAssignor": RangePartitionAssignor,
+    "org.apache.kafka.clients.consumer.RoundRobinAssignor": RoundRobinPartitionAssignor,
+    "org.apache.kafka.clients.consumer.StickyAssignor": StickyPartitionAssignor,
+    "org.apache.kafka.clients.consumer.CooperativeStickyAssignor": CooperativeStickyAssignor,
+}
+
+Member = collections.namedtuple("Member", "member_id group_instance_id metadata")
+
+
+class Assignment:
+    """The strategies of partition.assignment.strategy; the group settles on one that all its members know."""
+
+    def __init__(self, names):
+        unknown = [name for name in names if name not in STRATEGIES]
+        if unknown or not names:
+            problem = f"{', '.join(unknown) or 'nothing'} is not to be had here; there are {', '.join(STRATEGIES)}"
+            raise ConfigError.of({"partition.assignment.strategy": problem})
+        self._strategies = {STRATEGIES[name].name: STRATEGIES[name]() for name in names}
+
+    def offers(self, topics):
+        """[(strategy, what a member that wants `topics` says to it)]."""
+        return [(name, strategy.metadata(topics).encode()) for name, strategy in self._strategies.items()]
+
+    def decode_members(self, members):
+        """[Member] of a JoinGroup answer's, and the topics that they want."""
+        decoded = [Member(m.member_id, m.group_instance_id, ConsumerProtocolSubscription.decode(bytes(m.metadata))) for m in members]
+        return decoded, sorted({topic for member in decoded for topic in member.metadata.topics})
+
+    def share_out(self, strategy, members, partitions):
+        """{member id: the bytes of its assignment} of {topic: partition indexes}."""
+        for member in members:
+            member.metadata.topics = [topic for topic in member.metadata.topics if topic in partitions]
+        members = sorted(members, key=lambda member: member.group_instance_id is None)  # kafka-python loses members where the two kinds alternate
+        assigned = self._strategies[strategy].assign(_Partitions(partitions), members)
+        return {member: assignment.encode() for member, assignment in assigned.items()}
+
+    def pairs(self, data):
+        """[(topic, partition)] of an assignment's bytes, in order."""
+        if not data:
+            return []
+        assignment = ConsumerProtocolAssignment.decode(bytes(data))
+        return sorted((topic, index) for topic, indexes in assignment.assigned_partitions for index in indexes)
+
+    def remember(self, strategy, data, generation):
+        """For the strategy that gives everybody what he had. The cooperative one must not: here nobody joins with partitions in his hands."""
+        if strategy == StickyPartitionAssignor.name and data:
+            self._strategies[strategy].on_assignment(ConsumerProtocolAssignment.decode(bytes(data)), generation)
+
+
+class _Partitions:
+    """As much of kafka-python's metadata as its assignors look at."""
+
+    def __init__(self, partitions):
+        self._partitions = partitions
+
+    def topics(self):
+        return set(self._partitions)
+
+    def partitions_for_topic(self, topic):
+        return self._partitions.get(topic)

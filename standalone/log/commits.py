@@ -1,0 +1,153 @@
+"""Commits: the offsets that a group keeps, written and read by one of its members."""
+
+import collections
+import functools
+import logging
+
+from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
+
+from standalone.errors import LogRetriableError
+from standalone.log.broker_errors import broker_error, java_class
+from standalone.log.client import Backoff
+from standalone.log.link import wait
+from standalone.log.subscription import ASK_SECONDS, UNKNOWN_TOPIC
+
+log = logging.getLogger(__name__)
+
+NO_OFFSET = -1
+NAMES_CEILING = 9  # the highest versions, of both, that name topics by their names
+NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
+ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCE_IN_PROGRESS, FENCED = 22, 25, 27, 82
+
+Committed = collections.namedtuple("Committed", "offset metadata")
+
+
+class Commits:
+    """Used by the task's thread. Answers come while the task polls, or while it waits here for its own."""
+
+    def __init__(self, group, cluster, config, clock, waker):
+        self._group, self._cluster, self._config, self._clock, self._waker = group, cluster, config, clock, waker
+
+    def write(self, offsets, timeout_s):
+        """Commit {(topic, partition): (offset, metadata)}; LogRetriableError where the records will come again to whoever owns them next."""
+
+        def attempt(on_done):
+            self.write_async(offsets, lambda error: on_done(None, error))
+
+        self._repeat(attempt, timeout_s, f"Committing offsets of group '{self._group.group_id}'", lambda: self._group.membership is not None)
+
+    def write_async(self, offsets, on_done):
+        """`on_done(None or an error)` is called on this thread, now or by a later poll or commit."""
+        membership = self._group.membership
+        if membership is None:
+            return on_done(self._not_ours())
+        Topic = OffsetCommitRequest.OffsetCommitRequestTopic
+        topics = collections.defaultdict(list)
+        for (topic, index), (offset, metadata) in offsets.items():
+            topics[topic].append(Topic.OffsetCommitRequestPartition(
+                partition_index=index, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=metadata))
+        request = OffsetCommitRequest(
+            group_id=self._group.group_id,
+            generation_id_or_member_epoch=membership.generation,
+            member_id=membership.member_id,
+            group_instance_id=self._group.instance_id,
+            retention_time_ms=-1,
+            topics=[Topic(name=topic, partitions=parts) for topic, parts in topics.items()],
+        )
+        self._send(request, functools.partial(self._written, on_done), on_done)
+
+    def read(self, pairs, timeout_s):
+        """{(topic, partition): Committed} of those that have one."""
+        return self._repeat(functools.partial(self.read_async, pairs), timeout_s, self._reading, lambda: True)
+
+    def read_async(self, pairs, on_done):
+        """`on_done(what `read` gives, or None; None or an error)`."""
+        topics = collections.defaultdict(list)
+        for topic, index in pairs:
+            topics[topic].append(index)
+        Single, Many = OffsetFetchRequest.OffsetFetchRequestTopic, OffsetFetchRequest.OffsetFetchRequestGroup
+        named = [Many.OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+        request = OffsetFetchRequest(
+            group_id=self._group.group_id,
+            topics=[Single(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()],
+            groups=[Many(group_id=self._group.group_id, topics=named)],  # since version 8, instead of the two above
+            require_stable=True,
+        )
+        self._send(request, functools.partial(self._read, on_done), lambda error: on_done(None, error))
+
+    def _send(self, request, handler, on_error):
+        try:
+            self._group.open_link().send(request, handler, ceiling=NAMES_CEILING)
+        except LogRetriableError as error:
+            on_error(error)
+
+    def _written(self, on_done, answer, error):
+        if error is None:
+            self._group.answered()
+            codes = [(topic.name, part.partition_index, part.error_code) for topic in answer.topics for part in topic.partitions]
+            error = next(filter(None, (self._error_of(*one) for one in codes if one[2])), None)
+        on_done(error)
+
+    def _error_of(self, topic, index, code):
+        what = f"Committing the offset of {topic}-{index} in group '{self._group.group_id}'"
+        if code in (ILLEGAL_GENERATION, UNKNOWN_MEMBER):
+            self._group.is_lost()
+            return self._not_ours()
+        if code == FENCED:
+            return self._group.is_over(code, what)
+        if code == REBALANCE_IN_PROGRESS:
+            self._group.is_rebalancing()
+            return LogRetriableError(f"{what}: the group is rebalancing.", java_class("RebalanceInProgressException"))
+        if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+            self._group.forget_coordinator()
+        if code == UNKNOWN_TOPIC and not self._exists(topic):
+            log.warning("Group %s: topic %s was deleted; the offset of its partition %d is not kept.", self._group.group_id, topic, index)
+            return None
+        return broker_error(code, what)
+
+    def _exists(self, topic):
+        try:
+            found = self._cluster.refresh([topic], timeout=ASK_SECONDS).get(topic)
+        except LogRetriableError:
+            return True  # for all that is known
+        return found is not None and found.error_code != UNKNOWN_TOPIC
+
+    def _not_ours(self):
+        return LogRetriableError(
+            f"Offsets of group '{self._group.group_id}' cannot be committed: this member has lost its partitions to a rebalance, and the "
+            "records since the last commit will come again. If the task took too long, max.poll.interval.ms allows for more time.",
+            java_class("CommitFailedException"),
+        )
+
+    def _read(self, on_done, answer, error):
+        if error is not None:
+            return on_done(None, error)
+        group = answer.groups[0] if answer.groups else answer  # a list since version 8
+        parts = {(topic.name, part.partition_index): part for topic in group.topics for part in topic.partitions}
+        code = group.error_code or next((part.error_code for part in parts.values() if part.error_code), 0)
+        if code:
+            if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                self._group.forget_coordinator()
+            return on_done(None, broker_error(code, self._reading))
+        self._group.answered()
+        on_done({pair: Committed(part.committed_offset, part.metadata) for pair, part in parts.items() if part.committed_offset != NO_OFFSET}, None)
+
+    @property
+    def _reading(self):
+        return f"Reading the offsets of group '{self._group.group_id}'"
+
+    def _repeat(self, attempt, timeout_s, what, worth_repeating):
+        """What `attempt(on_done)` ends in; again after errors that pass, until the time is over."""
+        deadline = self._clock.monotonic() + timeout_s
+        backoff = Backoff(self._config, "retry.backoff")
+        while True:
+            outcome = []
+            attempt(lambda value, error: outcome.append((value, error)))
+            self._group.wait_for(outcome, deadline, what)
+            value, error = outcome[0]
+            if error is None:
+                return value
+            pause = backoff.next()
+            if not isinstance(error, LogRetriableError) or not worth_repeating() or self._clock.monotonic() + pause > deadline:
+                raise error
+            wait([], self._waker, pause)
