@@ -100,7 +100,7 @@ class Cluster:
     def __init__(self, config, clock):
         self.config = ClientConfig.of(config)
         self.clock = clock
-        self.cluster_id = None
+        self._cluster_id = None
         if not self.config["bootstrap.servers"]:
             raise ConfigError.of({"bootstrap.servers": "missing: no broker to begin with"})
         self._lock = threading.Lock()
@@ -131,7 +131,7 @@ class Cluster:
             pause = backoff.next()
             if not is_retriable(code) or (code == UNKNOWN_TOPIC and not create) or self._left(deadline) < pause:
                 raise broker_error(code, f"Asking for topic '{name}'")
-            self._wait(pause)
+            self.pause(pause)
 
     def partitions(self, name, *, create=False, timeout=None):
         """The indexes of a topic's partitions, in order."""
@@ -160,6 +160,12 @@ class Cluster:
     def nodes(self):
         return list(self._nodes.values())
 
+    def cluster_id(self, timeout=None):
+        """The name that the cluster gave itself; asked for once."""
+        if self._cluster_id is None:
+            self.refresh([], timeout=timeout)
+        return self._cluster_id
+
     def controller(self, timeout=None):
         """The Node that takes changes to topics."""
         if self._controller not in self._nodes:
@@ -182,7 +188,7 @@ class Cluster:
             pause = backoff.next()
             if not is_retriable(found.error_code) or self._left(deadline) < pause:
                 raise broker_error(found.error_code, f"Finding the coordinator of group '{group}'", found.error_message)
-            self._wait(pause)
+            self.pause(pause)
 
     def refresh(self, topics, *, create=False, timeout=None):
         """Ask for topics by name, [] for the nodes alone, None for all topics; {name: Topic}, errors among them."""
@@ -202,7 +208,7 @@ class Cluster:
             if answer.brokers:
                 self._nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
             self._controller = answer.controller_id
-            self.cluster_id = answer.cluster_id
+            self._cluster_id = answer.cluster_id
             if everything:
                 self._topics = {}
             for name, topic in found.items():
@@ -217,18 +223,18 @@ class Cluster:
 
     # ---- requests
 
-    def request(self, message, node=None, timeout=None, repeat=True):
+    def request(self, message, node=None, timeout=None, repeat=True, ceiling=None):
         """Send a message of kafka-python's to a node (a Node or its id; None: any) and wait for its answer.
 
         A connection that fails to open is tried again until the timeout. One that is lost underway, too, unless
-        repeat=False: then the request may or may not have been done, and the caller is told.
+        repeat=False: then the request may or may not have been done, and the caller is told. `ceiling` caps the version.
         """
         limit = timeout if timeout is not None else self.config.seconds("request.timeout.ms")
         deadline = self._deadline(timeout)
         while True:
             connection = self._borrow(node, deadline)
             try:
-                response = connection.call(message, min(limit, max(0.001, self._left(deadline))))
+                response = connection.call(message, min(limit, max(0.001, self._left(deadline))), ceiling)
             except LogRetriableError:
                 connection.close()
                 if not repeat or self._left(deadline) <= 0:
@@ -244,6 +250,10 @@ class Cluster:
         """A new connection to a node (a Node or its id) that belongs to the caller. One attempt; no pause is kept."""
         node = self._node(node)
         return Connection(node.host, node.port, self.config, self.clock, timeout)
+
+    def pause(self, seconds):
+        """Between attempts; `close` ends it."""
+        self.clock.wait(self._closed, seconds)
 
     def close(self):
         """Close what is idle; requests underway fail, and so does every later one."""
@@ -269,7 +279,7 @@ class Cluster:
             pause = self._until_next_attempt(addresses)
             if self._left(deadline) < pause:
                 raise self._unreachable(addresses)
-            self._wait(pause)
+            self.pause(pause)
 
     def _candidates(self):
         """Addresses of known nodes in random order, then the bootstrap servers: they hold even if all nodes moved."""
@@ -338,9 +348,6 @@ class Cluster:
 
     def _left(self, deadline):
         return deadline - self.clock.monotonic()
-
-    def _wait(self, seconds):
-        self.clock.wait(self._closed, seconds)
 
 
 def _address(node):

@@ -174,9 +174,9 @@ class Connection:
         received = self.receive(timeout)
         return received and (received[0], self.decode(*received))
 
-    def call(self, request, timeout=None):
+    def call(self, request, timeout=None, ceiling=None):
         """Send and wait for the answer to this very request, while nothing else is outstanding."""
-        self.send(request)
+        self.send(request, ceiling)
         received = self.receive_message(timeout)
         if received is None:
             raise timed_out(f"The broker at {self.name} did not answer {request.name} within {timeout:.1f} s.")

@@ -1,0 +1,363 @@
+"""Topics, configs, offsets and groups: what is asked and changed now and then, each in one blocking call.
+
+Everything goes over the cluster's shared connections. What fails for the moment (a controller that moves, a coordinator that
+loads) is tried again for default.api.timeout.ms; what fails for good is a LogError with Java's name in `java_class`.
+A partition is written (topic, number) throughout.
+"""
+
+import collections
+import dataclasses
+
+from kafka.protocol.admin import (
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    IncrementalAlterConfigsRequest,
+    ListGroupsRequest,
+)
+from kafka.protocol.consumer import (
+    LeaveGroupRequest,
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetDeleteRequest,
+    OffsetFetchRequest,
+)
+
+from standalone.errors import LogRetriableError
+from standalone.log.broker_errors import broker_error, java_class, java_name, raise_for
+from standalone.log.client import Backoff
+from standalone.log.client_config import AdminConfig
+
+EARLIEST, LATEST = -2, -1  # in place of a timestamp
+BROKER_DEFAULT = -1  # of a topic's partitions or replication factor
+NO_OFFSET = -1
+
+TOPIC_EXISTS, UNKNOWN_TOPIC, UNKNOWN_MEMBER, GROUP_ID_NOT_FOUND = 36, 3, 25, 69
+TOPIC_RESOURCE = 2
+UNKNOWN_TOPIC_PATIENCE_S = 1.0
+SET, DELETE = 0, 1
+OFFSETS_BY_NAME = 9  # later versions of OffsetFetch and OffsetCommit name topics by id
+
+
+@dataclasses.dataclass(frozen=True)
+class Member:
+    id: str
+    instance_id: str | None
+    client_id: str
+    host: str
+    assignment: bytes  # as the members agreed on it
+
+
+@dataclasses.dataclass(frozen=True)
+class Group:
+    id: str
+    state: str  # Empty, Stable, PreparingRebalance, CompletingRebalance, Dead
+    protocol_type: str
+    members: list
+
+
+class Admin:
+    """Thread-safe, as the cluster is."""
+
+    def __init__(self, cluster, config, clock):
+        self._cluster, self._clock = cluster, clock
+        self._config = AdminConfig.of(config)
+
+    def close(self):
+        """Nothing here is the admin's own: the connections are the cluster's, which others use."""
+
+    # ---- topics
+
+    def create_topics(self, name, partitions=BROKER_DEFAULT, replication=BROKER_DEFAULT, configs=None):
+        """Make a topic; False if it was there already."""
+        kind = CreateTopicsRequest.CreatableTopic
+        settings = [kind.CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()]
+        topic = kind(name=name, num_partitions=partitions, replication_factor=replication, assignments=[], configs=settings)
+        what = f"Creating topic '{name}' ({partitions} partitions, replication factor {replication}; -1 is the broker's default)"
+
+        def attempt(timeout):
+            request = CreateTopicsRequest(topics=[topic], timeout_ms=_milliseconds(timeout))
+            answer = self._cluster.request(request, self._cluster.controller(timeout), timeout)
+            (result,) = answer.topics
+            if result.error_code == TOPIC_EXISTS:
+                return False
+            raise_for(result.error_code, what, result.error_message)
+            return True
+
+        return self._repeat(attempt)
+
+    def delete_topics(self, *names):
+        """Delete topics; raises for the first that cannot be, which others are deleted nonetheless."""
+
+        def attempt(timeout):
+            states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in names]
+            request = DeleteTopicsRequest(topics=states, topic_names=list(names), timeout_ms=_milliseconds(timeout))
+            answer = self._cluster.request(request, self._cluster.controller(timeout), timeout)
+            for result in answer.responses:
+                raise_for(result.error_code, f"Deleting topic '{result.name}'", result.error_message)
+
+        self._repeat(attempt)
+        for name in names:
+            self._cluster.forget(name)
+
+    def list_topics(self, internal=False):
+        """The names of all topics, as a set."""
+        topics = self._repeat(lambda timeout: self._cluster.topics(timeout))
+        return {name for name, topic in topics.items() if internal or not topic.internal}
+
+    def describe_topics(self, *names):
+        """{name: client.Topic}, asked for now; raises where one does not exist."""
+
+        def attempt(timeout):
+            found = self._cluster.refresh(list(names), timeout=timeout)
+            for name in names:
+                code = found[name].error_code if name in found else UNKNOWN_TOPIC
+                raise_for(code, f"Describing topic '{name}'")
+            return {name: found[name] for name in names}
+
+        return self._repeat(attempt)
+
+    def describe_configs(self, topic):
+        """{name: value} of a topic's settings, defaults too; a value is None where the broker keeps it secret."""
+        resource = DescribeConfigsRequest.DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic)
+
+        def attempt(timeout):
+            answer = self._cluster.request(DescribeConfigsRequest(resources=[resource]), timeout=timeout)
+            (result,) = answer.results
+            raise_for(result.error_code, f"Describing the configuration of topic '{topic}'", result.error_message)
+            return {config.name: config.value for config in result.configs}
+
+        return self._repeat(attempt)
+
+    def incremental_alter_configs(self, topic, configs):
+        """Set a topic's settings {name: value}; None puts one back to its default. Others stay as they are."""
+        kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+        changes = [
+            kind.AlterableConfig(name=name, config_operation=DELETE if value is None else SET, value=None if value is None else str(value))
+            for name, value in configs.items()
+        ]
+        resource = kind(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=changes)
+
+        def attempt(timeout):
+            request = IncrementalAlterConfigsRequest(resources=[resource], validate_only=False)
+            answer = self._cluster.request(request, self._cluster.controller(timeout), timeout)
+            (result,) = answer.responses
+            raise_for(result.error_code, f"Changing the configuration of topic '{topic}'", result.error_message)
+
+        self._repeat(attempt)
+
+    # ---- offsets of partitions
+
+    def list_offsets(self, wanted):
+        """{partition: offset} of {partition: EARLIEST, LATEST or milliseconds}; NO_OFFSET where no record is that late."""
+        kind = ListOffsetsRequest.ListOffsetsTopic
+
+        def request(timeout, topics):
+            asked = [
+                kind(name=name, partitions=[kind.ListOffsetsPartition(partition_index=number, timestamp=wanted[name, number]) for number in numbers])
+                for name, numbers in topics.items()
+            ]
+            return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=asked, timeout_ms=_milliseconds(timeout))
+
+        return self._ask_leaders(request, wanted, "Asking for an offset of {}", lambda partition: partition.offset)
+
+    def delete_records(self, before):
+        """Delete what lies before {partition: offset} (LATEST: everything); {partition: first offset left}."""
+        kind = DeleteRecordsRequest.DeleteRecordsTopic
+
+        def request(timeout, topics):
+            asked = [
+                kind(name=name, partitions=[kind.DeleteRecordsPartition(partition_index=n, offset=before[name, n]) for n in numbers])
+                for name, numbers in topics.items()
+            ]
+            return DeleteRecordsRequest(topics=asked, timeout_ms=_milliseconds(timeout))
+
+        return self._ask_leaders(request, before, "Deleting records of {}", lambda partition: partition.low_watermark)
+
+    def _ask_leaders(self, request, partitions, what, read):
+        """One request to each leader; {partition: what `read` finds in its part of the answer}."""
+        found = {}
+
+        def attempt(timeout):
+            nodes = collections.defaultdict(lambda: collections.defaultdict(list))
+            for name, number in partitions:
+                if (name, number) in found:
+                    continue
+                topic = self._cluster.topic(name, timeout=timeout)
+                place = what.format(f"{name}-{number}")
+                if number not in topic.partitions:
+                    raise broker_error(UNKNOWN_TOPIC, place, f"the topic has {len(topic.partitions)} partitions")
+                leader = self._cluster.leader(name, number)
+                if leader is None:
+                    self._cluster.forget(name)
+                    raise LogRetriableError(f"{place}: the partition has no leader.", java_class("LeaderNotAvailableException"))
+                nodes[leader.node][name].append(number)
+            for node, topics in nodes.items():
+                for topic in self._cluster.request(request(timeout, topics), node, timeout).topics:
+                    for partition in topic.partitions:
+                        if partition.error_code:
+                            self._cluster.forget(topic.name)
+                        raise_for(partition.error_code, what.format(f"{topic.name}-{partition.partition_index}"))
+                        found[topic.name, partition.partition_index] = read(partition)
+            return found
+
+        return self._repeat(attempt)
+
+    # ---- groups
+
+    def list_groups(self):
+        """{group: state} of every group of the cluster."""
+
+        def attempt(timeout):
+            self._cluster.refresh([], timeout=timeout)
+            found = {}
+            for node in self._cluster.nodes():
+                answer = self._cluster.request(ListGroupsRequest(states_filter=[], types_filter=[]), node, timeout)
+                raise_for(answer.error_code, f"Listing the groups of broker {node.id}")
+                found.update((group.group_id, group.group_state) for group in answer.groups)
+            return found
+
+        return self._repeat(attempt)
+
+    def describe_group(self, group):
+        """A Group; one that does not exist is Dead and has no members."""
+
+        def attempt(timeout, node):
+            answer = self._cluster.request(DescribeGroupsRequest(groups=[group]), node, timeout)
+            (found,) = answer.groups
+            if found.error_code == GROUP_ID_NOT_FOUND:
+                return Group(group, "Dead", "", [])
+            raise_for(found.error_code, f"Describing group '{group}'", found.error_message)
+            members = [Member(m.member_id, m.group_instance_id, m.client_id, m.client_host, bytes(m.member_assignment)) for m in found.members]
+            return Group(group, found.group_state, found.protocol_type, members)
+
+        return self._repeat_at_coordinator(group, attempt)
+
+    def describe_groups(self, *groups):
+        """{group: Group}."""
+        return {group: self.describe_group(group) for group in groups}
+
+    def delete_group(self, group):
+        """Delete a group without members, and its offsets."""
+
+        def attempt(timeout, node):
+            (result,) = self._cluster.request(DeleteGroupsRequest(groups_names=[group]), node, timeout).results
+            raise_for(result.error_code, f"Deleting group '{group}'")
+
+        self._repeat_at_coordinator(group, attempt)
+
+    def remove_members(self, group, instance_ids):
+        """Let static members leave, so that their partitions are free at once; who is not there is no error."""
+        members = [LeaveGroupRequest.MemberIdentity(member_id="", group_instance_id=instance, reason="stopped") for instance in instance_ids]
+
+        def attempt(timeout, node):
+            answer = self._cluster.request(LeaveGroupRequest(group_id=group, members=members), node, timeout)
+            for code in (answer.error_code, *(member.error_code for member in answer.members)):
+                if code != UNKNOWN_MEMBER:
+                    raise_for(code, f"Removing members of group '{group}'")
+
+        if members:
+            self._repeat_at_coordinator(group, attempt)
+
+    def group_offsets(self, group, partitions=None):
+        """{partition: committed offset} of the given partitions, or of all that have one."""
+        kind = OffsetFetchRequest.OffsetFetchRequestGroup
+
+        def topics(of):
+            return None if partitions is None else [of(name=name, partition_indexes=n) for name, n in _by_topic(partitions).items()]
+
+        def attempt(timeout, node):
+            request = OffsetFetchRequest(
+                group_id=group,
+                topics=topics(OffsetFetchRequest.OffsetFetchRequestTopic),
+                groups=[kind(group_id=group, topics=topics(kind.OffsetFetchRequestTopics))],  # instead of the two above, since version 8
+                require_stable=True,
+            )
+            answer = self._cluster.request(request, node, timeout, ceiling=OFFSETS_BY_NAME)
+            answer = answer.groups[0] if answer.groups else answer
+            raise_for(answer.error_code, f"Asking for the offsets of group '{group}'")
+            found = {}
+            for topic in answer.topics:
+                for partition in topic.partitions:
+                    place = topic.name, partition.partition_index
+                    raise_for(partition.error_code, f"Asking for the offset of group '{group}' in {place[0]}-{place[1]}")
+                    if partition.committed_offset != NO_OFFSET:
+                        found[place] = partition.committed_offset
+            return found
+
+        return self._repeat_at_coordinator(group, attempt)
+
+    def alter_group_offsets(self, group, offsets):
+        """Commit {partition: offset} for a group that has no members."""
+        kind = OffsetCommitRequest.OffsetCommitRequestTopic
+
+        def attempt(timeout, node):
+            topics = [
+                kind(
+                    name=name,
+                    partitions=[
+                        kind.OffsetCommitRequestPartition(partition_index=number, committed_offset=offsets[name, number], committed_metadata="")
+                        for number in numbers
+                    ],
+                )
+                for name, numbers in _by_topic(offsets).items()
+            ]
+            request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None, topics=topics)
+            answer = self._cluster.request(request, node, timeout, ceiling=OFFSETS_BY_NAME)
+            for topic in answer.topics:
+                for partition in topic.partitions:
+                    raise_for(partition.error_code, f"Setting the offset of group '{group}' in {topic.name}-{partition.partition_index}")
+
+        self._repeat_at_coordinator(group, attempt)
+
+    def delete_group_offsets(self, group, partitions):
+        """Forget a group's offsets of partitions; one that has none is no error."""
+        kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
+
+        def attempt(timeout, node):
+            topics = [
+                kind(name=name, partitions=[kind.OffsetDeleteRequestPartition(partition_index=number) for number in numbers])
+                for name, numbers in _by_topic(partitions).items()
+            ]
+            answer = self._cluster.request(OffsetDeleteRequest(group_id=group, topics=topics), node, timeout)
+            raise_for(answer.error_code, f"Deleting offsets of group '{group}'")
+            for topic in answer.topics:
+                for partition in topic.partitions:
+                    raise_for(partition.error_code, f"Deleting the offset of group '{group}' in {topic.name}-{partition.partition_index}")
+
+        self._repeat_at_coordinator(group, attempt)
+
+    # ---- trying again
+
+    def _repeat(self, attempt):
+        """What attempt(seconds left) gives, tried again until default.api.timeout.ms is over while it fails for the moment."""
+        started = self._clock.monotonic()
+        deadline = started + self._config.seconds("default.api.timeout.ms")
+        backoff = Backoff(self._config, "retry.backoff")
+        while True:
+            try:
+                return attempt(max(0.1, deadline - self._clock.monotonic()))
+            except LogRetriableError as error:
+                pause = backoff.next()
+                if error.java_class == java_name(UNKNOWN_TOPIC):  # it may be new; more likely it does not exist
+                    deadline = min(deadline, started + UNKNOWN_TOPIC_PATIENCE_S)
+                if self._clock.monotonic() + pause >= deadline:
+                    raise
+                self._cluster.pause(pause)
+
+    def _repeat_at_coordinator(self, group, attempt):
+        return self._repeat(lambda timeout: attempt(timeout, self._cluster.coordinator(group, timeout)))
+
+
+def _by_topic(partitions):
+    topics = collections.defaultdict(list)
+    for name, number in partitions:
+        topics[name].append(number)
+    return topics
+
+
+def _milliseconds(seconds):
+    return int(min(seconds * 1000, 2**31 - 1))

@@ -1,0 +1,50 @@
+"""Fixtures that more than one folder uses: real servers, started when the first test asks for one."""
+
+import importlib.util
+import os
+import pathlib
+
+import pytest
+
+SERVERS = pathlib.Path(__file__).parent / "servers"
+
+
+def load_server(name):
+    """A module of tests/servers, which is on no path."""
+    spec = importlib.util.spec_from_file_location(f"servers_{name}", SERVERS / f"{name}.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def give_up(reason):
+    """Skip, or fail where the servers are known to be there: a suite that skips everything proves nothing."""
+    if os.environ.get("CONNECT_TEST_REQUIRE_SERVERS") == "1":
+        pytest.fail(reason)
+    pytest.skip(reason)
+
+
+@pytest.fixture(scope="session")
+def kafka():
+    """The address of a real Kafka broker that every test shares: make topics of your own, and leave it running."""
+    servers = load_server("kafka_broker")
+    broker = servers.KafkaBroker()
+    try:
+        broker.start()
+    except servers.Unavailable as reason:
+        give_up(f"no Kafka broker: {reason}")
+    yield broker.bootstrap
+    broker.stop()
+
+
+@pytest.fixture(scope="session")
+def outage_broker():
+    """A KafkaBroker to kill, freeze and restart; a test leaves it running."""
+    servers = load_server("kafka_broker")
+    broker = servers.KafkaBroker()
+    try:
+        broker.start()
+    except servers.Unavailable as reason:
+        give_up(f"no Kafka broker: {reason}")
+    yield broker
+    broker.stop()

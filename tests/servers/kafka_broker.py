@@ -1,0 +1,207 @@
+"""A real Apache Kafka broker of one node, for tests: its jars come from Maven, once, into a cache folder.
+
+    python tests/servers/kafka_broker.py      runs one until Ctrl-C and prints its address
+"""
+
+import contextlib
+import fcntl
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+
+HERE = pathlib.Path(__file__).parent
+VERSION = "4.3.1"
+CACHE = pathlib.Path(os.environ.get("CONNECT_TEST_CACHE") or pathlib.Path.home() / ".cache/connect-standalone/test")
+CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
+START_SECONDS = 60
+# The compiler that optimises hardest costs more in a short life than it gives back.
+JAVA_OPTIONS = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
+
+
+class Unavailable(Exception):
+    """No broker can be had here; says why."""
+
+
+def jars():
+    """The folder with Kafka's jars, fetched if they are not there."""
+    libs = CACHE / f"kafka-{VERSION}"
+    if not libs.is_dir():
+        CACHE.mkdir(parents=True, exist_ok=True)
+        with open(CACHE / "lock", "w") as lock:  # tests may run in several processes
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not libs.is_dir():
+                _fetch(libs)
+    return libs
+
+
+def _fetch(libs):
+    if not shutil.which("mvn"):
+        raise Unavailable(f"mvn is not installed, and Kafka's jars are not in {libs}")
+    part = libs.with_suffix(".part")
+    shutil.rmtree(part, ignore_errors=True)
+    command = ["mvn", "-q", "-B", "-f", HERE / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={part}"]
+    done = subprocess.run(command, cwd=CACHE, capture_output=True, text=True)
+    if done.returncode:
+        raise Unavailable(f"Maven could not fetch Kafka's jars: {(done.stdout + done.stderr)[-500:]}")
+    part.rename(libs)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class KafkaBroker:
+    """`bootstrap` stays the same, and so does the data, through kill and restart.
+
+    listeners: {name: security protocol} of more listeners, each at `address(name)`; scram: `SCRAM-SHA-256=[name=..,password=..]`
+    users; settings: into server.properties.
+    """
+
+    def __init__(self, listeners=None, scram=(), settings=None):
+        self.port = free_port()
+        self.bootstrap = f"127.0.0.1:{self.port}"
+        self._listeners = {name: (free_port(), protocol) for name, protocol in (listeners or {}).items()}
+        self._scram = scram
+        self._settings = settings or {}
+        self._folder = None
+        self._process = None
+
+    def start(self):
+        """Start it, and wait until it answers; raises Unavailable where that cannot be."""
+        if not shutil.which("java"):
+            raise Unavailable("java is not installed")
+        self._libs = jars()
+        if self._folder is None:
+            self._folder = pathlib.Path(tempfile.mkdtemp(prefix="connect-test-kafka-"))
+            self._write_config()
+            users = [word for user in self._scram for word in ("--add-scram", user)]
+            self._java("kafka.tools.StorageTool", "format", "-t", CLUSTER_ID, "-c", self._config, *users)
+        command = self._command("kafka.Kafka", self._config)
+        with open(self._log, "ab") as log:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
+        self._wait_until_it_answers()
+        return self
+
+    def address(self, listener):
+        return f"localhost:{self._listeners[listener][0]}"
+
+    def stop(self):
+        """SIGTERM, and away with its data."""
+        self._end(signal.SIGTERM)
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+    def shut_down(self):
+        """SIGTERM; the data stays for `restart`."""
+        self._end(signal.SIGTERM)
+
+    def kill(self):
+        """SIGKILL; the data stays as it is."""
+        self._end(signal.SIGKILL)
+
+    def restart(self):
+        """Start again after `kill` or `shut_down`."""
+        return self.start()
+
+    def freeze(self):
+        """SIGSTOP: connections stay, nothing answers."""
+        self._process.send_signal(signal.SIGSTOP)
+
+    def thaw(self):
+        self._process.send_signal(signal.SIGCONT)
+
+    def __enter__(self):
+        return self.start()
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def _config(self):
+        return self._folder / "server.properties"
+
+    @property
+    def _log(self):
+        return self._folder / "broker.log"
+
+    def _write_config(self):
+        controller = free_port()
+        more = "".join(f",{name}://localhost:{port}" for name, (port, _) in self._listeners.items())
+        protocols = "".join(f",{name}:{protocol}" for name, (_, protocol) in self._listeners.items())
+        settings = {
+            "process.roles": "broker,controller",
+            "node.id": 1,
+            "controller.quorum.voters": f"1@127.0.0.1:{controller}",
+            "listeners": f"PLAINTEXT://127.0.0.1:{self.port},CONTROLLER://127.0.0.1:{controller}{more}",
+            "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}{more}",
+            "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}",
+            "controller.listener.names": "CONTROLLER",
+            "log.dirs": self._folder / "data",
+            "num.partitions": 1,
+            "offsets.topic.num.partitions": 4,
+            "offsets.topic.replication.factor": 1,
+            "transaction.state.log.replication.factor": 1,
+            "transaction.state.log.min.isr": 1,
+            "share.coordinator.state.topic.replication.factor": 1,
+            "share.coordinator.state.topic.min.isr": 1,
+            "group.initial.rebalance.delay.ms": 0,
+            "log.segment.delete.delay.ms": 1000,
+            **self._settings,
+        }
+        self._config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
+
+    def _command(self, main, *arguments):
+        logging = f"-Dlog4j2.configurationFile={HERE / 'log4j2.properties'}"
+        return ["java", *JAVA_OPTIONS, logging, "-cp", f"{self._libs}/*", main, *map(str, arguments)]
+
+    def _java(self, *command):
+        done = subprocess.run(self._command(*command), capture_output=True, text=True)
+        if done.returncode:
+            raise Unavailable(f"{command[0]} failed: {(done.stdout + done.stderr)[-500:]}")
+
+    def _wait_until_it_answers(self):
+        from kafka.admin import KafkaAdminClient
+
+        deadline = time.monotonic() + START_SECONDS
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                break
+            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
+                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+                admin.list_topics()
+                admin.close()
+                return
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(0.05)
+        tail = self._log.read_text(errors="replace")[-1000:]
+        self._end(signal.SIGKILL)
+        raise Unavailable(f"the broker did not answer within {START_SECONDS} s: {tail}")
+
+    def _end(self, number):
+        if self._process is None:
+            return
+        for attempt in (signal.SIGCONT, number, signal.SIGKILL):
+            if self._process.poll() is not None:
+                break
+            self._process.send_signal(attempt)
+            if attempt == signal.SIGCONT:
+                continue
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                self._process.wait(30)
+        self._process = None
+
+
+if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())
+    with KafkaBroker() as broker, contextlib.suppress(KeyboardInterrupt):
+        print(broker.bootstrap, flush=True)
+        signal.pause()
