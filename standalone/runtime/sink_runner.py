@@ -18,12 +18,12 @@ _COMMIT_SECONDS = 5.0  # for a commit at the interval; what fails then is tried 
 
 
 class SinkRunner(TaskRunner):
-    def __init__(self, task, config, *, pipeline, consumer, subscription, tolerance, clock, max_poll_records, commit_seconds, stop_seconds, **base):
+    def __init__(self, task, config, *, pipeline, new_consumer, subscription, tolerance, clock, max_poll_records, commit_seconds, stop_seconds, **base):
         super().__init__(**base)
         self.task = task
         self.config = config
         self.pipeline = pipeline
-        self.consumer = consumer
+        self.consumer = new_consumer(_Listener(self))
         self._subscription = subscription
         self._tolerance = tolerance
         self._clock = clock
@@ -48,7 +48,7 @@ class SinkRunner(TaskRunner):
         try:
             self.task.initialize(self._context)
             self.task.start(self.config)
-            self.consumer.subscribe(listener=_Listener(self), **self._subscription)
+            self.consumer.subscribe(**self._subscription)
             try:
                 self.say(RUNNING)
                 self._next_commit = self._clock.monotonic() + self._commit_seconds

@@ -1,0 +1,57 @@
+"""Topics of a source are made before their first record, where topic.creation.* says how; else the broker's own creation serves."""
+
+import logging
+import re
+import threading
+
+log = logging.getLogger(__name__)
+
+
+class TopicCreation:
+    """`groups` in order: (name, includes, excludes, partitions, replication factor, configs); the first that fits a topic says how."""
+
+    def __init__(self, groups, new_admin):
+        self._groups = groups
+        self._new_admin = new_admin
+        self._admin = None
+        self._known = set()
+        self._lock = threading.Lock()
+
+    def ensure(self, topic):
+        """Make the topic unless it is there. Called for every batch: a topic that is known costs nothing."""
+        if topic in self._known:
+            return
+        with self._lock:
+            if topic not in self._known:
+                if self._groups:
+                    self._make(topic)
+                self._known.add(topic)
+
+    def _make(self, topic):
+        if self._admin is None:
+            self._admin = self._new_admin()
+        if topic in self._admin.list_topics():
+            return
+        group = next(group for group in self._groups if group.takes(topic))
+        if self._admin.create_topics(topic, group.partitions, group.replication_factor, group.configs):
+            log.info("Created topic %s with %d partitions (topic.creation.%s)", topic, group.partitions, group.name)
+
+    def close(self):
+        if self._admin is not None:
+            self._admin.close()
+
+
+class TopicGroup:
+    def __init__(self, name, include, exclude, partitions, replication_factor, configs):
+        self.name = name
+        self._include = [re.compile(pattern) for pattern in include]
+        self._exclude = [re.compile(pattern) for pattern in exclude]
+        self.partitions = partitions
+        self.replication_factor = replication_factor
+        self.configs = configs
+
+    def takes(self, topic):
+        """Whether the group's patterns fit; the default group has none and takes all."""
+        if any(pattern.fullmatch(topic) for pattern in self._exclude):
+            return False
+        return not self._include or any(pattern.fullmatch(topic) for pattern in self._include)

@@ -1,0 +1,217 @@
+"""What all connectors share, and what builds a task's runner out of it: configuration, log client, pipeline, offsets, state."""
+
+import logging
+import threading
+
+from standalone import __version__
+from standalone.errors import ConfigError, ConnectError, LogError, StartError
+from standalone.log.admin import Admin
+from standalone.log.client import Clusters
+from standalone.log.client_config import AdminConfig, ConsumerConfig, ProducerConfig
+from standalone.log.consumer import Consumer
+from standalone.log.heartbeats import Heartbeats
+from standalone.log.producer import Producer
+from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.run import Pipeline
+from standalone.pipeline.session import SessionHolder
+from standalone.runtime.connector_config import ConnectorConfig
+from standalone.runtime.memory import MemoryBudget
+from standalone.runtime.offsets import OffsetsFile
+from standalone.runtime.sink_runner import SinkRunner
+from standalone.runtime.source_runner import SourceRunner
+from standalone.runtime.state import State
+from standalone.runtime.tolerance import Tolerance
+from standalone.runtime.topics import TopicCreation
+from standalone.runtime.worker_config import WorkerConfig
+
+log = logging.getLogger(__name__)
+
+KAFKA_VERSION = "4.3.1"  # the Connect whose API and meaning this worker has
+_FIRST_ANSWER_SECONDS = 60.0
+
+
+class Worker:
+    def __init__(self, props, clock):
+        self.clock = clock
+        self.config = WorkerConfig.of(props)
+        self.starting = True
+        self.id = None
+        self.state = None
+        self.offsets = None
+        self._clusters = Clusters(clock)
+        self._heartbeats = Heartbeats(clock)
+        self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
+        self._session = SessionHolder(self.config.spark(), self.config["spark.start"])
+        self._embedded = None
+        self._cluster_id = None
+        self._uuid = None
+        self._closing = threading.Event()
+        self._herder = None
+
+    # ---------------------------------------------------------------- the worker's life
+    def open(self, address, asked_to_stop=None):
+        """Take the state folder, reach the log. Raises StartError, OffsetsError, LogError, each with what to do."""
+        host, port = self.config["rest.advertised.host.name"] or address[0], self.config["rest.advertised.port"] or address[1]
+        self.id = f"{'127.0.0.1' if host in ('', '0.0.0.0', '::') else host}:{port}"
+        for message in self.config.warnings:
+            log.warning("%s", message)
+        self.state = State(self.config.state_dir, self.clock).open()
+        self._uuid = self.state.worker_uuid()
+        self._start_embedded_log()
+        self.offsets = OffsetsFile(self.config["offset.storage.file.filename"], self._before_offsets).open()
+        self._reach_cluster(asked_to_stop)
+        if self.config["spark.start"] == "eager":
+            self._session.request()
+        threading.Thread(target=self._heartbeats.run, name="heartbeats", daemon=True).start()
+
+    def watch(self, herder):
+        """Make offsets durable every offset.flush.interval.ms, and tell the herder's source tasks."""
+        self._herder = herder
+        threading.Thread(target=self._flush_offsets, name="offsets", daemon=True).start()
+
+    def close(self):
+        self._closing.set()
+        steps = [self._heartbeats.stop, self._session.stop, self._clusters.close]
+        steps += [part.close for part in (self.offsets, self.state) if part is not None]
+        if self._embedded is not None:
+            steps.insert(-1, self._embedded.stop)
+        for step in steps:
+            try:
+                step()
+            except Exception:
+                log.exception("While stopping")
+
+    def about(self):
+        return {"version": KAFKA_VERSION, "commit": f"connect-standalone-{__version__}", "kafka_cluster_id": self._cluster_id}
+
+    @property
+    def listeners(self):
+        return self.config["listeners"]
+
+    @property
+    def graceful_seconds(self):
+        return self.config["task.shutdown.graceful.timeout.ms"] / 1000
+
+    def _start_embedded_log(self):
+        if not self.config.embedded:
+            return
+        from standalone.log.broker.server import EmbeddedLog
+
+        options = {name: value for name, value in self.config.items() if name.startswith("embedded.log.")}
+        self._embedded = EmbeddedLog(self.config.log_dir(), self.config["embedded.log.listener"], options, self.clock)
+        self._embedded.start()
+
+    @property
+    def bootstrap(self):
+        return self._embedded.bootstrap if self._embedded is not None else self.config.bootstrap()
+
+    def _before_offsets(self):
+        if self._embedded is not None:
+            self._embedded.sync()
+
+    def _reach_cluster(self, asked_to_stop):
+        """Wait for the log's first answer: without it no connector could do anything."""
+        cluster = self._clusters.get(AdminConfig.of(self._client("admin")))
+        try:
+            self._cluster_id = cluster.cluster_id(timeout=_FIRST_ANSWER_SECONDS)
+        except LogError as error:
+            raise StartError(f"{error} Is Kafka running there? bootstrap.servers=embedded starts a log of the worker's own.") from error
+
+    def _flush_offsets(self):
+        seconds = self.config["offset.flush.interval.ms"] / 1000
+        while not self.clock.wait(self._closing, seconds):
+            try:
+                if self.offsets.sync():
+                    for runner in self._herder.runners():
+                        if isinstance(runner, SourceRunner):
+                            runner.offsets_synced()
+            except (ConnectError, OSError) as error:
+                log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
+
+    # ---------------------------------------------------------------- connectors and tasks
+    def plan(self, name, props):
+        """A connector's configuration, checked: a Plan. Raises ConfigError with all that is wrong."""
+        config = ConnectorConfig.of(props, self.config.plugins)
+        plan = Plan(name, config, self.config.plugins)
+        errors = plan.check(props)
+        if errors:
+            raise ConfigError.of(errors, f"Connector '{name}' is not configured right")
+        return plan
+
+    def task_configs(self, plan, connector):
+        """What the connector says, as each task gets it."""
+        most = plan.config["tasks.max"]
+        configs = connector.task_configs(most)
+        if len(configs) > most:
+            raise ConnectError(f"The connector '{plan.name}' made {len(configs)} task configurations, but tasks.max is {most}.")
+        task_class = plan.connector_class.task_class
+        shown = f"{getattr(task_class, 'java_name', None) or f'{task_class.__module__}.{task_class.__qualname__}'}"
+        return [{**plan.config.originals, **config, "task.class": shown} for config in configs]
+
+    def new_runner(self, plan, number, task_config, listen, paused):
+        base = {"connector": plan.name, "number": number, "listener": listen, "paused": paused}
+        build = self._source_runner if plan.kind == "source" else self._sink_runner
+        return build(plan, number, task_config, base)
+
+    def _source_runner(self, plan, number, task_config, base):
+        task = plan.connector_class.task_class()
+        properties = self._client("producer", plan.config.originals, {"client.id": f"connector-producer-{plan.name}-{number}"})
+        config = ProducerConfig.of(properties)
+        producer = Producer(self._clusters.get(config), config, self.clock)
+        groups = plan.config.topic_groups() if self.config["topic.creation.enable"] else []
+        return SourceRunner(
+            task,
+            task_config,
+            pipeline=self._pipeline(plan),
+            producer=producer,
+            topics=TopicCreation(groups, lambda: self._admin(plan)),
+            offsets=self.offsets,
+            tolerance=Tolerance(plan.config),
+            memory=self._memory.share(),
+            stop_seconds=self.graceful_seconds,
+            **base,
+        )
+
+    def _sink_runner(self, plan, number, task_config, base):
+        task = plan.connector_class.task_class()
+        properties = self._client(
+            "consumer", plan.config.originals, {"client.id": f"connector-consumer-{plan.name}-{number}"}
+        )
+        config = ConsumerConfig.of(properties)
+        instance = properties.get("group.instance.id") or f"{self._uuid}-{plan.name}-{number}"
+
+        def new_consumer(listener):
+            return Consumer(
+                self._clusters.get(config), config, self.clock, config["group.id"], instance, listener, self._heartbeats
+            )
+
+        topics, pattern = plan.config["topics"], plan.config["topics.regex"]
+        return SinkRunner(
+            task,
+            task_config,
+            pipeline=self._pipeline(plan),
+            new_consumer=new_consumer,
+            subscription={"pattern": pattern} if pattern else {"topics": topics},
+            tolerance=Tolerance(plan.config),
+            clock=self.clock,
+            max_poll_records=config["max.poll.records"],
+            commit_seconds=self.config["offset.flush.interval.ms"] / 1000,
+            stop_seconds=self.graceful_seconds,
+            **base,
+        )
+
+    def _pipeline(self, plan):
+        """The connector's chain, in the engine that the configuration says."""
+        converters = [plan.converter(part, self.config) for part in ("key", "value")]
+        links = [Link(*link) for link in plan.links()]
+        chain = Chain(plan.kind, *converters, plan.header_converter(self.config), links)
+        engine = plan.config.originals.get("pipeline.engine") or self.config["pipeline.engine"]
+        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"])
+
+    def _admin(self, plan):
+        config = AdminConfig.of(self._client("admin", plan.config.originals))
+        return Admin(self._clusters.get(config), config, self.clock)
+
+    def _client(self, kind, connector=None, defaults=None):
+        """Java-named properties of a client: the worker's own, then the connector's overrides."""
+        return {**(defaults or {}), **self.config.client(kind, connector), "bootstrap.servers": self.bootstrap}
