@@ -554,7 +554,7 @@ class _All:
             check(name, value)
 
     def __str__(self):
-        return " and ".join(map(str, self._checks))
+        return " and ".join(map(_said, self._checks))
 
 
 def regex_compiles(name, value):

@@ -1,0 +1,500 @@
+"""The keys that every connector has, and one connector's configuration: everything that its texts say, checked at once.
+
+`ConnectorConfig.of` raises one ConfigError with all that is wrong: in the connector's own keys, its converters, transforms and predicates.
+`examine` gives the same verdict option by option, as the REST API's validate shows it.
+"""
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from standalone.config import (
+    BOOLEAN,
+    CLASS,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    REQUIRED,
+    SHORT,
+    STRING,
+    WIDTH_LONG,
+    WIDTH_MEDIUM,
+    WIDTH_SHORT,
+    Check,
+    Config,
+    ConfigDef,
+    ConfigValue,
+    Option,
+    all_of,
+    at_least,
+    case_insensitive_one_of,
+    class_name,
+    message_of,
+    nearest,
+    non_empty,
+    parse_type,
+    regex_compiles,
+    with_prefix,
+)
+from standalone.data.java_regex import compile_java
+from standalone.errors import ConfigError, NotFoundError
+from standalone.runtime.topics import TopicGroup
+from standalone.runtime.worker_config import CONVERTERS, converter_props
+
+COMMON, ERRORS, TRANSFORMS, PREDICATES = "Common", "Error Handling", "Transforms", "Predicates"
+TOPICS, EXACTLY_ONCE, OFFSETS = "Topic Creation", "Exactly Once Support", "offsets.topic"
+
+_OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
+_STAGE_KEYS = ("type", "plugin.version", "predicate", "negate")
+_SPARE_KEYS = ("pipeline.engine", "task.class")
+
+
+def _option(group, order, width, name, type, importance, display, doc, default=REQUIRED, check=None):
+    return Option(name, type, importance, doc, default, check, None, group, order, width, display)
+
+
+def _no_controls(name, value):
+    """A text that is not empty and has no control characters."""
+    if value is not None and (value == "" or any(ord(char) < 32 or 127 <= ord(char) < 160 for char in value)):
+        raise ConfigError("must not be empty nor hold control characters")
+
+
+def _version(group, order, name, display, importance=LOW, width=WIDTH_SHORT):
+    doc = "Version of that plugin. There is one version of each here."
+    return _option(group, order, width, name, STRING, importance, display, doc, None)
+
+
+_aliases = Check("names, each once", lambda value: len(set(value)) == len(value) and "" not in value, "must name each alias once")
+_partitions = Check("-1 or more than 0", lambda value: value is not None and (value == -1 or value > 0), "must be -1 or more than 0")
+_regexes = Check("valid regexes", lambda value: value is not None and len(value) > 0, "must name at least one regular expression")
+
+
+def _compile_all(name, value):
+    for pattern in value:
+        regex_compiles(name, pattern)
+
+
+_CONVERTER_DOC = "Converter of this connector's {} instead of the worker's; it takes its keys from this configuration only."
+
+CONNECTOR = ConfigDef(
+    _option(
+        *(COMMON, 1, WIDTH_MEDIUM, "name", STRING, HIGH, "Connector name", "Name of the connector; no two have the same."),
+        check=_no_controls,
+    ),
+    _option(
+        *(COMMON, 2, WIDTH_LONG, "connector.class", STRING, HIGH, "Connector class"),
+        "The connector: a Java class that has a counterpart here, its simple name with or without Connector, the name of an entry point, "
+        "or a Python class as package.module:Class.",
+    ),
+    _version(COMMON, 3, "connector.plugin.version", "Connector version", MEDIUM, WIDTH_MEDIUM),
+    _option(
+        *(COMMON, 4, WIDTH_SHORT, "tasks.max", INT, HIGH, "Tasks max", "How many tasks the connector may have at most."),
+        *(1, at_least(1)),
+    ),
+    _option(
+        *(COMMON, 5, WIDTH_SHORT, "tasks.max.enforce", BOOLEAN, LOW, "Enforce tasks max"),
+        *("Whether a connector that makes more tasks than tasks.max fails.", True),
+    ),
+    *(
+        option
+        for place, (part, what) in enumerate((("key", "keys"), ("value", "values"), ("header", "headers")))
+        for option in (
+            _option(
+                *(COMMON, 6 + 2 * place, WIDTH_SHORT, f"{part}.converter", CLASS, LOW, f"{part.capitalize()} converter class"),
+                *(_CONVERTER_DOC.format(what), None),
+            ),
+            _version(COMMON, 7 + 2 * place, f"{part}.converter.plugin.version", f"{part.capitalize()} converter version"),
+        )
+    ),
+    _option(
+        *(TRANSFORMS, 12, WIDTH_LONG, "transforms", LIST, LOW, "Transforms"),
+        *("Aliases of the transforms, in the order in which records pass them. Each is described by transforms.ALIAS.*.", "", _aliases),
+    ),
+    _option(
+        *(PREDICATES, 13, WIDTH_LONG, "predicates", LIST, LOW, "Predicates"),
+        *("Aliases of the predicates that transforms may name. Each is described by predicates.ALIAS.*.", "", _aliases),
+    ),
+    _option(
+        *(COMMON, 14, WIDTH_MEDIUM, "config.action.reload", STRING, LOW, "Reload Action"),
+        "What happens when a value that a config provider gave has expired: `restart` the connector, or `none`.",
+        *("restart", case_insensitive_one_of("none", "restart")),
+    ),
+    _option(
+        *(ERRORS, 1, WIDTH_MEDIUM, "errors.retry.timeout", LONG, MEDIUM, "Retry Timeout for Errors"),
+        *("Milliseconds for which an operation that may succeed later is tried again; -1 sets no bound.", 0, at_least(-1)),
+    ),
+    _option(
+        *(ERRORS, 2, WIDTH_MEDIUM, "errors.retry.delay.max.ms", LONG, MEDIUM, "Maximum Delay Between Retries for Errors"),
+        *("Longest pause between two attempts.", 60000, at_least(0)),
+    ),
+    _option(
+        *(ERRORS, 3, WIDTH_SHORT, "errors.tolerance", STRING, MEDIUM, "Error Tolerance"),
+        "`none`: a record that cannot be converted or transformed fails the task. `all`: it is skipped.",
+        *("none", case_insensitive_one_of("none", "all")),
+    ),
+    _option(
+        *(ERRORS, 4, WIDTH_SHORT, "errors.log.enable", BOOLEAN, MEDIUM, "Log Errors"),
+        *("Whether each tolerated error is logged. One that is not tolerated always is.", False),
+    ),
+    _option(
+        *(ERRORS, 5, WIDTH_SHORT, "errors.log.include.messages", BOOLEAN, MEDIUM, "Log Error Details"),
+        *("Whether the log shows the record, too.", False),
+    ),
+)
+
+SOURCE = CONNECTOR.extend(
+    _option(
+        *(TOPICS, 1, WIDTH_LONG, "topic.creation.groups", LIST, LOW, "Topic Creation Groups"),
+        "Names of groups of topics, each described by topic.creation.NAME.*. All other topics are made by topic.creation.default.*.",
+        *("", _aliases),
+    ),
+    _option(
+        *(EXACTLY_ONCE, 2, WIDTH_SHORT, "exactly.once.support", STRING, MEDIUM, "Exactly once support"),
+        "Whether the connector must give exactly-once guarantees. Standalone mode, as Java's, does not use it.",
+        *("requested", case_insensitive_one_of("requested", "required")),
+    ),
+    _option(
+        *(EXACTLY_ONCE, 3, WIDTH_SHORT, "transaction.boundary", STRING, MEDIUM, "Transaction Boundary"),
+        "Where transactions end. Standalone mode, as Java's, does not use it.",
+        *("poll", case_insensitive_one_of("poll", "interval", "connector")),
+    ),
+    _option(
+        *(EXACTLY_ONCE, 4, WIDTH_SHORT, "transaction.boundary.interval.ms", LONG, LOW, "Transaction boundary interval"),
+        *("Length of a transaction where transaction.boundary=interval.", None, at_least(1)),
+    ),
+    _option(
+        *(OFFSETS, 1, WIDTH_LONG, "offsets.storage.topic", STRING, LOW, "Offsets topic"),
+        *("Topic for this connector's offsets. Standalone mode, as Java's, keeps them in a file.", None, non_empty),
+    ),
+)
+
+SINK = CONNECTOR.extend(
+    _option(
+        *(COMMON, 4, WIDTH_LONG, "topics", LIST, HIGH, "Topics", "Topics to read, separated by commas. This or topics.regex.", ""),
+    ),
+    _option(
+        *(COMMON, 4, WIDTH_LONG, "topics.regex", STRING, HIGH, "Topics regex"),
+        *("Regular expression of the names of topics to read, those that come later too. This or topics.", "", regex_compiles),
+    ),
+    _option(
+        *(ERRORS, 6, WIDTH_MEDIUM, "errors.deadletterqueue.topic.name", STRING, MEDIUM, "Dead Letter Queue Topic Name"),
+        *("Topic that takes the records which errors.tolerance=all skips; empty for none.", ""),
+    ),
+    _option(
+        *(ERRORS, 7, WIDTH_MEDIUM, "errors.deadletterqueue.topic.replication.factor", SHORT, MEDIUM),
+        *("Dead Letter Queue Topic Replication Factor", "Replication factor of that topic, where it has to be made.", 3),
+    ),
+    _option(
+        *(ERRORS, 8, WIDTH_MEDIUM, "errors.deadletterqueue.context.headers.enable", BOOLEAN, MEDIUM, "Enable Error Context Headers"),
+        *("Whether such a record says in headers where it came from and what was wrong.", False),
+    ),
+)
+DEFINITIONS = {"source": SOURCE, "sink": SINK}
+
+_CONDITION = ConfigDef(
+    Option("predicate", STRING, MEDIUM, "Alias of the predicate that decides whether the transform applies to a record.", None),
+    Option("negate", BOOLEAN, MEDIUM, "Whether it applies to the records that the predicate does not fit.", False),
+)
+
+_TOPIC_GROUP = ConfigDef(
+    Option("replication.factor", SHORT, LOW, "Replication factor of new topics; -1 leaves it to the broker.", REQUIRED, _partitions),
+    Option("partitions", INT, LOW, "Partitions of new topics; -1 leaves it to the broker.", REQUIRED, _partitions),
+    Option("include", LIST, LOW, "Regular expressions: the topics of this group.", REQUIRED, all_of(_regexes, _compile_all)),
+    Option("exclude", LIST, LOW, "Regular expressions: topics that are not of it.", "", _compile_all),
+)
+
+
+class LinkConfig(NamedTuple):
+    """A transform of the chain with its condition; the configurations are texts."""
+
+    alias: str
+    transform: type
+    config: dict
+    predicate: type | None
+    predicate_alias: str | None
+    predicate_config: dict
+    negate: bool
+
+    def build(self):
+        """(alias, transform, predicate or None, negate), configured."""
+        predicate = self.predicate.of(self.predicate_config) if self.predicate else None
+        return self.alias, self.transform.of(self.config), predicate, self.negate
+
+
+class ConnectorConfig(Config):
+    """Every parsed value, the connector's own among them. `warnings` are sentences about keys that have no effect."""
+
+    def __init__(self, values, originals, connector_class, kind, topic_groups, warnings):
+        super().__init__(values, originals)
+        self.connector_class = connector_class
+        self.kind = kind  # source or sink
+        self.warnings = warnings
+        self._topic_groups = topic_groups
+
+    @classmethod
+    def of(cls, props, plugins, worker=None):
+        """From texts. Raises one ConfigError with every wrong key. `worker` (a WorkerConfig) brings its converters and its override policy."""
+        found = examine(props, plugins, worker)
+        errors = {value.name: value.errors[0] for _, value in found if value.errors}
+        values = {value.name: value.value for _, value in found}
+        kind, connector_class, _ = _connector_class(props, plugins)
+        for alias in _list(props, "transforms"):
+            predicate = values.get(f"transforms.{alias}.predicate")
+            if predicate and predicate not in _list(props, "predicates"):
+                known = ", ".join(_list(props, "predicates")) or "none"
+                errors[f"transforms.{alias}.predicate"] = f"names the predicate '{predicate}', which is not in 'predicates' ({known})"
+        topic_groups = []
+        if kind == "source":
+            topic_groups, wrong = _topic_groups(props)
+            errors.update(wrong)
+        if errors:
+            raise ConfigError.of(errors)
+        return cls(values, props, connector_class, kind, topic_groups, _doubts(props, found, connector_class))
+
+    def links(self):
+        """The chain: a LinkConfig for each transform, in order."""
+        return [self._link(alias) for alias in self["transforms"]]
+
+    def _link(self, alias):
+        predicate_alias = self[f"transforms.{alias}.predicate"]
+        return LinkConfig(
+            alias,
+            self[f"transforms.{alias}.type"],
+            self._stage_texts(f"transforms.{alias}."),
+            self[f"predicates.{predicate_alias}.type"] if predicate_alias else None,
+            predicate_alias,
+            self._stage_texts(f"predicates.{predicate_alias}.") if predicate_alias else {},
+            self[f"transforms.{alias}.negate"],
+        )
+
+    def _stage_texts(self, prefix):
+        return {key: value for key, value in self.with_prefix(prefix).items() if key not in _STAGE_KEYS}
+
+    def converter(self, part, worker):
+        """The configured converter of "key", "value" or "header": the connector's own if it names one, else the worker's."""
+        key = f"{part}.converter"
+        own = self.originals.get(key) is not None
+        found = self[key] if own else worker[key]
+        props = converter_props(key, self.originals if own else worker.originals)
+        return found.of(props) if part == "header" else found.of(props, is_key=part == "key")
+
+    def topic_groups(self):
+        """Of a source: the TopicGroups that say how its topics are made, the default last; empty where nothing is said."""
+        return self._topic_groups
+
+    @property
+    def subscription(self):
+        """Of a sink: {"topics": names} or {"pattern": compiled}."""
+        pattern = self["topics.regex"]
+        return {"pattern": compile_java(pattern)} if pattern else {"topics": self["topics"]}
+
+
+def examine(props, plugins, worker=None, recommend=False):
+    """[(Option, ConfigValue)] of all keys that a connector with these texts has, each with what is wrong with it.
+
+    Recommended values are looked up on demand only: for them every plugin is imported.
+    """
+    kind, connector_class, wrong = _connector_class(props, plugins)
+    finder = plugins.class_finder(_plugin_kinds(props).get)
+    props = {**props, **{f"{key}.converter.type": key.partition(".")[0] for key in CONVERTERS}}
+    parts = [_worker_defaults(DEFINITIONS.get(kind, CONNECTOR), plugins, worker, connector_class, recommend)]
+    parts += [_stage(plugins, finder, props, *stage, recommend) for stage in _stages(props)]
+    if connector_class is not None and connector_class.config_def is not None:
+        parts.append(connector_class.config_def)
+    parts += [_converter(finder, props, key) for key in CONVERTERS if props.get(key) is not None]
+    found = {}
+    for part in parts:
+        values = {value.name: value for value in part.validate(props, finder)}
+        for option in part:
+            found.setdefault(option.name, (option, values[option.name]))
+    for key, message in {**wrong, **_late_errors(props, kind, connector_class, worker)}.items():
+        if key not in found:
+            option = Option(key, STRING, LOW, "A key that was given.", None)
+            found[key] = (option, ConfigValue(key, props.get(key), [], []))
+        found[key][1].errors.append(message)
+    return list(found.values())
+
+
+def _connector_class(props, plugins):
+    """(kind or None, class or None, errors)."""
+    name = (props.get("connector.class") or "").strip()
+    if not name:
+        return None, None, {}  # that it is missing is told by the definition
+    for kind in ("source", "sink"):
+        try:
+            return kind, plugins.find(kind, name), {}
+        except (ConfigError, NotFoundError):
+            continue
+    try:
+        plugins.find("connector", name)
+    except (ConfigError, NotFoundError) as error:
+        return None, None, {"connector.class": str(error)}
+    return None, None, {"connector.class": f"'{name}' is neither a source nor a sink"}
+
+
+def _plugin_kinds(props):
+    """{key: kind of plugin} of the keys that name classes."""
+    kinds = dict(CONVERTERS)
+    kinds.update({f"{prefix}type": kind for _, kind, prefix, _ in _stages(props)})
+    return kinds
+
+
+def _stages(props):
+    """(alias, kind, prefix of its keys, group) of each transform and predicate."""
+    for key, kind, group in (("transforms", "transform", TRANSFORMS), ("predicates", "predicate", PREDICATES)):
+        for alias in dict.fromkeys(_list(props, key)):
+            yield alias, kind, f"{key}.{alias}.", f"{group}: {alias}"
+
+
+def _list(props, key):
+    """A list of names, as far as it can be read."""
+    value = props.get(key)
+    return [item for item in parse_type(key, value, LIST) if item] if isinstance(value, str) else []
+
+
+def _stage(plugins, finder, props, alias, kind, prefix, group, recommend):
+    """The keys of one transform or predicate: its type, its version, and those that its class takes."""
+    found = _found(finder, f"{prefix}type", props)
+    what = "Transformation" if kind == "transform" else "Predicate"
+    version = plugins.version(found) if found else None
+    options = [
+        Option(
+            *(f"{prefix}type", CLASS, HIGH, f"Class of the {kind} '{alias}'."),
+            recommend=_Choices(lambda: [class_name(each) for each in plugins.classes(kind)]) if recommend else None,
+            **{"group": group, "order": 0, "width": WIDTH_LONG, "display": f"{what} type for {alias}"},
+        ),
+        Option(
+            *(f"{prefix}plugin.version", STRING, HIGH, "Version of that plugin. There is one version of each here.", version),
+            recommend=_Choices(lambda: [version] if version else []),
+            **{"group": group, "order": 1, "width": WIDTH_LONG, "display": f"{what} version for {alias}"},
+        ),
+    ]
+    if found:
+        own = found.config_def or ConfigDef()
+        options.append((own + _CONDITION if kind == "transform" else own).embed(prefix, group, 2))
+    return ConfigDef(*options)
+
+
+def _converter(finder, props, key):
+    """The keys that a connector's own converter takes."""
+    found = _found(finder, key, props)
+    return found.config_def.embed(f"{key}.") if found and found.config_def else ConfigDef()
+
+
+def _found(finder, key, props):
+    try:
+        return finder(key, props[key]) if props.get(key) else None
+    except ConfigError:
+        return None  # what is wrong is told where the key itself is checked
+
+
+def _worker_defaults(definition, plugins, worker, connector_class, recommend):
+    """The definition with what the worker gives: its converters as defaults, and the versions that there are."""
+    changed = {}
+    if connector_class is not None:
+        changed["connector.plugin.version"] = _only(plugins.version(connector_class))
+    for key, kind in CONVERTERS.items():
+        changes = {"default": worker[key]} if worker is not None else {}
+        if recommend:
+            changes["recommend"] = _Choices(lambda kind=kind: [class_name(each) for each in plugins.classes(kind)])
+        changed[key] = changes
+        if worker is not None:
+            changed[f"{key}.plugin.version"] = _only(plugins.version(worker[key]))
+    return ConfigDef(*(replace(option, **changed.get(option.name, {})) for option in definition))
+
+
+def _only(version):
+    return {"default": version, "recommend": _Choices(lambda: [version])}
+
+
+class _Choices:
+    def __init__(self, choices):
+        self._choices = choices
+
+    def valid_values(self, name, parsed):
+        return self._choices()
+
+
+def _late_errors(props, kind, connector_class, worker):
+    """{key: message} of what no single option can tell."""
+    errors = dict(worker.refused_overrides(props)) if worker is not None else {}
+    if kind == "sink":
+        errors.update(_sink_errors(props))
+    if connector_class is not None:
+        errors.update(connector_class().validate({key: value for key, value in props.items() if value is not None}) or {})
+    return errors
+
+
+def _sink_errors(props):
+    topics, regex = _list(props, "topics"), (props.get("topics.regex") or "").strip()
+    if bool(topics) == bool(regex):
+        said = "both are given; a sink reads either" if topics else "neither is given; a sink needs one of them"
+        return {key: f"topics and topics.regex: {said}" for key in ("topics", "topics.regex")}
+    dead_letters = (props.get("errors.deadletterqueue.topic.name") or "").strip()
+    try:
+        reads_it = dead_letters and (dead_letters in topics or regex and compile_java(regex).fullmatch(dead_letters))
+    except ConfigError:
+        return {}
+    if reads_it:
+        return {"errors.deadletterqueue.topic.name": f"the sink itself reads '{dead_letters}': its failures would come back to it for ever"}
+    return {}
+
+
+def _topic_groups(props):
+    """([TopicGroup], errors) of topic.creation.*; the default group is the last."""
+    if not any(key.startswith("topic.creation.") for key in props):
+        return [], {}
+    groups, errors, default = [], {}, {}
+    for name in ["default", *_list(props, "topic.creation.groups")]:
+        prefix = f"topic.creation.{name}."
+        given = {key: value for key, value in with_prefix(props, prefix).items() if value is not None}
+        texts = {**default, **given} if name != "default" else {"include": ".*", **given}
+        if name == "default" and groups:
+            errors["topic.creation.groups"] = "names 'default', which is there anyway and takes all topics that no other group takes"
+            continue
+        try:
+            values = _TOPIC_GROUP.parse(texts)
+        except ConfigError as error:
+            errors.update({prefix + key: message_of(error, key) for key in error.errors})
+            continue
+        if name == "default":
+            default = {key: texts[key] for key in ("replication.factor", "partitions")}
+        patterns = [[compile_java(pattern) for pattern in values[key]] for key in ("include", "exclude")]
+        configs = {key: value for key, value in given.items() if key not in _TOPIC_GROUP}
+        groups.append(TopicGroup(name, *patterns, values["partitions"], values["replication.factor"], configs))
+    return groups[1:] + groups[:1], errors
+
+
+def _doubts(props, found, connector_class):
+    """Warnings about keys that nobody reads."""
+    names = [option.name for option, _ in found]
+    if connector_class.config_def is None:
+        return []  # it takes what it likes
+    silent = [prefix for option, value in found if option.type == CLASS for prefix in _takes_anything(option, value)]
+    read = (*_OVERRIDES, "topic.creation.", *silent)
+    warnings = []
+    for key in props:
+        if key not in names and key not in _SPARE_KEYS and not key.startswith(read):
+            close = nearest(key, names)
+            why = _why_unread(key, props) or (f" Did you mean {close}?" if close else "")
+            warnings.append(f"{key} is no key of this connector and has no effect.{why}")
+    return warnings
+
+
+def _takes_anything(option, value):
+    """The prefix of the keys of a stage that declares none."""
+    if isinstance(value.value, type) and getattr(value.value, "config_def", None) is None:
+        yield option.name.removesuffix("type") if option.name not in CONVERTERS else f"{option.name}."
+
+
+def _why_unread(key, props):
+    for converter in CONVERTERS:
+        if key.startswith(f"{converter}.") and converter not in props:
+            return f" A converter takes its keys from where it is named: name {converter} here, too."
+    for stages in ("transforms", "predicates"):
+        alias = key.split(".")[1] if key.startswith(f"{stages}.") else None
+        if alias and alias not in _list(props, stages):
+            return f" The list '{stages}' does not name '{alias}'."
+    return None
