@@ -1,0 +1,225 @@
+"""The loops of the record-batch codec: over rows into bytes and over bytes into rows, without the GIL.
+
+A column that is absent comes as an array of length 0. Nothing here trusts a length that it has read: bounds are not checked for us.
+"""
+
+import numpy as np
+
+from standalone.kernels import compiled
+from standalone.log import varint
+from standalone.log.varint import BAD, INT_BYTES, LONG_BYTES
+
+BATCH_OVERHEAD = 61  # a batch's bytes before its first record
+UNSET, NULL = -1, -1
+
+# What is wrong with bytes: the codes that `find_batches` and `read_records` give back
+FINE, BAD_LENGTH, WRONG_MAGIC = 0, 1, 2
+RECORD_LENGTH, TIMESTAMP, OFFSET, KEY, VALUE, HEADERS, RECORD_REST, BATCH_REST = 1, 2, 3, 4, 5, 6, 7, 8
+
+# The columns of the matrix that tells `read_records` where records are: a row a batch
+START, END, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, TIME_STEP = range(7)
+BATCH_COLUMNS = 7
+
+# What `read_records` notes: where it is, so that an error can say it, and what it has seen in any row
+BATCH, RECORD, HAS_KEYS, HAS_VALUES, HAS_HEADERS = range(5)
+NOTES = 5
+
+
+@compiled
+def _field_size(length):
+    """A length and as many bytes behind it; null has the length only."""
+    return varint.size_of(np.int64(length)) + max(np.int64(length), 0)
+
+
+@compiled
+def _body_size(row, time_delta, offset_delta, key_lengths, value_lengths, section_lengths):
+    size = 1 + varint.size_of(time_delta) + varint.size_of(offset_delta)
+    size += _field_size(key_lengths[row]) if len(key_lengths) else 1
+    size += _field_size(value_lengths[row]) if len(value_lengths) else 1
+    size += section_lengths[row] if len(section_lengths) else 1
+    return size
+
+
+@compiled
+def _moment(timestamps, row, now):
+    if len(timestamps) == 0 or timestamps[row] == UNSET:
+        return now
+    return timestamps[row]
+
+
+@compiled
+def plan_batches(count, key_lengths, value_lengths, section_lengths, timestamps, now, offsets, limit, lows, sizes, tops):
+    """Cut `count` rows into batches of at most `limit` bytes each, greedily; returns how many batches there are.
+
+    Of each batch: its first row (lows), its size in bytes (sizes) and its latest timestamp (tops).
+    """
+    batches = 0
+    low = 0
+    size = BATCH_OVERHEAD
+    base = top = _moment(timestamps, 0, now)
+    for row in range(count):
+        moment = _moment(timestamps, row, now)
+        delta = offsets[row] - offsets[low] if len(offsets) else row - low
+        body = _body_size(row, moment - base, delta, key_lengths, value_lengths, section_lengths)
+        if row > low and size + body + varint.size_of(body) > limit:
+            lows[batches], sizes[batches], tops[batches] = low, size, top
+            batches += 1
+            low, size, base, top = row, BATCH_OVERHEAD, moment, moment
+            body = _body_size(row, 0, 0, key_lengths, value_lengths, section_lengths)
+        size += body + varint.size_of(body)
+        top = max(top, moment)
+    lows[batches], sizes[batches], tops[batches] = low, size, top
+    return batches + 1
+
+
+@compiled
+def write_records(lows, count, keys, key_starts, key_lengths, values, value_starts, value_lengths,
+                  sections, section_starts, section_lengths, timestamps, now, offsets, out):
+    """Write the rows of every planned batch, the batches one behind the other, leaving room for each one's header."""
+    at = 0
+    for batch in range(len(lows)):
+        low = lows[batch]
+        high = lows[batch + 1] if batch + 1 < len(lows) else count
+        base = _moment(timestamps, low, now)
+        at += BATCH_OVERHEAD
+        for row in range(low, high):
+            time_delta = _moment(timestamps, row, now) - base
+            delta = offsets[row] - offsets[low] if len(offsets) else row - low
+            at = varint.write(out, at, _body_size(row, time_delta, delta, key_lengths, value_lengths, section_lengths))
+            out[at] = 0  # a record's attributes: none are in use
+            at = varint.write(out, at + 1, time_delta)
+            at = varint.write(out, at, delta)
+            if len(key_lengths):
+                at = _write_field(out, at, keys, key_starts[row], np.int64(key_lengths[row]))
+            else:
+                at = varint.write(out, at, NULL)
+            if len(value_lengths):
+                at = _write_field(out, at, values, value_starts[row], np.int64(value_lengths[row]))
+            else:
+                at = varint.write(out, at, NULL)
+            if len(section_lengths):
+                varint.copy(out, at, sections, section_starts[row], np.int64(section_lengths[row]))
+                at += section_lengths[row]
+            else:
+                out[at] = 0
+                at += 1
+    return at
+
+
+@compiled
+def _write_field(out, at, data, start, length):
+    at = varint.write(out, at, length)
+    if length > 0:
+        varint.copy(out, at, data, start, length)
+        at += length
+    return at
+
+
+@compiled
+def find_batches(data, positions):
+    """Where the whole batches of `data` begin: (how many, the position behind the last, what is wrong there)."""
+    at = 0
+    found = 0
+    while len(data) - at > 16:
+        length = np.int64(np.int32((np.uint32(data[at + 8]) << 24) | (np.uint32(data[at + 9]) << 16)
+                                   | (np.uint32(data[at + 10]) << 8) | np.uint32(data[at + 11])))
+        magic = data[at + 16]
+        if length < 0:
+            return found, at, BAD_LENGTH
+        if length > len(data) - at - 12:
+            break
+        if magic != 2:
+            return found, at, WRONG_MAGIC
+        if length < BATCH_OVERHEAD - 12:
+            return found, at, BAD_LENGTH
+        positions[found] = at
+        found += 1
+        at += 12 + length
+    return found, at, FINE
+
+
+@compiled
+def read_records(data, batches, from_offset, key_starts, key_lengths, value_starts, value_lengths,
+                 section_starts, section_lengths, timestamps, offsets, rows_of, notes):
+    """Find every record at or above `from_offset`; returns what is wrong, if anything is.
+
+    `rows_of` gets the rows that each batch gave. The starts of nulls and the sections of rows without headers are not touched.
+    """
+    row = 0
+    for batch in range(len(batches)):
+        at, end = batches[batch, START], batches[batch, END]
+        base_offset, last_delta = batches[batch, BASE_OFFSET], batches[batch, LAST_DELTA]
+        base_time, time_step = batches[batch, BASE_TIME], batches[batch, TIME_STEP]
+        first_row = row
+        previous = -1
+        notes[BATCH] = batch
+        for record in range(batches[batch, COUNT]):
+            notes[RECORD] = record
+            length, at = varint.read(data, at, end, INT_BYTES)
+            if at == BAD or length < 0 or length > end - at:
+                return RECORD_LENGTH
+            stop = at + length
+            time_delta, at = varint.read(data, at + 1, stop, LONG_BYTES)
+            if at == BAD:
+                return TIMESTAMP
+            delta, at = varint.read(data, at, stop, INT_BYTES)
+            if at == BAD or delta <= previous or delta > last_delta:
+                return OFFSET
+            previous = delta
+            key_length, at = varint.read(data, at, stop, INT_BYTES)
+            if at == BAD or key_length < NULL or key_length > stop - at:
+                return KEY
+            key_start = at
+            at += max(key_length, 0)
+            value_length, at = varint.read(data, at, stop, INT_BYTES)
+            if at == BAD or value_length < NULL or value_length > stop - at:
+                return VALUE
+            value_start = at
+            at += max(value_length, 0)
+            section_start = at
+            if at < stop and data[at] == 0:
+                at += 1
+            else:
+                at = _skip_headers(data, at, stop)
+                if at == BAD:
+                    return HEADERS
+            if at != stop:
+                return RECORD_REST
+            if base_offset + delta < from_offset:
+                continue
+            key_lengths[row] = key_length
+            if key_length != NULL:
+                key_starts[row] = key_start
+                notes[HAS_KEYS] = 1
+            value_lengths[row] = value_length
+            if value_length != NULL:
+                value_starts[row] = value_start
+                notes[HAS_VALUES] = 1
+            if at - section_start > 1:
+                section_starts[row] = section_start
+                section_lengths[row] = at - section_start
+                notes[HAS_HEADERS] = 1
+            timestamps[row] = base_time + time_step * time_delta
+            offsets[row] = base_offset + delta
+            row += 1
+        if at != end:
+            return BATCH_REST
+        rows_of[batch] = row - first_row
+    return FINE
+
+
+@compiled
+def _skip_headers(data, at, stop):
+    """The position behind a record's headers, or BAD."""
+    count, at = varint.read(data, at, stop, INT_BYTES)
+    if at == BAD or count < 0 or count > stop - at:
+        return BAD
+    for _ in range(count):
+        length, at = varint.read(data, at, stop, INT_BYTES)
+        if at == BAD or length < 0 or length > stop - at:
+            return BAD
+        length, at = varint.read(data, at + length, stop, INT_BYTES)
+        if at == BAD or length < NULL or length > stop - at:
+            return BAD
+        at += max(length, 0)
+    return at

@@ -1,0 +1,101 @@
+"""Zig-zag varints and raw copies: the parts that the record loops are made of, and the same varints in plain Python for headers."""
+
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+import numpy as np
+
+from standalone.kernels import compiled
+
+INT_BYTES, LONG_BYTES = 5, 10  # the most bytes that a varint of 32 or 64 bits takes
+BAD = -1  # the position behind a varint that is none
+
+
+def readonly(array):
+    """The array as kernels take it: without gaps and not writable, so that each is compiled for one kind of array only."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+@intrinsic
+def copy(typing_context, target, target_at, source, source_at, count):
+    """target[target_at : target_at + count] = source[source_at : ...], as memcpy does it.
+
+    A slice assignment costs seven times as much on short items, for it first asks whether the two arrays overlap.
+    """
+
+    def generate(context, builder, signature, arguments):
+        target_type, _, source_type, _, _ = signature.args
+        into = context.make_array(target_type)(context, builder, arguments[0]).data
+        out_of = context.make_array(source_type)(context, builder, arguments[2]).data
+        into, out_of = builder.gep(into, [arguments[1]]), builder.gep(out_of, [arguments[3]])
+        cgutils.raw_memcpy(builder, into, out_of, arguments[4], 1)
+        return context.get_dummy_value()
+
+    return types.void(target, types.intp, source, types.intp, types.intp), generate
+
+
+@compiled
+def size_of(value):
+    """The bytes that `value` takes as a varint."""
+    rest = np.uint64((value << 1) ^ (value >> 63))
+    size = 1
+    while rest > np.uint64(127):
+        rest >>= np.uint64(7)
+        size += 1
+    return size
+
+
+@compiled
+def write(out, at, value):
+    """Write `value` at `at`; returns the position behind it."""
+    rest = np.uint64((value << 1) ^ (value >> 63))
+    while rest > np.uint64(127):
+        out[at] = np.uint8(rest & np.uint64(127)) | np.uint8(128)
+        rest >>= np.uint64(7)
+        at += 1
+    out[at] = np.uint8(rest)
+    return at + 1
+
+
+@compiled
+def read(data, at, end, most):
+    """(value, position behind it), or position BAD where no varint of at most `most` bytes ends before `end`."""
+    if at < end and data[at] < 128:
+        byte = np.int64(data[at])
+        return (byte >> 1) ^ -(byte & 1), at + 1
+    raw = np.uint64(0)
+    shift = np.uint64(0)
+    last = min(end, at + most)
+    while at < last:
+        byte = np.uint64(data[at])
+        raw |= (byte & np.uint64(127)) << shift
+        at += 1
+        if byte < np.uint64(128):
+            return np.int64(raw >> np.uint64(1)) ^ -np.int64(raw & np.uint64(1)), at
+        shift += np.uint64(7)
+    return np.int64(0), BAD
+
+
+def encode(value):
+    """One varint as bytes."""
+    rest = (value << 1) ^ (value >> 63)
+    out = bytearray()
+    while rest > 127:
+        out.append(rest & 127 | 128)
+        rest >>= 7
+    out.append(rest)
+    return bytes(out)
+
+
+def decode(data, at):
+    """(value, position behind it) of a varint that is known to be whole."""
+    raw = shift = 0
+    while True:
+        byte = data[at]
+        raw |= (byte & 127) << shift
+        at += 1
+        if byte < 128:
+            return (raw >> 1) ^ -(raw & 1), at
+        shift += 7
