@@ -96,8 +96,9 @@ class FileStreamSourceConnector(SourceConnector):
 class FileStreamSourceTask(SourceTask):
     """One reader of one file."""
 
-    def __init__(self, chunk_bytes=Limits.chunk_bytes, standard_input=STANDARD_INPUT):
+    def __init__(self, chunk_bytes=Limits.chunk_bytes, standard_input=STANDARD_INPUT, idle_seconds=IDLE_SECONDS):
         self._chunk_bytes = chunk_bytes
+        self._idle_seconds = idle_seconds
         self._standard_input = standard_input
         self._tail = self._watch = None
         self._stopped = False
@@ -158,7 +159,7 @@ class FileStreamSourceTask(SourceTask):
         self._tail = self._watch = None
 
     def _wait_for_lines(self):
-        deadline = time.monotonic() + IDLE_SECONDS
+        deadline = time.monotonic() + self._idle_seconds
         while not self._stopped:
             lines = self._tail.read()
             if lines is not None:
