@@ -21,6 +21,8 @@ from standalone.stage import Converter, FieldTransform, HeaderConverter, Predica
 
 log = logging.getLogger(__name__)
 
+KAFKA_VERSION = "4.3.1"  # the Kafka whose classes ours stand for: what they do is what that version's do
+
 # kind -> (base class, REST's name of the kind, entry-point group, suffix that a short name may leave away)
 KINDS = {
     "source": (SourceConnector, "source", "connectors", "Connector"),
@@ -134,15 +136,16 @@ class Plugins:
         return sorted(plugins, key=lambda plugin: (plugin["type"] not in ("source", "sink"), plugin["type"], plugin["class"]))
 
     def version(self, plugin):
-        """The version that a class declares, or that of the distribution which brought it, or ours for our own."""
+        """The version that a class declares, or the Kafka whose class it stands for, or that of the distribution which brought it."""
         if plugin.version:
             return str(plugin.version)
+        if class_name(plugin).startswith("org.apache.kafka."):
+            return KAFKA_VERSION
+        top = plugin.__module__.partition(".")[0]
         for entry in self._entry_points():
-            if entry.distribution and entry.module.partition(".")[0] == plugin.__module__.partition(".")[0]:
+            if entry.distribution and entry.module.partition(".")[0] == top:
                 return entry.distribution.version
-        import standalone
-
-        return standalone.__version__ if plugin.__module__.partition(".")[0] in ("standalone", "connectors") else "undefined"
+        return "undefined"
 
     # --- Where to look -------------------------------------------------------------------------------------------
 

@@ -231,6 +231,7 @@ def test_every_built_in_that_exists_says_that_it_is_that_java_class():
             top = entry.load()[0]
             assert top.java_name == entry.java_name
             assert all(module._is_kind(top, kind) for kind in entry.kinds)
+            assert found.version(top) == module.KAFKA_VERSION
 
 
 def test_class_options_are_found_by_kind(stand_ins):

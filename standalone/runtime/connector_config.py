@@ -299,7 +299,8 @@ def examine(props, plugins, worker=None, recommend=False):
     kind, connector_class, wrong = _connector_class(props, plugins)
     finder = plugins.class_finder(_plugin_kinds(props).get)
     props = {**props, **{f"{key}.converter.type": key.partition(".")[0] for key in CONVERTERS}}
-    parts = [_worker_defaults(DEFINITIONS.get(kind, CONNECTOR), plugins, worker, connector_class, recommend)]
+    changes = _worker_defaults(plugins, finder, props, worker, connector_class, recommend)
+    parts = [ConfigDef(*(replace(option, **changes.get(option.name, {})) for option in DEFINITIONS.get(kind, CONNECTOR)))]
     parts += [_stage(plugins, finder, props, *stage, recommend) for stage in _stages(props)]
     if connector_class is not None and connector_class.config_def is not None:
         parts.append(connector_class.config_def)
@@ -390,31 +391,36 @@ def _found(finder, key, props):
         return None  # what is wrong is told where the key itself is checked
 
 
-def _worker_defaults(definition, plugins, worker, connector_class, recommend):
-    """The definition with what the worker gives: its converters as defaults, and the versions that there are."""
+def _worker_defaults(plugins, finder, props, worker, connector_class, recommend):
+    """{key: changes of its option}: the worker's converters as defaults, and the versions that there are."""
     changed = {}
     if connector_class is not None:
         changed["connector.plugin.version"] = _only(plugins.version(connector_class))
     for key, kind in CONVERTERS.items():
-        changes = {"default": worker[key]} if worker is not None else {}
+        changes = changed[key] = {"default": worker[key]} if worker is not None else {}
         if recommend:
             changes["recommend"] = _Choices(lambda kind=kind: [class_name(each) for each in plugins.classes(kind)])
-        changed[key] = changes
-        if worker is not None:
-            changed[f"{key}.plugin.version"] = _only(plugins.version(worker[key]))
-    return ConfigDef(*(replace(option, **changed.get(option.name, {})) for option in definition))
+        if props.get(key) or worker is not None:
+            found = _found(finder, key, props) if props.get(key) else worker[key]
+            changed[f"{key}.plugin.version"] = _only(plugins.version(found) if found else None)
+    return changed
 
 
 def _only(version):
-    return {"default": version, "recommend": _Choices(lambda: [version])}
+    """A version to choose from; none where the class is unknown, and nothing to be seen."""
+    return {"default": version, "recommend": _Choices(lambda: [version] if version else [], visible=version is not None)}
 
 
 class _Choices:
-    def __init__(self, choices):
+    def __init__(self, choices, visible=True):
         self._choices = choices
+        self._visible = visible
 
     def valid_values(self, name, parsed):
         return self._choices()
+
+    def visible(self, name, parsed):
+        return self._visible
 
 
 def _late_errors(props, kind, connector_class, worker):

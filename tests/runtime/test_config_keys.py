@@ -455,6 +455,8 @@ def test_the_workers_converters_and_the_versions_that_there_are_stand_as_default
     assert found["key.converter"][1].value is Plain and found["key.converter"][0]["default_value"] == class_name(Plain)
     assert found["connector.plugin.version"][1].value == "9"
     assert found["connector.plugin.version"][1].recommended_values == ["9"]
+    unknown = shown({**SOURCE_PROPS, "key.converter": "no.such.Converter"}, plugins, worker)["key.converter.plugin.version"][1]
+    assert (unknown.value, unknown.visible) == (None, False)
 
 
 def test_plugins_are_recommended_only_when_asked_for(plugins, worker, monkeypatch):
