@@ -129,10 +129,9 @@ class Consumer:
         try:
             while True:
                 self._serve()
-                self._follow_topics()
-                self._follow_group()
-                self._positions.place()
-                self._fetch()
+                for step in (self._follow_topics, self._follow_group, self._positions.place, self._fetch):
+                    if not self._woken:  # each may take a moment while brokers are away
+                        step()
                 fetched = self._unpack()
                 now = self._clock.monotonic()
                 if fetched or self._woken or now >= deadline:

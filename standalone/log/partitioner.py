@@ -3,7 +3,7 @@
 import numpy as np
 
 from standalone.kernels import compiled
-from standalone.log.varint import readonly
+from standalone.kernels import readonly
 
 SEED = 0x9747B28C
 NO_PARTITION = -1

@@ -15,6 +15,7 @@ import numpy as np
 
 from standalone import clock, wire
 from standalone.errors import CorruptBatchError, LogFatalError
+from standalone.kernels import readonly
 from standalone.log import compression as codecs
 from standalone.log import record_loops as loops
 from standalone.log import varint
@@ -42,7 +43,6 @@ from standalone.log.batch_header import (
     wrong_length,
     wrong_magic,
 )
-from standalone.log.varint import readonly
 from standalone.wire import ByteColumn, Records
 
 __all__ = [

@@ -5,7 +5,7 @@ A column that is absent comes as an array of length 0. Nothing here trusts a len
 
 import numpy as np
 
-from standalone.kernels import compiled
+from standalone.kernels import compiled, copy
 from standalone.log import varint
 from standalone.log.varint import BAD, INT_BYTES, LONG_BYTES
 
@@ -98,7 +98,7 @@ def write_records(lows, count, keys, key_starts, key_lengths, values, value_star
             else:
                 at = varint.write(out, at, NULL)
             if len(section_lengths):
-                varint.copy(out, at, sections, section_starts[row], np.int64(section_lengths[row]))
+                copy(out, at, sections, section_starts[row], np.int64(section_lengths[row]))
                 at += section_lengths[row]
             else:
                 out[at] = 0
@@ -110,7 +110,7 @@ def write_records(lows, count, keys, key_starts, key_lengths, values, value_star
 def _write_field(out, at, data, start, length):
     at = varint.write(out, at, length)
     if length > 0:
-        varint.copy(out, at, data, start, length)
+        copy(out, at, data, start, length)
         at += length
     return at
 

@@ -1,39 +1,11 @@
-"""Zig-zag varints and raw copies: the parts that the record loops are made of, and the same varints in plain Python for headers."""
+"""Zig-zag varints: kernels that the record loops are made of, and the same varints in plain Python for headers."""
 
-from numba import types
-from numba.core import cgutils
-from numba.extending import intrinsic
 import numpy as np
 
 from standalone.kernels import compiled
 
 INT_BYTES, LONG_BYTES = 5, 10  # the most bytes that a varint of 32 or 64 bits takes
 BAD = -1  # the position behind a varint that is none
-
-
-def readonly(array):
-    """The array as kernels take it: without gaps and not writable, so that each is compiled for one kind of array only."""
-    view = np.ascontiguousarray(array).view()
-    view.flags.writeable = False
-    return view
-
-
-@intrinsic
-def copy(typing_context, target, target_at, source, source_at, count):
-    """target[target_at : target_at + count] = source[source_at : ...], as memcpy does it.
-
-    A slice assignment costs seven times as much on short items, for it first asks whether the two arrays overlap.
-    """
-
-    def generate(context, builder, signature, arguments):
-        target_type, _, source_type, _, _ = signature.args
-        into = context.make_array(target_type)(context, builder, arguments[0]).data
-        out_of = context.make_array(source_type)(context, builder, arguments[2]).data
-        into, out_of = builder.gep(into, [arguments[1]]), builder.gep(out_of, [arguments[3]])
-        cgutils.raw_memcpy(builder, into, out_of, arguments[4], 1)
-        return context.get_dummy_value()
-
-    return types.void(target, types.intp, source, types.intp, types.intp), generate
 
 
 @compiled

@@ -90,7 +90,7 @@ class Herder:
     def create(self, name, config, target=None, replace=False, from_file=False, wait=True):
         """Make a connector, or give one another configuration; returns (info, whether it is new). Raises ConfigError, AlreadyExistsError."""
         config = {**config, "name": name}
-        plan = self._bounded(Lane(f"{name}|validate").post(lambda: self._worker.plan(name, config)), name, "validate")
+        plan = self._bounded(Lane(f"{name}|validate").post(lambda: self._worker.plan(config)), name, "validate")
         with self._lock:
             connector = self._connectors.get(name)
             if connector is not None and not replace:
@@ -99,7 +99,7 @@ class Herder:
             if new:
                 connector = self._connectors[name] = _Connector(name)
                 connector.target = target or self._stored_target(name, config, from_file) or STARTED
-            connector.config, connector.kind, connector.version = config, plan.kind, plan.version
+            connector.config, connector.kind, connector.version = config, plan.kind, self._worker.version(plan)
             self._state.put_connector(name, config, connector.target, from_file)
         started = connector.lane.post(lambda: self._restart(connector, plan))
         if wait:
@@ -202,7 +202,7 @@ class Herder:
             self._note(connector, PAUSED)
             return
         try:
-            connector.instance = connector.plan.new_connector()
+            connector.instance = connector.plan.connector_class()
             connector.instance.initialize(_Context(self, connector))
             connector.instance.start(dict(connector.config))
             self._note(connector, RUNNING)

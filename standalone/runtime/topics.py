@@ -1,14 +1,13 @@
 """Topics of a source are made before their first record, where topic.creation.* says how; else the broker's own creation serves."""
 
 import logging
-import re
 import threading
 
 log = logging.getLogger(__name__)
 
 
 class TopicCreation:
-    """`groups` in order: (name, includes, excludes, partitions, replication factor, configs); the first that fits a topic says how."""
+    """`groups` are TopicGroups in order; the first that fits a topic says how it is made."""
 
     def __init__(self, groups, new_admin):
         self._groups = groups
@@ -42,16 +41,19 @@ class TopicCreation:
 
 
 class TopicGroup:
+    """How the topics that its patterns (compiled, of whole names) fit are made."""
+
     def __init__(self, name, include, exclude, partitions, replication_factor, configs):
         self.name = name
-        self._include = [re.compile(pattern) for pattern in include]
-        self._exclude = [re.compile(pattern) for pattern in exclude]
+        self._include = include
+        self._exclude = exclude
         self.partitions = partitions
         self.replication_factor = replication_factor
         self.configs = configs
 
     def takes(self, topic):
-        """Whether the group's patterns fit; the default group has none and takes all."""
-        if any(pattern.fullmatch(topic) for pattern in self._exclude):
-            return False
-        return not self._include or any(pattern.fullmatch(topic) for pattern in self._include)
+        return _fits(self._include, topic) and not _fits(self._exclude, topic)
+
+
+def _fits(patterns, topic):
+    return any(pattern.fullmatch(topic) for pattern in patterns)

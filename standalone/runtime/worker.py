@@ -4,7 +4,7 @@ import logging
 import threading
 
 from standalone import __version__
-from standalone.errors import ConfigError, ConnectError, LogError, StartError
+from standalone.errors import ConnectError, LogError, StartError
 from standalone.log.admin import Admin
 from standalone.log.client import Clusters
 from standalone.log.client_config import AdminConfig, ConsumerConfig, ProducerConfig
@@ -129,36 +129,37 @@ class Worker:
                 log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
 
     # ---------------------------------------------------------------- connectors and tasks
-    def plan(self, name, props):
-        """A connector's configuration, checked: a Plan. Raises ConfigError with all that is wrong."""
-        config = ConnectorConfig.of(props, self.config.plugins)
-        plan = Plan(name, config, self.config.plugins)
-        errors = plan.check(props)
-        if errors:
-            raise ConfigError.of(errors, f"Connector '{name}' is not configured right")
-        return plan
+    def plan(self, props):
+        """A connector's configuration, checked. Raises ConfigError with all that is wrong."""
+        config = ConnectorConfig.of(props, self.config.plugins, self.config)
+        for message in config.warnings:
+            log.warning("%s", message)
+        return config
+
+    def version(self, plan):
+        return self.config.plugins.version(plan.connector_class)
 
     def task_configs(self, plan, connector):
         """What the connector says, as each task gets it."""
-        most = plan.config["tasks.max"]
+        most = plan["tasks.max"]
         configs = connector.task_configs(most)
         if len(configs) > most:
-            raise ConnectError(f"The connector '{plan.name}' made {len(configs)} task configurations, but tasks.max is {most}.")
+            raise ConnectError(f"The connector '{plan['name']}' made {len(configs)} task configurations, but tasks.max is {most}.")
         task_class = plan.connector_class.task_class
         shown = f"{getattr(task_class, 'java_name', None) or f'{task_class.__module__}.{task_class.__qualname__}'}"
-        return [{**plan.config.originals, **config, "task.class": shown} for config in configs]
+        return [{**plan.originals, **config, "task.class": shown} for config in configs]
 
     def new_runner(self, plan, number, task_config, listen, paused):
-        base = {"connector": plan.name, "number": number, "listener": listen, "paused": paused}
+        base = {"connector": plan["name"], "number": number, "listener": listen, "paused": paused}
         build = self._source_runner if plan.kind == "source" else self._sink_runner
         return build(plan, number, task_config, base)
 
     def _source_runner(self, plan, number, task_config, base):
         task = plan.connector_class.task_class()
-        properties = self._client("producer", plan.config.originals, {"client.id": f"connector-producer-{plan.name}-{number}"})
+        properties = self._client("producer", plan.originals, {"client.id": f"connector-producer-{plan['name']}-{number}"})
         config = ProducerConfig.of(properties)
         producer = Producer(self._clusters.get(config), config, self.clock)
-        groups = plan.config.topic_groups() if self.config["topic.creation.enable"] else []
+        groups = plan.topic_groups() if self.config["topic.creation.enable"] else []
         return SourceRunner(
             task,
             task_config,
@@ -166,7 +167,7 @@ class Worker:
             producer=producer,
             topics=TopicCreation(groups, lambda: self._admin(plan)),
             offsets=self.offsets,
-            tolerance=Tolerance(plan.config),
+            tolerance=Tolerance(plan),
             memory=self._memory.share(),
             stop_seconds=self.graceful_seconds,
             **base,
@@ -175,24 +176,23 @@ class Worker:
     def _sink_runner(self, plan, number, task_config, base):
         task = plan.connector_class.task_class()
         properties = self._client(
-            "consumer", plan.config.originals, {"client.id": f"connector-consumer-{plan.name}-{number}"}
+            "consumer", plan.originals, {"client.id": f"connector-consumer-{plan['name']}-{number}"}
         )
         config = ConsumerConfig.of(properties)
-        instance = properties.get("group.instance.id") or f"{self._uuid}-{plan.name}-{number}"
+        instance = properties.get("group.instance.id") or f"{self._uuid}-{plan['name']}-{number}"
 
         def new_consumer(listener):
             return Consumer(
                 self._clusters.get(config), config, self.clock, config["group.id"], instance, listener, self._heartbeats
             )
 
-        topics, pattern = plan.config["topics"], plan.config["topics.regex"]
         return SinkRunner(
             task,
             task_config,
             pipeline=self._pipeline(plan),
             new_consumer=new_consumer,
-            subscription={"pattern": pattern} if pattern else {"topics": topics},
-            tolerance=Tolerance(plan.config),
+            subscription=plan.subscription,
+            tolerance=Tolerance(plan),
             clock=self.clock,
             max_poll_records=config["max.poll.records"],
             commit_seconds=self.config["offset.flush.interval.ms"] / 1000,
@@ -202,14 +202,14 @@ class Worker:
 
     def _pipeline(self, plan):
         """The connector's chain, in the engine that the configuration says."""
-        converters = [plan.converter(part, self.config) for part in ("key", "value")]
-        links = [Link(*link) for link in plan.links()]
-        chain = Chain(plan.kind, *converters, plan.header_converter(self.config), links)
-        engine = plan.config.originals.get("pipeline.engine") or self.config["pipeline.engine"]
+        converters = [plan.converter(part, self.config) for part in ("key", "value", "header")]
+        links = [Link(*link.build()) for link in plan.links()]
+        chain = Chain(plan.kind, *converters, links)
+        engine = plan.originals.get("pipeline.engine") or self.config["pipeline.engine"]
         return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"])
 
     def _admin(self, plan):
-        config = AdminConfig.of(self._client("admin", plan.config.originals))
+        config = AdminConfig.of(self._client("admin", plan.originals))
         return Admin(self._clusters.get(config), config, self.clock)
 
     def _client(self, kind, connector=None, defaults=None):

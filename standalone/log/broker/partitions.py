@@ -144,7 +144,7 @@ class Partition:
             raise Refusal(codes.OffsetOutOfRangeError, f"{self} holds offsets {self.start} to {self.end}, not {offset}.")
         if offset == self.end:
             return None
-        segment, position = self._positions.get(offset) or self._locate(offset)
+        segment, position = self._locate(offset)
         stop, next_offset = segment.cut(position, limit)
         if stop == position:
             if not at_least_one:
@@ -159,10 +159,14 @@ class Partition:
         """About how many bytes a reader at `offset` has before it: never 0 while there is a record."""
         if offset >= self.end:
             return 0
-        segment, position = self._positions.get(offset) or self._locate(offset)
+        segment, position = self._locate(offset)
         return segment.size - position + sum(s.size for s in self.segments if s.base_offset > segment.base_offset)
 
     def _locate(self, offset):
+        """(segment, position of the batch) for an offset that is there."""
+        segment, position = self._positions.get(offset, (None, 0))
+        if segment is not None and position < segment.size:  # else the partition has gone on in another segment
+            return segment, position
         at = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
         segment = self.segments[max(at, 0)]
         if offset >= segment.next_offset and segment is not self._active:  # a gap, where a damaged end was cut

@@ -141,15 +141,20 @@ def create_topics(node, call, request):
             if not request.validate_only:
                 result.topic_id = node.topics.create(wanted.name, partitions, configs).id
             result.num_partitions, result.replication_factor = partitions, 1
-            values = options.topic_values(configs, node.settings)
-            result.configs = [
-                Result.CreatableTopicConfigs(version=call.version, name=name, value=_text(values[name]), config_source=_source(name, configs))
-                for name in options.TOPIC_CONFIGS
-            ]
+            if call.version >= 5:
+                result.configs = _created_configs(node, call, configs)
         except Refusal as refusal:
             result.error_code, result.error_message = refusal.code, refusal.message
         results.append(result)
     return CreateTopicsResponse(version=call.version, topics=results)
+
+
+def _created_configs(node, call, configs):
+    Config = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
+    values = options.topic_values(configs, node.settings)
+    return [
+        Config(version=call.version, name=name, value=_text(value), config_source=_source(node, name, configs)) for name, value in values.items()
+    ]
 
 
 def _partitions_wanted(node, wanted):
@@ -248,7 +253,7 @@ def _configs(node, resource):
     if resource.resource_type == TOPIC:
         topic = _config_topic(node, resource.resource_name)
         return [
-            (name, known.type, topic.values[name], _source(name, topic.configs), known.doc) for name, known in options.TOPIC_CONFIGS.items()
+            (name, known.type, topic.values[name], _source(node, name, topic.configs), known.doc) for name, known in options.TOPIC_CONFIGS.items()
         ]
     if resource.resource_type == BROKER and resource.resource_name == str(NODE_ID):
         known = {option.name: option for option in options.OPTIONS}
@@ -298,10 +303,13 @@ def _config_topic(node, name):
     return topic
 
 
-def _source(name, own):
+def _source(node, name, own):
+    """Where the value of a topic's config comes from."""
     if name in own:
         return TOPIC_SOURCE
-    return BROKER_SOURCE if options.TOPIC_CONFIGS[name].fallback else DEFAULT_SOURCE
+    key = options.TOPIC_CONFIGS[name].fallback
+    default = next((option.default for option in options.OPTIONS if option.name == key), None)
+    return BROKER_SOURCE if key and node.settings[key] != default else DEFAULT_SOURCE
 
 
 def _text(value):
