@@ -105,7 +105,7 @@ def generations(path):
 def newer(path, place):
     """The rotated files that were written after the one with that place in it, the oldest first."""
     found = generations(path)
-    itself = next((sibling for sibling in found if sibling.inode == place.inode and _holds(sibling, place)), None)
+    itself = next((sibling for sibling in found if sibling.inode == place.inode and place.position and _holds(sibling, place)), None)
     age = itself.age if itself else (place.written_ns, math.inf)
     return [sibling for sibling in found if sibling.age > age]
 

@@ -133,8 +133,7 @@ class Appender:
 
     def write(self, pieces, mark):
         """Append all of it, or raise ConnectError and leave the file as it was at the mark."""
-        if self._lost is not None:
-            raise ConnectError(f"'{self.name}' takes no more: an earlier fsync failed ({self._lost}), and what was written before it may be lost.")
+        self._must_be_sound()
         rest = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces)).cast("B")
         self._unsynced = True
         try:
@@ -155,6 +154,7 @@ class Appender:
 
     def sync(self):
         """Store what was written."""
+        self._must_be_sound()
         if not self._unsynced or not self._is_regular:
             return
         try:
@@ -170,6 +170,10 @@ class Appender:
 
     def close(self):
         os.close(self._descriptor)
+
+    def _must_be_sound(self):
+        if self._lost is not None:
+            raise ConnectError(f"'{self.name}' takes no more: an earlier fsync failed ({self._lost}), and what was written before it may be lost.")
 
     def _wait_for_room(self):
         waiting = select.poll()

@@ -5,13 +5,13 @@ read to its end first: until the path has a new file with something in it, and t
 Its last line needs no line end then. Rotated siblings written in between, and the copy that a copytruncate made, are read in turn.
 """
 
+import dataclasses
 import errno
 import logging
 import math
 import os
 import stat
 import time
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 FAIL, CUT, SKIP = "fail", "cut", "skip"
 
 
-@dataclass(frozen=True)
+@dataclasses.dataclass(frozen=True)
 class Limits:
     """How much is read at once, and what becomes of a line that is too long."""
 
@@ -137,15 +137,15 @@ class OpenFile:
                 self._grew = time.monotonic()
             data, starts, lengths, end, at_end = self._look(size, final)
             self._written_ns = status.st_mtime_ns
-            if at_end:
-                self._seen = seen
+            all_taken = self.position + end - len(self._behind)
             unfinished = len(data) - end - int(end < len(data) and data[-1] == CR)
             if not len(starts) and unfinished > self._limits.line_bytes:
                 lines = self._over_long(size, final)
             else:
                 lines = self._take(data, starts, lengths, end)
-            if lines is None:
+            if lines is None or (at_end and self.position == all_taken):
                 self._seen = seen
+            if lines is None:
                 return None
             if len(lines):
                 return lines
@@ -424,7 +424,8 @@ class FileTail:
         if rest is not None:
             return rest
         log.info("'%s' was %s; the old file is read to its end, byte %d.", self.path, "deleted" if deleted else "rotated", file.position)
-        self._left = file.place()
+        place = file.place()
+        self._left = dataclasses.replace(place, inode=0) if deleted else place  # the inode number may soon be another file's
         self._follow(None)
         self.close()
         return True
