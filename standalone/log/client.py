@@ -190,10 +190,10 @@ class Cluster:
                 raise broker_error(found.error_code, f"Finding the coordinator of group '{group}'", found.error_message)
             self.pause(pause)
 
-    def refresh(self, topics, *, create=False, timeout=None):
+    def refresh(self, topics, *, create=False, timeout=None, patient=True):
         """Ask for topics by name, [] for the nodes alone, None for all topics; {name: Topic}, errors among them."""
         named = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        answer = self.request(MetadataRequest(topics=named, allow_auto_topic_creation=create), timeout=timeout)
+        answer = self.request(MetadataRequest(topics=named, allow_auto_topic_creation=create), timeout=timeout, patient=patient)
         return self._learn(answer, everything=topics is None)
 
     def forget(self, name):
@@ -223,16 +223,17 @@ class Cluster:
 
     # ---- requests
 
-    def request(self, message, node=None, timeout=None, repeat=True, ceiling=None):
+    def request(self, message, node=None, timeout=None, repeat=True, ceiling=None, patient=True):
         """Send a message of kafka-python's to a node (a Node or its id; None: any) and wait for its answer.
 
         A connection that fails to open is tried again until the timeout. One that is lost underway, too, unless
-        repeat=False: then the request may or may not have been done, and the caller is told. `ceiling` caps the version.
+        repeat=False: then the request may or may not have been done, and the caller is told. patient=False: where nobody can be reached now,
+        that is an error at once. `ceiling` caps the version.
         """
         limit = timeout if timeout is not None else self.config.seconds("request.timeout.ms")
         deadline = self._deadline(timeout)
         while True:
-            connection = self._borrow(node, deadline)
+            connection = self._borrow(node, deadline, patient)
             try:
                 response = connection.call(message, min(limit, max(0.001, self._left(deadline))), ceiling)
             except LogRetriableError:
@@ -264,7 +265,7 @@ class Cluster:
             for connection in connections:
                 connection.close()
 
-    def _borrow(self, node, deadline):
+    def _borrow(self, node, deadline, patient):
         """A connection that nobody uses, to the node or to whichever answers."""
         while True:
             if self._closed.is_set():
@@ -277,7 +278,7 @@ class Cluster:
                 if connection := self._open(address, deadline):
                     return connection
             pause = self._until_next_attempt(addresses)
-            if self._left(deadline) < pause:
+            if not patient or self._left(deadline) < pause:
                 raise self._unreachable(addresses)
             self.pause(pause)
 

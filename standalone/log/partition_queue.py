@@ -96,6 +96,8 @@ class PartitionQueue:
         self._opened = None  # [pieces, iterator of Packed, rows taken]: what is packed a batch at a time
         self._waiting = collections.deque()  # pieces
         self._recovering = False  # something failed: what is under way must come back before anything is sent again
+        # A broker that knows nothing of our sequence takes whichever comes first: until it has taken one, one goes at a time.
+        self._established = False
         self._renumber = False
 
     def add(self, piece):
@@ -127,7 +129,7 @@ class PartitionQueue:
     @property
     def sendable(self):
         """Whether there is something that may go now, as far as this partition is concerned."""
-        if self.in_flight >= self._most_in_flight or (self._recovering and self.in_flight):
+        if self.in_flight >= (self._most_in_flight if self._established and not self._recovering else 1):
             return False
         return self.begun or bool(self._waiting)
 
@@ -165,6 +167,7 @@ class PartitionQueue:
         """It is in the log."""
         self._landed(batch)
         self._batches.remove(batch)
+        self._established = True
         self.restarts = 0
         batch.acknowledge(base_offset, log_append_time)
 
@@ -177,12 +180,14 @@ class PartitionQueue:
         if uncertain is not None:
             batch.uncertain = uncertain
         self._recovering = True
+        self._established = False
 
     def refused(self, batch, error):
         """It will never be in the log; what follows goes on without it."""
         self._landed(batch)
         self._batches.remove(batch)
         self._recovering = self._renumber = True
+        self._established = False
         batch.fail(error)
 
     def restart(self, batch):

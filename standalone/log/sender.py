@@ -190,7 +190,7 @@ class Sender:
     def _new_identity(self, fresh=False):
         if self._identity is None or fresh:
             request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=MAX_INT)
-            answer = self._cluster.request(request, timeout=LONGEST_CALL_S)
+            answer = self._cluster.request(request, timeout=LONGEST_CALL_S, patient=False)
             raise_for(answer.error_code, "Asking for a producer id")
             self._identity = answer.producer_id, answer.producer_epoch
         return self._identity
@@ -205,7 +205,7 @@ class Sender:
         names = sorted(self._stale)
         self._stale.clear()
         try:
-            found = self._cluster.refresh(names, create=True, timeout=LONGEST_CALL_S)
+            found = self._cluster.refresh(names, create=True, timeout=LONGEST_CALL_S, patient=False)
         except LogRetriableError as error:
             self._again(self._asking, f"Asking for {_topics(names)}", error)
             return

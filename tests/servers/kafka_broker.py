@@ -155,6 +155,9 @@ class KafkaBroker:
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
             "log.segment.delete.delay.ms": 1000,
+            # A broker that was killed may not come back before the session of its dead self is over.
+            "broker.session.timeout.ms": 2000,
+            "broker.heartbeat.interval.ms": 500,
             **self._settings,
         }
         self._config.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
