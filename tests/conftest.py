@@ -9,16 +9,26 @@ import pytest
 SERVERS = pathlib.Path(__file__).parent / "servers"
 
 
-def load_server(name):
-    """A module of tests/servers, which is on no path."""
+@pytest.fixture(scope="session")
+def load_server():
+    """load_server(name): a module of tests/servers, which is on no path."""
+    return _load_server
+
+
+def _load_server(name):
     spec = importlib.util.spec_from_file_location(f"servers_{name}", SERVERS / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
 
 
-def give_up(reason):
-    """Skip, or fail where the servers are known to be there: a suite that skips everything proves nothing."""
+@pytest.fixture(scope="session")
+def give_up():
+    """give_up(reason): skip, or fail where the servers are known to be there: a suite that skips everything proves nothing."""
+    return _give_up
+
+
+def _give_up(reason):
     if os.environ.get("CONNECT_TEST_REQUIRE_SERVERS") == "1":
         pytest.fail(reason)
     pytest.skip(reason)
@@ -27,12 +37,12 @@ def give_up(reason):
 @pytest.fixture(scope="session")
 def kafka():
     """The address of a real Kafka broker that every test shares: make topics of your own, and leave it running."""
-    servers = load_server("kafka_broker")
+    servers = _load_server("kafka_broker")
     broker = servers.KafkaBroker()
     try:
         broker.start()
     except servers.Unavailable as reason:
-        give_up(f"no Kafka broker: {reason}")
+        _give_up(f"no Kafka broker: {reason}")
     yield broker.bootstrap
     broker.stop()
 
@@ -40,11 +50,11 @@ def kafka():
 @pytest.fixture(scope="session")
 def outage_broker():
     """A KafkaBroker to kill, freeze and restart; a test leaves it running."""
-    servers = load_server("kafka_broker")
+    servers = _load_server("kafka_broker")
     broker = servers.KafkaBroker()
     try:
         broker.start()
     except servers.Unavailable as reason:
-        give_up(f"no Kafka broker: {reason}")
+        _give_up(f"no Kafka broker: {reason}")
     yield broker
     broker.stop()

@@ -34,8 +34,9 @@ CORRUPT_MESSAGE = 2  # retriable for Java, not for kafka-python: bytes damaged o
 
 def java_name(code):
     """The Java class of an error code, e.g. 3 -> org.apache.kafka.common.errors.UnknownTopicOrPartitionException."""
-    short = JAVA_NAMES.get(code) or kafka.errors.for_code(code).__name__.removesuffix("Error") + "Exception"
-    return java_class(short.replace("ExceptionException", "Exception"))
+    if code not in kafka.errors.kafka_errors:
+        code = -1
+    return java_class(JAVA_NAMES.get(code) or kafka.errors.for_code(code).__name__.removesuffix("Error") + "Exception")
 
 
 def java_class(short):

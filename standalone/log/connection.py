@@ -70,6 +70,8 @@ class Connection:
     def version(self, request, ceiling=None):
         """The highest version of a request (class or instance) that both sides know, at most `ceiling`."""
         lowest, highest = self.versions.get(request.API_KEY, (1, 0))
+        if not self.versions:  # this is the question for them
+            lowest, highest = 0, request._max_version
         best = min(highest, request.max_version, highest if ceiling is None else ceiling)
         if best < lowest:
             raise unsupported(f"The broker at {self.name} does not know {request.name} in any version that is known here.")
@@ -202,7 +204,7 @@ class Connection:
             self._read_ahead()
         (size,) = struct.unpack_from(">i", self._ahead, self._begin)
         if not 4 <= size <= LARGEST_FRAME:
-            raise self._lost(f"a frame of {size} bytes: is this a Kafka listener, and security.protocol right?")
+            raise self._lost(f"an answer that is no Kafka response, but announces {size} bytes")
         self._begin += 4
         frame = memoryview(np.empty(size, np.uint8))  # not zeroed first, as a bytearray would be
         got = min(size, self._end - self._begin)
@@ -264,7 +266,9 @@ class Connection:
     def _lost(self, reason):
         if isinstance(reason, ssl.SSLError):
             reason = reason.reason or reason
-        return disconnected(f"The connection to the broker at {self.name} is lost: {_why(reason)}.")
+        protocol = self._config["security.protocol"]
+        hint = "" if self.versions else f" Does its listener speak {protocol} (security.protocol)?"
+        return disconnected(f"The connection to the broker at {self.name} is lost: {_why(reason)}.{hint}")
 
     def _open(self, deadline):
         """A connected socket, through TLS if asked for; every address of the name is tried."""
@@ -323,12 +327,10 @@ class Connection:
         return self.call(request, self._left(deadline))
 
     def _learn_versions(self, deadline):
-        lowest, highest = 0, ApiVersionsRequest.max_version
+        highest = ApiVersionsRequest.max_version
         while True:
-            self.versions = {ApiVersionsRequest.API_KEY: (lowest, highest)}
-            answer = self._call_before(
-                ApiVersionsRequest(client_software_name=SOFTWARE[0], client_software_version=SOFTWARE[1]), deadline
-            )
+            request = ApiVersionsRequest(client_software_name=SOFTWARE[0], client_software_version=SOFTWARE[1], max_version=highest)
+            answer = self._call_before(request, deadline)
             known = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
             if answer.error_code != UNSUPPORTED_VERSION or highest == 0:
                 break
