@@ -118,12 +118,13 @@ class Topics:
         marked = []
         for partition in topic.partitions:
             partition.close()
-            partition.wake()
             marked.append(os.path.join(self._folder, uuid.uuid4().hex + _DELETED))
             os.rename(partition.folder, marked[-1])
         self._store.delete_topic(topic.name)
         del self._by_name[topic.name]
         del self._by_id[topic.id]
+        for partition in topic.partitions:
+            partition.wake()
         for folder in marked:
             shutil.rmtree(folder, ignore_errors=True)
 
