@@ -43,7 +43,8 @@ class Assignment:
         """{member id: the bytes of its assignment} of {topic: partition indexes}."""
         for member in members:
             member.metadata.topics = [topic for topic in member.metadata.topics if topic in partitions]
-        members = sorted(members, key=lambda member: member.group_instance_id is None)  # kafka-python loses members where the two kinds alternate
+        # kafka-python loses members where static and dynamic ones alternate.
+        members = sorted(members, key=lambda member: member.group_instance_id is None)
         assigned = self._strategies[strategy].assign(_Partitions(partitions), members)
         return {member: assignment.encode() for member, assignment in assigned.items()}
 
@@ -55,7 +56,7 @@ class Assignment:
         return sorted((topic, index) for topic, indexes in assignment.assigned_partitions for index in indexes)
 
     def remember(self, strategy, data, generation):
-        """For the strategy that gives everybody what he had. The cooperative one must not: here nobody joins with partitions in his hands."""
+        """For the strategy that gives everybody what he had. The cooperative one must not: here nobody holds partitions while joining."""
         if strategy == StickyPartitionAssignor.name and data:
             self._strategies[strategy].on_assignment(ConsumerProtocolAssignment.decode(bytes(data)), generation)
 

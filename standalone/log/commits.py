@@ -29,12 +29,13 @@ class Commits:
         self._group, self._cluster, self._config, self._clock, self._waker = group, cluster, config, clock, waker
 
     def write(self, offsets, timeout_s):
-        """Commit {(topic, partition): (offset, metadata)}; LogRetriableError where the records will come again to whoever owns them next."""
+        """Commit {(topic, partition): (offset, metadata)}; LogRetriableError where the records will come again to their next owner."""
 
         def attempt(on_done):
             self.write_async(offsets, lambda error: on_done(None, error))
 
-        self._repeat(attempt, timeout_s, f"Committing offsets of group '{self._group.group_id}'", lambda: self._group.membership is not None)
+        what = f"Committing offsets of group '{self._group.group_id}'"
+        self._repeat(attempt, timeout_s, what, lambda: self._group.membership is not None)
 
     def write_async(self, offsets, on_done):
         """`on_done(None or an error)` is called on this thread, now or by a later poll or commit."""
@@ -101,7 +102,7 @@ class Commits:
         if code in (NOT_AVAILABLE, NOT_COORDINATOR):
             self._group.forget_coordinator()
         if code == UNKNOWN_TOPIC and not self._exists(topic):
-            log.warning("Group %s: topic %s was deleted; the offset of its partition %d is not kept.", self._group.group_id, topic, index)
+            log.warning("Group %s: topic %s is deleted; the offset of its partition %d is not kept.", self._group.group_id, topic, index)
             return None
         return broker_error(code, what)
 
@@ -130,7 +131,8 @@ class Commits:
                 self._group.forget_coordinator()
             return on_done(None, broker_error(code, self._reading))
         self._group.answered()
-        on_done({pair: Committed(part.committed_offset, part.metadata) for pair, part in parts.items() if part.committed_offset != NO_OFFSET}, None)
+        found = {pair: Committed(part.committed_offset, part.metadata) for pair, part in parts.items()}
+        on_done({pair: committed for pair, committed in found.items() if committed.offset != NO_OFFSET}, None)
 
     @property
     def _reading(self):

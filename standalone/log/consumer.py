@@ -9,6 +9,7 @@ leaders that move, topics that are not there yet. Each such event is one line in
 """
 
 import collections
+import functools
 import logging
 
 import numpy as np
@@ -48,8 +49,8 @@ class _Nobody:
 class Consumer:
     """Used by one thread, but for `wakeup`. Partitions are (topic, index) pairs.
 
-    `listener` has on_assigned(pairs), on_revoked(pairs) and on_lost(pairs), called inside `poll`: revoked while the offsets can still be
-    committed, lost where that is over. A topic that was deleted and made anew is lost and assigned in one go, for its offsets begin again.
+    `listener` has on_assigned(pairs), on_revoked(pairs) and on_lost(pairs), called inside `poll`: revoked while offsets can still
+    be committed, lost where that is over. A topic deleted and made anew is lost and assigned in one go: its offsets begin again.
     """
 
     def __init__(self, cluster, config, clock, group_id=None, instance_id=None, listener=None, heartbeats=None, max_bytes=MAX_BYTES):
@@ -165,7 +166,7 @@ class Consumer:
         return {pair: found.offset for pair, found in self._group.commits.read(pairs, timeout_s).items()}
 
     def close(self, timeout_s=5.0, leave=True):
-        """With `leave` the group shares the partitions out again at once; without, this member may come back to them within its session.
+        """With `leave` the group shares the partitions out at once; without, this member may come back to them within its session.
 
         The listener is not called: who closes has flushed and committed, or does not want to.
         """
@@ -258,8 +259,9 @@ class Consumer:
         # A broker fills its answer in the order of the request: who comes first now comes last the next time.
         self._partitions[parts[0].pair] = self._partitions.pop(parts[0].pair)
         leader.fetching = True
+        handler = functools.partial(self._answered, leader, sent)
         try:
-            leader.link.send(request, lambda answer, error: self._answered(leader, sent, answer, error), ceiling=ceiling, read=fetch.read)
+            leader.link.send(request, handler, ceiling=ceiling, read=fetch.read)
         except LogRetriableError as error:
             self._leaders.lost(leader, error)
 
@@ -344,7 +346,8 @@ class Consumer:
     def _wakes_at(self):
         """When something is to be done though nothing was heard."""
         now = self._clock.monotonic()
-        times = [self._subscription.look_at, self._leaders.wakes_at, self._positions.wakes_at] + [link.deadline for link in self._links]
+        times = [self._subscription.look_at, self._leaders.wakes_at, self._positions.wakes_at]
+        times += [link.deadline for link in self._links]
         times += [part.not_before for part in self._partitions.values() if part.not_before > now]
         if self._group is not None and self._subscription.chosen is not None:
             times.append(self._group.wakes_at)
@@ -370,7 +373,8 @@ class Consumer:
                 if index not in self._cluster.partitions(topic, timeout=max(0, deadline - self._clock.monotonic())):
                     raise LogFatalError(f"Topic {topic} has no partition {index}.")
             outcomes = []
-            asked = [(leader, mine) for node, mine in self._leaders.of(missing).items() if (leader := self._leaders.connected(node)) is not None]
+            asked = [(self._leaders.connected(node), mine) for node, mine in self._leaders.of(missing).items()]
+            asked = [(leader, mine) for leader, mine in asked if leader is not None]
             for leader, mine in asked:
                 self._positions.ask(leader, dict.fromkeys(mine, timestamp), lambda found, error: outcomes.append(found))
             self._until(lambda: len(outcomes) == len(asked), deadline, "Asking for offsets")
@@ -388,7 +392,8 @@ class Consumer:
     def _assigned(self, pair):
         part = self._partitions.get(tuple(pair))
         if part is None:
-            raise LogFatalError(f"Partition {pair[0]}-{pair[1]} is not assigned to this consumer now.", "java.lang.IllegalStateException")
+            problem = f"Partition {pair[0]}-{pair[1]} is not assigned to this consumer now."
+            raise LogFatalError(problem, "java.lang.IllegalStateException")
         return part
 
 

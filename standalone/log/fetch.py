@@ -37,7 +37,7 @@ def request(wanted, *, min_bytes, max_wait_ms, max_bytes, partition_bytes, isola
         isolation_level=isolation,
         session_id=SESSION_NONE,
         session_epoch=EPOCH_NONE,
-        topics=[FetchRequest.FetchTopic(topic=name, topic_id=topic_id, partitions=parts) for (name, topic_id), parts in topics.items()],
+        topics=[FetchRequest.FetchTopic(topic=name, topic_id=key, partitions=parts) for (name, key), parts in topics.items()],
         forgotten_topics_data=[],
         rack_id=rack,
     )
@@ -124,7 +124,7 @@ class _Walk:
 
 @compiled
 def next_offset(data, offset):
-    """The offset behind the last whole batch of `data`, `offset` where there is none: what to fetch next, before any record is looked at."""
+    """The offset behind the last whole batch of `data`, `offset` where there is none: so the next fetch need not wait for `unpack`."""
     at = 0
     while len(data) - at >= BATCH_HEADER:
         base = 0

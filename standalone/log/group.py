@@ -1,8 +1,9 @@
 """Group: one member of one consumer group: how it joins, what it is assigned, how it leaves. Its commits are in commits.py.
 
-It speaks kafka-python's messages and uses its assignors, but not its coordinator: that needs an event-loop thread and a second transport
-for each consumer, blocks the poll on listeners and never lets a static member leave. Here nothing waits for the group: `advance` goes one
-step further whenever the task polls, and Heartbeats (heartbeats.py) keeps all members of the process alive from one thread.
+It speaks kafka-python's messages and uses its assignors, but not its coordinator: that needs an event-loop thread and a second
+transport for each consumer, blocks heartbeats while a listener flushes and never lets a static member leave. Here nothing waits for
+the group: `advance` goes one step further whenever the task polls, and Heartbeats (heartbeats.py) keeps all members of the process
+alive from one thread.
 
     UNJOINED ── JoinGroup ──▶ JOINING ── SyncGroup ──▶ STABLE ── the group rebalances: `rejoin` ──▶ UNJOINED
 
@@ -38,7 +39,7 @@ Membership = collections.namedtuple("Membership", "generation member_id")
 
 
 class Group:
-    """Used by the task's thread, but for the methods under "for Heartbeats"; `waker` ends the task's wait when they learn something."""
+    """Used by the task's thread, but for the methods under "for Heartbeats"; what those learn ends the task's wait by `waker`."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
@@ -69,7 +70,7 @@ class Group:
         self._topics = sorted(topics)
 
     def advance(self):
-        """Go on without waiting. Then REVOKED or LOST: let the partitions go and call `rejoin`; ASSIGNED: `assignment` is new; or None."""
+        """Go on without waiting. REVOKED or LOST: let the partitions go and call `rejoin`; ASSIGNED: `assignment` is new; or None."""
         with self._lock:
             state, verdict = self._state, self._verdict
         if isinstance(verdict, LogError):
@@ -233,8 +234,8 @@ class Group:
     def _fatal(self, code, what):
         if code == FENCED:
             return LogFatalError(
-                f"{what}: another member has taken group.instance.id '{self.instance_id}'. Another worker runs the same connector with the "
-                "same state: stop one of the two, or give each its own state.dir.",
+                f"{what}: another member has taken group.instance.id '{self.instance_id}'. Another worker runs the same connector "
+                "with the same state: stop one of the two, or give each its own state.dir.",
                 java_class("FencedInstanceIdException"),
             )
         hints = {
@@ -281,7 +282,8 @@ class Group:
         node = self._find_coordinator()
         if self._link is None or self._link.node != node or not self._link.usable:
             if self._link is not None:
-                self._link.close(LogRetriableError(f"The coordinator of group '{self.group_id}' has moved to {node.host}:{node.port}."))
+                where = f"{node.host}:{node.port}"
+                self._link.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is made anew, to {where}."))
             try:
                 self._link = Link(self.cluster.connect(node), node, self._clock, self._config.seconds("request.timeout.ms"))
             except LogRetriableError:
@@ -374,8 +376,8 @@ class Group:
             if not self._polling and now - self._last_poll > limit / 1000:
                 request = self._leave_request()
                 self._verdict, self._member_id = LOST, NO_MEMBER
-                log.warning("Group %s: the task has not asked for records for %d ms (max.poll.interval.ms): it leaves the group, and what it "
-                            "has not committed will come again.", self.group_id, limit)
+                log.warning("Group %s: the task has not asked for records for %d ms (max.poll.interval.ms): it leaves the group, and "
+                            "what it has not committed will come again.", self.group_id, limit)
                 return request, lambda answer, error: None
             request = HeartbeatRequest(
                 group_id=self.group_id,

@@ -1,6 +1,7 @@
 """Positions: where each partition is read, and how that is found out: by the group's commits, or by auto.offset.reset."""
 
 import collections
+import functools
 import logging
 import re
 
@@ -74,7 +75,7 @@ class Positions:
         if unasked and self._group is not None:
             for part in unasked:
                 part.asking = True
-            self._group.commits.read_async([part.pair for part in unasked], lambda found, error: self._looked_up(unasked, found, error))
+            self._group.commits.read_async([part.pair for part in unasked], functools.partial(self._looked_up, unasked))
         else:
             for part in unasked:
                 self._never_read(part)
@@ -95,7 +96,8 @@ class Positions:
         """A Partition for the topic that was made anew under the name of the old one: none of its records was read."""
         if self._policy is None:
             raise self._no_position(part, MADE_ANEW)
-        log.warning("Topic %s was deleted and made anew: reading %s from its beginning instead of offset %s.", part.topic, part, part.position)
+        log.warning("Topic %s was deleted and made anew: reading %s from its beginning, not from offset %s.",
+                    part.topic, part, part.position)
         fresh = Partition(*part.pair)
         fresh.topic_id, fresh.paused = topic_id, part.paused
         fresh.looked_up, fresh.reset = True, EARLIEST
@@ -178,7 +180,7 @@ class Positions:
                 mine = [by_pair[pair] for pair in pairs]
                 for part in mine:
                     part.asking = True
-                self.ask(leader, {part.pair: part.reset for part in mine}, lambda found, error, mine=mine: self._listed(mine, found, error))
+                self.ask(leader, {part.pair: part.reset for part in mine}, functools.partial(self._listed, mine))
 
     def _listed(self, parts, found, error):
         for part in parts:

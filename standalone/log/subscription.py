@@ -54,7 +54,7 @@ class Subscription:
         return self._clock.monotonic() >= self.look_at
 
     def look(self, others):
-        """{name: Topic} of those there are among what is wanted and `others`; None where nobody could be asked, which is tried again."""
+        """{name: Topic} of those there are among what is wanted and `others`; None where nobody could be asked, to be tried again."""
         self._asked = False
         try:
             found = self._ask(set(self._names) | others)
@@ -71,7 +71,8 @@ class Subscription:
         self._seen |= set(there)
         leaderless = any(partition.leader < 0 for topic in there.values() for partition in topic.partitions.values())
         age = self._config.seconds("metadata.max.age.ms")
-        self.look_at = self._clock.monotonic() + (min(MISSING_TOPIC_SECONDS, age) if leaderless or self._missing or others - set(there) else age)
+        wanting = leaderless or self._missing or others - set(there)
+        self.look_at = self._clock.monotonic() + (min(MISSING_TOPIC_SECONDS, age) if wanting else age)
         self.chosen = self._names if self._pattern is None else self._matching(there)
         return there
 
@@ -85,7 +86,8 @@ class Subscription:
             return self._cluster.refresh(None, timeout=ASK_SECONDS)
         found = self._cluster.refresh(sorted(wanted), timeout=ASK_SECONDS) if wanted else {}
         # Only what was never there is made: a deleted topic must not rise again because somebody still reads it.
-        unborn = {name for name in self._names if name not in self._seen and (name not in found or found[name].error_code == UNKNOWN_TOPIC)}
+        unknown = {name for name in self._names if name not in found or found[name].error_code == UNKNOWN_TOPIC}
+        unborn = unknown - self._seen
         if unborn and self._config["allow.auto.create.topics"]:
             found.update(self._cluster.refresh(sorted(unborn), create=True, timeout=ASK_SECONDS))
         return found

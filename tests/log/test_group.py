@@ -28,7 +28,8 @@ DEADLINE_S = 20
 
 def member(name, instance, *topics):
     """As a JoinGroup answer tells of a member."""
-    return SimpleNamespace(member_id=name, group_instance_id=instance, metadata=ConsumerProtocolSubscription(0, list(topics), b"").encode())
+    wants = ConsumerProtocolSubscription(0, list(topics), b"")
+    return SimpleNamespace(member_id=name, group_instance_id=instance, metadata=wants.encode())
 
 
 @pytest.mark.parametrize(
@@ -36,7 +37,7 @@ def member(name, instance, *topics):
     [
         param("range", [member("a", None, "t")], {"a": "t0 t1 t2"}, id="one member has all"),
         param("range", [member("a", "1", "t"), member("b", "2", "t")], {"a": "t0 t1", "b": "t2"}, id="the first has more"),
-        param("range", [member("z", "1", "t"), member("a", "2", "t")], {"z": "t0 t1", "a": "t2"}, id="static members by their instance ids"),
+        param("range", [member("z", "1", "t"), member("a", "2", "t")], {"z": "t0 t1", "a": "t2"}, id="static members by instance id"),
         param("range", [member("a", "1", "t"), member("b", None, "t"), member("c", "2", "t")], {"a": "t0", "c": "t1", "b": "t2"},
               id="static and dynamic members alternate"),
         param("range", [member("a", None, "t", "gone")], {"a": "t0 t1 t2"}, id="a topic that is not there"),
@@ -145,31 +146,37 @@ def indexes(consumer):
     return [index for _, index in consumer.assignment()]
 
 
-def group_of(room, topic):
+def group_of(topic):
     return f"connect-{topic}"
 
 
 @pytest.mark.kafka
 def test_two_members_share_and_the_last_one_has_all_again(room):
     topic = room.topic(4)
-    first = room.member(group_of(room, topic), topic, instance="1")
+    first = room.member(group_of(topic), topic, instance="1")
     until(lambda: indexes(first) == [0, 1, 2, 3], first)
-    second = room.member(group_of(room, topic), topic, instance="2")
+    second = room.member(group_of(topic), topic, instance="2")
     until(lambda: indexes(first) == [0, 1] and indexes(second) == [2, 3], first, second)
     room.leave(second)
     until(lambda: indexes(first) == [0, 1, 2, 3], first)
     everything = [0, 1, 2, 3]
-    assert first.notes.calls == [("assigned", everything), ("revoked", everything), ("assigned", [0, 1]), ("revoked", [0, 1]), ("assigned", everything)]
+    assert first.notes.calls == [
+        ("assigned", everything),
+        ("revoked", everything),
+        ("assigned", [0, 1]),
+        ("revoked", [0, 1]),
+        ("assigned", everything),
+    ]
     assert second.notes.calls == [("assigned", [2, 3])]
 
 
 @pytest.mark.kafka
 def test_what_is_committed_while_partitions_are_let_go_is_kept(room):
     topic = room.topic(2)
-    first = room.member(group_of(room, topic), topic)
+    first = room.member(group_of(topic), topic)
     until(lambda: indexes(first) == [0, 1], first)
     first.notes.on_revoking = lambda pairs: first.commit({pair: 7 for pair in pairs}, 10)
-    second = room.member(group_of(room, topic), topic)
+    second = room.member(group_of(topic), topic)
     until(lambda: indexes(first) and indexes(second), first, second)
     assert second.committed([(topic, 0), (topic, 1)]) == {(topic, 0): 7, (topic, 1): 7}
 
@@ -177,14 +184,14 @@ def test_what_is_committed_while_partitions_are_let_go_is_kept(room):
 @pytest.mark.kafka
 def test_an_abandoned_static_member_is_back_at_once_and_the_others_notice_nothing(room):
     topic = room.topic(2)
-    first = room.member(group_of(room, topic), topic, instance="1")
-    second = room.member(group_of(room, topic), topic, instance="2")
+    first = room.member(group_of(topic), topic, instance="1")
+    second = room.member(group_of(topic), topic, instance="2")
     until(lambda: indexes(first) == [0] and indexes(second) == [1], first, second)
     first.commit({(topic, 0): 5}, 10)
     told = list(second.notes.calls)
     room.leave(first, leave=False)
     begun = time.monotonic()
-    back = room.member(group_of(room, topic), topic, instance="1")
+    back = room.member(group_of(topic), topic, instance="1")
     until(lambda: indexes(back) == [0], back, second)
     assert time.monotonic() - begun < 2
     back.commit({(topic, 0): 6}, 10)
@@ -195,7 +202,7 @@ def test_an_abandoned_static_member_is_back_at_once_and_the_others_notice_nothin
 @pytest.mark.kafka
 def test_a_static_member_that_comes_back_for_other_topics_gets_those(room):
     before, after = room.topic(1), room.topic(1)
-    group = group_of(room, before)
+    group = group_of(before)
     first = room.member(group, before, instance="1")
     until(lambda: first.assignment() == [(before, 0)], first)
     room.leave(first, leave=False)
@@ -207,7 +214,7 @@ def test_a_static_member_that_comes_back_for_other_topics_gets_those(room):
 @pytest.mark.parametrize("instance", ["1", None])
 def test_who_leaves_leaves_the_group_empty(room, instance):
     topic = room.topic(1)
-    group = group_of(room, topic)
+    group = group_of(topic)
     leaver = room.member(group, topic, instance=instance)
     until(lambda: indexes(leaver) == [0], leaver)
     room.leave(leaver)
@@ -219,7 +226,7 @@ def test_who_leaves_leaves_the_group_empty(room, instance):
 @pytest.mark.kafka
 def test_who_leaves_while_still_joining_is_gone_too(room):
     topic = room.topic(1)
-    group = group_of(room, topic)
+    group = group_of(topic)
     first = room.member(group, topic, instance="1")
     until(lambda: indexes(first) == [0], first)
     second = room.member(group, topic, instance="2")
@@ -233,9 +240,9 @@ def test_who_leaves_while_still_joining_is_gone_too(room):
 @pytest.mark.kafka
 def test_a_second_worker_with_the_same_identity_fences_the_first(room):
     topic = room.topic(1)
-    first = room.member(group_of(room, topic), topic, instance="same")
+    first = room.member(group_of(topic), topic, instance="same")
     until(lambda: indexes(first) == [0], first)
-    second = room.member(group_of(room, topic), topic, instance="same")
+    second = room.member(group_of(topic), topic, instance="same")
     until(lambda: indexes(second) == [0], second)
     with pytest.raises(LogFatalError, match="group.instance.id 'same'.*state.dir") as refused:
         until(lambda: False, first)
@@ -249,7 +256,7 @@ def test_a_second_worker_with_the_same_identity_fences_the_first(room):
 @pytest.mark.kafka
 def test_a_member_that_was_thrown_out_loses_its_partitions_and_joins_again(room):
     topic = room.topic(1)
-    group = group_of(room, topic)
+    group = group_of(topic)
     ours = room.member(group, topic, instance="1", **{"heartbeat.interval.ms": 60_000})  # so that it is the commit that learns of it
     until(lambda: indexes(ours) == [0], ours)
     room.throw_out(group, "1")
@@ -265,7 +272,8 @@ def test_a_member_that_was_thrown_out_loses_its_partitions_and_joins_again(room)
 def test_heartbeats_go_on_while_the_tasks_are_busy(room):
     """Twelve members of twelve groups, one thread; a session lasts six seconds, and nobody polls for seven."""
     topic = room.topic(1)
-    members = [room.member(f"{group_of(room, topic)}-{n}", topic, **{"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}) for n in range(12)]
+    settings = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000}
+    members = [room.member(f"{group_of(topic)}-{n}", topic, **settings) for n in range(12)]
     until(lambda: all(indexes(member) == [0] for member in members), *members)
     threading.Event().wait(7)
     for member in members:
@@ -276,9 +284,9 @@ def test_heartbeats_go_on_while_the_tasks_are_busy(room):
 @pytest.mark.kafka
 def test_a_task_that_is_away_too_long_leaves_and_comes_back(room):
     topic = room.topic(2)
-    slow = room.member(group_of(room, topic), topic, **{"max.poll.interval.ms": 1500})
+    slow = room.member(group_of(topic), topic, **{"max.poll.interval.ms": 1500})
     until(lambda: indexes(slow) == [0, 1], slow)
-    other = room.member(group_of(room, topic), topic)
+    other = room.member(group_of(topic), topic)
     until(lambda: indexes(other) == [0, 1], other)  # while the slow one does not come to share
     with pytest.raises(LogRetriableError):
         slow.commit({(topic, 0): 1}, 5)
@@ -289,7 +297,7 @@ def test_a_task_that_is_away_too_long_leaves_and_comes_back(room):
 @pytest.mark.kafka
 def test_partitions_that_are_added_are_assigned(room):
     topic = room.topic(1)
-    one = room.member(group_of(room, topic), topic, **{"metadata.max.age.ms": 200})
+    one = room.member(group_of(topic), topic, **{"metadata.max.age.ms": 200})
     until(lambda: indexes(one) == [0], one)
     room.admin.create_partitions([confluent_kafka.admin.NewPartitions(topic, 3)])[topic].result()
     until(lambda: indexes(one) == [0, 1, 2], one)
@@ -299,7 +307,7 @@ def test_partitions_that_are_added_are_assigned(room):
 @pytest.mark.kafka
 def test_a_lost_connection_to_the_coordinator_heals(room):
     topic = room.topic(1)
-    one = room.member(group_of(room, topic), topic)
+    one = room.member(group_of(topic), topic)
     until(lambda: indexes(one) == [0], one)
     one._group.links[0].connection.abort()
     one.commit({(topic, 0): 1}, 10)
@@ -319,9 +327,10 @@ def test_a_lost_connection_to_the_coordinator_heals(room):
 def test_members_of_other_clients_share_the_group(room):
     """librdkafka, with the same strategy, beside ours."""
     topic = room.topic(4)
-    group = group_of(room, topic)
+    group = group_of(topic)
     ours = room.member(group, topic)
-    stranger = confluent_kafka.Consumer({"bootstrap.servers": room.bootstrap, "group.id": group, "partition.assignment.strategy": "range"})
+    settings = {"bootstrap.servers": room.bootstrap, "group.id": group, "partition.assignment.strategy": "range"}
+    stranger = confluent_kafka.Consumer(settings)
     with contextlib.closing(stranger):
         stranger.subscribe([topic])
         until(lambda: stranger.poll(0.01) or len(indexes(ours)) == 2 and len(stranger.assignment()) == 2, ours)
