@@ -32,9 +32,6 @@ class Place:
     head: int = 0  # checksum of the first bytes, where more than MARK_BYTES lie before the position
     tail: int = 0  # checksum of the last bytes before the position
 
-    def as_offset(self):
-        return {POSITION: self.position, MARKS: f"{self.inode:x}-{self.written_ns:x}-{self.head:x}-{self.tail:x}"}
-
     @classmethod
     def of_offset(cls, offset):
         """Of a stored source offset; None of none. Java's offsets, and those set by hand, have no marks."""
@@ -58,6 +55,11 @@ class Place:
         if checksum(os.pread(descriptor, tail, self.position - tail), tail) != self.tail:
             return False
         return self.position <= MARK_BYTES or checksum(os.pread(descriptor, MARK_BYTES, 0), MARK_BYTES) == self.head
+
+
+def offset_of(position, inode, written_ns, head, tail):
+    """The source offset of a place. A row of its own may be made for each record, hence no Place in between."""
+    return {POSITION: position, MARKS: f"{inode:x}-{written_ns:x}-{head:x}-{tail:x}"}
 
 
 def checksum(data, size):

@@ -90,14 +90,14 @@ def lines_of(batch):
         return value.join(_LINE_END, _NULL)
     if not isinstance(value, list) and batch.value_schema is not None and batch.value_schema.type in ("string", "bytes") and not batch.value_schema.logical:
         return ByteColumn.from_arrow(value).join(_LINE_END, _NULL)
-    values = [record.value for record in batch.records()]
-    return b"".join([_as_bytes(value) + _LINE_END for value in values])
+    schema = batch.value_schema
+    return b"".join([_as_bytes(record.value, schema) + _LINE_END for record in batch.records()])
 
 
-def _as_bytes(value):
+def _as_bytes(value, schema):
     if isinstance(value, (bytes, bytearray, memoryview)):
         return bytes(value)
-    return java_text(value).encode("utf-8", "replace")
+    return java_text(value, schema).encode("utf-8", "replace")
 
 
 class Appender:

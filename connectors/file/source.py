@@ -143,7 +143,7 @@ class FileStreamSourceTask(SourceTask):
             ByteColumn(lines.data, lines.starts[low:high], lines.lengths[low:high]),
             Schema.STRING,
             source_partition=self._partition,
-            offset_of=(lambda row: lines.place(low + row).as_offset()) if self._partition else None,
+            offset_of=(lambda row: lines.offset(low + row)) if self._partition else None,
             timestamps=np.full(high - low, time.time_ns() // 1_000_000, np.int64),
         )
 

@@ -12,6 +12,7 @@ import math
 import os
 import stat
 import time
+import zlib
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from standalone import ConnectError
 
 from connectors.file import rotation
 from connectors.file.lines import CR, first_end, split
-from connectors.file.rotation import MARK_BYTES, SURE_BYTES, Place, checksum
+from connectors.file.rotation import MARK_BYTES, SURE_BYTES, Place, checksum, offset_of
 
 log = logging.getLogger(__name__)
 
@@ -54,12 +55,13 @@ class Lines:
     def __len__(self):
         return len(self.lengths)
 
-    def place(self, row):
-        """Where the line behind that one begins."""
-        position = self._base + (int(self.starts[row + 1]) if row + 1 < len(self.starts) else self._end)
+    def offset(self, row):
+        """The source offset behind that line: where the next one begins."""
+        following = int(self.starts[row + 1]) if row + 1 < len(self.starts) else self._end
+        position = self._base + following
         inode, written_ns, head = self._file
-        tail = self.bytes_behind(position)
-        return Place(position, inode, written_ns, head if position > MARK_BYTES else 0, checksum(tail, len(tail)))
+        tail = zlib.crc32(self.data[following - min(MARK_BYTES, position) : following])
+        return offset_of(position, inode, written_ns, head if position > MARK_BYTES else 0, tail)
 
     def bytes_behind(self, position):
         """The last bytes before a position in the file."""

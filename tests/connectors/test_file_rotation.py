@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from connectors.file.rotation import Place, generations
+from connectors.file.rotation import Place, generations, offset_of
 from connectors.file.source import FileStreamSourceTask
 from standalone import OffsetReader
 
@@ -321,8 +321,7 @@ def test_a_place_without_readable_marks_is_a_mere_position(offset):
 
 
 def test_a_place_comes_back_from_its_offset():
-    place = Place(700, 12, 34, 56, 78)
-    assert Place.of_offset(place.as_offset()) == place
+    assert Place.of_offset(offset_of(700, 12, 34, 56, 78)) == Place(700, 12, 34, 56, 78)
 
 
 # --- Any sequence of them ---------------------------------------------------------------------------------------------
