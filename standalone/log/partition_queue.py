@@ -49,7 +49,7 @@ class Piece:
 class Batch:
     """One packed batch and the pieces in it."""
 
-    __slots__ = ("queue", "data", "sequence", "pieces", "count", "sent", "uncertain", "attempts")
+    __slots__ = ("queue", "data", "sequence", "pieces", "count", "sent", "uncertain", "given_up", "attempts")
 
     def __init__(self, queue, data, sequence, pieces):
         self.queue = queue
@@ -59,6 +59,7 @@ class Batch:
         self.count = sum(map(len, pieces))
         self.sent = False  # and not answered
         self.uncertain = False  # an answer was lost: it may be in the log, or not
+        self.given_up = False  # while it was under way: whatever becomes of it
         self.attempts = 0
 
     @property
@@ -95,9 +96,9 @@ class PartitionQueue:
         self._batches = collections.deque()  # packed and not acknowledged, in order
         self._opened = None  # [pieces, iterator of Packed, rows taken]: what is packed a batch at a time
         self._waiting = collections.deque()  # pieces
-        self._recovering = False  # something failed: what is under way must come back before anything is sent again
-        # A broker that knows nothing of our sequence takes whichever comes first: until it has taken one, one goes at a time.
-        self._established = False
+        # One batch at a time: at first, because a broker that knows nothing of our sequence takes whichever comes first; and
+        # while something is to be repeated, because a broker knows again the last five batches only.
+        self._careful = True
         self._renumber = False
 
     def add(self, piece):
@@ -129,7 +130,7 @@ class PartitionQueue:
     @property
     def sendable(self):
         """Whether there is something that may go now, as far as this partition is concerned."""
-        if self.in_flight >= (self._most_in_flight if self._established and not self._recovering else 1):
+        if self.in_flight >= (1 if self._careful else self._most_in_flight):
             return False
         return self.begun or bool(self._waiting)
 
@@ -149,7 +150,6 @@ class PartitionQueue:
             self._identity = self._new_identity()
         if self._renumber:
             self._number_again()
-        self._recovering = False
         for batch in self._batches:
             if not batch.sent:
                 return batch
@@ -167,7 +167,7 @@ class PartitionQueue:
         """It is in the log."""
         self._landed(batch)
         self._batches.remove(batch)
-        self._established = True
+        self._careful = any(other.attempts and not other.sent for other in self._batches)
         self.restarts = 0
         batch.acknowledge(base_offset, log_append_time)
 
@@ -179,15 +179,13 @@ class PartitionQueue:
         self._landed(batch)
         if uncertain is not None:
             batch.uncertain = uncertain
-        self._recovering = True
-        self._established = False
+        self._careful = True
 
     def refused(self, batch, error):
         """It will never be in the log; what follows goes on without it."""
         self._landed(batch)
         self._batches.remove(batch)
-        self._recovering = self._renumber = True
-        self._established = False
+        self._careful = self._renumber = True
         batch.fail(error)
 
     def restart(self, batch):
@@ -213,9 +211,9 @@ class PartitionQueue:
         self._batches.rotate(at)
         return True
 
-    def is_first(self, batch):
-        """Whether all before it is in the log or given up."""
-        return self._batches[0] is batch
+    def should_be_in_order(self, batch):
+        """Whether all before it is in the log, so that its sequence ought to be the next."""
+        return self._batches[0] is batch and not self._renumber
 
     def expire(self, born_before, error):
         """Give up what was handed over before a moment and is not under way."""
@@ -229,9 +227,12 @@ class PartitionQueue:
             piece.delivery.fail(piece, error)
 
     def give_up(self, error):
-        """Fail all that is in it."""
+        """Fail all that is in it; answers to what is under way find it given up."""
         batches, self._batches = self._batches, collections.deque()
+        self._renumber = self._renumber or bool(batches)
+        self._careful, self.in_flight = True, 0
         for batch in batches:
+            batch.given_up = True
             batch.fail(error)
         self._close()
         while self._waiting:

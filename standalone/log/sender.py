@@ -3,11 +3,8 @@
 Everything here happens on the thread that calls `work` and `wait` in turn, but for `abort`.
 """
 
-import collections
 import logging
 import select
-
-import numpy as np
 
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
@@ -15,16 +12,15 @@ from standalone.errors import LogError, LogFatalError, LogRetriableError
 from standalone.log.broker_errors import broker_error, disconnected, explain, is_retriable, is_stale_metadata, java_class, raise_for, timed_out
 from standalone.log.client import Backoff
 from standalone.log.client_config import MAX_INT
+from standalone.log.intake import Intake
 from standalone.log.partition_queue import NO_OFFSET, PartitionQueue
 from standalone.log.produce_request import HIGHEST_VERSION, produce_body
-from standalone.log.routing import Router
 
 log = logging.getLogger(__name__)
 
 LONGEST_CALL_S = 5.0  # of calls that the sender waits for: other brokers' answers wait meanwhile
 PATIENCE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
 MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
-RECORD_OVERHEAD_BYTES = 61 + 21  # a batch's header, and the most that a record adds to its key and value
 NO_ERROR, UNKNOWN_TOPIC, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, BATCH_TOO_LARGE, AFTER_APPEND = 0, 3, 7, 10, 18, 20
 OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER = 45, 46, 59
 FOREVER = float("inf")
@@ -33,8 +29,7 @@ FOREVER = float("inf")
 class Sender:
     def __init__(self, config, cluster, clock, counters):
         self._config, self._cluster, self._clock, self._counters = config, cluster, clock, counters
-        self._unrouted = {}  # topic -> pieces whose partition is not chosen yet, in order
-        self._routers = {}  # topic -> Router
+        self._intake = Intake(config, cluster, self._queue)
         self._queues = {}  # (topic, partition) -> PartitionQueue
         self._brokers = {}  # node id -> _Broker
         self._stale = set()  # topics to be asked for
@@ -50,9 +45,11 @@ class Sender:
         """Take these in and send what can be sent; hurry: without lingering for more."""
         self._wake_at = FOREVER
         for delivery in deliveries:
-            self._admit(delivery)
-        if self._unrouted:
-            self._route()
+            self._intake.admit(delivery)
+        if unknown := self._intake.route():
+            self._stale |= unknown
+            self._refresh()
+            self._intake.route()
         if self._delivery_s != FOREVER:
             self._expire()
         self._dispatch(hurry)
@@ -96,80 +93,11 @@ class Sender:
             broker.hang_up()
         for queue in self._queues.values():
             queue.give_up(error)
-        for pieces in self._unrouted.values():
-            _fail_all(pieces, error)
         for delivery in deliveries:
-            _fail_all([delivery.whole()], error) if len(delivery.records) else delivery.finish()
+            self._intake.admit(delivery)
+        self._intake.give_up_all(error)
 
-    # ---- in: to a partition's queue
-
-    def _admit(self, delivery):
-        if not len(delivery.records):
-            delivery.finish()
-            return
-        piece = delivery.whole()
-        too_large = self._too_large(piece.records)
-        if too_large is not None:
-            bad = np.flatnonzero(too_large)
-            good = np.flatnonzero(~too_large)
-            sizes = _sizes(piece.records)
-            pieces = [piece.take(good)] if len(good) else []
-            for row in bad.tolist():
-                _fail_all([piece.take(np.array([row]))], self._record_too_large(delivery.topic, sizes[row]))
-        else:
-            pieces = [piece]
-        if pieces:
-            self._unrouted.setdefault(delivery.topic, collections.deque()).extend(pieces)
-
-    def _too_large(self, records):
-        """Which rows can be in no request, as a mask, or None."""
-        most = sum(int(column.lengths.max()) for column in (records.keys, records.values) if column is not None)
-        if records.headers is None and most + RECORD_OVERHEAD_BYTES <= self._largest:
-            return None
-        mask = _sizes(records) > self._largest
-        return mask if mask.any() else None
-
-    def _record_too_large(self, topic, size):
-        return LogFatalError(
-            f"A record for topic '{topic}' takes {size} bytes, more than one request may: max.request.size is {self._largest}. "
-            "Raise it (producer.override.max.request.size in the connector, and the topic's max.message.bytes with it).",
-            java_class("RecordTooLargeException"),
-        )
-
-    def _route(self):
-        for name in list(self._unrouted):
-            topic = self._cluster.known_topic(name)
-            if topic is None:
-                self._stale.add(name)
-                self._refresh()
-                topic = self._cluster.known_topic(name)
-            if topic is None:
-                continue
-            router = self._routers.get(name) or self._routers.setdefault(name, self._new_router())
-            pieces = self._unrouted[name]
-            while pieces:
-                piece = pieces[0]
-                wanted = piece.delivery.partition
-                if wanted is not None and wanted not in topic.partitions:
-                    if topic.fetched_at < piece.delivery.born:
-                        self._cluster.forget(name)  # it may have grown
-                        self._stale.add(name)
-                        break
-                    _fail_all([piece], self._no_such_partition(name, wanted, topic))
-                else:
-                    for partition, part in [(wanted, piece)] if wanted is not None else router.split(piece, topic):
-                        self._queue(name, partition).add(part)
-                pieces.popleft()
-            else:
-                del self._unrouted[name]
-
-    def _new_router(self):
-        return Router(self._config["partitioner.ignore.keys"], self._config["batch.size"], self._largest)
-
-    def _no_such_partition(self, name, wanted, topic):
-        return LogFatalError(
-            f"Topic '{name}' has no partition {wanted}: its partitions are 0 to {len(topic.partitions) - 1}.", java_class("TimeoutException")
-        )
+    # ---- queues
 
     def _queue(self, topic, partition):
         queue = self._queues.get((topic, partition))
@@ -230,7 +158,7 @@ class Sender:
             self._due(self._clock.monotonic())
 
     def _give_up_topic(self, name, error):
-        _fail_all(self._unrouted.pop(name, ()), error)
+        self._intake.give_up(name, error)
         for queue in self._queues.values():
             if queue.topic == name:
                 queue.give_up(error)
@@ -261,7 +189,9 @@ class Sender:
                 self._fill(broker, queues, now, hurry)
 
     def _connected(self, broker, queues, now):
-        if broker.connection is not None and broker.connection.stale and not broker.requests:
+        if broker.connection is not None and broker.connection.stale:
+            if broker.requests:
+                return False  # a login whose time is nearly over: the answers are waited for, then it begins anew
             broker.hang_up()
         if broker.connection is not None:
             return True
@@ -374,6 +304,8 @@ class Sender:
     def _settle(self, batches, answer):
         found = {(topic.name, p.index): p for topic in answer.responses for p in topic.partition_responses}
         for batch in batches:
+            if batch.given_up:
+                continue
             queue = batch.queue
             result = found.get((queue.topic, queue.partition))
             if result is None:
@@ -393,8 +325,8 @@ class Sender:
         elif code in (MESSAGE_TOO_LARGE, BATCH_TOO_LARGE):
             if not queue.split(batch):
                 queue.refused(batch, self._refused_as_too_large(batch))
-        elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and not queue.is_first(batch):
-            queue.lost(batch, uncertain=False)  # as it should be: the one before it has to be sent again, too
+        elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and not queue.should_be_in_order(batch):
+            queue.lost(batch, uncertain=False)  # one before it failed, and has to be sent again or is given up
         elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and queue.restarts < MOST_RESTARTS:
             log.warning("%s A new sequence is begun with them.", error)
             queue.restart(batch)
@@ -426,8 +358,9 @@ class Sender:
         requests, broker.requests = broker.requests, {}
         for batches, _ in requests.values():
             for batch in batches:
-                topics.add(batch.queue.topic)
-                batch.queue.lost(batch, uncertain=True)
+                if not batch.given_up:
+                    topics.add(batch.queue.topic)
+                    batch.queue.lost(batch, uncertain=True)
         self._stale |= topics
         self._again(broker.pause, f"Sending to {_topics(sorted(topics))}" if topics else "Sending", error)
 
@@ -437,11 +370,9 @@ class Sender:
         error = LogFatalError(
             f"Not delivered within {self._config['delivery.timeout.ms']} ms (delivery.timeout.ms).", java_class("TimeoutException")
         )
-        for pieces in self._unrouted.values():
-            while pieces and pieces[0].delivery.born < before:
-                _fail_all([pieces.popleft()], error)
-            if pieces:
-                self._due(pieces[0].delivery.born + self._delivery_s)
+        oldest = self._intake.expire(before, error)
+        if oldest is not None:
+            self._due(oldest + self._delivery_s)
         for queue in self._queues.values():
             if not queue.empty:
                 queue.expire(before, error)
@@ -499,24 +430,6 @@ class _Broker:
         if self.connection is not None:
             self.connection.close()
             self.connection = None
-
-
-def _sizes(records):
-    """An upper bound of each row's size as a batch of its own, which is how Java reckons."""
-    sizes = np.full(len(records), RECORD_OVERHEAD_BYTES, np.int64)
-    for column in (records.keys, records.values):
-        if column is not None:
-            sizes += np.maximum(column.lengths, 0)
-    if records.headers is not None:
-        sizes += np.fromiter(
-            (sum(len(name.encode()) + len(value or b"") + 10 for name, value in row or ()) for row in records.headers), np.int64, len(records)
-        )
-    return sizes
-
-
-def _fail_all(pieces, error):
-    for piece in pieces:
-        piece.delivery.fail(piece, error)
 
 
 def _topics(names):

@@ -1,0 +1,124 @@
+"""From a producer's inbox to its partition queues: what can never be sent fails here, the rest is given a partition."""
+
+import collections
+
+import numpy as np
+
+from standalone.errors import LogFatalError
+from standalone.log.broker_errors import java_class
+from standalone.log.routing import Router
+
+RECORD_OVERHEAD_BYTES = 61 + 21  # a batch's header, and the most that a record adds to its key and value
+HEADER_OVERHEAD_BYTES = 10
+
+
+class Intake:
+    """The sender's thread's own. `queue_of(topic, partition)` gives the queue for what has a partition."""
+
+    def __init__(self, config, cluster, queue_of):
+        self._config, self._cluster, self._queue_of = config, cluster, queue_of
+        self._largest = config["max.request.size"]
+        self._unrouted = {}  # topic -> pieces whose partition is not chosen yet, in order
+        self._routers = {}  # topic -> Router
+
+    @property
+    def empty(self):
+        return not self._unrouted
+
+    def admit(self, delivery):
+        if not len(delivery.records):
+            delivery.finish()
+            return
+        piece = delivery.whole()
+        sizes = _sizes(piece.records) if self._may_be_too_large(piece.records) else None
+        if sizes is not None and (sizes > self._largest).any():
+            for row in np.flatnonzero(sizes > self._largest).tolist():
+                fail_all([piece.take(np.array([row]))], self._too_large(delivery.topic, sizes[row]))
+            fitting = np.flatnonzero(sizes <= self._largest)
+            if not len(fitting):
+                return
+            piece = piece.take(fitting)
+        self._unrouted.setdefault(delivery.topic, collections.deque()).append(piece)
+
+    def route(self):
+        """Hand on what has a partition; the topics that have to be asked for before the rest can go on."""
+        unknown = set()
+        for name in list(self._unrouted):
+            topic = self._cluster.known_topic(name)
+            if topic is None or not self._route_topic(topic):
+                unknown.add(name)
+            else:
+                del self._unrouted[name]
+        return unknown
+
+    def expire(self, born_before, error):
+        """Fail what was handed over before a moment; when the oldest of the rest was, or None."""
+        oldest = None
+        for name, pieces in list(self._unrouted.items()):
+            while pieces and pieces[0].delivery.born < born_before:
+                fail_all([pieces.popleft()], error)
+            if pieces:
+                oldest = min(oldest or pieces[0].delivery.born, pieces[0].delivery.born)
+            else:
+                del self._unrouted[name]
+        return oldest
+
+    def give_up(self, name, error):
+        """Fail what is for a topic."""
+        fail_all(self._unrouted.pop(name, ()), error)
+
+    def give_up_all(self, error):
+        for name in list(self._unrouted):
+            self.give_up(name, error)
+
+    def _route_topic(self, topic):
+        """Whether all that is for the topic found a partition, or failed."""
+        pieces = self._unrouted[topic.name]
+        while pieces:
+            wanted = pieces[0].delivery.partition
+            if wanted is None:
+                router = self._routers.get(topic.name)
+                if router is None:
+                    stay = self._config["batch.size"]
+                    router = self._routers[topic.name] = Router(self._config["partitioner.ignore.keys"], stay, self._largest)
+                for partition, part in router.split(pieces[0], topic):
+                    self._queue_of(topic.name, partition).add(part)
+            elif wanted in topic.partitions:
+                self._queue_of(topic.name, wanted).add(pieces[0])
+            elif topic.fetched_at < pieces[0].delivery.born:
+                self._cluster.forget(topic.name)  # it may have grown
+                return False
+            else:
+                last = len(topic.partitions) - 1
+                message = f"Topic '{topic.name}' has no partition {wanted}: its partitions are 0 to {last}."
+                fail_all([pieces[0]], LogFatalError(message, java_class("TimeoutException")))
+            pieces.popleft()
+        return True
+
+    def _may_be_too_large(self, records):
+        most = sum(int(column.lengths.max()) for column in (records.keys, records.values) if column is not None)
+        return records.headers is not None or most + RECORD_OVERHEAD_BYTES > self._largest
+
+    def _too_large(self, topic, size):
+        return LogFatalError(
+            f"A record for topic '{topic}' takes {size} bytes, more than one request may: max.request.size is {self._largest}. "
+            "Raise it (producer.override.max.request.size in the connector, and the topic's max.message.bytes with it).",
+            java_class("RecordTooLargeException"),
+        )
+
+
+def fail_all(pieces, error):
+    for piece in pieces:
+        piece.delivery.fail(piece, error)
+
+
+def _sizes(records):
+    """An upper bound of each row's size as a batch of its own, which is how Java reckons."""
+    sizes = np.full(len(records), RECORD_OVERHEAD_BYTES, np.int64)
+    for column in (records.keys, records.values):
+        if column is not None:
+            sizes += np.maximum(column.lengths, 0)
+    if records.headers is not None:
+        headers = (sum(len(name.encode()) + len(value or b"") + HEADER_OVERHEAD_BYTES for name, value in row or ()) for row in records.headers)
+        sizes += np.fromiter(headers, np.int64, len(records))
+    return sizes
