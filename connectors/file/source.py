@@ -31,9 +31,10 @@ from standalone import (
     one_of,
 )
 
+from connectors.file.open_file import CUT, FAIL, SKIP, Limits
 from connectors.file.rotation import Place
 from connectors.file.stream import StreamTail
-from connectors.file.tail import CUT, FAIL, SKIP, FileTail, Limits
+from connectors.file.tail import FileTail
 from connectors.file.watch import StreamWatch, Watch
 
 FILENAME, POSITION = "filename", "position"

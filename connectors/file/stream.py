@@ -6,8 +6,10 @@ import select
 
 import numpy as np
 
+from standalone import ConnectError
+
 from connectors.file.lines import CR, split
-from connectors.file.tail import CUT, FAIL, LineTooLong, Lines
+from connectors.file.open_file import CUT, FAIL, Lines
 
 log = logging.getLogger(__name__)
 
@@ -83,7 +85,7 @@ class StreamTail:
     def _refuse(self, length):
         policy, longest = self._limits.long_lines, self._limits.line_bytes
         if policy == FAIL:
-            raise LineTooLong(
+            raise ConnectError(
                 f"A line of the input has {length} bytes or more; 'file.max.line.bytes' allows {longest}. "
                 "Raise that, or set 'file.long.lines' to 'cut' or 'skip'."
             )

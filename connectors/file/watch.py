@@ -29,25 +29,26 @@ class Watch:
 
     def __init__(self, path):
         self._path = path
-        self._folder = os.path.dirname(path) or "."
-        self._name = os.fsencode(os.path.basename(path))
         self._waker = Waker()
         self._waiting = select.poll()
         self._waiting.register(self._waker.descriptor, select.POLLIN)
         self._complained = False
-        self._file_watch = self._folder_watch = None
+        self._file_watch = None
+        self._folder_watches = {}  # folder -> its watch; a symbolic link is watched where it is and where it leads to
+        self._names = ()
         self._blind = False  # whether changes go unreported, so that we must look ourselves
         self._events = _inotify()
         if self._events is None:
             self._complain("the limit of inotify instances is reached, sysctl fs.inotify.max_user_instances")
         else:
             self._waiting.register(self._events, select.POLLIN)
-        self._watch_folder()
+        self._watch_folders()
 
     def follow(self, descriptor):
         """From now on report changes of this open file (None: of none). Call it before reading what is there already."""
         if self._events is None:
             return
+        self._watch_folders()
         if self._file_watch is not None:
             _libc().inotify_rm_watch(self._events, self._file_watch)  # fails where the file is gone; its watch went with it
             self._file_watch = None
@@ -59,16 +60,16 @@ class Watch:
 
     def wait(self, seconds):
         """Until something may have changed, or `wake` was called, or the time is over. Returns whether there was a reason."""
-        if self._folder_watch is None:
-            self._watch_folder()
+        if not self._sees_all():
+            self._watch_folders()
         deadline = time.monotonic() + seconds
         while not self._waker.woken:
             left = deadline - time.monotonic()
-            if self._blind or self._folder_watch is None:
+            if not self._sees_all():
                 left = min(left, LOOK_AGAIN_SECONDS)
             ready = self._waiting.poll(max(left, 0) * 1000)
             if not ready:
-                return self._blind or self._folder_watch is None
+                return not self._sees_all()
             if any(descriptor == self._events for descriptor, _ in ready) and self._concerns_us():
                 return True
         return True
@@ -87,9 +88,23 @@ class Watch:
             os.close(self._events)
             self._events = None
 
-    def _watch_folder(self):
-        if self._events is not None and os.path.isdir(self._folder):
-            self._folder_watch = self._add(self._folder, _OF_FOLDER)
+    def _sees_all(self):
+        return not self._blind and None not in self._folder_watches.values()
+
+    def _watch_folders(self):
+        folder, name = os.path.split(self._path)
+        paths = {os.path.join(os.path.realpath(folder or "."), name), os.path.realpath(self._path)}
+        self._names = tuple({os.fsencode(os.path.basename(path)) for path in paths})
+        folders = set(map(os.path.dirname, paths))
+        if self._events is None:
+            return
+        for folder in folders | set(self._folder_watches):
+            if folder not in folders:
+                watch = self._folder_watches.pop(folder)
+                if watch is not None:
+                    _libc().inotify_rm_watch(self._events, watch)
+            elif self._folder_watches.get(folder) is None:
+                self._folder_watches[folder] = self._add(folder, _OF_FOLDER)
 
     def _add(self, path, mask):
         watch = _libc().inotify_add_watch(self._events, os.fsencode(path), mask)
@@ -119,11 +134,11 @@ class Watch:
             watch, mask, _, size = _EVENT.unpack_from(data, at)
             name = data[at + _EVENT.size : at + _EVENT.size + size].rstrip(b"\0")
             at += _EVENT.size + size
-            if watch == self._folder_watch and mask & (_DELETE_SELF | _MOVE_SELF):
-                self._folder_watch = None  # the folder is another one now, if there is one
-                ours = True
-            # A name that ours is a part of may be what our file was moved to; a watch of -1 says that events were lost.
-            ours = ours or watch != self._folder_watch or not size or self._name in name
+            folder = next((folder for folder, each in self._folder_watches.items() if each == watch), None)
+            if folder is not None and mask & (_DELETE_SELF | _MOVE_SELF):
+                self._folder_watches[folder] = None  # that folder is another one now, if there is one
+            # A name that ours is a part of may be what our file was moved to. A watch of -1 says that events were lost.
+            ours = ours or folder is None or not size or any(part in name for part in self._names)
         return ours
 
 

@@ -267,6 +267,39 @@ def test_a_file_put_back_from_a_copy_goes_on_where_it_was(log, reader):
     assert reader.drain()[200:] == ["next"]
 
 
+@pytest.mark.parametrize("while_down", [False, True], ids=["while it is read", "while nobody reads"])
+def test_a_link_is_followed_to_where_the_file_is_rotated(while_down, log, tmp_path):
+    """As the logs of containers are: the link stays, and what it leads to is rotated in a folder of its own."""
+    link = tmp_path / "links" / "container.log"
+    link.parent.mkdir()
+    link.symlink_to(log.path)
+    reader = Reader(link).start()
+    log.append(b"1\n")
+    reader.drain()
+    if while_down:
+        reader.stop()
+    renamed_twice(log)
+    if while_down:
+        reader.start()
+    assert reader.drain() == ["1", "3", "4", "5"]
+    reader.stop()
+
+
+def test_a_link_that_is_led_elsewhere_is_a_rotation(log, tmp_path):
+    link = tmp_path / "current.log"
+    link.symlink_to(log.path)
+    reader = Reader(link).start()
+    log.append(b"1\n2\n")
+    other = Log(str(tmp_path), "next.log")
+    other.append(b"3\n")
+    reader.poll()
+    log.append(b"unfinished")
+    link.unlink()
+    link.symlink_to(other.path)
+    assert reader.drain() == ["1", "2", "unfinished", "3"]
+    reader.stop()
+
+
 def test_a_sibling_that_is_no_rotation_is_left_alone(log, reader, tmp_path):
     log.append(b"1\n")
     reader.start().drain()

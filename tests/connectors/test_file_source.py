@@ -305,6 +305,21 @@ def test_a_missing_file_is_waited_for(folder, tmp_path, source, caplog):
     assert caplog.text.count("does not exist") == 1
 
 
+def test_a_file_put_in_place_behind_a_link_ends_the_wait(tmp_path, source):
+    """The link lies in another folder than the file, and nothing happens in that one."""
+    real = tmp_path / "real" / "app.log"
+    real.parent.mkdir()
+    real.write_bytes(b"a\n")
+    link = tmp_path / "link.log"
+    link.symlink_to(real)
+    started = source(link, idle_seconds=DEADLINE, file_rotate_wait_ms=0)
+    started.take(1)
+    (tmp_path / "real" / "new").write_bytes(b"b\n")
+    after(0.05, lambda: os.replace(tmp_path / "real" / "new", real))
+    assert seconds_of(lambda: started.take(2)) < 1
+    assert started.values == ["a", "b"]
+
+
 def test_stop_ends_the_wait(path, source):
     path.write_bytes(b"")
     started = source(path, idle_seconds=60)

@@ -1,0 +1,252 @@
+"""One open file: its finished lines from a position on, the place behind each, and whether it is still what it was."""
+
+import dataclasses
+import errno
+import logging
+import math
+import os
+import stat
+import time
+import zlib
+
+import numpy as np
+
+from standalone import ConnectError
+
+from connectors.file.lines import CR, first_end, split
+from connectors.file.rotation import MARK_BYTES, Place, checksum, offset_of
+
+log = logging.getLogger(__name__)
+
+FAIL, CUT, SKIP = "fail", "cut", "skip"
+
+
+@dataclasses.dataclass(frozen=True)
+class Limits:
+    """How much is read at once, and what becomes of a line that is too long."""
+
+    chunk_bytes: int = 4 << 20
+    line_bytes: int = 16 << 20
+    long_lines: str = FAIL
+    rotate_wait: float = 1.0
+
+
+class Lines:
+    """Finished lines, as slices of what was read, and the place behind each."""
+
+    def __init__(self, data, starts, lengths, end, base=0):
+        self.data = data
+        self.starts = starts
+        self.lengths = lengths
+        self._end = end  # where, in data, the first line begins that is not among them
+        self._base = base  # where data begins in the file
+        self._file = None
+
+    def of(self, *file):
+        """They are of that file: inode, when it was written, checksum of its head."""
+        self._file = file
+
+    def __len__(self):
+        return len(self.lengths)
+
+    def offset(self, row):
+        """The source offset behind that line: where the next one begins."""
+        following = int(self.starts[row + 1]) if row + 1 < len(self.starts) else self._end
+        position = self._base + following
+        inode, written_ns, head = self._file
+        tail = zlib.crc32(self.data[following - min(MARK_BYTES, position) : following])
+        return offset_of(position, inode, written_ns, head if position > MARK_BYTES else 0, tail)
+
+    def bytes_behind(self, position):
+        """The last bytes before a position in the file."""
+        at = position - self._base
+        return self.data[at - min(MARK_BYTES, position) : at].tobytes()
+
+
+class Rewritten(Exception):
+    """What was read of the file is not in it any more."""
+
+
+class OpenFile:
+    """A regular file, and how far it has been read."""
+
+    def __init__(self, path, limits, complete=False):
+        self.path = path
+        self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        status = os.fstat(self.descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(self.descriptor)
+            raise OSError(errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL, "it is not a regular file")
+        self.inode = status.st_ino
+        self.device = status.st_dev
+        self.complete = complete  # nobody writes to it any more
+        self._limits = limits
+        self._written_ns = status.st_mtime_ns  # when it had last been written when we last read it
+        self._grew = time.monotonic() - max(0.0, time.time() - status.st_mtime)
+        self.restart()
+
+    def restart(self):
+        """From its beginning."""
+        self.position = 0
+        self._behind = b""  # the last bytes before the position
+        self._head = 0
+        self._seen = None  # size and time of writing when all that was there had been looked at
+        self._passed = 0  # no line end lies between the position and here
+
+    def go_on_from(self, position):
+        self.restart()
+        size = min(MARK_BYTES, position)
+        self._behind = os.pread(self.descriptor, size, position - size)
+        self._moved_to(position)
+
+    def status(self):
+        return os.fstat(self.descriptor)
+
+    def place(self):
+        return Place(self.position, self.inode, self._written_ns, self._head, checksum(self._behind, len(self._behind)))
+
+    def quiet_for(self):
+        """Seconds since it last grew, as far as we know."""
+        return math.inf if self.complete else time.monotonic() - self._grew
+
+    def close(self):
+        os.close(self.descriptor)
+
+    def read(self, final=False):
+        """The next Lines, or None when there are none. `final`: what lacks a line end at the end of the file is a line, too.
+
+        Raises Rewritten if the file has been truncated, even if it is larger again.
+        """
+        while True:
+            status = self.status()
+            size = status.st_size
+            if size < self.position:
+                raise Rewritten
+            seen = (size, status.st_mtime_ns)
+            if seen == self._seen and not (final and size > self.position):
+                return None
+            if self._seen is not None and seen != self._seen:
+                self._grew = time.monotonic()
+            lines, exhausted = self._lines(size, final)
+            self._written_ns = status.st_mtime_ns
+            if exhausted:
+                self._seen = seen
+            if lines is None:
+                return None
+            if len(lines):
+                lines.of(self.inode, self._written_ns, self._head)
+                return lines
+
+    def _lines(self, size, final):
+        """(Lines, maybe none of them, or None if there is nothing finished; whether all up to `size` has been looked at)"""
+        if self._passed:
+            self._must_be_as_it_was(os.pread(self.descriptor, len(self._behind), self.position - len(self._behind)))
+            lines = self._over_long(size, final)
+            return lines, lines is None
+        data, starts, lengths, end, at_end = self._look(size, final)
+        unfinished = len(data) - end - int(end < len(data) and data[-1] == CR)
+        if not len(starts) and unfinished > self._limits.line_bytes:
+            lines = self._over_long(size, final)
+            return lines, lines is None
+        behind = self.position + end - len(self._behind)
+        lines = self._take(data, starts, lengths, end)
+        return lines, lines is None or (at_end and self.position == behind)
+
+    def _look(self, size, final):
+        """What `split` finds in the bytes that follow, as far as it takes to see the end of a line, and whether they reach the end of
+        the file. They begin a little before the position, so as to know the place again."""
+        lead = len(self._behind)
+        wanted = self._limits.chunk_bytes
+        while True:
+            wanted = min(wanted, size - self.position)
+            buffer = np.empty(lead + wanted, np.uint8)
+            data = buffer[: os.preadv(self.descriptor, [buffer], self.position - lead)]
+            self._must_be_as_it_was(data[:lead].tobytes())
+            at_end = len(data) < len(buffer) or self.position + wanted >= size
+            starts, lengths, end = split(data, lead, final and at_end)
+            if at_end or len(starts) or wanted > self._limits.line_bytes + 1:
+                return data, starts, lengths, end, at_end
+            wanted *= 2
+
+    def _must_be_as_it_was(self, behind):
+        if behind != self._behind:
+            raise Rewritten
+
+    def _take(self, data, starts, lengths, end):
+        longest = self._limits.line_bytes
+        base = self.position - len(self._behind)
+        if len(data) > longest:
+            too_long = np.flatnonzero(lengths > longest)
+            if len(too_long):
+                starts, lengths, end = self._without(too_long, starts, lengths, end)
+        if end == len(self._behind):
+            return None
+        return self._taken(Lines(data, starts, lengths, end, base), base + end)
+
+    def _without(self, too_long, starts, lengths, end):
+        policy, longest = self._limits.long_lines, self._limits.line_bytes
+        if policy == FAIL:
+            first = too_long[0]
+            if first == 0:
+                raise self._too_long(int(lengths[0]))
+            return starts[:first], lengths[:first], int(starts[first])
+        self._warn_of_long(len(too_long))
+        if policy == CUT:
+            return starts, np.minimum(lengths, longest).astype(np.int32), end
+        kept = lengths <= longest
+        return starts[kept], lengths[kept], end
+
+    def _over_long(self, size, final):
+        """The line at the position is longer than allowed and its end is not in sight: look for that, keeping nothing."""
+        policy, longest = self._limits.long_lines, self._limits.line_bytes
+        if policy == FAIL:
+            raise self._too_long(size - self.position)
+        at = max(self._passed, self.position + longest)
+        end = None
+        while end is None and at < size:
+            data = np.frombuffer(os.pread(self.descriptor, self._limits.chunk_bytes, at), np.uint8)
+            found = first_end(data)
+            if found is not None:
+                end = at + found[1]
+            elif len(data) < 2:
+                break  # a CR at the very end: an LF may follow
+            else:
+                at += len(data) - int(data[-1] == CR)
+        if end is None:
+            if not final:
+                self._passed = at
+                return None
+            end = size
+        self._warn_of_long(1)
+        line = os.pread(self.descriptor, longest, self.position) if policy == CUT else b""
+        marks = min(MARK_BYTES, end)
+        data = np.frombuffer(line + os.pread(self.descriptor, marks, end - marks), np.uint8)
+        count = 1 if policy == CUT else 0
+        starts, lengths = np.zeros(count, np.int64), np.full(count, len(line), np.int32)
+        return self._taken(Lines(data, starts, lengths, len(data), end - len(data)), end)
+
+    def _taken(self, lines, position):
+        self._behind = lines.bytes_behind(position)
+        self._moved_to(position)
+        return lines
+
+    def _moved_to(self, position):
+        self.position = position
+        self._passed = 0
+        if position > MARK_BYTES and not self._head:
+            first = os.pread(self.descriptor, MARK_BYTES, 0)
+            self._head = checksum(first, len(first))
+
+    def _too_long(self, length):
+        longest = self._limits.line_bytes
+        return ConnectError(
+            f"The line at byte {self.position} of '{self.path}' has {length} bytes or more; 'file.max.line.bytes' allows {longest}. "
+            "Raise that, or set 'file.long.lines' to 'cut' or 'skip'."
+        )
+
+    def _warn_of_long(self, count):
+        log.warning(
+            "%d line(s) of '%s', behind byte %d, are longer than file.max.line.bytes=%d: %s.",
+            count, self.path, self.position, self._limits.line_bytes,
+            "the rest of each is left out" if self._limits.long_lines == CUT else "left out",
+        )  # fmt: skip
