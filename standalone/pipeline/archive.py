@@ -1,0 +1,95 @@
+"""The class-data archive: Spark's classes as Java's memory has them once loaded, kept in the cache folder. It halves Spark's start.
+
+Made once per Java and Spark, by a process of its own at the lowest priority, which runs the kind of job that a session begins with:
+`python -m standalone.pipeline.archive CACHE_DIR JAVA`.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from standalone.pipeline import jvm
+
+log = logging.getLogger(__name__)
+DEADLINE_SECONDS = 300
+
+
+def path(cache_dir, java):
+    """Where the archive of that Java and the installed Spark is, or would be."""
+    key = "\n".join([java, jvm.full_version(java), *jvm.command(java, "1m", class_path=())[1:]])
+    return os.path.join(cache_dir, f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa")
+
+
+def flag(cache_dir, java):
+    """The option by which Java uses the archive, or None while there is none."""
+    file = path(cache_dir, java)
+    return f"-XX:SharedArchiveFile={file}" if os.path.isfile(file) else None
+
+
+def is_wanted(cache_dir, java):
+    """Whether there is none yet, and none has been tried in vain."""
+    file = path(cache_dir, java)
+    return not os.path.exists(file) and not os.path.exists(file + ".failed")
+
+
+def make(cache_dir, java, stopping):
+    """Have it made by another process; come back when that is done, or at once when we are to stop."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "standalone.pipeline.archive", cache_dir, java],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+    )
+    while process.poll() is None:
+        if stopping.wait(0.5):
+            process.terminate()
+            process.wait()
+            return
+
+
+def build(cache_dir, java):
+    """Make the archive, here and now, unless another process is at it. True if there is one then."""
+    file = path(cache_dir, java)
+    os.makedirs(cache_dir, exist_ok=True)
+    with open(file + ".lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            return False
+        if os.path.exists(file):
+            return True
+        folder = tempfile.mkdtemp(prefix="archive-", dir=cache_dir)
+        try:
+            dumped = os.path.join(folder, "spark.jsa")
+            _train(cache_dir, java, f"-XX:ArchiveClassesAtExit={dumped}")
+            if os.path.isfile(dumped):
+                os.replace(dumped, file)
+            else:  # a runtime without a base archive cannot make one: say it once, not at every start
+                open(file + ".failed", "w").close()
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+        return os.path.exists(file)
+
+
+def _train(cache_dir, java, option):
+    from standalone.pipeline.session import SessionHolder
+
+    # The archive holds what the session's first job needs; the holder's own start runs such a job.
+    holder = SessionHolder({"spark.driver.extraJavaOptions": option, "spark.master": "local[1]"}, cache_dir=cache_dir, java=java)
+    holder.request()
+    holder.wait(DEADLINE_SECONDS)
+    holder.stop(patience=DEADLINE_SECONDS)
+
+
+if __name__ == "__main__":
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, 19)
+    sys.exit(0 if build(*sys.argv[1:]) else 1)

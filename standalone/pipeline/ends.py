@@ -1,0 +1,162 @@
+"""The two ends of a chain: converters between bytes and columns, by their kernels; rows that those cannot do are named, not thrown."""
+
+import numpy as np
+
+from standalone.data import schema as s
+from standalone.data.batch import values_of
+from standalone.pipeline.frame import Frame
+from standalone.pipeline.outgoing import Sent
+from standalone.wire import ByteColumn, Records
+
+NO_ROWS = np.empty(0, np.int64)
+
+
+class ByRows(Exception):
+    """This batch is for the rows engine as a whole."""
+
+
+def union(a, b):
+    """Two ascending arrays of row numbers as one."""
+    return a if not len(b) else b if not len(a) else np.union1d(a, b)
+
+
+def _numbers(bad):
+    return NO_ROWS if bad is None or not len(bad) else np.sort(np.asarray(bad, np.int64))
+
+
+class Ends:
+    """The converters of one chain. `rows` is its rows engine, which does headers: they are few and of any shape."""
+
+    def __init__(self, chain, rows):
+        self._key, self._value = chain.key_converter, chain.value_converter
+        self._rows = rows
+
+    # --- to the log ---
+
+    def encode(self, frame, numbers):
+        """([Sent], numbers left to the rows engine) of a frame; `numbers` are those of its rows in the batch, None for all."""
+        if not frame.count:
+            return [], NO_ROWS
+        if not isinstance(frame.topic, list):
+            return self._encode_topic(frame, numbers)
+        numbers = np.arange(frame.count) if numbers is None else numbers
+        places = {}
+        for at, topic in enumerate(frame.topic):
+            places.setdefault(topic, []).append(at)
+        parts, left = [], NO_ROWS
+        for topic, at in places.items():
+            at = np.array(at, np.int64)
+            more, bad = self._encode_topic(frame.take(at).with_(topic=topic), numbers[at])
+            parts += more
+            left = union(left, bad)
+        return parts, left
+
+    def _encode_topic(self, frame, numbers):
+        count, topic = frame.count, frame.topic
+        keys, bad = _encoded(self._key, topic, frame.key_schema, frame.key, count)
+        values, bad_values = _encoded(self._value, topic, frame.value_schema, frame.value, count)
+        bad = union(bad, bad_values)
+        headers = None
+        if frame.headers is not None:
+            headers, bad_headers = _each(frame.headers, lambda row, each: self._rows.encode_headers(topic, each, row) if each else None)
+            bad = union(bad, bad_headers)
+        records = Records(count, keys, values, frame.timestamps, headers)
+        if not len(bad):
+            return [Sent(topic, frame.partition, records, numbers)], NO_ROWS
+        numbers = np.arange(count) if numbers is None else numbers
+        good = np.delete(np.arange(count), bad)
+        partition = [frame.partition[row] for row in good.tolist()] if isinstance(frame.partition, list) else frame.partition
+        return [Sent(topic, partition, records.take(good), numbers[good])] if len(good) else [], numbers[bad]
+
+    # --- from the log ---
+
+    def decode(self, topic, partition, records):
+        """(frame of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows."""
+        key_schema, key, bad = _decoded(self._key, topic, records.keys, records.count)
+        value_schema, value, bad_values = _decoded(self._value, topic, records.values, records.count)
+        bad = union(bad, bad_values)
+        headers = None
+        if records.headers is not None:
+            headers, bad_headers = _each(records.headers, lambda row, each: self._rows.decode_headers(topic, each, row))
+            headers = [each or () for each in headers]
+            bad = union(bad, bad_headers)
+        frame = Frame(
+            records.count,
+            topic,
+            partition=partition,
+            key=key,
+            key_schema=key_schema,
+            value=value,
+            value_schema=value_schema,
+            timestamps=records.timestamps,
+            headers=headers,
+            offsets=records.offsets,
+            timestamp_type=records.timestamp_type,
+        )
+        if not len(bad):
+            return frame, None, bad
+        good = np.delete(np.arange(records.count), bad)
+        return frame.take(good), good, bad
+
+    # --- the identity ---
+
+    def hand_bytes_through(self, kind):
+        """Whether both converters give a column of bytes back as it is: tried, on a column of one."""
+        probe = ByteColumn.of([b"a"])
+
+        def through(converter):
+            if kind == "sink":
+                decoded = converter.decode("topic", probe)
+                return decoded is not None and decoded[1] is probe
+            encoded = (converter.encode("topic", schema, probe, 1) for schema in (s.Schema.STRING, s.Schema.BYTES))
+            return any(each is not None and each[0] is probe for each in encoded)
+
+        try:
+            return through(self._value) and through(self._key)
+        except Exception:  # a converter that trips over a probe is none of those
+            return False
+
+
+def _encoded(converter, topic, schema, column, count):
+    """(ByteColumn or None for nulls, row numbers that it could not do)"""
+    encoded = converter.encode(topic, schema, column, count)
+    if encoded is not None:
+        return encoded[0], _numbers(encoded[1])
+    if column is not None:
+        values = values_of(column, schema, count)
+        items, bad = _each(values, lambda row, value: converter.from_connect(topic, schema, value))
+        return ByteColumn.of(items), bad
+    try:
+        data = converter.from_connect(topic, schema, None)  # the same in every row
+    except Exception:
+        return None, np.arange(count)  # for the rows engine to say why
+    return None if data is None else ByteColumn.repeat(data, count), NO_ROWS
+
+
+def _decoded(converter, topic, column, count):
+    """(schema, column, row numbers that it could not do)"""
+    if column is not None:
+        decoded = converter.decode(topic, column)
+        if decoded is None:
+            raise ByRows
+        schema, values, bad = decoded
+        return schema, values, _numbers(bad)
+    try:
+        schema, value = converter.to_connect(topic, None)  # the same in every row
+    except Exception as error:
+        raise ByRows from error
+    return schema, None if value is None else [value] * count, NO_ROWS
+
+
+def _each(items, work):
+    """(results, row numbers where the work failed and the result is None): the rows engine will do those again and say why."""
+    results, bad = [], []
+    for row, item in enumerate(items):
+        try:
+            results.append(work(row, item))
+        except Exception:
+            results.append(None)
+            bad.append(row)
+    return results, np.array(bad, np.int64)
+
+

@@ -1,0 +1,445 @@
+"""Compile a chain for batches of one shape: what of it is computing, which is Spark's, and what merely moves, which nobody needs to do.
+
+All transforms become one select over the batch's leaves (frame.py), and Spark's optimizer is asked what is left of it. Where it says
+that a result is a column as it came, a fixed value, or a struct of such, the batch keeps its column, on this side. Only what it has to
+compute travels: the leaves that those expressions read go, their results come back. A chain that only renames, wraps, drops or
+inserts needs no job at all.
+"""
+
+import json
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from standalone.data import schema as s
+from standalone.data.arrow import arrow_type, nulls_of, to_arrow
+from standalone.pipeline.frame import Leaf, Leaves, leaves_in
+from standalone.pipeline.types import some_value, spark_type, spark_type_of
+from standalone.stage import Columns
+from standalone.wire import NO_TIMESTAMP, ByteColumn
+
+JOB_BYTES = 24 << 20  # shipped in one job; the Java heap holds it several times over
+LEAST_JOB_ROWS = 1000
+
+
+class Link(NamedTuple):
+    """One transform of a chain and, where it has one, the predicate that says for which records it is."""
+
+    alias: str
+    transform: Any
+    predicate: Any = None
+    negate: bool = False
+
+
+class Chain(NamedTuple):
+    """What one connector does with its records: `kind` is "source" or "sink"."""
+
+    kind: str
+    key_converter: Any
+    value_converter: Any
+    header_converter: Any
+    links: list = []
+
+
+class Declined(Exception):
+    """This chain has no column meaning for batches of that shape; says why."""
+
+
+# --- What is left of a select --------------------------------------------------------------------------------------
+
+
+class Fixed(NamedTuple):
+    """The same value in every row."""
+
+    value: Any
+
+    def __str__(self):
+        return repr(self.value)
+
+
+class Whole(NamedTuple):
+    """A struct of these parts: (name, node)."""
+
+    parts: tuple
+
+    def __str__(self):
+        return "{" + ", ".join(f"{name}: {node}" for name, node in self.parts) + "}"
+
+
+class Computed(NamedTuple):
+    """What Spark works out: the number of the column it comes back in."""
+
+    at: int
+
+    def __str__(self):
+        return f"computed {self.at}"
+
+
+class NullsOf(NamedTuple):
+    """Which rows of a leaf are null (or are not); or any of several such."""
+
+    name: str
+    negated: bool = False
+
+    def __str__(self):
+        return f"{self.name} is {'not ' if self.negated else ''}null"
+
+
+class AnyOf(NamedTuple):
+    nodes: tuple
+
+
+_FIXED_TYPES = {"string": str, "integer": int, "long": int, "short": int, "byte": int, "boolean": lambda text: text == "true"}
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+_EXPRESSIONS = "org.apache.spark.sql.catalyst.expressions."
+
+
+_OUT = "out_"  # a result of its leaf's own name would lose its alias, and look like no result
+
+
+class _Optimized:
+    """Spark's optimized plan of a select over the leaves, as a tree of expressions for each output."""
+
+    def __init__(self, frame):
+        plan = json.loads(frame._jdf.queryExecution().optimizedPlan().toJSON())
+        top = plan[0]
+        if top["class"] != _LOGICAL + "Project" or len(plan) != 2 or not plan[1]["class"].endswith(".LogicalRDD"):
+            raise Declined("Spark's plan for it is no plain projection")
+        self.names = {output[0]["exprId"]["id"]: output[0]["name"] for output in plan[1]["output"]}
+        self.outputs = {nodes[0]["name"].removeprefix(_OUT): _tree(iter(nodes))[1][0] for nodes in top["projectList"]}
+
+    def leaf(self, tree):
+        """The name of the leaf that this expression is, or None."""
+        node, _ = tree
+        return self.names.get(node["exprId"]["id"]) if node["class"] == _EXPRESSIONS + "AttributeReference" else None
+
+    def reads(self, tree):
+        """The names of all leaves that this expression reads."""
+        _, children = tree
+        name = self.leaf(tree)
+        return {name} if name else {name for child in children for name in self.reads(child)}
+
+
+def _tree(nodes):
+    """(node, its children) out of a list in which each node stands before its children."""
+    node = next(nodes)
+    return node, [_tree(nodes) for _ in range(node["num-children"])]
+
+
+# --- The plan ------------------------------------------------------------------------------------------------------
+
+
+class ColumnPlan:
+    """The transforms of a chain, compiled for one shape. `run` may be called again and again, for frames of that shape."""
+
+    def __init__(self, links, leaves, frame, session):
+        self._shape = leaves.shape
+        self._leaf_list = [leaf for part in leaves.shape.values() for leaf in leaves_in(part)]
+        result = _apply(links, _columns(leaves.shape, frame))
+        if result.key is not None and result.key_schema is None or result.value is not None and result.value_schema is None:
+            raise Declined("it makes values that have no schema")
+        self.key_schema, self.value_schema = result.key_schema, result.value_schema
+        self._expressions = []  # what Spark computes
+        self._reads = set()
+        self._describe = []
+        self._optimize(result, leaves, session)
+        self.shipped = [leaf for leaf in self._leaf_list if leaf.name in self._reads]
+
+    def _optimize(self, result, leaves, session):
+        names = ("topic", "partition", "timestamp", "key", "value", "keep", "failed")
+        asked = {name: column for name in names if _is_column(column := getattr(result, name))}
+        selected = []
+        if asked:
+            one_row = _ship(session, self._leaf_list, {leaf.name: leaves.arrow(leaf).slice(0, 1) for leaf in self._leaf_list}, 1)
+            selected = one_row.select(*(column.alias(_OUT + name) for name, column in asked.items()))
+        optimized = _Optimized(selected) if asked else None
+        schemas = {
+            "topic": s.Schema.OPTIONAL_STRING,
+            "partition": s.Schema.OPTIONAL_INT32,
+            "timestamp": s.Schema.OPTIONAL_INT64,
+            "key": result.key_schema,
+            "value": result.value_schema,
+        }
+        self._schemas = schemas
+        self._nodes = {}
+        for name in names:
+            if name not in asked:
+                self._nodes[name] = getattr(result, name)
+            elif name in ("keep", "failed"):
+                self._nodes[name] = self._mask(optimized, optimized.outputs[name], asked[name])
+            else:
+                self._nodes[name] = self._node(optimized, optimized.outputs[name], asked[name], schemas[name])
+
+    def _node(self, optimized, tree, column, schema):
+        """What is to be done for one output, or for one part of it."""
+        node, children = tree
+        kind = node["class"].removeprefix(_EXPRESSIONS)
+        name = optimized.leaf(tree)
+        if name is not None:
+            return next(leaf for leaf in self._leaf_list if leaf.name == name)
+        if kind == "Literal" and (node["value"] is None or node["dataType"] in _FIXED_TYPES):
+            return Fixed(None if node["value"] is None else _FIXED_TYPES[node["dataType"]](node["value"]))
+        if kind == "CreateNamedStruct" and schema.type == s.STRUCT:
+            names = [child[0].get("value") for child in children[::2]]
+            if names == [field.name for field in schema.fields]:
+                parts = zip(names, children[1::2], schema.fields)
+                return Whole(tuple((name, self._node(optimized, part, column.getField(name), field.schema)) for name, part, field in parts))
+        return self._computed(optimized, tree, column)
+
+    def _computed(self, optimized, tree, column):
+        self._reads |= optimized.reads(tree)
+        self._expressions.append(column)
+        return Computed(len(self._expressions) - 1)
+
+    def _mask(self, optimized, tree, column):
+        return self._nulls(optimized, tree) or self._computed(optimized, tree, column)
+
+    def _nulls(self, optimized, tree):
+        """A mask that can be told from which rows are null; else None."""
+        node, children = tree
+        kind = node["class"].removeprefix(_EXPRESSIONS)
+        if kind == "Literal" and node["dataType"] == "boolean" and node["value"] is not None:
+            return Fixed(node["value"] == "true")
+        if kind in ("IsNull", "IsNotNull") and (name := optimized.leaf(children[0])):
+            return NullsOf(name, kind == "IsNotNull")
+        if kind == "Or":
+            nodes = [self._nulls(optimized, child) for child in children]
+            return AnyOf(tuple(nodes)) if all(nodes) else None
+        return None
+
+    @property
+    def computes(self):
+        """Whether there is anything for Spark to do."""
+        return bool(self._expressions)
+
+    def describe(self):
+        """In words, for people."""
+        results = [f"{name} = {_shown(node)}" for name, node in self._nodes.items() if not _says_nothing(name, node, self._shape)]
+        lines = ["; ".join(results) or "all as it was"]
+        if self.computes:
+            shipped = ", ".join(leaf.name for leaf in self.shipped) or "nothing"
+            computed = "; ".join(f"computed {at} = {expression._jc.toString()}" for at, expression in enumerate(self._expressions))
+            lines.append(f"Spark is sent {shipped}: {computed}")
+        else:
+            lines.append("nothing to compute: no Spark job")
+        return lines
+
+    # --- run ---
+
+    def run(self, frame, leaves, holder):
+        """(the frame that comes out, its rows that are dropped, its rows that the rows engine must do): masks or None for none."""
+        computed = self._job(leaves, holder) if self.computes else []
+
+        def column(name):
+            node, schema = self._nodes[name], self._schemas[name]
+            if node is None and name in ("key", "value"):
+                return getattr(frame, name)  # of no known type, and not touched
+            return _build(node, schema, leaves, computed)
+
+        def one_or_all(name):
+            node = self._nodes[name]
+            return column(name).to_pylist() if isinstance(node, (Leaf, Computed)) else node.value if isinstance(node, Fixed) else node
+
+        changed = frame.with_(
+            topic=one_or_all("topic"),
+            partition=one_or_all("partition"),
+            timestamps=_timestamps(column("timestamp"), frame.count),
+            key=column("key"),
+            key_schema=self.key_schema,
+            value=column("value"),
+            value_schema=self.value_schema,
+        )
+        keep = self._rows("keep", leaves, computed)
+        return changed, None if keep is None else ~keep, self._rows("failed", leaves, computed)
+
+    def _rows(self, name, leaves, computed):
+        """A mask of rows; None where nothing was said."""
+        node = self._nodes[name]
+        if node is None:
+            return None
+        if not isinstance(node, Computed):
+            return _mask_of(node, leaves)
+        return computed[node.at].fill_null(True).to_numpy(zero_copy_only=False)
+
+    def _job(self, leaves, holder):
+        """Let Spark compute: a list of Arrow arrays."""
+        session = holder.ready()
+        if session is None:
+            raise Declined("the Spark session has gone")
+        arrays = {leaf.name: leaves.arrow(leaf) for leaf in self.shipped}
+        row_bytes = max(1, sum(array.nbytes for array in arrays.values()) // leaves.count)
+        step = max(LEAST_JOB_ROWS, JOB_BYTES // row_bytes)
+        tables = []
+        for low in range(0, leaves.count, step):
+            count = min(step, leaves.count - low)
+            with holder.job():
+                sent = _ship(session, self._leaf_list, {name: array.slice(low, count) for name, array in arrays.items()}, count, holder.cores)
+                table = sent.select(*(column.alias(f"c{at}") for at, column in enumerate(self._expressions))).toArrow()
+            if len(table) != count:
+                raise ValueError(f"Spark was sent {count} rows and sent {len(table)} back")
+            tables.append(table)
+        return [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in pa.concat_tables(tables).columns]
+
+
+def _ship(session, all_leaves, arrays, count, pieces=1):
+    """A Spark frame of these arrays, in order; in the place of leaves that stay here it has some value of theirs."""
+    from pyspark.sql import functions as F
+
+    by_name = {leaf.name: leaf for leaf in all_leaves}
+    fields = [pa.field(name, array.type, by_name[name].nullable) for name, array in arrays.items()]
+    columns = list(arrays.values())
+    if not fields:  # something must say how many rows there are
+        fields, columns = [pa.field("row", pa.int32(), False)], [pa.array(np.arange(count, dtype=np.int32))]
+    table = pa.Table.from_arrays(columns, schema=pa.schema(fields))
+    step = -(-count // pieces)
+    if pieces > 1 and step >= LEAST_JOB_ROWS:  # a piece for each core; a table's chunks become Spark's partitions
+        table = pa.concat_tables([table.slice(low, step) for low in range(0, count, step)])
+    sent = session.createDataFrame(table)
+    stay = [leaf for leaf in all_leaves if leaf.name not in arrays]
+    return sent.select("*", *(_stand_in(F, leaf).alias(leaf.name) for leaf in stay)) if stay else sent
+
+
+def _stand_in(F, leaf):
+    kind = spark_type(leaf.schema)
+    return F.lit(None).cast(kind) if leaf.nullable else some_value(kind)
+
+
+# --- What the transforms see ---------------------------------------------------------------------------------------
+
+
+def _is_column(part):
+    from pyspark.sql import Column
+
+    return isinstance(part, Column)
+
+
+def _columns(shape, frame):
+    """A batch of that shape in Spark's terms."""
+    from pyspark.sql import functions as F
+
+    def column(part, schema):
+        if part == Leaves.UNKNOWN:
+            return None
+        if part == Leaves.NULL:
+            return F.lit(None).cast(spark_type(schema))
+        if isinstance(part, Leaf):
+            return F.col(part.name)
+        return F.struct(*(column(inner, field.schema).alias(field.name) for inner, field in zip(part, schema.fields)))
+
+    def one_or_all(part):
+        return F.col(part.name) if isinstance(part, Leaf) else part
+
+    return Columns(
+        topic=one_or_all(shape["topic"]),
+        partition=one_or_all(shape["partition"]),
+        timestamp=column(shape["timestamp"], s.Schema.OPTIONAL_INT64),
+        timestamp_type=frame.timestamp_type,
+        offset=None if shape["offset"] == Leaves.NULL else column(shape["offset"], s.Schema.INT64),
+        key=column(shape["key"], frame.key_schema),
+        key_schema=frame.key_schema,
+        value=column(shape["value"], frame.value_schema),
+        value_schema=frame.value_schema,
+        has_headers=frame.headers is not None,
+    )
+
+
+def _apply(links, columns):
+    """The columns behind all links. Raises Declined at the first that has no column meaning here."""
+    for link in links:
+        before = columns.with_(keep=None, failed=None)
+        applies = True if link.predicate is None else link.predicate.columns(before)
+        if applies is None:
+            raise Declined(f"the predicate of {link.alias} has no column meaning for this batch")
+        if link.predicate is not None and link.negate:
+            applies = not applies if isinstance(applies, bool) else ~applies
+        if applies is False:
+            continue
+        after = link.transform.columns(before)
+        if after is None:
+            raise Declined(f"{link.alias} has no column meaning for this batch")
+        if applies is not True:
+            after = _where(applies, after, before, link.alias)
+        if _is_column(after.keep):  # whether a null keeps a row is for the rows engine to say
+            after = after.with_(failed=after.keep.isNull() if after.failed is None else after.failed | after.keep.isNull())
+        keep = after.keep if columns.keep is None else columns.keep if after.keep is None else columns.keep & after.keep
+        failed = after.failed if columns.failed is None else columns.failed if after.failed is None else columns.failed | after.failed
+        columns = after.with_(keep=keep, failed=failed)
+    return columns
+
+
+def _where(applies, after, before, alias):
+    """`after` where the predicate says so, `before` elsewhere."""
+    from pyspark.sql import functions as F
+
+    alike = all(getattr(after, name) == getattr(before, name) for name in ("key_schema", "value_schema", "key_shape", "value_shape"))
+    if not alike:
+        raise Declined(f"{alias} gives some rows another schema than the rest")
+
+    def either(name, default=None):
+        new, old = getattr(after, name), getattr(before, name)
+        if new is old or not _is_column(new) and not _is_column(old) and new == old:
+            return new
+        if (new is None or old is None) and default is None and name in ("key", "value"):
+            raise Declined(f"{alias} gives some rows a {name} that others cannot have")
+        new, old = (default if part is None else part for part in (new, old))
+        return F.when(applies, new).otherwise(old)
+
+    parts = {name: either(name) for name in ("topic", "partition", "timestamp", "key", "value")}
+    return after.with_(**parts, keep=either("keep", F.lit(True)), failed=either("failed", F.lit(False)))
+
+
+# --- What comes out ------------------------------------------------------------------------------------------------
+
+
+def _build(node, schema, leaves, computed):
+    """The column of a node: as it came, or an Arrow array."""
+    if node is None:
+        return None
+    if isinstance(node, Leaf):
+        column = leaves.columns[node.name]
+        return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
+    kind = arrow_type(schema)
+    if isinstance(node, Computed):
+        array = computed[node.at]
+        return array if array.type == kind else array.cast(kind)
+    if isinstance(node, Fixed):
+        return None if node.value is None else pa.repeat(pa.scalar(node.value, kind), leaves.count)
+    parts = [_part(part, field.schema, leaves, computed) for (_, part), field in zip(node.parts, schema.fields)]
+    return pa.StructArray.from_arrays(parts, fields=list(kind))
+
+
+def _part(node, schema, leaves, computed):
+    return to_arrow(_build(node, schema, leaves, computed), schema, leaves.count)
+
+
+def _timestamps(column, count):
+    if column is None:
+        return None
+    if column.null_count:
+        column = column.fill_null(NO_TIMESTAMP)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def _mask_of(node, leaves):
+    if isinstance(node, Fixed):
+        return np.full(leaves.count, node.value)
+    if isinstance(node, AnyOf):
+        return np.logical_or.reduce([_mask_of(each, leaves) for each in node.nodes])
+    column = leaves.columns[node.name]
+    nulls = column.lengths < 0 if isinstance(column, ByteColumn) else nulls_of(column)
+    return ~nulls if node.negated else nulls
+
+
+def _says_nothing(name, node, shape):
+    return node is None or name in shape and node == shape[name] or node == Fixed(None) or node == Fixed(name == "keep")
+
+
+def _shown(node):
+    if isinstance(node, Leaf):
+        return node.name
+    if isinstance(node, Whole):
+        return "{" + ", ".join(f"{name}: {_shown(part)}" for name, part in node.parts) + "}"
+    if isinstance(node, AnyOf):
+        return " or ".join(map(_shown, node.nodes))
+    return str(node)

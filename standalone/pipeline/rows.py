@@ -1,0 +1,157 @@
+"""The rows engine: the chain record by record, as its row meanings say. It is the truth that the columns engine is held to."""
+
+import numpy as np
+
+from standalone.data.record import Header, SinkRecord
+from standalone.stage import StageFailed
+from standalone.wire import NO_TIMESTAMP
+
+TRANSFORMATION, KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
+DROPPED = None
+
+
+def class_name(stage):
+    """The class a stage is known by."""
+    return type(stage).java_name or f"{type(stage).__module__}.{type(stage).__qualname__}"
+
+
+class RowsEngine:
+    """Interprets one chain. Each method works one record and raises StageFailed, whatever it was that a stage raised."""
+
+    def __init__(self, chain):
+        self._links = [
+            (link.alias, None if link.predicate is None else link.predicate.test, bool(link.negate), link.transform.apply) for link in chain.links
+        ]
+        self._key, self._value, self._header = chain.key_converter, chain.value_converter, chain.header_converter
+        self._key_from, self._value_from = self._key.from_connect, self._value.from_connect
+
+    def transform(self, record, row):
+        """The record behind all links, or DROPPED."""
+        result = record
+        for alias, test, negate, apply in self._links:
+            try:
+                if test is not None and bool(test(result)) is negate:
+                    continue
+                result = apply(result)
+            except Exception as error:
+                raise StageFailed(TRANSFORMATION, alias, row, error, record) from error
+            if result is None:
+                return DROPPED
+        return result
+
+    # --- to the log ---
+
+    def encode(self, record, row):
+        """(key, value, headers) as bytes."""
+        topic = record.topic
+        headers = self.encode_headers(topic, record.headers, row, record) if record.headers else None
+        try:
+            key = self._key_from(topic, record.key_schema, record.key)
+        except Exception as error:
+            raise StageFailed(KEY_CONVERTER, class_name(self._key), row, error, record) from error
+        try:
+            return key, self._value_from(topic, record.value_schema, record.value), headers
+        except Exception as error:
+            raise StageFailed(VALUE_CONVERTER, class_name(self._value), row, error, record) from error
+
+    def encode_headers(self, topic, headers, row, record=None):
+        try:
+            return [(header.name, self._header.from_header(topic, header.name, header.schema, header.value)) for header in headers]
+        except Exception as error:
+            raise StageFailed(HEADER_CONVERTER, class_name(self._header), row, error, record) from error
+
+    # --- from the log ---
+
+    def decode(self, topic, partition, records, row):
+        """The SinkRecord of one row of wire.Records."""
+        key_schema, key = self.decode_key(topic, None if records.keys is None else records.keys[row], row)
+        try:
+            value_schema, value = self._value.to_connect(topic, None if records.values is None else records.values[row])
+        except Exception as error:
+            raise StageFailed(VALUE_CONVERTER, class_name(self._value), row, error) from error
+        headers = () if records.headers is None else self.decode_headers(topic, records.headers[row], row)
+        timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
+        return SinkRecord(
+            topic,
+            partition,
+            int(records.offsets[row]),
+            records.timestamp_type,
+            key_schema=key_schema,
+            key=key,
+            value_schema=value_schema,
+            value=value,
+            timestamp=None if timestamp == NO_TIMESTAMP else timestamp,
+            headers=headers,
+        )
+
+    def decode_key(self, topic, data, row):
+        try:
+            return self._key.to_connect(topic, data)
+        except Exception as error:
+            raise StageFailed(KEY_CONVERTER, class_name(self._key), row, error) from error
+
+    def decode_headers(self, topic, headers, row):
+        try:
+            return tuple(self._decoded_header(topic, name, data) for name, data in headers or ())
+        except Exception as error:
+            raise StageFailed(HEADER_CONVERTER, class_name(self._header), row, error) from error
+
+    def _decoded_header(self, topic, name, data):
+        schema, value = self._header.to_header(topic, name, data) or (None, None)
+        return Header(name, value, schema)
+
+
+def source_rows(engine, records, rows):
+    """Work these records of a source: (SentRows, failures, dropped rows). `rows` are their row numbers."""
+    sent, failures, dropped = SentRows(), [], []
+    transform, encode, add = engine.transform, engine.encode, sent.add
+    for row, record in zip(rows, records):
+        try:
+            changed = transform(record, row)
+            if changed is DROPPED:
+                dropped.append(row)
+            else:
+                add(changed, row, encode(changed, row))
+        except StageFailed as failure:
+            failure.record = record
+            failures.append(failure)
+    return sent, failures, dropped
+
+
+def sink_rows(engine, topic, partition, records, rows):
+    """Work these rows of what was fetched: ([(row, SinkRecord)], failures, dropped rows)."""
+    done, failures, dropped = [], [], []
+    for row in rows:
+        try:
+            changed = engine.transform(engine.decode(topic, partition, records, row), row)
+            if changed is DROPPED:
+                dropped.append(row)
+            else:
+                done.append((row, changed))
+        except StageFailed as failure:
+            failures.append(failure)
+    return done, failures, dropped
+
+
+class SentRows:
+    """Records on their way to the log, as lists: what the rows engine makes of a source's records."""
+
+    __slots__ = ("topics", "partitions", "keys", "values", "timestamps", "headers", "rows")
+
+    def __init__(self):
+        for name in self.__slots__:
+            setattr(self, name, [])
+
+    def add(self, record, row, encoded):
+        key, value, headers = encoded
+        self.topics.append(record.topic)
+        self.partitions.append(record.partition)
+        self.keys.append(key)
+        self.values.append(value)
+        self.timestamps.append(NO_TIMESTAMP if record.timestamp is None else record.timestamp)
+        self.headers.append(headers)
+        self.rows.append(row)
+
+    def times(self):
+        times = np.array(self.timestamps, np.int64)
+        return times if (times != NO_TIMESTAMP).any() else None

@@ -1,0 +1,335 @@
+"""Work one batch through a chain, in the engine that suits it; what the columns engine marks is done again by rows, which says why.
+
+    pipeline = Pipeline(Chain("source", key_converter, value_converter, header_converter, links), "auto", session_holder)
+    result = pipeline.source(batch)                        result.out, result.failures, result.dropped
+    result = pipeline.sink(topic, partition, records)      result.batches, result.failures, result.dropped
+
+A pipeline is one thread's at a time. Whatever goes wrong in Spark costs speed and never a record.
+"""
+
+import logging
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from standalone.data.batch import SinkBatch, SourceBatch
+from standalone.pipeline.ends import NO_ROWS, ByRows, Ends, union
+from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick
+from standalone.pipeline.outgoing import Sent, divide, join
+from standalone.pipeline.plan import ColumnPlan, Declined
+from standalone.pipeline.rows import RowsEngine, class_name, sink_rows, source_rows
+
+log = logging.getLogger(__name__)
+
+AUTO, SPARK, ROWS = "auto", "spark", "rows"
+MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
+MIN_ROWS_TO_COMPILE = 1_000
+MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, or a plan only moves columns about
+MOST_WAITING_JOBS = 2
+MOST_PLANS = 256
+MOST_FAILED_JOBS = 3  # of one plan in a row, before it is left to the rows engine
+MOST_SPLITS = 64  # of a sink's batch, before it is taken apart into rows
+
+
+@dataclass
+class Result:
+    """What became of a batch. Every row of it is in `out` (or `batches`), in `failures` or in `dropped`."""
+
+    out: list = field(default_factory=list)  # of a source: Outgoings
+    batches: list = field(default_factory=list)  # of a sink: SinkBatches, in the order of their offsets
+    failures: list = field(default_factory=list)  # StageFailed, ascending by row
+    dropped: np.ndarray = field(default_factory=lambda: NO_ROWS)  # rows, ascending
+
+    @classmethod
+    def of(cls, failures, dropped, **done):
+        return cls(failures=sorted(failures, key=lambda failure: failure.row), dropped=np.sort(np.array(dropped, np.int64)), **done)
+
+
+@dataclass
+class Stats:
+    """Counts since the start: batches and records by the engine that did them."""
+
+    rows_batches: int = 0
+    rows_records: int = 0
+    columns_batches: int = 0
+    columns_records: int = 0
+    spark_batches: int = 0  # those of the columns engine for which Spark had something to compute
+    redone_records: int = 0  # left to the rows engine by the columns engine
+    failed_batches: int = 0  # that the columns engine broke on
+
+
+class Pipeline:
+    """One task's chain."""
+
+    def __init__(self, chain, engine=AUTO, session=None, min_rows=MIN_ROWS):
+        if engine not in (AUTO, SPARK, ROWS):
+            raise ValueError(f"pipeline.engine is '{engine}'. Engines: {AUTO}, {SPARK}, {ROWS}.")
+        self.chain = chain
+        self.engine = engine
+        self.stats = Stats()
+        self._session = session
+        self._min_rows = min_rows
+        self._rows = RowsEngine(chain)
+        self._ends = Ends(chain, self._rows)
+        self._plans = {}  # shape of a batch -> _Plan
+        self._compiled_for = None
+        self._warned = set()
+        self.needs_spark = bool(chain.links)
+        self.is_identity = not chain.links and self._ends.hand_bytes_through(chain.kind)
+        if self.needs_spark and engine != ROWS and session is not None and session.start != "lazy":
+            session.request()
+
+    def close(self):
+        """Close the chain's stages."""
+        for link in self.chain.links:
+            link.transform.close()
+            if link.predicate is not None:
+                link.predicate.close()
+        for converter in (self.chain.key_converter, self.chain.value_converter, self.chain.header_converter):
+            converter.close()
+
+    def explain(self):
+        """What the chain was compiled to, in words."""
+        links = " → ".join(f"{link.alias} ({class_name(link.transform)})" for link in self.chain.links) or "no transforms"
+        lines = [f"{self.chain.kind}: {links}; key {class_name(self.chain.key_converter)}, value {class_name(self.chain.value_converter)}"]
+        if self.is_identity:
+            lines.append("identity: the bytes of keys and values go straight through")
+        for plan in self._plans.values():
+            lines.extend(plan.describe())
+        if self.needs_spark and not self._plans:
+            lines.append("nothing is compiled yet: batches were small, or Spark is not up; the rows engine works")
+        return "\n".join(lines)
+
+    # --- source ---
+
+    def source(self, batch):
+        """Work a SourceBatch on its way to the log."""
+        if not batch.count:
+            return Result()
+        done = self._guarded(self._source_by_columns, batch) if self._wants_columns(batch.count) else None
+        return self._source_by_rows(batch) if done is None else done
+
+    def _source_by_columns(self, batch):
+        frame, numbers, dropped, redo = self._through_links(Frame.of_source(batch))
+        parts, left = self._ends.encode(frame, numbers)
+        redo, failures = union(redo, left), []
+        if len(redo):
+            sent, failures, gone = source_rows(self._rows, _rows_of(batch, redo).records(), redo.tolist())
+            dropped += gone
+            parts += [Sent.of_rows(sent)] if sent.rows else []
+        self._count_columns(batch.count, redo)
+        return Result.of(failures, dropped, out=divide(join(parts)) if parts else [])
+
+    def _source_by_rows(self, batch):
+        sent, failures, dropped = source_rows(self._rows, batch.records(), range(batch.count))
+        self.stats.rows_batches += 1
+        self.stats.rows_records += batch.count
+        if not sent.rows:
+            return Result.of(failures, dropped)
+        encoded = Sent.of_rows(sent)
+        return Result.of(failures, dropped, out=divide(encoded._replace(rows=None) if len(sent.rows) == batch.count else encoded))
+
+    # --- sink ---
+
+    def sink(self, topic, partition, records):
+        """Work wire.Records that were fetched from that partition."""
+        if not records.count:
+            return Result()
+        done = self._guarded(self._sink_by_columns, topic, partition, records) if self._wants_columns(records.count) else None
+        return self._sink_by_rows(topic, partition, records) if done is None else done
+
+    def _sink_by_columns(self, topic, partition, records):
+        decoded, among, redo = self._ends.decode(topic, partition, records)
+        batch, numbers, dropped = None, NO_ROWS, []
+        if decoded.count:
+            frame, numbers, dropped, left = self._through_links(decoded)
+            if among is not None:  # row numbers among the decoded rows: as they were fetched
+                numbers = among if numbers is None else among[numbers]
+                dropped, left = among[np.array(dropped, np.int64)].tolist(), among[left]
+            redo = union(redo, left)
+            batch = _sink_batch(frame, topic, partition) if frame.count else None
+        failures, again = [], []
+        if len(redo):
+            again, failures, gone = sink_rows(self._rows, topic, partition, records, redo.tolist())
+            dropped += gone
+        self._count_columns(records.count, redo)
+        return Result.of(failures, dropped, batches=_merged(batch, numbers, again))
+
+    def _sink_by_rows(self, topic, partition, records):
+        done, failures, dropped = sink_rows(self._rows, topic, partition, records, range(records.count))
+        self.stats.rows_batches += 1
+        self.stats.rows_records += records.count
+        return Result.of(failures, dropped, batches=list(SinkBatch.runs([record for _, record in done])))
+
+    # --- the columns engine ---
+
+    def _wants_columns(self, count):
+        """Whether a batch of that size is one for the columns engine, as far as can be told without a look at it."""
+        if not self.chain.links:  # kernels alone, beside the socket: nothing to compute for Spark
+            return self.is_identity or self.engine == SPARK or count >= MIN_ROWS_WITHOUT_JOB
+        if self.engine == ROWS or self._session is None:
+            return False
+        if self.engine == SPARK:
+            self._session.request()
+            return self._session.wait() is not None
+        if count >= self._min_rows:
+            self._session.request()
+        if self._session.ready() is None:
+            return False
+        # Smaller batches only where no job comes of it: to know that, something must have been compiled.
+        return count >= min(self._min_rows, MIN_ROWS_TO_COMPILE) or count >= MIN_ROWS_WITHOUT_JOB and any(p.is_free for p in self._plans.values())
+
+    def _through_links(self, frame):
+        """(the frame behind the links, its rows' numbers or None for all, numbers dropped, numbers for the rows engine). Raises ByRows."""
+        if not self.chain.links:
+            return frame, None, [], NO_ROWS
+        leaves = Leaves(frame)
+        session = self._session.ready()
+        if session is None:
+            raise ByRows
+        if session is not self._compiled_for:  # plans are of one Java machine, and go with it
+            self._plans.clear()
+            self._compiled_for = session
+        plan = self._plans.get(leaves.key)
+        if plan is None:
+            if self.engine == AUTO and frame.count < min(self._min_rows, MIN_ROWS_TO_COMPILE):
+                raise ByRows
+            if len(self._plans) >= MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
+            plan = self._plans[leaves.key] = _Plan(self.chain.links, leaves, frame, session, self._session)
+        if plan.declined:
+            raise ByRows
+        if plan.compiled.computes:
+            if self.engine == AUTO and (frame.count < self._min_rows or self._session.waiting >= MOST_WAITING_JOBS):
+                raise ByRows
+            self.stats.spark_batches += 1
+        changed, gone, failed = plan.run(frame, leaves, self._session)
+        redo = NO_ROWS if failed is None else np.flatnonzero(failed)
+        dropped = [] if gone is None else np.flatnonzero(gone if failed is None else gone & ~failed).tolist()
+        if not dropped and not len(redo):
+            return changed, None, dropped, redo
+        kept = np.ones(frame.count, bool)
+        kept[dropped] = kept[redo] = False
+        numbers = np.flatnonzero(kept)
+        return changed.take(numbers), numbers, dropped, redo
+
+    def _guarded(self, work, *arguments):
+        """The result of that work; None where it cannot be done in columns or goes wrong, and is for the rows engine."""
+        try:
+            return work(*arguments)
+        except (ByRows, NotColumns):
+            return None
+        except Exception as error:
+            self.stats.failed_batches += 1
+            if not (self.chain.links and self._session is not None and self._session.died()):
+                self._warn_once("A batch failed in the columns engine and is done by the rows engine", error)
+            return None
+
+    def _warn_once(self, what, error):
+        if type(error) not in self._warned:
+            self._warned.add(type(error))
+            log.warning("%s: %s: %s", what, type(error).__name__, _short(error))
+
+    def _count_columns(self, count, redo):
+        self.stats.columns_batches += 1
+        self.stats.columns_records += count - len(redo)
+        self.stats.redone_records += len(redo)
+
+
+class _Plan:
+    """A plan, or why there is none; one whose jobs fail again and again is given up."""
+
+    def __init__(self, links, leaves, frame, session, holder):
+        topic = frame.topic if isinstance(frame.topic, str) else "(several)"
+        self._title = f"topic {topic}, key {frame.key_schema}, value {frame.value_schema}:"
+        self.compiled, self.declined = None, None
+        self._failed = 0
+        try:
+            self.compiled = ColumnPlan(links, leaves, frame, session)
+        except Declined as reason:
+            self.declined = str(reason)
+        except Exception as error:
+            if holder.died():
+                raise
+            self.declined = f"it could not be compiled: {_short(error)}"
+            log.warning("A chain could not be compiled, so the rows engine does it: %s: %s", type(error).__name__, _short(error))
+
+    @property
+    def is_free(self):
+        """Whether it needs no Spark job."""
+        return self.compiled is not None and not self.compiled.computes
+
+    def run(self, frame, leaves, session):
+        try:
+            result = self.compiled.run(frame, leaves, session)
+        except Exception as error:
+            self._failed += 1
+            if self._failed >= MOST_FAILED_JOBS:
+                self.declined = f"its jobs failed {self._failed} times, last with {type(error).__name__}"
+            raise
+        self._failed = 0
+        return result
+
+    def describe(self):
+        lines = [f"by rows: {self.declined}"] if self.declined else self.compiled.describe()
+        return [self._title, *("  " + line for line in lines)]
+
+
+def _short(error):
+    return " ".join(str(error).split())[:500]
+
+
+def _rows_of(batch, rows):
+    """These rows of a SourceBatch as one of their own."""
+    if len(rows) == batch.count:
+        return batch
+    lists = {name: getattr(batch, name) for name in ("topic", "partition", "headers")}
+    part = SourceBatch(
+        len(rows),
+        value=pick(batch.value, rows),
+        value_schema=batch.value_schema,
+        key=pick(batch.key, rows),
+        key_schema=batch.key_schema,
+        timestamps=pick(batch.timestamps, rows),
+        source_partition=batch.source_partition,
+        offset_of=lambda at: batch.offset_of(int(rows[at])),
+        **{name: pick(column, rows) if isinstance(column, list) else column for name, column in lists.items()},
+    )
+    return part
+
+
+def _sink_batch(frame, topic, partition):
+    return SinkBatch(
+        frame.count,
+        frame.topic,
+        frame.value,
+        frame.value_schema,
+        offsets=frame.offsets,
+        timestamp_type=frame.timestamp_type,
+        origin=(topic, partition),
+        key=frame.key,
+        key_schema=frame.key_schema,
+        partition=frame.partition,
+        timestamps=frame.timestamps,
+        headers=frame.headers,
+    )
+
+
+def _merged(batch, numbers, again):
+    """A batch (its rows have these numbers, None for all) and [(row, record)] as batches in the order of the rows."""
+    if not again:
+        return [] if batch is None else [batch]
+    if batch is None:
+        return list(SinkBatch.runs([record for _, record in again]))
+    if len(again) > MOST_SPLITS:
+        every = sorted([*zip(numbers.tolist(), batch.records()), *again], key=lambda pair: pair[0])
+        return list(SinkBatch.runs([record for _, record in every]))
+    batches, low, run = [], 0, []
+    for row, record in again:
+        at = int(np.searchsorted(numbers, row))
+        if at > low:
+            batches += [*SinkBatch.runs(run), batch.slice(low, at)]
+            low, run = at, []
+        run.append(record)
+    batches += SinkBatch.runs(run)
+    return [*batches, batch.slice(low, len(batch))] if low < len(batch) else batches
