@@ -11,6 +11,7 @@ Each view is made from the other only when someone asks.
 import numpy as np
 
 from standalone.data import schema as s
+from standalone.data import utf8
 from standalone.data.record import SinkRecord, SourceRecord
 from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn
 
@@ -23,7 +24,7 @@ def values_of(column, schema, count):
         return column
     if isinstance(column, ByteColumn):
         if schema is not None and schema.type == s.STRING:
-            return [None if item is None else item.decode("utf-8", "replace") for item in column]
+            return [None if item is None else utf8.decode(item) for item in column]
         return list(column)
     from standalone.data.arrow import from_arrow
 

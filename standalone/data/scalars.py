@@ -1,11 +1,15 @@
 """Values whose Java class shows: integers and floats of a width, and points in time.
 
 Python's own int and float serve wherever a schema says the width. Without a schema an int counts as Java's Long and a float as
-Double; the classes here say Byte, Short, Integer and Float where that matters.
+Double; the classes here say Byte, Short, Integer, BigInteger and Float where that matters.
 """
 
 import datetime
+import decimal
 import functools
+import math
+import struct
+from fractions import Fraction
 
 
 class Int8(int):
@@ -24,10 +28,42 @@ class Int64(int):
     __slots__ = ()
 
 
+class BigInt(int):
+    """A whole number of any size, Java's BigInteger: no type of a schema holds it."""
+
+    __slots__ = ()
+
+
 class Float32(float):
     """The value must be one that 32 bits hold; round with `to_float32` first."""
 
     __slots__ = ()
+
+
+class Float64(float):
+    """A Double even where the schema says float32, which a plain float fits and this one does not."""
+
+    __slots__ = ()
+
+
+_FLOAT = struct.Struct("<f")
+
+
+def to_float32(number):
+    """The Float32 nearest to an int, float, Decimal or Fraction, rounded once: half-way cases go to the even one."""
+    if isinstance(number, float):
+        try:
+            return Float32(_FLOAT.unpack(_FLOAT.pack(number))[0])
+        except OverflowError:
+            return Float32(math.copysign(math.inf, number))
+    if isinstance(number, decimal.Decimal) and abs(number.adjusted()) > 60:
+        return Float32(0.0 if not number or number.adjusted() < 0 else math.copysign(math.inf, number))
+    exact = Fraction(number)
+    if abs(exact) >= 1 << 128:
+        return Float32(math.inf if exact > 0 else -math.inf)
+    _, exponent = math.frexp(float(exact))
+    step = Fraction(2) ** (max(exponent, -125) - 24)
+    return to_float32(float(round(exact / step) * step))
 
 
 WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}

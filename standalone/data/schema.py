@@ -189,6 +189,8 @@ class SchemaBuilder:
         """What stands for a null. Say first whether the schema is optional: null is no default of a required one."""
         from standalone.data.struct import validate_value
 
+        if value is not None and self.type == STRUCT:
+            raise SchemaBuilderError("A struct cannot be the default of the schema it would need first.")
         if value is None and not self._said.get("optional"):
             raise SchemaBuilderError("Null cannot be the default of a required schema.")
         try:

@@ -91,7 +91,7 @@ def validate_value(schema, value, name=None):
         if not schema.optional:
             raise DataError(f"{_where(name)}null does not fit a required schema of type {schema.name or schema.type}.")
         return
-    if not _fits(schema, value):
+    if not fits(schema, value):
         raise DataError(f"{_where(name)}a {type(value).__name__} does not fit a schema of type {schema.name or schema.type}.")
     if schema.type == s.STRUCT:
         if value.schema != schema:
@@ -110,7 +110,7 @@ def _where(name):
     return f"Field '{name}': " if name else ""
 
 
-def _fits(schema, value):
+def fits(schema, value):
     if schema.name == s.DECIMAL:
         return isinstance(value, decimal.Decimal)
     if schema.logical:

@@ -1,0 +1,43 @@
+"""ByteArrayConverter: bytes as they are."""
+
+from standalone import ByteColumn, ConfigDef, Converter, DataError, HeaderConverter, Schema
+from standalone.data.schema import BYTES
+
+
+class ByteArrayConverter(Converter, HeaderConverter):
+    """Bytes in the log, bytes in the record: nothing is looked at."""
+
+    java_name = "org.apache.kafka.connect.converters.ByteArrayConverter"
+    config_def = ConfigDef()
+
+    # Row meaning: the truth.
+    def from_connect(self, topic, schema, value):
+        if schema is not None and schema.type != BYTES:
+            raise DataError(f"ByteArrayConverter writes bytes; the schema says {schema.name or schema.type}. Use the converter of that type.")
+        if value is None or isinstance(value, bytes):
+            return value
+        if not isinstance(value, (bytearray, memoryview)):
+            raise DataError(f"ByteArrayConverter writes bytes; the value is a {type(value).__name__}. Use the converter of that type.")
+        return bytes(value)
+
+    def to_connect(self, topic, data):
+        return Schema.OPTIONAL_BYTES, data
+
+    def from_header(self, topic, name, schema, value):
+        return self.from_connect(topic, schema, value)
+
+    def to_header(self, topic, name, data):
+        return self.to_connect(topic, data)
+
+    # Column meaning: the same bytes.
+    def encode(self, topic, schema, column, count):
+        if schema is None or schema.type != BYTES or schema.logical:
+            return None  # whether that is an error hangs on the values
+        if column is None or isinstance(column, ByteColumn):
+            return column, None
+        if isinstance(column, list):
+            return None
+        return ByteColumn.from_arrow(column), None
+
+    def decode(self, topic, column):
+        return Schema.OPTIONAL_BYTES, column, None

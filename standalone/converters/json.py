@@ -1,0 +1,187 @@
+"""JsonConverter: values as JSON, with their schema in an envelope or without it."""
+
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LOW,
+    STRING,
+    ConfigDef,
+    Converter,
+    DataError,
+    HeaderConverter,
+    Option,
+    case_insensitive_one_of,
+)
+from standalone.converters import json_decode, json_encode, json_text
+from standalone.converters.json_schema import read_schema, write_schema
+from standalone.converters.json_values import MISSING, reader_of, write_schemaless, writer_of
+
+
+class JsonConverter(Converter, HeaderConverter):
+    """JSON in the log. With `schemas.enable` each message is an object of two fields, "schema" and "payload"; without, it is the
+    payload alone, and what is read has no schema: objects are maps, whole numbers are int64, all others float64.
+
+    {"schema":{"type":"string","optional":false},"payload":"foo"}
+    """
+
+    java_name = "org.apache.kafka.connect.json.JsonConverter"
+    config_def = ConfigDef(
+        Option("schemas.enable", BOOLEAN, HIGH, "Put the schema beside each value.", default=True, group="Schemas", order=0, width="MEDIUM"),
+        Option("schemas.cache.size", INT, HIGH, "How many schemas are kept at hand.", default=1000, group="Schemas", order=1, width="MEDIUM"),
+        Option(
+            "schema.content",
+            STRING,
+            HIGH,
+            "The schema of every message as JSON: what is read is then the payload alone, although schemas.enable is true.",
+            default=None,
+            group="Schemas",
+            order=2,
+            width="MEDIUM",
+        ),
+        Option(
+            "decimal.format",
+            STRING,
+            LOW,
+            "Decimals are written as text of their bytes (BASE64) or as numbers (NUMERIC); both are read.",
+            default="BASE64",
+            check=case_insensitive_one_of("BASE64", "NUMERIC"),
+            group="Serialization",
+            order=0,
+            width="MEDIUM",
+        ),
+        Option(
+            "replace.null.with.default",
+            BOOLEAN,
+            LOW,
+            "Put a schema's default in the place of a null.",
+            default=True,
+            group="Serialization",
+            order=1,
+            width="MEDIUM",
+        ),
+    )
+
+    def configure(self, config):
+        self.has_envelope = config["schemas.enable"]
+        self.numeric_decimals = config["decimal.format"].upper() == "NUMERIC"
+        self.fills_defaults = config["replace.null.with.default"]
+        self._most = max(1, config["schemas.cache.size"])
+        self._writers = {}  # schema -> (what stands before the payload, payload writer)
+        self._readers = {}  # text of a JSON schema -> (schema, payload reader)
+        self._columns = {}  # schema -> json_encode.Plan or None
+        self._prefix = None  # how the last envelope began, up to its payload
+        self._fixed = None
+        if content := config["schema.content"]:
+            self._fixed = self._reader_of(_parsed(content.encode(), "schema.content"))
+
+    # Row meaning: the truth.
+    def from_connect(self, topic, schema, value):
+        if schema is None:
+            if value is None:
+                return None
+            text = write_schemaless(value)
+            return (f'{{"schema":null,"payload":{text}}}' if self.has_envelope else text).encode()
+        opening, write = self._writer_of(schema)
+        return f"{opening}{write(value)}}}".encode() if self.has_envelope else write(value).encode()
+
+    def to_connect(self, topic, data):
+        if data is None:
+            return None, None
+        if not self.has_envelope:
+            return None, reader_of(None)(_parsed(data))
+        if self._fixed is not None:
+            schema, read = self._fixed
+            return schema, read(_parsed(data))
+        if self._prefix is not None:
+            opening, schema, read = self._prefix
+            if (node := _payload_behind(opening, data)) is not MISSING:
+                return schema, read(node)
+        return self._read_envelope(data)
+
+    def _read_envelope(self, data):
+        node = _parsed(data)
+        if not isinstance(node, dict) or len(node) != 2 or "schema" not in node or "payload" not in node:
+            raise DataError(
+                "JsonConverter with schemas.enable=true reads objects of exactly two fields, 'schema' and 'payload'; found "
+                f"{_kind(node)}. For plain JSON set schemas.enable=false."
+            )
+        schema, read = self._reader_of(node["schema"])
+        opening = json_decode.opening_of(bytes(data))
+        self._prefix = opening and (opening, schema, read)
+        return schema, read(node["payload"])
+
+    def from_header(self, topic, name, schema, value):
+        return self.from_connect(topic, schema, value)
+
+    def to_header(self, topic, name, data):
+        return self.to_connect(topic, data)
+
+    # Column meaning: kernels between JSON bytes and Arrow.
+    def encode(self, topic, schema, column, count):
+        if schema is None:
+            return None
+        if schema not in self._columns:
+            opening = self._writer_of(schema)[0] if self.has_envelope else None
+            _keep(self._columns, schema, json_encode.plan(schema, opening, self.numeric_decimals, self.fills_defaults), self._most)
+        plan = self._columns[schema]
+        return plan and plan.encode(column, count)
+
+    def decode(self, topic, column):
+        if not self.has_envelope:
+            return None  # its values have no schema, and are for the row view
+        if self._fixed is not None:
+            return json_decode.decode_payloads(column, self._fixed[0], self.fills_defaults)
+        return json_decode.decode_envelopes(column, lambda node: self._reader_of(node)[0], self.fills_defaults)
+
+    # --- Schemas at hand -----------------------------------------------------------------------------------------
+
+    def _writer_of(self, schema):
+        known = self._writers.get(schema)
+        if known is None:
+            text = write_schema(schema, lambda each: writer_of(each, self.numeric_decimals, self.fills_defaults)(each.default))
+            writer = writer_of(schema, self.numeric_decimals, self.fills_defaults)
+            known = _keep(self._writers, schema, (f'{{"schema":{text},"payload":', writer), self._most)
+        return known
+
+    def _reader_of(self, node):
+        """(schema, payload reader) of a parsed JSON schema."""
+        key = repr(node)
+        known = self._readers.get(key)
+        if known is None:
+            schema = read_schema(node, lambda schema, default: reader_of(schema, self.fills_defaults)(default))
+            known = _keep(self._readers, key, (schema, reader_of(schema, self.fills_defaults)), self._most)
+        return known
+
+
+def _keep(cache, key, value, most):
+    if len(cache) >= most:
+        cache.pop(next(iter(cache)))
+    cache[key] = value
+    return value
+
+
+def _parsed(data, what="the message"):
+    try:
+        return json_text.parse(data)
+    except json_text.JsonError as error:
+        raise DataError(f"JsonConverter cannot read {what}: {error}") from error
+
+
+def _payload_behind(opening, data):
+    """The payload of an envelope that begins with these bytes, or MISSING where it does not or needs to be read with care."""
+    if not data.startswith(opening):
+        return MISSING
+    try:
+        text = str(data, "utf-8")
+        start = len(str(opening, "utf-8"))
+        node, end = json_text.read_value(text, start)
+    except (ValueError, RecursionError):
+        return MISSING
+    return node if text[end : end + 1] == "}" else MISSING
+
+
+def _kind(node):
+    if isinstance(node, dict):
+        return f"an object of the fields {', '.join(map(repr, list(node)[:5])) or '(none)'}"
+    return "nothing" if node is MISSING else f"a {type(node).__name__}"

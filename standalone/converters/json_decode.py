@@ -1,0 +1,86 @@
+"""JsonConverter's column meaning, from the log: messages of one form, split by a kernel into columns.
+
+What producers write by the million looks the same in every message but for the values: the same envelope, the same fields in the same
+order. The first message shows that form; a kernel (json_split.py) goes over all of them, and each that is as expected becomes a row of
+the columns, each that is not is left to the row meaning: other fields or another order, a null where none may be, a value of another
+type or one that Jackson would bend, an escape that is half a letter.
+
+Declined as a whole are schemas with lists, maps, bytes or Decimals, envelopes that do not begin with the schema, and batches of which a
+good part is not as expected.
+"""
+
+import numpy as np
+
+from standalone import DataError
+from standalone.converters import json_split
+from standalone.converters.json_text import read_value
+
+MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
+_BEFORE_SCHEMA = '{"schema":'
+_BEFORE_PAYLOAD = ',"payload":'
+
+
+def opening_of(data):
+    """The bytes of an envelope up to its payload, where it begins with its schema and no blank is in between; else None."""
+    opening, _ = _opened(data)
+    return opening
+
+
+def _opened(data):
+    """(those bytes, the parsed schema) or (None, None)."""
+    try:
+        text = data.decode()
+        if text.startswith(_BEFORE_SCHEMA):
+            node, end = read_value(text, len(_BEFORE_SCHEMA))
+            if text.startswith(_BEFORE_PAYLOAD, end):
+                return text[: end + len(_BEFORE_PAYLOAD)].encode(), node
+    except (ValueError, RecursionError):
+        pass
+    return None, None
+
+
+def decode_envelopes(column, schema_of, fills_defaults):
+    """(schema, column, rows it could not do or None), or None. `schema_of(parsed JSON)` gives the Schema."""
+    rows = np.flatnonzero(column.lengths > 0)
+    opening, node = _opened(column[int(rows[0])]) if len(rows) else (None, None)
+    if opening is None or node is None:
+        return None
+    try:
+        schema = schema_of(node)
+    except DataError:
+        return None
+    return _decode(column, opening, b"}", schema, fills_defaults)
+
+
+def decode_payloads(column, schema, fills_defaults):
+    """As `decode_envelopes`, of messages that are the payload alone, of a schema that is known."""
+    return _decode(column, b"", b"", schema, fills_defaults)
+
+
+def _decode(column, opening, ending, schema, fills_defaults):
+    form = _form_of(schema, fills_defaults)
+    if form is None:
+        return None
+    count = len(column)
+    split = json_split.Split(form, count)
+    decoded = split.columns(column, opening, ending)
+    bad = np.flatnonzero(split.bad)
+    if len(bad) > MOST_BAD * count:
+        return None
+    return schema, decoded, bad if len(bad) else None
+
+
+_forms = {}
+
+
+def _form_of(schema, fills_defaults):
+    """The json_split.Form of a schema; None where it has parts that are not split."""
+    key = (schema, fills_defaults)
+    if key not in _forms:
+        if len(_forms) >= 1000:
+            _forms.clear()
+        try:
+            _forms[key] = json_split.Form(schema, fills_defaults)
+        except json_split.NotSplit:
+            _forms[key] = None
+    return _forms[key]

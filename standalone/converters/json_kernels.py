@@ -1,0 +1,301 @@
+"""Loops that write JSON text: strings escaped, bytes in base64, numbers as Jackson writes them, and rows put together of such parts.
+
+A part is a text for each row: data[start : start + length], or side[~start : ...] where start is negative (a text that had to be
+written anew), or no text where length is -1.
+"""
+
+import numpy as np
+
+from standalone.data.java_digits import write_double, write_float, write_int
+from standalone.data.utf8_column import is_utf8
+from standalone.kernels import compiled, copy
+
+_HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+_BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
+_SHORT = np.zeros(128, np.uint8)  # the letter behind the backslash, of characters that have a short escape
+for _character, _letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt'):
+    _SHORT[_character] = _letter
+
+MALFORMED = -2  # among the sizes that `escaped_sizes` finds: no UTF-8
+
+
+# --- Strings -------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def escaped_sizes(data, starts, lengths, sizes):
+    """The size of each string once escaped; 0 where it stays as it is; MALFORMED where it is no UTF-8. Returns (sum, how many malformed)."""
+    total, malformed = 0, 0
+    for row in range(len(starts)):
+        low, high = starts[row], starts[row] + lengths[row]
+        special, wide = False, np.uint8(0)
+        for place in range(low, high):
+            byte = data[place]
+            special |= (byte < 32) | (byte == 34) | (byte == 92) | (byte >= 240)
+            wide |= byte
+        sizes[row] = 0
+        if wide >= 128 and lengths[row] > 0 and not is_utf8(data, low, high):
+            sizes[row] = -2
+            malformed += 1
+        elif special:
+            size = 0
+            for place in range(low, high):
+                byte = data[place]
+                if byte >= 240:
+                    size += 9  # with its three followers: two escapes of six
+                elif byte < 128 and _SHORT[byte]:
+                    size += 2
+                else:
+                    size += 6 if byte < 32 else 1
+            sizes[row] = size
+            total += size
+    return total, malformed
+
+
+@compiled
+def escape(data, starts, lengths, sizes, side, new_starts):
+    """Write those strings that need it to `side`; the others stay where they are."""
+    at = 0
+    for row in range(len(starts)):
+        if sizes[row] == 0:
+            new_starts[row] = starts[row]
+            continue
+        new_starts[row] = ~at
+        place, end = starts[row], starts[row] + lengths[row]
+        while place < end:
+            byte = data[place]
+            if byte >= 240:
+                code = (np.int64(byte) & 7) << 18 | (np.int64(data[place + 1]) & 63) << 12
+                code |= (np.int64(data[place + 2]) & 63) << 6 | np.int64(data[place + 3]) & 63
+                at = _write_unit(0xD800 + (code - 0x10000 >> 10), side, at)
+                at = _write_unit(0xDC00 + (code & 0x3FF), side, at)
+                place += 4
+                continue
+            if byte < 128 and _SHORT[byte]:
+                side[at], side[at + 1] = 92, _SHORT[byte]
+                at += 2
+            elif byte < 32:
+                at = _write_unit(np.int64(byte), side, at)
+            else:
+                side[at] = byte
+                at += 1
+            place += 1
+
+
+@compiled
+def _write_unit(code, side, at):
+    side[at], side[at + 1] = 92, 117
+    for digit in range(4):
+        side[at + 2 + digit] = _HEX[code >> 12 - 4 * digit & 15]
+    return at + 6
+
+
+@compiled
+def base64(data, starts, lengths, side, new_starts, new_lengths):
+    at = 0
+    for row in range(len(starts)):
+        new_starts[row] = ~at
+        new_lengths[row] = -1
+        if lengths[row] < 0:
+            continue
+        place, end = starts[row], starts[row] + lengths[row]
+        begin = at
+        while place < end:
+            taken = min(3, end - place)
+            bits = np.int64(data[place]) << 16
+            if taken > 1:
+                bits |= np.int64(data[place + 1]) << 8
+            if taken > 2:
+                bits |= np.int64(data[place + 2])
+            for digit in range(4):
+                side[at + digit] = _BASE64[bits >> 18 - 6 * digit & 63] if digit <= taken else 61
+            at += 4
+            place += 3
+        new_lengths[row] = at - begin
+
+
+# --- Numbers -------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def ints(values, valid, side, new_starts, new_lengths):
+    at = 0
+    for row in range(len(values)):
+        new_starts[row] = ~at
+        new_lengths[row] = -1
+        if valid[row]:
+            end = write_int(values[row], side, at)
+            new_lengths[row] = end - at
+            at = end
+
+
+@compiled
+def doubles(values, bits, valid, side, new_starts, new_lengths, scratch):
+    at = 0
+    for row in range(len(values)):
+        new_starts[row] = ~at
+        new_lengths[row] = -1
+        if valid[row]:
+            end = _quote_words(side, at, write_double(values[row], bits[row], side, at, scratch))
+            new_lengths[row] = end - at
+            at = end
+
+
+@compiled
+def floats(values, bits, valid, side, new_starts, new_lengths, scratch):
+    at = 0
+    for row in range(len(values)):
+        new_starts[row] = ~at
+        new_lengths[row] = -1
+        if valid[row]:
+            end = _quote_words(side, at, write_float(values[row], bits[row], side, at, scratch))
+            new_lengths[row] = end - at
+            at = end
+
+
+@compiled
+def _quote_words(side, at, end):
+    """NaN and Infinity are no numbers in JSON, so Jackson puts them in quotes."""
+    if side[end - 1] < 65:
+        return end
+    for place in range(end, at, -1):
+        side[place] = side[place - 1]
+    side[at] = side[end + 1] = 34
+    return end + 2
+
+
+@compiled
+def decimals(unscaled, starts, lengths, scales, side, new_starts, new_lengths, failed):
+    """Decimals as numbers, as BigDecimal prints them; those beyond 64 bits are marked in `failed`."""
+    at = 0
+    digits = np.empty(24, np.uint8)
+    for row in range(len(starts)):
+        new_starts[row] = ~at
+        new_lengths[row] = -1
+        size = lengths[row]
+        if size < 0:
+            continue
+        if size > 8 or size == 0:
+            failed[row] = True
+            continue
+        place = starts[row]
+        number = np.int64(np.int8(unscaled[place]))
+        for each in range(place + 1, place + size):
+            number = number << 8 | np.int64(unscaled[each])
+        begin = at
+        count = write_int(number, digits, 0)
+        first = 0
+        if number < 0:
+            side[at] = 45
+            at += 1
+            first = 1
+        at = _place_point(digits, first, count, np.int64(scales[row]), side, at)
+        new_lengths[row] = at - begin
+
+
+@compiled
+def _place_point(digits, first, end, scale, side, at):
+    count = end - first
+    exponent = count - 1 - scale
+    if scale == 0:
+        copy(side, at, digits, first, count)
+        return at + count
+    if scale > 0 and exponent >= -6:
+        whole = count - scale
+        if whole <= 0:
+            side[at], side[at + 1] = 48, 46
+            at += 2
+            for _ in range(-whole):
+                side[at] = 48
+                at += 1
+            copy(side, at, digits, first, count)
+            return at + count
+        copy(side, at, digits, first, whole)
+        side[at + whole] = 46
+        copy(side, at + whole + 1, digits, first + whole, scale)
+        return at + count + 1
+    side[at] = digits[first]
+    at += 1
+    if count > 1:
+        side[at] = 46
+        copy(side, at + 1, digits, first + 1, count - 1)
+        at += count
+    if exponent == 0:
+        return at
+    side[at] = 69
+    at += 1
+    if exponent > 0:
+        side[at] = 43
+        at += 1
+    return write_int(exponent, side, at)
+
+
+# --- Rows ----------------------------------------------------------------------------------------------------------
+
+
+@compiled
+def add_lengths(lengths, before, quotes, null, sizes):
+    """Add to `sizes` what a part and the text before it take; rows whose size is negative have no text at all."""
+    for row in range(len(sizes)):
+        if sizes[row] >= 0:
+            sizes[row] += before + (null if lengths[row] < 0 else lengths[row] + quotes)
+
+
+@compiled
+def put_part(out, cursors, low, high, before, data, side, starts, lengths, is_quoted, null):
+    """Write `before` and the row's text at its cursor, for rows low to high."""
+    for row in range(low, high):
+        at = cursors[row]
+        if at < 0:
+            continue
+        copy(out, at, before, 0, len(before))
+        at += len(before)
+        length = np.int64(lengths[row])
+        if length < 0:
+            copy(out, at, null, 0, len(null))
+            at += len(null)
+        else:
+            if is_quoted:
+                out[at] = 34
+                at += 1
+            if starts[row] >= 0:
+                copy(out, at, data, starts[row], length)
+            else:
+                copy(out, at, side, ~starts[row], length)
+            at += length
+            if is_quoted:
+                out[at] = 34
+                at += 1
+        cursors[row] = at
+
+
+@compiled
+def put_text(out, cursors, low, high, text):
+    for row in range(low, high):
+        if cursors[row] >= 0:
+            copy(out, cursors[row], text, 0, len(text))
+            cursors[row] += len(text)
+
+
+@compiled
+def join_items(ends, valid, data, starts, lengths, opening, closing, out, new_starts, new_lengths):
+    """Lists of their items' texts: item n of all lists is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
+    at = 0
+    for row in range(len(ends) - 1):
+        new_starts[row] = at
+        new_lengths[row] = -1
+        if not valid[row]:
+            continue
+        out[at] = opening
+        at += 1
+        for item in range(ends[row], ends[row + 1]):
+            if item > ends[row]:
+                out[at] = 44
+                at += 1
+            length = np.int64(lengths[item])
+            copy(out, at, data, starts[item], length)
+            at += length
+        out[at] = closing
+        at += 1
+        new_lengths[row] = at - new_starts[row]
+    return at

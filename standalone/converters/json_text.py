@@ -1,0 +1,307 @@
+"""JSON text as Jackson reads and writes it, which is what Kafka's JsonConverter stands on.
+
+Read are None, bool, int, Decimal (every number with a fraction or an exponent, exactly as written), str, list, dict, and MISSING for a
+text without any value. What differs from Python's json: a number may begin with zeros; whatever follows the first value is not looked
+at (a number must be set off from it); NaN and Infinity are refused; UTF-16 and UTF-32 are recognised; of malformed UTF-8 only
+wrong lead and continuation bytes are refused; numbers beyond 1,000 characters and nesting beyond 1,000 levels are refused.
+
+Most texts need none of that: Python's own reader takes them, and only those that it refuses are read by the one here.
+"""
+
+import json
+import re
+from decimal import Decimal, InvalidOperation
+
+MISSING = type("Missing", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
+_LONGEST_NUMBER, _DEEPEST, _LONGEST_NAME = 1000, 1000, 50_000
+_LONG_NAME = re.compile(r'"[^"]{50001}')
+_BLANKS = re.compile(r"[ \t\r\n]*")
+_NUMBER = re.compile(r"(-?)0*([0-9]+)(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+_PLAIN = re.compile(r'[^"\\\x00-\x1f]*')
+_ESCAPES = {'"': '"', "\\": "\\", "/": "/", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_HEX = re.compile(r"[0-9a-fA-F]{4}")
+_PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
+
+
+class JsonError(ValueError):
+    """What is wrong with the text, and where."""
+
+
+def decimal(text):
+    """The number as written; its scale must be one that 32 bits hold, as BigDecimal's."""
+    _must_be_short(text)
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        number = None
+    if number is None or not -(1 << 31) < number.as_tuple().exponent < 1 << 31:
+        raise JsonError(f"the exponent of {text[:60]} is out of range")
+    return number
+
+
+def _whole(text):
+    _must_be_short(text)
+    return int(text)
+
+
+def _must_be_short(text):
+    if len(text) > _LONGEST_NUMBER and (digits := sum(map(str.isdigit, text))) > _LONGEST_NUMBER:
+        raise JsonError(f"a number of {digits} digits; at most {_LONGEST_NUMBER} are read")
+
+
+def _refuse(word):
+    raise JsonError(f"{word} is no JSON")
+
+
+# What Python's reader does not watch cannot happen in a short text; in a long one it is watched for.
+_read_short = json.JSONDecoder(parse_float=decimal, parse_constant=_refuse).raw_decode
+_read_long = json.JSONDecoder(parse_float=decimal, parse_int=_whole, parse_constant=_refuse).raw_decode
+
+
+def parse(data):
+    """The first value in bytes. Raises JsonError."""
+    data = bytes(data)
+    try:
+        text = data.decode()
+        value, end = read_value(text, _BLANKS.match(text).end())
+        if end == len(text) or text[end] in " \t\r\n" or text[end - 1] in '}]"':
+            return value
+    except (ValueError, RecursionError):
+        pass
+    return _Reader(text_of(data)).document()
+
+
+def read_value(text, start):
+    """(the value that begins there, where it ends), for texts that need none of Jackson's habits. Raises ValueError for all others."""
+    if len(text) <= _LONGEST_NUMBER:
+        return _read_short(text, start)
+    deep = text.count("[") + text.count("{") > _DEEPEST
+    if deep or len(text) > _LONGEST_NAME and _LONG_NAME.search(text):
+        raise ValueError("to be read with care")
+    return _read_long(text, start)
+
+
+# --- Bytes to text -------------------------------------------------------------------------------------------------
+
+
+def text_of(data):
+    """The text in the encoding that its first bytes show; malformed UTF-8 stays in it as the surrogates \\udc80 to \\udcff."""
+    for mark, encoding in (
+        (b"\x00\x00\xfe\xff", "utf-32-be"),
+        (b"\xff\xfe\x00\x00", "utf-32-le"),
+        (b"\xfe\xff", "utf-16-be"),
+        (b"\xff\xfe", "utf-16-le"),
+    ):
+        if data.startswith(mark):
+            return data[len(mark) :].decode(encoding, "replace")
+    if data.startswith(b"\xef\xbb\xbf"):
+        return _from_utf8(data[3:])
+    zeros = tuple(byte == 0 for byte in data[:4])
+    if zeros[:3] == (True, True, True) and len(zeros) == 4:
+        return data.decode("utf-32-be", "replace")
+    if zeros[1:] == (True, True, True):
+        return data.decode("utf-32-le", "replace")
+    if zeros[:1] == (True,) and len(zeros) > 1:
+        return data.decode("utf-16-be", "replace")
+    if zeros[1:2] == (True,):
+        return data.decode("utf-16-le", "replace")
+    return _from_utf8(data)
+
+
+def _from_utf8(data):
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return _PAIR.sub(_joined, _LENIENT.sub(_lenient, data.decode("latin-1")))
+
+
+# By lead byte alone: overlong forms, surrogates and what lies beyond U+10FFFF pass, as in Jackson.
+_LENIENT = re.compile("[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}|[\x80-\xff]")
+
+
+def _lenient(match):
+    lead, *rest = map(ord, match[0])
+    if not rest:
+        return chr(0xDC00 + lead) + "\x00"  # no byte that may stand here: the reader stumbles over the zero
+    code = lead & 0x3F >> len(rest)
+    for byte in rest:
+        code = code << 6 | byte & 0x3F
+    return chr(code) if code < 0x110000 else "\ufffd"
+
+
+# --- Text to values ------------------------------------------------------------------------------------------------
+
+
+class _Reader:
+    """Reads one text, by Jackson's rules, without recursion."""
+
+    def __init__(self, text):
+        self.text = text
+        self.at = 0
+
+    def document(self):
+        self._skip_blanks()
+        if self.at == len(self.text):
+            return MISSING
+        value = self._value()
+        if not isinstance(value, _Open):
+            self._must_be_set_off(value)
+            return value
+        root = value.items
+        inside = [value]
+        while inside:
+            if len(inside) > _DEEPEST:
+                raise self._wrong(f"nested deeper than {_DEEPEST} levels")
+            item = self._next_item(inside[-1])
+            if item is _END:
+                inside.pop()
+            elif isinstance(item, _Open):
+                inside.append(item)
+        return root
+
+    def _must_be_set_off(self, value):
+        """A number or a word ends where something begins that cannot go on it."""
+        following = self.text[self.at : self.at + 1]
+        if following and not isinstance(value, str):
+            is_word = value is None or isinstance(value, bool)
+            if is_word and _goes_on(following) or not is_word and following not in " \t\r\n":
+                raise self._wrong(f"'{following}' directly behind a value")
+
+    def _next_item(self, inside):
+        """Read one more member of an object or array into it. _END where it is closed, an _Open where one begins in it."""
+        closing = "]" if isinstance(inside.items, list) else "}"
+        self._skip_blanks()
+        if self._takes(closing) if inside.first else not self._takes(","):
+            if not inside.first and not self._takes(closing):
+                raise self._wrong(f"expected ',' or '{closing}'")
+            return _END
+        inside.first = False
+        self._skip_blanks()
+        name = None
+        if closing == "}":
+            if not self._takes('"'):
+                raise self._wrong("expected a field's name in double quotes")
+            name = self._string()
+            if len(name) > _LONGEST_NAME:
+                raise self._wrong(f"a name of {len(name)} characters; at most {_LONGEST_NAME} are read")
+            self._skip_blanks()
+            if not self._takes(":"):
+                raise self._wrong("expected ':'")
+            self._skip_blanks()
+        value = self._value()
+        item = value.items if isinstance(value, _Open) else value
+        if closing == "}":
+            inside.items[name] = item
+        else:
+            inside.items.append(item)
+        return value
+
+    def _value(self):
+        if self._takes("{"):
+            return _Open({})
+        if self._takes("["):
+            return _Open([])
+        if self._takes('"'):
+            return self._string()
+        for word, value in (("null", None), ("true", True), ("false", False)):
+            if self.text.startswith(word, self.at):
+                self.at += len(word)
+                following = self.text[self.at : self.at + 1]
+                if following and _goes_on(following):
+                    raise self._wrong(f"a word that begins with {word}")
+                return value
+        match = _NUMBER.match(self.text, self.at)
+        if match is None:
+            raise self._wrong("expected a value")
+        self.at = match.end()
+        if self.text[self.at : self.at + 1] in (".", "e", "E") and self.at < len(self.text):
+            raise self._wrong("a number that breaks off")
+        sign, whole, fraction, exponent = match.groups()
+        whole = whole.lstrip("0") or "0"
+        if fraction or exponent:
+            return decimal(sign + whole + (fraction or "") + (exponent or ""))
+        return _whole(sign + whole)
+
+    def _string(self):
+        """The rest of a string whose opening quote has been read."""
+        parts = []
+        while True:
+            match = _PLAIN.match(self.text, self.at)
+            parts.append(match[0])
+            self.at = match.end()
+            if self._takes('"'):
+                text = "".join(parts)
+                return _PAIR.sub(_joined, text) if len(parts) > 1 else text
+            if not self._takes("\\"):
+                raise self._wrong("a control character, a byte that is no UTF-8, or the end within a string")
+            if self._takes("u"):
+                code = _HEX.match(self.text, self.at)
+                if code is None:
+                    raise self._wrong("expected four hexadecimal digits behind \\u")
+                self.at = code.end()
+                parts.append(chr(int(code[0], 16)))
+            else:
+                letter = self.text[self.at : self.at + 1]
+                if letter not in _ESCAPES:
+                    raise self._wrong(f"no escape: \\{letter}")
+                self.at += 1
+                parts.append(_ESCAPES[letter])
+
+    def _skip_blanks(self):
+        self.at = _BLANKS.match(self.text, self.at).end()
+
+    def _takes(self, letter):
+        if self.text.startswith(letter, self.at):
+            self.at += 1
+            return True
+        return False
+
+    def _wrong(self, what):
+        return JsonError(f"{what}, at character {self.at}: {self.text[self.at : self.at + 20]!r}")
+
+
+def _goes_on(letter):
+    """Whether a letter behind a word would belong to it, or is a byte that is no UTF-8."""
+    return letter.isalnum() or letter in "_$" or "\ud800" <= letter <= "\udfff"
+
+
+_END = object()
+
+
+class _Open:
+    """An object or array that is being read."""
+
+    __slots__ = ("items", "first")
+
+    def __init__(self, items):
+        self.items = items
+        self.first = True
+
+
+def _joined(pair):
+    high, low = map(ord, pair[0])
+    return chr(0x10000 + (high - 0xD800 << 10) + (low - 0xDC00))
+
+
+# --- Writing -------------------------------------------------------------------------------------------------------
+
+_TO_ESCAPE = re.compile('[\x00-\x1f"\\\\\ud800-\udfff\U00010000-\U0010ffff]')
+_SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+def quoted(text):
+    """A string in its quotes: letters beyond U+FFFF as two escapes, as Jackson writes them."""
+    if _TO_ESCAPE.search(text) is None:
+        return f'"{text}"'
+    return f'"{_TO_ESCAPE.sub(_escaped, text)}"'
+
+
+def _escaped(match):
+    letter = match[0]
+    if letter in _SHORT:
+        return _SHORT[letter]
+    code = ord(letter)
+    if code < 0x10000:
+        return f"\\u{code:04X}"
+    code -= 0x10000
+    return f"\\u{0xD800 + (code >> 10):04X}\\u{0xDC00 + (code & 0x3FF):04X}"

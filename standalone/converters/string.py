@@ -1,0 +1,94 @@
+"""StringConverter: any value as the text that Java prints of it, and text as a string."""
+
+import codecs
+
+from standalone import HIGH, STRING, ConfigDef, Converter, HeaderConverter, Option, Schema, SerializationError, java_text
+from standalone.converters import text_column
+from standalone.data import utf8
+
+_UTF_8 = "utf-8"
+
+
+class StringConverter(Converter, HeaderConverter):
+    """Text in the log. Written is what Java's toString gives; read is a string, or null.
+
+    A byte string is written as it is: Java would write where it lies in memory.
+    """
+
+    java_name = "org.apache.kafka.connect.storage.StringConverter"
+    config_def = ConfigDef(
+        Option("converter.encoding", STRING, HIGH, "The name of the character set, as Java knows it.", default="UTF-8"),
+    )
+
+    def configure(self, config):
+        self._charset = _charset(config["converter.encoding"])
+
+    # Row meaning: the truth.
+    def from_connect(self, topic, schema, value):
+        if value is None:
+            return None
+        if isinstance(value, (bytes, bytearray)):
+            return bytes(value)
+        text = value if isinstance(value, str) else java_text(value, schema)
+        return utf8.encode(text) if self._charset == _UTF_8 else _encoded(text, self._charset)
+
+    def to_connect(self, topic, data):
+        if data is None:
+            return Schema.OPTIONAL_STRING, None
+        return Schema.OPTIONAL_STRING, utf8.decode(data) if self._charset == _UTF_8 else _decoded(data, self._charset)
+
+    def from_header(self, topic, name, schema, value):
+        return self.from_connect(topic, schema, value)
+
+    def to_header(self, topic, name, data):
+        return self.to_connect(topic, data)
+
+    # Column meaning: bytes stay where they are; numbers become text in a kernel.
+    def encode(self, topic, schema, column, count):
+        if self._charset != _UTF_8:
+            return None
+        if column is None:
+            return None, None
+        return text_column.encode(schema, column)
+
+    def decode(self, topic, column):
+        """The column itself: bytes that are not UTF-8 are mended by whoever looks at them as text."""
+        if self._charset != _UTF_8:
+            return None
+        return Schema.OPTIONAL_STRING, column, None
+
+
+# --- Character sets ------------------------------------------------------------------------------------------------
+
+
+def _charset(name):
+    """Python's name of a character set that Java knows by `name`."""
+    try:
+        found = codecs.lookup(name)
+    except (LookupError, ValueError):
+        found = None
+    if found is None or not found._is_text_encoding:
+        raise SerializationError(f"converter.encoding: there is no character set '{name}'. Give one such as UTF-8 or ISO-8859-1.")
+    return found.name
+
+
+# Java writes these with the big end first, and reads the big end first where no mark says otherwise; of the two only UTF-16 is
+# written with a mark.
+_WIDE = {"utf-16": ("utf-16-be", codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE), "utf-32": ("utf-32-be", codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)}
+
+
+def _encoded(text, charset):
+    if charset not in _WIDE:
+        return text.encode(charset, "replace")
+    big, mark, _ = _WIDE[charset]
+    return (mark if text and charset == "utf-16" else b"") + text.encode(big, "replace")
+
+
+def _decoded(data, charset):
+    data = bytes(data)
+    if charset not in _WIDE:
+        return data.decode(charset, "replace")
+    big, big_mark, little_mark = _WIDE[charset]
+    if data.startswith(little_mark):
+        return data[len(little_mark) :].decode(charset + "-le", "replace")
+    return data.removeprefix(big_mark).decode(big, "replace")

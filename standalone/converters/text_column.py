@@ -1,0 +1,43 @@
+"""StringConverter's column meaning, to the log: strings and bytes are handed on as they are, numbers are written by kernels."""
+
+import numpy as np
+import pyarrow as pa
+
+from standalone import ByteColumn
+from standalone.data import java_digits
+from standalone.data import schema as s
+from standalone.data.arrow import arrow_type, buffer_of, nulls_of
+from standalone.kernels import readonly
+
+_INTS = (s.INT8, s.INT16, s.INT32, s.INT64)
+_WORDS = np.frombuffer(b"truefalse", np.uint8)
+
+
+def encode(schema, column):
+    """(ByteColumn, None), or None for the row meaning: lists, maps and structs, logical types, values without a schema."""
+    if schema is None or schema.logical:
+        return None
+    if isinstance(column, ByteColumn):
+        return (column, None) if schema.type in (s.STRING, s.BYTES) else None
+    if isinstance(column, list) or schema.type not in s.PRIMITIVES or column.type != arrow_type(schema):
+        return None
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if schema.type in (s.STRING, s.BYTES):
+        return ByteColumn.from_arrow(column), None
+    return _written(schema.type, column), None
+
+
+def _written(kind, column):
+    nulls, values, count = nulls_of(column), buffer_of(column), len(column)
+    if kind == s.BOOLEAN:
+        lengths = np.where(nulls, -1, np.where(values, 4, 5)).astype(np.int32)
+        return ByteColumn(_WORDS, np.where(values, 0, 4), lengths)
+    out, starts, lengths = np.empty(count * java_digits.LONGEST, np.uint8), np.empty(count, np.int64), np.empty(count, np.int32)
+    valid = readonly(~nulls)
+    if kind in _INTS:
+        size = java_digits.ints(readonly(values.astype(np.int64)), valid, out, starts, lengths)
+    else:
+        write, bits = (java_digits.floats, np.int32) if kind == s.FLOAT32 else (java_digits.doubles, np.int64)
+        size = write(readonly(values), readonly(values.view(bits)), valid, out, starts, lengths, java_digits.new_scratch())
+    return ByteColumn(out[:size].copy(), starts, lengths)

@@ -1,0 +1,157 @@
+"""Connect types as Arrow types, and values to and from Arrow arrays.
+
+| Connect | Arrow |
+|---|---|
+| int8 … int64, float32, float64, boolean, string, bytes | the like |
+| Decimal | struct {unscaled: binary, scale: int32}: of any length, and each value keeps its own scale |
+| Date, Time, Timestamp | int64, milliseconds since the epoch: they reach beyond the years that Arrow's users can show |
+| struct, array, map | struct, list, map |
+"""
+
+import decimal
+
+import numpy as np
+import pyarrow as pa
+
+from standalone.data import schema as s
+from standalone.data.scalars import Instant
+from standalone.data.struct import Struct
+from standalone.wire import ByteColumn
+
+DECIMAL = pa.struct([pa.field("unscaled", pa.binary()), pa.field("scale", pa.int32())])
+_PLAIN = {
+    s.INT8: pa.int8(),
+    s.INT16: pa.int16(),
+    s.INT32: pa.int32(),
+    s.INT64: pa.int64(),
+    s.FLOAT32: pa.float32(),
+    s.FLOAT64: pa.float64(),
+    s.BOOLEAN: pa.bool_(),
+    s.STRING: pa.string(),
+    s.BYTES: pa.binary(),
+}
+
+
+def arrow_type(schema):
+    """The Arrow type of a column of this schema. Raises ValueError where one inside is missing: nobody knows its type."""
+    if schema is None:
+        raise ValueError("a column needs a schema")
+    if schema.name == s.DECIMAL:
+        return DECIMAL
+    if schema.logical:
+        return pa.int64()
+    if schema.type == s.STRUCT:
+        return pa.struct([pa.field(field.name, arrow_type(field.schema)) for field in schema.fields])
+    if schema.type == s.ARRAY:
+        return pa.list_(arrow_type(schema.value_schema))
+    if schema.type == s.MAP:
+        return pa.map_(arrow_type(schema.key_schema), arrow_type(schema.value_schema))
+    return _PLAIN[schema.type]
+
+
+def to_arrow(column, schema, count=None):
+    """A column as data/batch.py has them as an Arrow array of the schema's type. `count` is needed where the column is None.
+
+    Raises ValueError or TypeError (pyarrow's errors are such) where a value is not what the schema says.
+    """
+    kind = arrow_type(schema)
+    if column is None:
+        return pa.nulls(count, kind)
+    if isinstance(column, ByteColumn):
+        column = column.to_arrow(text=schema.type == s.STRING)
+    if isinstance(column, (pa.Array, pa.ChunkedArray)):
+        return column if column.type == kind else column.cast(kind)
+    return pa.array([_plain(value, schema) for value in column], kind)
+
+
+def _plain(value, schema):
+    """A value as pyarrow takes it."""
+    if value is None:
+        return None
+    if schema.name == s.DECIMAL:
+        return dict(zip(("unscaled", "scale"), unscaled_bytes(value)))
+    if schema.logical:
+        return Instant.of(value).ms
+    kind = schema.type
+    if kind == s.STRUCT:
+        if not isinstance(value, Struct):
+            raise TypeError(f"a {type(value).__name__} is no struct")
+        return {field.name: _plain(item, field.schema) for field, item in zip(schema.fields, value.values)}
+    if kind == s.ARRAY:
+        return [_plain(item, schema.value_schema) for item in value]
+    if kind == s.MAP:
+        return [(_plain(key, schema.key_schema), _plain(item, schema.value_schema)) for key, item in value.items()]
+    if kind == s.STRING:
+        return value.encode("utf-8", "replace") if _has_surrogate(value) else value
+    if kind == s.BYTES:
+        return bytes(value)
+    return value
+
+
+def _has_surrogate(text):
+    return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+def from_arrow(array, schema):
+    """The Python values of an Arrow array, as they stand in records."""
+    if schema.name == s.DECIMAL:
+        return [None if item is None else decimal_of(item["unscaled"], item["scale"]) for item in array.to_pylist()]
+    if schema.logical:
+        return [None if item is None else Instant(item) for item in array.to_pylist()]
+    kind = schema.type
+    if kind in (s.STRUCT, s.ARRAY, s.MAP):
+        if isinstance(array, pa.ChunkedArray):
+            array = array.combine_chunks()
+        valid = array.is_valid().to_pylist()
+    if kind == s.STRUCT:
+        columns = [from_arrow(array.field(field.index), field.schema) for field in schema.fields]
+        rows = zip(*columns) if columns else iter([()] * len(array))
+        return [Struct.trusted(schema, list(row)) if ok else None for row, ok in zip(rows, valid)]
+    if kind == s.ARRAY:
+        items, ends = from_arrow(array.values, schema.value_schema), array.offsets.to_pylist()
+        return [items[ends[row] : ends[row + 1]] if ok else None for row, ok in enumerate(valid)]
+    if kind == s.MAP:
+        keys, items = from_arrow(array.keys, schema.key_schema), from_arrow(array.items, schema.value_schema)
+        ends = array.offsets.to_pylist()
+        return [dict(zip(keys[a:b], items[a:b])) if ok else None for a, b, ok in zip(ends, ends[1:], valid)]
+    return array.to_pylist()
+
+
+def unscaled_bytes(value):
+    """(the unscaled number as Java's BigInteger writes it, the scale) of a Decimal."""
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
+    return int_bytes(number), -exponent
+
+
+def int_bytes(number):
+    """The shortest big-endian two's complement of a whole number."""
+    return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
+
+
+def decimal_of(unscaled, scale):
+    """The Decimal of such bytes and a scale."""
+    number = int.from_bytes(unscaled, "big", signed=True)
+    return decimal.Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
+
+
+def nulls_of(array):
+    """A boolean numpy array: which rows of an Arrow array are null."""
+    if not array.null_count:
+        return np.zeros(len(array), bool)
+    return array.is_null().to_numpy(zero_copy_only=False)
+
+
+def buffer_of(array, count=None):
+    """What an Arrow array of fixed width holds, as a numpy array, whatever stands where it is null; of a list or map its offsets, of
+    which there is one more: say how many. Booleans become a byte each."""
+    count = len(array) if count is None else count
+    buffer = array.buffers()[1]
+    if buffer is None:
+        return np.zeros(count, np.int32)
+    if pa.types.is_boolean(array.type):
+        bits = np.frombuffer(buffer, np.uint8)[array.offset // 8 :]
+        first = array.offset % 8
+        return np.unpackbits(bits, bitorder="little", count=first + count)[first:].astype(np.bool_)
+    kind = np.int32 if pa.types.is_nested(array.type) else array.type.to_pandas_dtype()
+    return np.frombuffer(buffer, kind)[array.offset : array.offset + count]

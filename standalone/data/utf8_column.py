@@ -1,0 +1,66 @@
+"""Whether a column of bytes is UTF-8, and what it is as text where it is not."""
+
+import numpy as np
+
+from standalone.data import utf8
+from standalone.kernels import compiled, readonly
+from standalone.wire import ByteColumn
+
+
+def repair(column):
+    """The same texts, with U+FFFD where the bytes are no UTF-8, as Java has it; the column itself where all of them are."""
+    bad = malformed(column)
+    if not len(bad):
+        return column
+    mended = ByteColumn.of([utf8.encode(utf8.decode(column[row])) for row in bad.tolist()])
+    starts, lengths = column.starts.copy(), column.lengths.copy()
+    starts[bad] = mended.starts + len(column.data)
+    lengths[bad] = mended.lengths
+    return ByteColumn(np.concatenate([column.data, mended.data]), starts, lengths)
+
+
+def malformed(column):
+    """The numbers of the rows that are no UTF-8."""
+    marks = np.zeros(len(column), np.bool_)
+    found = _mark(readonly(column.data), readonly(column.starts), readonly(column.lengths), marks)
+    return np.flatnonzero(marks) if found else np.empty(0, np.int64)
+
+
+@compiled
+def _mark(data, starts, lengths, marks):
+    found = 0
+    for row in range(len(starts)):
+        if lengths[row] > 0 and not is_utf8(data, starts[row], starts[row] + lengths[row]):
+            marks[row] = True
+            found += 1
+    return found
+
+
+@compiled
+def is_utf8(data, at, end):
+    """Whether data[at:end] is UTF-8."""
+    high = np.uint8(0)
+    for place in range(at, end):
+        high |= data[place]
+    if high < 0x80:
+        return True
+    while at < end:
+        lead = data[at]
+        if lead < 0x80:
+            at += 1
+            continue
+        if lead < 0xC2 or lead > 0xF4:
+            return False
+        size = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+        if at + size > end:
+            return False
+        second = data[at + 1]
+        low = 0xA0 if lead == 0xE0 else 0x90 if lead == 0xF0 else 0x80
+        top = 0x9F if lead == 0xED else 0x8F if lead == 0xF4 else 0xBF
+        if second < low or second > top:
+            return False
+        for place in range(at + 2, at + size):
+            if data[place] & 0xC0 != 0x80:
+                return False
+        at += size
+    return True

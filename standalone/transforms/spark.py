@@ -1,0 +1,101 @@
+"""What the column meanings of transforms share: names, literals, and where a value does not fit its schema.
+
+pyspark is imported inside the functions: a worker whose chain needs no Spark never loads it.
+The Spark type of a Connect type follows from its Arrow type (data/arrow.py): a Decimal is a struct of its unscaled bytes and its scale,
+Date, Time and Timestamp are milliseconds.
+"""
+
+import decimal
+
+from standalone import Instant
+from standalone.data import arrow
+from standalone.data.schema import ARRAY, DECIMAL, MAP, STRUCT
+
+
+def quoted(name):
+    """A field's name for Spark: in backticks, since it may hold dots."""
+    return "`" + name.replace("`", "``") + "`"
+
+
+def is_column(value):
+    """Whether a part of Columns is a Spark column; else it is the one value of all rows."""
+    from pyspark.sql import Column
+
+    return isinstance(value, Column)
+
+
+def spark_type(schema):
+    from pyspark.sql.pandas.types import from_arrow_type
+
+    return from_arrow_type(arrow.arrow_type(schema))
+
+
+def literal(value, schema):
+    """A value of the schema as a Spark column, the same in every row."""
+    from pyspark.sql import functions as F
+
+    if value is None:
+        return F.lit(None).cast(spark_type(schema))
+    if schema.name == DECIMAL:
+        unscaled, scale = arrow.unscaled_bytes(decimal.Decimal(value))
+        return F.struct(F.lit(unscaled).alias("unscaled"), F.lit(scale).cast("int").alias("scale"))
+    if schema.logical:
+        return F.lit(Instant.of(value).ms).cast("long")
+    if schema.type == STRUCT:
+        stored = zip(schema.fields, value.values)
+        return F.struct(*(literal(item, field.schema).alias(field.name) for field, item in stored)).cast(spark_type(schema))
+    if schema.type == ARRAY:
+        return F.array(*(literal(item, schema.value_schema) for item in value)).cast(spark_type(schema))
+    if schema.type == MAP:
+        entries = ((literal(key, schema.key_schema), literal(item, schema.value_schema)) for key, item in value.items())
+        return F.create_map(*(column for entry in entries for column in entry)).cast(spark_type(schema))
+    return F.lit(bytes(value) if isinstance(value, (bytearray, memoryview)) else value).cast(spark_type(schema))
+
+
+def misfit(column, schema):
+    """Where a column holds a null that its schema forbids, at any depth: a Spark column of booleans, or None for nowhere.
+
+    Types and widths cannot be wrong in a column; nulls can.
+    """
+    from pyspark.sql import functions as F
+
+    wrong = _misfit_inside(column, schema)
+    if schema.optional:
+        return None if wrong is None else column.isNotNull() & wrong
+    return column.isNull() if wrong is None else column.isNull() | F.coalesce(wrong, F.lit(False))
+
+
+def _misfit_inside(column, schema):
+    from pyspark.sql import functions as F
+
+    if schema.type == STRUCT:
+        return any_of(
+            misfit(column[quoted(field.name)], field.schema)
+            for field in schema.fields
+            if not field.schema.optional and field.schema.default is None or field.schema.type in (STRUCT, ARRAY, MAP)
+        )
+    if schema.type == ARRAY and not _always_fits(schema.value_schema):
+        return F.exists(column, lambda item: misfit(item, schema.value_schema))
+    if schema.type == MAP and not (_always_fits(schema.key_schema) and _always_fits(schema.value_schema)):
+        keys = F.exists(F.map_keys(column), lambda item: _or_false(misfit(item, schema.key_schema)))
+        return keys | F.exists(F.map_values(column), lambda item: _or_false(misfit(item, schema.value_schema)))
+    return None
+
+
+def _or_false(column):
+    from pyspark.sql import functions as F
+
+    return F.lit(False) if column is None else column
+
+
+def _always_fits(schema):
+    return schema.optional and schema.type not in (STRUCT, ARRAY, MAP)
+
+
+def any_of(conditions):
+    """Boolean columns joined by "or"; None among them are left out, and None stands for none at all."""
+    joined = None
+    for condition in conditions:
+        if condition is not None:
+            joined = condition if joined is None else joined | condition
+    return joined
