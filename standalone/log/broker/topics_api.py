@@ -240,7 +240,7 @@ def describe_configs(node, call, request):
                     documentation=doc if request.include_documentation else None,
                 )
                 for name, kind, value, source, doc in _configs(node, resource)
-                if resource.configuration_keys is None or name in resource.configuration_keys
+                if not resource.configuration_keys or name in resource.configuration_keys
             ]
         except Refusal as refusal:
             result.error_code, result.error_message = refusal.code, refusal.message
