@@ -135,8 +135,11 @@ class Admin:
     def incremental_alter_configs(self, topic, configs):
         """Set a topic's settings {name: value}; None puts one back to its default. Others stay as they are."""
         kind = IncrementalAlterConfigsRequest.AlterConfigsResource
+        change = kind.AlterableConfig
         changes = [
-            kind.AlterableConfig(name=name, config_operation=DELETE if value is None else SET, value=None if value is None else str(value))
+            change(name=name, config_operation=DELETE, value=None)
+            if value is None
+            else change(name=name, config_operation=SET, value=str(value))
             for name, value in configs.items()
         ]
         resource = kind(resource_type=TOPIC_RESOURCE, resource_name=topic, configs=changes)
@@ -154,10 +157,11 @@ class Admin:
     def list_offsets(self, wanted):
         """{partition: offset} of {partition: EARLIEST, LATEST or milliseconds}; NO_OFFSET where no record is that late."""
         kind = ListOffsetsRequest.ListOffsetsTopic
+        part = kind.ListOffsetsPartition
 
         def request(timeout, topics):
             asked = [
-                kind(name=name, partitions=[kind.ListOffsetsPartition(partition_index=number, timestamp=wanted[name, number]) for number in numbers])
+                kind(name=name, partitions=[part(partition_index=n, timestamp=wanted[name, n]) for n in numbers])
                 for name, numbers in topics.items()
             ]
             return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=asked, timeout_ms=_milliseconds(timeout))
@@ -167,10 +171,11 @@ class Admin:
     def delete_records(self, before):
         """Delete what lies before {partition: offset} (LATEST: everything); {partition: first offset left}."""
         kind = DeleteRecordsRequest.DeleteRecordsTopic
+        part = kind.DeleteRecordsPartition
 
         def request(timeout, topics):
             asked = [
-                kind(name=name, partitions=[kind.DeleteRecordsPartition(partition_index=n, offset=before[name, n]) for n in numbers])
+                kind(name=name, partitions=[part(partition_index=n, offset=before[name, n]) for n in numbers])
                 for name, numbers in topics.items()
             ]
             return DeleteRecordsRequest(topics=asked, timeout_ms=_milliseconds(timeout))
@@ -231,7 +236,10 @@ class Admin:
             if found.error_code == GROUP_ID_NOT_FOUND:
                 return Group(group, "Dead", "", [])
             raise_for(found.error_code, f"Describing group '{group}'", found.error_message)
-            members = [Member(m.member_id, m.group_instance_id, m.client_id, m.client_host, bytes(m.member_assignment)) for m in found.members]
+            members = [
+                Member(member.member_id, member.group_instance_id, member.client_id, member.client_host, bytes(member.member_assignment))
+                for member in found.members
+            ]
             return Group(group, found.group_state, found.protocol_type, members)
 
         return self._repeat_at_coordinator(group, attempt)
@@ -251,7 +259,8 @@ class Admin:
 
     def remove_members(self, group, instance_ids):
         """Let static members leave, so that their partitions are free at once; who is not there is no error."""
-        members = [LeaveGroupRequest.MemberIdentity(member_id="", group_instance_id=instance, reason="stopped") for instance in instance_ids]
+        kind = LeaveGroupRequest.MemberIdentity
+        members = [kind(member_id="", group_instance_id=instance, reason="stopped") for instance in instance_ids]
 
         def attempt(timeout, node):
             answer = self._cluster.request(LeaveGroupRequest(group_id=group, members=members), node, timeout)
@@ -267,13 +276,16 @@ class Admin:
         kind = OffsetFetchRequest.OffsetFetchRequestGroup
 
         def topics(of):
-            return None if partitions is None else [of(name=name, partition_indexes=n) for name, n in _by_topic(partitions).items()]
+            if partitions is None:
+                return None
+            return [of(name=name, partition_indexes=numbers) for name, numbers in _by_topic(partitions).items()]
 
         def attempt(timeout, node):
             request = OffsetFetchRequest(
                 group_id=group,
                 topics=topics(OffsetFetchRequest.OffsetFetchRequestTopic),
-                groups=[kind(group_id=group, topics=topics(kind.OffsetFetchRequestTopics))],  # instead of the two above, since version 8
+                # instead of the two above, since version 8
+                groups=[kind(group_id=group, topics=topics(kind.OffsetFetchRequestTopics))],
                 require_stable=True,
             )
             answer = self._cluster.request(request, node, timeout, ceiling=OFFSETS_BY_NAME)
@@ -294,22 +306,20 @@ class Admin:
         """Commit {partition: offset} for a group that has no members."""
         kind = OffsetCommitRequest.OffsetCommitRequestTopic
 
+        part = kind.OffsetCommitRequestPartition
+        outside = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}  # of every generation
+
         def attempt(timeout, node):
             topics = [
                 kind(
                     name=name,
-                    partitions=[
-                        kind.OffsetCommitRequestPartition(partition_index=number, committed_offset=offsets[name, number], committed_metadata="")
-                        for number in numbers
-                    ],
+                    partitions=[part(partition_index=n, committed_offset=offsets[name, n], committed_metadata="") for n in numbers],
                 )
                 for name, numbers in _by_topic(offsets).items()
             ]
-            request = OffsetCommitRequest(group_id=group, generation_id_or_member_epoch=-1, member_id="", group_instance_id=None, topics=topics)
+            request = OffsetCommitRequest(group_id=group, topics=topics, **outside)
             answer = self._cluster.request(request, node, timeout, ceiling=OFFSETS_BY_NAME)
-            for topic in answer.topics:
-                for partition in topic.partitions:
-                    raise_for(partition.error_code, f"Setting the offset of group '{group}' in {topic.name}-{partition.partition_index}")
+            _raise_for_partitions(answer, f"Setting the offset of group '{group}' in")
 
         self._repeat_at_coordinator(group, attempt)
 
@@ -324,9 +334,7 @@ class Admin:
             ]
             answer = self._cluster.request(OffsetDeleteRequest(group_id=group, topics=topics), node, timeout)
             raise_for(answer.error_code, f"Deleting offsets of group '{group}'")
-            for topic in answer.topics:
-                for partition in topic.partitions:
-                    raise_for(partition.error_code, f"Deleting the offset of group '{group}' in {topic.name}-{partition.partition_index}")
+            _raise_for_partitions(answer, f"Deleting the offset of group '{group}' in")
 
         self._repeat_at_coordinator(group, attempt)
 
@@ -350,6 +358,12 @@ class Admin:
 
     def _repeat_at_coordinator(self, group, attempt):
         return self._repeat(lambda timeout: attempt(timeout, self._cluster.coordinator(group, timeout)))
+
+
+def _raise_for_partitions(answer, what):
+    for topic in answer.topics:
+        for partition in topic.partitions:
+            raise_for(partition.error_code, f"{what} {topic.name}-{partition.partition_index}")
 
 
 def _by_topic(partitions):

@@ -227,8 +227,8 @@ class Cluster:
         """Send a message of kafka-python's to a node (a Node or its id; None: any) and wait for its answer.
 
         A connection that fails to open is tried again until the timeout. One that is lost underway, too, unless
-        repeat=False: then the request may or may not have been done, and the caller is told. patient=False: where nobody can be reached now,
-        that is an error at once. `ceiling` caps the version.
+        repeat=False: then the request may or may not have been done, and the caller is told. patient=False: where nobody can be
+        reached now, that is an error at once. `ceiling` caps the version.
         """
         limit = timeout if timeout is not None else self.config.seconds("request.timeout.ms")
         deadline = self._deadline(timeout)

@@ -303,7 +303,8 @@ class Connection:
             return context.wrap_socket(opened, server_hostname=self.host.rstrip("."))
         except ssl.SSLError as problem:
             reason = getattr(problem, "verify_message", "") or problem.reason or problem
-            raise LogFatalError(f"TLS with the broker at {self.name} failed: {reason}.", java_class("SslAuthenticationException")) from problem
+            message = f"TLS with the broker at {self.name} failed: {reason}."
+            raise LogFatalError(message, java_class("SslAuthenticationException")) from problem
 
     def _left(self, deadline):
         return max(0.001, deadline - self._clock.monotonic())
@@ -361,7 +362,8 @@ class Connection:
 
     def _refused(self, reason):
         name = self._config["sasl.mechanism"]
-        return LogFatalError(f"Login at the broker at {self.name} by {name} failed: {reason}.", java_class("SaslAuthenticationException"))
+        message = f"Login at the broker at {self.name} by {name} failed: {reason}."
+        return LogFatalError(message, java_class("SaslAuthenticationException"))
 
 
 def _why(reason):

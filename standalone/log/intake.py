@@ -119,6 +119,9 @@ def _sizes(records):
         if column is not None:
             sizes += np.maximum(column.lengths, 0)
     if records.headers is not None:
-        headers = (sum(len(name.encode()) + len(value or b"") + HEADER_OVERHEAD_BYTES for name, value in row or ()) for row in records.headers)
-        sizes += np.fromiter(headers, np.int64, len(records))
+        sizes += np.fromiter(map(_headers_size, records.headers), np.int64, len(records))
     return sizes
+
+
+def _headers_size(headers):
+    return sum(len(name.encode()) + len(value or b"") + HEADER_OVERHEAD_BYTES for name, value in headers or ())

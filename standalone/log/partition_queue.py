@@ -201,10 +201,10 @@ class PartitionQueue:
         self.lost(batch, uncertain=False)
         self.limit = max(1, min(self.limit, sum(piece.size for piece in batch.pieces)) // 2)
         at = self._batches.index(batch)
-        parts = [
-            Batch(self, packed.data, record_batch.next_sequence(batch.sequence, packed.low), _cut(batch.pieces, packed.low, packed.high))
-            for packed in self._pack(batch.pieces, batch.sequence)
-        ]
+        parts = []
+        for packed in self._pack(batch.pieces, batch.sequence):
+            sequence = record_batch.next_sequence(batch.sequence, packed.low)
+            parts.append(Batch(self, packed.data, sequence, _cut(batch.pieces, packed.low, packed.high)))
         self._batches.rotate(-at)
         self._batches.popleft()
         self._batches.extendleft(reversed(parts))

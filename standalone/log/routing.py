@@ -44,7 +44,8 @@ class Router:
 
     def _stay(self, topic, size):
         """The partition for so many more bytes."""
-        if self._current not in topic.partitions or self._bytes_here >= self._stay_bytes or topic.partitions[self._current].leader < 0:
+        current = topic.partitions.get(self._current)
+        if current is None or current.leader < 0 or self._bytes_here >= self._stay_bytes:
             led = [partition.index for partition in topic.partitions.values() if partition.leader >= 0] or list(topic.partitions)
             self._current = random.choice([index for index in led if index != self._current] or led)
             self._bytes_here = 0

@@ -1,12 +1,12 @@
 """TLS contexts and SASL mechanisms out of Java's property names: kafka-python's own parts, fed with what Java users write."""
 
+import base64
 import json
 import os
 import re
 import ssl
 import tempfile
-import urllib.parse
-import urllib.request
+import time
 
 from standalone.errors import ConfigError, LogFatalError
 from standalone.log.broker_errors import java_class
@@ -48,7 +48,8 @@ def ssl_context(config):
     except (OSError, ssl.SSLError) as problem:
         names = [n for n in ("ssl.truststore.location", "ssl.keystore.location", "ssl.key.password") if config[n]]
         where = ", ".join(f"{n}={config[n]}" if n.endswith("location") else n for n in names) or "the PEM text of ssl.*"
-        raise ConfigError.of({names[0] if names else "ssl.truststore.certificates": f"{where} cannot be used: {problem}"}) from problem
+        key = names[0] if names else "ssl.truststore.certificates"
+        raise ConfigError.of({key: f"{where} cannot be used: {problem}"}) from problem
     finally:
         for path in files:
             os.unlink(path)
@@ -154,9 +155,8 @@ def _unescape(match):
 
 
 def _jaas_error(found):
-    return ConfigError.of(
-        {"sasl.jaas.config": f'{found}. Write: org.apache.kafka.common.security.plain.PlainLoginModule required username="..." password="...";'}
-    )
+    example = 'org.apache.kafka.common.security.plain.PlainLoginModule required username="..." password="...";'
+    return ConfigError.of({"sasl.jaas.config": f"{found}. Write: {example}"})
 
 
 def _token_provider(config, options):
@@ -187,6 +187,9 @@ def _token_provider(config, options):
 
 
 def _fetch_token(endpoint, client, secret, config):
+    import urllib.parse
+    import urllib.request  # slow to load, and seldom needed
+
     form = {"grant_type": "client_credentials"}
     if scope := config["sasl.oauthbearer.scope"]:
         form["scope"] = scope
@@ -199,21 +202,16 @@ def _fetch_token(endpoint, client, secret, config):
             body = answer.read().decode().strip()
         return json.loads(body)["access_token"] if body.startswith("{") else body
     except (OSError, ValueError, KeyError) as problem:
-        raise LogFatalError(
-            f"No OAuth token from {endpoint} (sasl.oauthbearer.token.endpoint.url): {problem}", java_class("SaslAuthenticationException")
-        ) from problem
+        message = f"No OAuth token from {endpoint} (sasl.oauthbearer.token.endpoint.url): {problem}"
+        raise LogFatalError(message, java_class("SaslAuthenticationException")) from problem
 
 
 def _unsecured_token(subject):
     """A token without signature, for development, as Java's unsecured login makes it: valid for an hour."""
-    import time
-
     now = time.time()
     parts = ({"alg": "none"}, {"sub": subject, "iat": now, "exp": now + 3600})
     return ".".join(_base64(json.dumps(part).encode(), url=True) for part in parts) + "."
 
 
 def _base64(data, url=False):
-    import base64
-
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode() if url else base64.b64encode(data).decode()

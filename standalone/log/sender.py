@@ -9,7 +9,16 @@ import select
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from standalone.errors import LogError, LogFatalError, LogRetriableError
-from standalone.log.broker_errors import broker_error, disconnected, explain, is_retriable, is_stale_metadata, java_class, raise_for, timed_out
+from standalone.log.broker_errors import (
+    broker_error,
+    disconnected,
+    explain,
+    is_retriable,
+    is_stale_metadata,
+    java_class,
+    raise_for,
+    timed_out,
+)
 from standalone.log.client import Backoff
 from standalone.log.client_config import MAX_INT
 from standalone.log.intake import Intake
@@ -76,8 +85,8 @@ class Sender:
         now = self._clock.monotonic()
         for broker in brokers.values():
             if broker.deadline <= now:
-                name = broker.connection.name
-                self._lose(broker, timed_out(f"The broker at {name} did not answer within {self._config['request.timeout.ms']} ms."))
+                waited = self._config["request.timeout.ms"]
+                self._lose(broker, timed_out(f"The broker at {broker.connection.name} did not answer within {waited} ms."))
 
     def abort(self):
         """End what blocks the sender's thread. May come from any thread."""
@@ -152,7 +161,8 @@ class Sender:
                 missing[name] = "a partition without leader"
         if missing:
             # A topic that is made by being asked for takes a moment.
-            self._again(self._asking, f"Asking for {_topics(sorted(missing))}", "; ".join(sorted(set(missing.values()))), PATIENCE_S)
+            reasons = "; ".join(sorted(set(missing.values())))
+            self._again(self._asking, f"Asking for {_topics(sorted(missing))}", reasons, PATIENCE_S)
         else:
             self._over(self._asking, f"{_topics(names)[0].upper()}{_topics(names)[1:]} can be sent to")
             self._due(self._clock.monotonic())
