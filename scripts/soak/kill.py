@@ -1,0 +1,165 @@
+#!/usr/bin/env python3
+"""Kill the worker again and again while numbered lines go file -> log -> file; then count what is lost, repeated or out of place.
+
+    scripts/soak/kill.py [--kills 50] [--stops 20] [--lines 500000] [--bootstrap HOST:PORT]
+
+First SIGKILL at random moments: nothing may be lost, only what was not acknowledged may come twice, order is kept, and the sink must
+move again soon after each start. Then SIGTERM: nothing lost and nothing twice. Without --bootstrap the embedded log serves.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+class Run:
+    def __init__(self, folder, bootstrap, lines):
+        self.folder = folder
+        self.source, self.sink = folder / "in.txt", folder / "out.txt"
+        self.source.touch()
+        self.sink.touch()
+        self.lines, self.written = lines, 0
+        topic = f"soak-{os.getpid()}-{int(time.time())}"
+        strings = "".join(f"{part}.converter=org.apache.kafka.connect.storage.StringConverter\n" for part in ("key", "value"))
+        self._put("worker", f"bootstrap.servers={bootstrap}\nembedded.log.listener=127.0.0.1:19392\nlisteners=http://127.0.0.1:18393\n"
+                  f"{strings}offset.storage.file.filename={folder}/connect.offsets\n")  # fmt: skip
+        self._put("source", f"name=soak-source-{topic}\nconnector.class=FileStreamSource\nfile={self.source}\ntopic={topic}\n")
+        self._put("sink", f"name=soak-sink-{topic}\nconnector.class=FileStreamSink\nfile={self.sink}\ntopics={topic}\n")
+        self.process = None
+
+    def _put(self, name, text):
+        (self.folder / f"{name}.properties").write_text(text)
+
+    def start(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "standalone.cli.worker", *(f"{self.folder}/{name}.properties" for name in ("worker", "source", "sink"))],
+                cwd=self.folder, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )  # fmt: skip
+
+    def end(self, number):
+        self.process.send_signal(number)
+        self.process.wait(60)
+
+    def append(self, count, seconds):
+        """Append so many lines in about so many seconds."""
+        goal = min(self.lines, self.written + count)
+        with open(self.source, "a") as file:
+            while self.written < goal:
+                for _ in range(max(1, int(count / seconds / 100))):
+                    if self.written < goal:
+                        file.write(f"{self.written:08d} a line of the soak, long enough to be like one of a log, number {self.written}\n")
+                        self.written += 1
+                file.flush()
+                time.sleep(0.01)
+
+    def moving_again(self, size, seconds=60):
+        """Seconds until the sink's file is larger than `size`."""
+        began = time.monotonic()
+        while self.sink.stat().st_size <= size:
+            if time.monotonic() - began > seconds or self.process.poll() is not None:
+                sys.exit(f"the sink did not move within {seconds} s; see {self.folder}/log")
+            time.sleep(0.005)
+        return time.monotonic() - began
+
+    def judge(self, what):
+        """(lost, repeated, out of place, torn); a repeat restarts the count at an earlier line, a step forward over lines is a loss there."""
+        seen, repeated, misplaced, torn, expected = bytearray(self.lines), 0, 0, 0, 0
+        with open(self.sink, "rb") as file:
+            for line in file:
+                try:
+                    number = int(line[:8])
+                    if not line.endswith(b"number %d\n" % number):
+                        raise ValueError
+                except ValueError:
+                    torn += 1
+                    continue
+                if number > expected:
+                    misplaced += 1
+                expected = number + 1
+                if seen[number]:
+                    repeated += 1
+                seen[number] = 1
+        lost = self.written - sum(seen[: self.written])
+        print(f"{what}: {self.written} lines, {lost} lost, {repeated} repeated, {misplaced} out of place, {torn} torn")
+        return lost, repeated, misplaced, torn
+
+    def _rests(self, seconds):
+        size = self.sink.stat().st_size
+        time.sleep(seconds)
+        return self.sink.stat().st_size == size
+
+    def wait_all(self, seconds=120):
+        """Until the last line is there and nothing more comes: what a kill left uncommitted comes again behind it."""
+        last = b"number %d\n" % (self.written - 1)
+        deadline = time.monotonic() + seconds
+        while time.monotonic() < deadline and self.process.poll() is None:
+            with open(self.sink, "rb") as file:
+                file.seek(max(0, os.path.getsize(self.sink) - 4096))
+                if last in file.read() and self._rests(3):
+                    return
+            time.sleep(0.05)
+        print(f"the last line did not come within {seconds} s")
+
+
+def main():
+    run = None
+    try:
+        run = _prepared()
+        _soak(*run)
+    finally:
+        if run is not None and run[1].process is not None and run[1].process.poll() is None:
+            run[1].end(signal.SIGKILL)
+
+
+def _prepared():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=50)
+    parser.add_argument("--stops", type=int, default=20)
+    parser.add_argument("--lines", type=int, default=500_000)
+    parser.add_argument("--bootstrap", default="embedded")
+    parser.add_argument("--seed", type=int, default=1)
+    said = parser.parse_args()
+    return said, Run(pathlib.Path(tempfile.mkdtemp(prefix="soak-")), said.bootstrap, said.lines)
+
+
+def _soak(said, run):
+    chance = random.Random(said.seed)
+    bad = False
+    before = (0, 0, 0, 0)
+    for what, number, count, share in (("SIGKILL", signal.SIGKILL, said.kills, 0.7), ("SIGTERM", signal.SIGTERM, said.stops, 0.3)):
+        moved, each = [], int(said.lines * share / max(1, count))
+        for _ in range(count):
+            size = run.sink.stat().st_size
+            run.start()
+            writer = threading.Thread(target=run.append, args=(each, chance.uniform(1, 3)))
+            writer.start()
+            moved.append(run.moving_again(size))
+            time.sleep(chance.uniform(0, 1.5))
+            run.end(number)
+            writer.join()
+        run.start()
+        run.wait_all()
+        run.end(signal.SIGTERM)
+        found = run.judge(f"{count} x {what}")
+        print(f"  the sink moved again after {sorted(moved)[len(moved) // 2]:.2f} s at the median, {max(moved):.2f} s at most")
+        lost, repeated, misplaced, torn = (now - then for now, then in zip(found, before))
+        bad |= lost > 0 or misplaced > 0 or torn > 0 or max(moved) > 5 or (number == signal.SIGTERM and repeated > 0)
+        before = found
+    if bad:
+        sys.exit(f"not as it must be; everything is kept in {run.folder}")
+    shutil.rmtree(run.folder)
+
+
+if __name__ == "__main__":
+    main()
