@@ -7,11 +7,13 @@ import sys
 import time
 from struct import Struct
 
+from kafka.protocol import admin, consumer
 from kafka.protocol.consumer import FetchRequest, FetchResponse
 from kafka.protocol.producer import ProduceRequest, ProduceResponse
 
 from standalone import wire
 from standalone.log import record_batch
+from standalone.log.broker.server import EmbeddedLog
 
 _SIZE = Struct(">i")
 
@@ -109,6 +111,60 @@ def fetch_request(topic, offset, partition=0, max_bytes=1 << 20, partition_max_b
         topics=[Topic(topic=topic, partitions=[part])],
         forgotten_topics_data=[],
     )
+
+
+def make_topic(client, name="t", partitions=1, **configs):
+    Topic = admin.CreateTopicsRequest.CreatableTopic
+    pairs = [Topic.CreatableTopicConfig(name=key.replace("_", "."), value=str(value)) for key, value in configs.items()]
+    topic = Topic(name=name, num_partitions=partitions, replication_factor=1, assignments=[], configs=pairs)
+    request = admin.CreateTopicsRequest(version=7, topics=[topic], timeout_ms=1000, validate_only=False)
+    return client.call(request, admin.CreateTopicsResponse).topics[0]
+
+
+def delete_topic(client, name="t"):
+    request = admin.DeleteTopicsRequest(version=5, topic_names=[name], timeout_ms=1000)
+    return client.call(request, admin.DeleteTopicsResponse).responses[0]
+
+
+def list_offset(client, timestamp, topic="t"):
+    Topic = consumer.ListOffsetsRequest.ListOffsetsTopic
+    part = Topic.ListOffsetsPartition(partition_index=0, timestamp=timestamp)
+    request = consumer.ListOffsetsRequest(version=7, replica_id=-1, topics=[Topic(name=topic, partitions=[part])])
+    found = client.call(request, consumer.ListOffsetsResponse).topics[0].partitions[0]
+    assert found.error_code == 0
+    return found.timestamp, found.offset
+
+
+def delete_records(client, offset):
+    Topic = admin.DeleteRecordsRequest.DeleteRecordsTopic
+    part = Topic.DeleteRecordsPartition(partition_index=0, offset=offset)
+    request = admin.DeleteRecordsRequest(version=2, topics=[Topic(name="t", partitions=[part])], timeout_ms=1000)
+    return client.call(request, admin.DeleteRecordsResponse).topics[0].partitions[0]
+
+
+def commit(client, offset, group="g", topic="t"):
+    Topic = consumer.OffsetCommitRequest.OffsetCommitRequestTopic
+    part = Topic.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset, committed_metadata="")
+    request = consumer.OffsetCommitRequest(
+        version=8, group_id=group, generation_id_or_member_epoch=-1, member_id="", topics=[Topic(name=topic, partitions=[part])]
+    )
+    return client.call(request, consumer.OffsetCommitResponse).topics[0].partitions[0].error_code
+
+
+class running:
+    """A client of a log that is started for this block and stopped well after it."""
+
+    def __init__(self, folder, **config):
+        self.log = EmbeddedLog(folder, "127.0.0.1:0", config)
+
+    def __enter__(self):
+        self.log.start()
+        self.client = RawClient(self.log.bootstrap)
+        return self.client
+
+    def __exit__(self, *_):
+        self.client.sock.close()
+        self.log.stop()
 
 
 _SERVER = """

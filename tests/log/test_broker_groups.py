@@ -4,7 +4,8 @@ import pytest
 from kafka.protocol.consumer import ConsumerProtocolSubscription
 from pytest import param
 
-from standalone.log.broker.groups import COMPLETING, EMPTY, PREPARING, STABLE, Committed, Groups
+from standalone.log.broker.groups import COMPLETING, EMPTY, PREPARING, STABLE, Groups
+from standalone.log.broker.member import Committed
 from standalone.log.broker.refusal import NONE, Refusal, codes
 from standalone.log.broker.store import Store
 from standalone.log.broker.timers import Timers
@@ -364,6 +365,19 @@ def test_offsets_of_a_subscribed_topic_cannot_be_deleted(world):
     assert refused.value.code == codes.GroupSubscribedToTopicError.errno
     world.group.delete_offset("u", 0)
     assert list(world.group.offsets) == [("t", 0)]
+
+
+def test_a_group_that_holds_nothing_is_forgotten(world):
+    (joined,) = world.settle(world.join())
+    world.groups.tidy()
+    assert world.groups.get("g") is world.group
+    world.group.leave(joined.member_id, None)
+    world.group.commit({("t", 0): Committed(5, 0, "")}, 0)
+    world.groups.tidy()
+    assert world.groups.get("g") is world.group
+    world.group.delete_offset("t", 0)
+    world.groups.tidy()
+    assert world.groups.get("g") is None
 
 
 def test_only_an_empty_group_can_be_deleted(world):

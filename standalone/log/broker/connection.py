@@ -1,8 +1,8 @@
 """One client's socket: frames in, answers out, never blocking.
 
-Requests of a connection are done one at a time and answered in order, as Kafka does. A large frame is received straight into a buffer of
-its size, which the connection keeps for the next one; whatever a handler wants of a frame it must take before it returns or
-copy. Slices of files go out by sendfile.
+Requests of a connection are done one at a time and answered in order, as Kafka does. A large frame is received straight into a
+buffer of its size, which the connection keeps for the next one: what a handler wants of a frame it takes before it returns, or
+copies. Slices of files go out by sendfile.
 """
 
 import os

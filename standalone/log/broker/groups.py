@@ -9,65 +9,14 @@ is unchanged and the group is stable, nobody else notices; the old self, if it s
 """
 
 import uuid
-from typing import NamedTuple
 
+from standalone.log.broker.member import Committed, Joined, Member, Synced
 from standalone.log.broker.refusal import NONE, Refusal, codes
 from standalone.log.broker.subscription import same_subscription, subscribed_topics
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
 MIN_SESSION_MS, MAX_SESSION_MS = 100, 30 * 60 * 1000
 MAX_METADATA = 4096
-
-
-class Joined(NamedTuple):
-    error: int
-    member_id: str
-    generation: int = -1
-    protocol_type: str | None = None
-    protocol: str | None = None
-    leader: str = ""
-    skip_assignment: bool = False
-    members: tuple = ()  # (member id, instance id, metadata); the leader alone is told
-
-
-class Synced(NamedTuple):
-    error: int
-    protocol_type: str | None = None
-    protocol: str | None = None
-    assignment: bytes = b""
-
-
-class Committed(NamedTuple):
-    offset: int
-    leader_epoch: int
-    metadata: str | None
-
-
-class Member:
-    def __init__(self, member_id, instance_id, client_id, host):
-        self.id = member_id
-        self.instance_id = instance_id
-        self.client_id = client_id
-        self.host = host
-        self.session_ms = self.rebalance_ms = 0
-        self.protocols = ()  # (name, metadata), the liked one first
-        self.assignment = b""
-        self.deadline = 0.0  # of the session
-        self.on_joined = None  # waits for the group to be complete
-        self.on_synced = None  # waits for the leader's division
-
-    def metadata(self, protocol):
-        return dict(self.protocols).get(protocol, b"")
-
-    def answer_join(self, joined):
-        reply, self.on_joined = self.on_joined, None
-        if reply:
-            reply(joined)
-
-    def answer_sync(self, synced):
-        reply, self.on_synced = self.on_synced, None
-        if reply:
-            reply(synced)
 
 
 class Group:
@@ -88,6 +37,10 @@ class Group:
         self._clock = clock
         self._timers = timers
         self._rebalance_timer = None
+
+    @property
+    def holds_nothing(self):
+        return self.state == EMPTY and not self.members and not self._promised and not self.offsets
 
     # --- Joining
 
@@ -435,6 +388,12 @@ class Groups:
         self._store.delete_group(group_id)
         group.state = DEAD
         del self._by_id[group_id]
+
+    def tidy(self):
+        """Forget the groups that hold nothing: whose last member left without a commit, or whose join was refused."""
+        for group in [group for group in self._by_id.values() if group.holds_nothing]:
+            group.state = DEAD
+            del self._by_id[group.id]
 
     def forget_topic(self, topic):
         """The topic is gone, with what was committed on it."""

@@ -16,7 +16,8 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorResponse
 
-from standalone.log.broker.groups import DEAD, EMPTY, MAX_METADATA, PREPARING, Committed
+from standalone.log.broker.groups import DEAD, EMPTY, MAX_METADATA, PREPARING
+from standalone.log.broker.member import Committed
 from standalone.log.broker.node import NODE_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
@@ -34,7 +35,9 @@ def find_coordinator(node, call, request):
     if call.version < 4:
         return FindCoordinatorResponse(version=call.version, error_code=error, error_message=message, **where)
     Coordinator = FindCoordinatorResponse.Coordinator
-    found = [Coordinator(version=call.version, key=key, error_code=error, error_message=message, **where) for key in request.coordinator_keys]
+    found = [
+        Coordinator(version=call.version, key=key, error_code=error, error_message=message, **where) for key in request.coordinator_keys
+    ]
     return FindCoordinatorResponse(version=call.version, coordinators=found)
 
 
@@ -161,9 +164,9 @@ def offset_commit(node, call, request):
     Offsets do not expire; the retention time of versions 2-4 is ignored. Left out: the consumer protocol's member epochs.
     """
     Topic = OffsetCommitResponse.OffsetCommitResponseTopic
-    group, errors, wanted = None, {}, {}
+    errors, wanted = {}, {}
     try:
-        group = _committing_group(node, request)
+        _check_commit(node, request)
         whole = NONE
     except Refusal as refusal:
         whole = refusal.code
@@ -189,8 +192,8 @@ def offset_commit(node, call, request):
         try:
             if flush_errors:
                 raise Refusal(codes.KafkaStorageError, flush_errors[0])
-            if wanted and group.state != DEAD:
-                group.commit(wanted, node.clock.now_ms())
+            if wanted:
+                node.groups.make(request.group_id).commit(wanted, node.clock.now_ms())
         except Refusal:
             # A disk that is full or failing: clients try again after this answer, which they would not after KAFKA_STORAGE_ERROR.
             errors.update(dict.fromkeys(wanted, codes.CoordinatorNotAvailableError.errno))
@@ -215,7 +218,7 @@ def offset_commit(node, call, request):
         flushed([])
 
 
-def _committing_group(node, request):
+def _check_commit(node, request):
     if not request.group_id:
         raise Refusal(codes.InvalidGroupIdError)
     generation = request.generation_id_or_member_epoch
@@ -223,9 +226,8 @@ def _committing_group(node, request):
     if group is None:
         if generation >= 0:
             raise Refusal(codes.IllegalGenerationError)
-        return node.groups.make(request.group_id)
+        return
     group.check_commit(request.member_id, request.group_instance_id, generation)
-    return group
 
 
 def offset_fetch(node, call, request):
@@ -292,7 +294,8 @@ def offset_delete(node, call, request):
                 group.delete_offset(wanted.name, part.partition_index)
             except Refusal as refusal:
                 error = refusal.code
-            parts.append(Topic.OffsetDeleteResponsePartition(version=call.version, partition_index=part.partition_index, error_code=error))
+            Part = Topic.OffsetDeleteResponsePartition
+            parts.append(Part(version=call.version, partition_index=part.partition_index, error_code=error))
         topics.append(Topic(version=call.version, name=wanted.name, partitions=parts))
     return OffsetDeleteResponse(version=call.version, error_code=NONE, topics=topics)
 

@@ -87,6 +87,7 @@ class Node:
                 partition.expire(now)
             except OSError as error:
                 logger.error("%s: old segments could not be deleted: %s", partition, error)
+        self.groups.tidy()
         self.timers.after(HOUSEKEEPING_SECONDS, self.keep_house)
 
     def close(self):

@@ -24,7 +24,10 @@ class LogOption(NamedTuple):
 
 OPTIONS = (
     LogOption(
-        "embedded.log.dir", STRING, UNSET, "Folder of the embedded log: topics, group offsets. Default: the folder `log` under `state.dir`."
+        "embedded.log.dir",
+        STRING,
+        UNSET,
+        "Folder of the embedded log: topics, group offsets. Default: the folder `log` under `state.dir`.",
     ),
     LogOption(
         "embedded.log.listener",
@@ -37,8 +40,8 @@ OPTIONS = (
         "embedded.log.flush.interval.ms",
         LONG,
         1000,
-        "How long an acknowledged record may wait for its fsync. It survives a crash of the process at once, a loss of power after this time. "
-        "Offsets are never made durable before the records they speak of.",
+        "How long an acknowledged record may wait for its fsync. It survives a crash of the process at once, a loss of power "
+        "after this time. Offsets are never made durable before the records they speak of.",
         low=1,
     ),
     LogOption(

@@ -108,7 +108,7 @@ class Partition:
         if header.size > found or header.size < batch_header.HEADER.size:
             raise Refusal(codes.CorruptRecordError, f"{self}: a batch of {header.size} bytes came as {found} bytes.")
         if header.size < found:
-            raise Refusal(codes.InvalidRecordError, f"{self}: a produce request carries one batch for a partition, this one carries more.")
+            raise Refusal(codes.InvalidRecordError, f"{self}: a produce request carries one batch a partition, this one carries more.")
         limit = self.values["max.message.bytes"]
         if header.size > limit:
             raise Refusal(codes.MessageSizeTooLargeError, f"{self}: the batch has {header.size} bytes, max.message.bytes is {limit}.")

@@ -171,7 +171,10 @@ class _Fetch:
 
 
 def list_offsets(node, call, request):
-    """Versions 1-10. By time, earliest (-2), latest (-1), largest timestamp (-3); earliest local (-4) is the earliest; nothing is tiered (-5)."""
+    """Versions 1-10. By time, earliest (-2), latest (-1), largest timestamp (-3).
+
+    Nothing is tiered: earliest local (-4) is the earliest, latest tiered (-5) is none.
+    """
     Topic = ListOffsetsResponse.ListOffsetsTopicResponse
     topics = []
     for wanted in request.topics:
@@ -248,7 +251,8 @@ def init_producer_id(node, call, request):
             version=call.version, error_code=codes.TransactionalIdAuthorizationFailedError.errno, producer_id=-1, producer_epoch=-1
         )
     try:
-        return InitProducerIdResponse(version=call.version, error_code=NONE, producer_id=node.store.new_producer_id(), producer_epoch=0)
+        producer_id = node.store.new_producer_id()
+        return InitProducerIdResponse(version=call.version, error_code=NONE, producer_id=producer_id, producer_epoch=0)
     except Refusal:
         # A full disk: clients ask again after this answer, which they would not after KAFKA_STORAGE_ERROR.
         return InitProducerIdResponse(

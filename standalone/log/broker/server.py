@@ -25,6 +25,7 @@ from kafka.protocol.api_header import RequestHeader
 from standalone import clock as clocks
 from standalone.errors import LogError, StartError
 from standalone.log.broker import groups_api, options, records_api, topics_api
+from standalone.log.broker.call import Call
 from standalone.log.broker.connection import Connection
 from standalone.log.broker.node import Node
 from standalone.log.broker.opaque import ProduceRequest
@@ -34,7 +35,6 @@ LOCK_FILE = ".lock"
 DEFAULT_LISTENER = "127.0.0.1:9092"
 _WILDCARDS = ("", "0.0.0.0", "::")
 _KEY_AND_VERSION = Struct(">hh")
-_SIZE = Struct(">i")
 _ACCEPT_PAUSE_SECONDS = 1.0
 _STOP_SECONDS = 60.0
 
@@ -97,7 +97,8 @@ class EmbeddedLog:
         try:
             self._take_folder()
             self._bind()
-            self._owner = _Owner(self._socket, None if self._host in _WILDCARDS else self._host, self._port, self._clock)
+            advertised = None if self._host in _WILDCARDS else self._host
+            self._owner = _Owner(self._socket, advertised, self._port, self._clock)
             self._node = self._owner.start(self._directory, self._settings)
         except BaseException:
             self._let_go()
@@ -161,61 +162,6 @@ class EmbeddedLog:
             ) from error
         self._socket.setblocking(False)
         self._port = self._socket.getsockname()[1]
-
-
-class Call:
-    """One request that wants an answer."""
-
-    def __init__(self, owner, connection, version, correlation_id, client_id):
-        self.version = version
-        self.client_id = client_id
-        self.peer = connection.peer
-        self._owner = owner
-        self._connection = connection
-        self._correlation_id = correlation_id
-
-    @property
-    def address(self):
-        """(host, port) by which the client may reach this server."""
-        return self._owner.host or self._connection.local[0], self._owner.port
-
-    @property
-    def on_hang_up(self):
-        return self._connection.on_hang_up
-
-    @on_hang_up.setter
-    def on_hang_up(self, action):
-        """Called if the client goes before it is answered."""
-        self._connection.on_hang_up = action
-
-    def answer(self, response):
-        response.with_header(correlation_id=self._correlation_id)
-        self._send([response.encode(header=True, framed=True)])
-
-    def answer_spliced(self, response):
-        """A FetchResponse whose records lie in files."""
-        response.with_header(correlation_id=self._correlation_id)
-        pieces, size = response.encode_pieces()
-        pieces[0] = _SIZE.pack(size) + pieces[0]
-        self._send(pieces)
-
-    def no_answer(self):
-        self._send([])
-
-    def hang_up(self, why):
-        logger.info("%s: hung up on %s.", self.peer, why)
-        self._owner.drop(self._connection)
-
-    def _send(self, pieces):
-        connection = self._connection
-        if connection.is_closed:
-            return
-        connection.on_hang_up = None
-        connection.busy = False
-        if connection.send(pieces):
-            self._owner.watch(connection)
-        else:
-            self._owner.drop(connection)
 
 
 class _Owner:

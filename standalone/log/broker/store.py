@@ -24,10 +24,16 @@ logger = logging.getLogger(__name__)
 
 _SCHEMA = """
 CREATE TABLE IF NOT EXISTS meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS topics (name TEXT PRIMARY KEY, id TEXT NOT NULL, partitions INTEGER NOT NULL, configs TEXT NOT NULL);
-CREATE TABLE IF NOT EXISTS starts (topic TEXT, partition INTEGER, start INTEGER NOT NULL, PRIMARY KEY (topic, partition)) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS topics (
+    name TEXT PRIMARY KEY, id TEXT NOT NULL, partitions INTEGER NOT NULL, configs TEXT NOT NULL
+);
+CREATE TABLE IF NOT EXISTS starts (
+    topic TEXT, partition INTEGER, start INTEGER NOT NULL,
+    PRIMARY KEY (topic, partition)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS offsets (
-    group_id TEXT, topic TEXT, partition INTEGER, offset INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, metadata TEXT, committed_ms INTEGER NOT NULL,
+    group_id TEXT, topic TEXT, partition INTEGER,
+    offset INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, metadata TEXT, committed_ms INTEGER NOT NULL,
     PRIMARY KEY (group_id, topic, partition)
 ) WITHOUT ROWID;
 """
@@ -46,8 +52,8 @@ class Store:
             found = self._meta("format")
         except sqlite3.Error as error:
             raise StartError(
-                f"The embedded log's file {self.path} cannot be opened ({error}). If it is damaged, move it away with its -wal and -shm files: "
-                "the topics are found again by their folders; group offsets and topic configs are lost."
+                f"The embedded log's file {self.path} cannot be opened ({error}). If it is damaged, move it away with its -wal and "
+                "-shm files: the topics are found again by their folders; group offsets and topic configs are lost."
             ) from error
         if found is None:
             with self._durably():

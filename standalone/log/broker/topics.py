@@ -1,8 +1,7 @@
 """The topics: names, ids, configs and their partitions, each in a folder `<topic>-<partition>`.
 
-A topic is first written down, then its folders are made; it is deleted by marking its folders, then forgetting it, then
-removing them. So a crash at any moment leaves a topic that exists or one that does not; a folder that nobody wrote
-down is taken for a topic again, never for rubbish.
+A topic is first written down, then its folders are made; it is deleted by forgetting it, then marking its folders, then removing
+them. A folder that nobody wrote down is taken for a topic again, never for rubbish; only one that was marked is.
 """
 
 import logging
@@ -115,12 +114,12 @@ class Topics:
             topic.values.update(options.topic_values(configs, self._settings))
 
     def delete(self, topic):
+        self._store.delete_topic(topic.name)
         marked = []
         for partition in topic.partitions:
             partition.close()
             marked.append(os.path.join(self._folder, uuid.uuid4().hex + _DELETED))
             os.rename(partition.folder, marked[-1])
-        self._store.delete_topic(topic.name)
         del self._by_name[topic.name]
         del self._by_id[topic.id]
         for partition in topic.partitions:
@@ -150,7 +149,9 @@ class Topics:
             if os.path.isdir(path) and number.isdigit() and is_legal(name) and name not in self._by_name:
                 found[name] = max(found.get(name, 0), int(number) + 1)
         for name, partitions in found.items():
-            logger.warning("%s holds folders of a topic '%s' that is not written down; it is taken up with default configs.", self._folder, name)
+            logger.warning(
+                "%s holds folders of a topic '%s' that is not written down; it is taken up with default configs.", self._folder, name
+            )
             self.create(name, partitions)
 
     def _known(self, name, topic_id, configs):

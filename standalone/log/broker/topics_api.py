@@ -153,7 +153,8 @@ def _created_configs(node, call, configs):
     Config = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
     values = options.topic_values(configs, node.settings)
     return [
-        Config(version=call.version, name=name, value=_text(value), config_source=_source(node, name, configs)) for name, value in values.items()
+        Config(version=call.version, name=name, value=_text(value), config_source=_source(node, name, configs))
+        for name, value in values.items()
     ]
 
 
@@ -162,7 +163,9 @@ def _partitions_wanted(node, wanted):
         numbers = sorted(assignment.partition_index for assignment in wanted.assignments)
         elsewhere = any(list(assignment.broker_ids) != [NODE_ID] for assignment in wanted.assignments)
         if numbers != list(range(len(numbers))) or elsewhere:
-            raise Refusal(codes.InvalidReplicationAssignmentError, f"Every partition, from 0 on, can be assigned to broker {NODE_ID} alone.")
+            raise Refusal(
+                codes.InvalidReplicationAssignmentError, f"Every partition, from 0 on, can be assigned to broker {NODE_ID} alone."
+            )
         return len(numbers)
     if wanted.replication_factor not in (-1, 1):
         raise Refusal(
@@ -175,7 +178,10 @@ def _partitions_wanted(node, wanted):
 def delete_topics(node, call, request):
     """Versions 1-6. Records, configs and committed offsets go with the topic, at once."""
     Result = DeleteTopicsResponse.DeletableTopicResult
-    wanted = [(state.name, state.topic_id) for state in request.topics] if call.version >= 6 else [(name, None) for name in request.topic_names]
+    if call.version >= 6:
+        wanted = [(state.name, state.topic_id) for state in request.topics]
+    else:
+        wanted = [(name, None) for name in request.topic_names]
     results = []
     for name, topic_id in wanted:
         result = Result(version=call.version, name=name, topic_id=topic_id, error_code=NONE, error_message=None)
@@ -214,7 +220,10 @@ def create_partitions(node, call, request):
 
 
 def describe_configs(node, call, request):
-    """Versions 1-4. Topics: what options.TOPIC_CONFIGS honours; the broker: a few of its keys, read only. Left out: synonyms, loggers."""
+    """Versions 1-4. Topics: what options.TOPIC_CONFIGS honours; the broker: a few of its keys, read only.
+
+    Left out: synonyms, loggers.
+    """
     Result = DescribeConfigsResponse.DescribeConfigsResult
     results = []
     for resource in request.resources:
@@ -253,7 +262,8 @@ def _configs(node, resource):
     if resource.resource_type == TOPIC:
         topic = _config_topic(node, resource.resource_name)
         return [
-            (name, known.type, topic.values[name], _source(node, name, topic.configs), known.doc) for name, known in options.TOPIC_CONFIGS.items()
+            (name, known.type, topic.values[name], _source(node, name, topic.configs), known.doc)
+            for name, known in options.TOPIC_CONFIGS.items()
         ]
     if resource.resource_type == BROKER and resource.resource_name == str(NODE_ID):
         known = {option.name: option for option in options.OPTIONS}
@@ -262,7 +272,10 @@ def _configs(node, resource):
 
 
 def incremental_alter_configs(node, call, request):
-    """Versions 0-1. Topics only: SET and DELETE, all of a topic's changes or none. Left out: APPEND and SUBTRACT, for there is no list."""
+    """Versions 0-1. Topics only: SET and DELETE, all of a topic's changes or none.
+
+    Left out: APPEND and SUBTRACT, for there is no list.
+    """
     Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = []
     for resource in request.resources:
@@ -275,7 +288,9 @@ def incremental_alter_configs(node, call, request):
         )
         try:
             if resource.resource_type != TOPIC:
-                raise Refusal(codes.InvalidRequestError, "Only topics can be configured; the worker's embedded.log.* keys are set in its file.")
+                raise Refusal(
+                    codes.InvalidRequestError, "Only topics can be configured; the worker's embedded.log.* keys are set in its file."
+                )
             topic = _config_topic(node, resource.resource_name)
             node.topics.configure(topic, _altered(topic.configs, resource.configs), request.validate_only)
         except Refusal as refusal:
