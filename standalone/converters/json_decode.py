@@ -16,6 +16,7 @@ from standalone.converters import json_split
 from standalone.converters.json_text import read_value
 
 MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
+FEW_BAD = 10  # messages never are too many
 _BEFORE_SCHEMA = '{"schema":'
 _BEFORE_PAYLOAD = ',"payload":'
 
@@ -65,7 +66,7 @@ def _decode(column, opening, ending, schema, fills_defaults):
     split = json_split.Split(form, count)
     decoded = split.columns(column, opening, ending)
     bad = np.flatnonzero(split.bad)
-    if len(bad) > MOST_BAD * count:
+    if len(bad) > max(FEW_BAD, MOST_BAD * count):
         return None
     return schema, decoded, bad if len(bad) else None
 

@@ -29,8 +29,9 @@ def escaped_sizes(data, starts, lengths, sizes):
     for row in range(len(starts)):
         low, high = starts[row], starts[row] + lengths[row]
         special, wide = False, np.uint8(0)
-        for place in range(low, high):
-            byte = data[place]
+        found = data[low:high]
+        for place in range(len(found)):  # on a slice, without a way out early: many bytes at once
+            byte = found[place]
             special |= (byte < 32) | (byte == 34) | (byte == 92) | (byte >= 240)
             wide |= byte
         sizes[row] = 0

@@ -39,9 +39,10 @@ def _mark(data, starts, lengths, marks):
 @compiled
 def is_utf8(data, at, end):
     """Whether data[at:end] is UTF-8."""
+    found = data[at:end]
     high = np.uint8(0)
-    for place in range(at, end):
-        high |= data[place]
+    for place in range(len(found)):
+        high |= found[place]
     if high < 0x80:
         return True
     while at < end:

@@ -117,11 +117,11 @@ class InsertField(FieldTransform):
         shape = getattr(columns, f"{self.where}_shape")
         known = [self._known_column(kind, columns) for kind, _, _ in self.inserted]
         base = schema or shape
-        if value is None or base is None or base.type != "struct" or None in known:
+        if value is None or base is None or base.type != "struct" or any(column is None for column in known):
             return None  # nothing to add to, or an error in every row
         # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
         failed = [columns.failed, value.isNull()]
-        fields = {field.name: value[spark.quoted(field.name)] for field in base.fields}
+        fields = {field.name: value.getField(field.name) for field in base.fields}
         if schema is not None:
             names = [name for _, name, _ in self.inserted]
             if "" in names or len({*fields, *names}) < len(fields) + len(names):

@@ -13,7 +13,7 @@ from standalone.data.schema import ARRAY, DECIMAL, MAP, STRUCT
 
 
 def quoted(name):
-    """A field's name for Spark: in backticks, since it may hold dots."""
+    """A field's name for Spark where it parses one (withField, dropFields): in backticks, since it may hold dots. getField takes names as they are."""
     return "`" + name.replace("`", "``") + "`"
 
 
@@ -70,7 +70,7 @@ def _misfit_inside(column, schema):
 
     if schema.type == STRUCT:
         return any_of(
-            misfit(column[quoted(field.name)], field.schema)
+            misfit(column.getField(field.name), field.schema)
             for field in schema.fields
             if not field.schema.optional and field.schema.default is None or field.schema.type in (STRUCT, ARRAY, MAP)
         )

@@ -1,0 +1,174 @@
+"""The test kit: what a stage does by rows and by columns, checked at once.
+
+    check_transform(HoistField.Value.of(field="line"), record, expected, spark)
+    check_converter(JsonConverter.of(), Schema.STRING, "foo", b'{"schema":...}')
+
+Both fail if the two meanings differ, and if a column meaning that should be there is lost.
+"""
+
+import numpy as np
+
+from standalone.data.batch import values_of
+from standalone.data.record import SinkRecord
+from standalone.data.schema import BYTES, STRING
+from standalone.pipeline.frame import Frame, Leaves, NotColumns, columnar
+from standalone.pipeline.plan import ColumnPlan, Declined, Link
+from standalone.wire import NO_TIMESTAMP, ByteColumn
+
+COPIES = 3  # of a record in a column: what is wrong with rows beside each other shows
+TOPIC = "topic"
+
+
+def check_transform(transform, before, after, spark=None, by_columns=True):
+    """A transform makes `after` of the record `before`: a record, None where it is dropped, or the class of the error that it raises.
+
+    With a SessionHolder as `spark` the column meaning is held to the same. `by_columns=False` says that it has none for that record;
+    an error is never one of columns.
+    """
+    is_error = isinstance(after, type) and issubclass(after, Exception)
+    _check_rows(lambda: transform.apply(before), after, is_error)
+    if spark is None:
+        return
+    try:
+        found = transform_columns([Link("checked", transform)], [before] * COPIES, spark)
+    except LeftToRows as reason:
+        assert is_error or not by_columns, f"by columns: {reason}"
+        return
+    assert not is_error, f"by columns it made {found[0]!r}, by rows it fails"
+    assert by_columns, f"by columns it made {found[0]!r}, but was said to have no column meaning"
+    assert found == [after] * COPIES, f"by columns: {found[0]!r}, expected {after!r}"
+
+
+def check_converter(converter, schema, value, data, read=None, by_columns="both"):
+    """A converter writes `data` for the value of a schema; it reads `read`, a (schema, value), of it, or the same again.
+
+    `data` may be the class of an error instead. `by_columns` says which column meanings there are: "both", "encode", "decode" or "none".
+    """
+    is_error = isinstance(data, type)
+    _check_rows(lambda: converter.from_connect(TOPIC, schema, value), data, is_error)
+    column = encoded_column(converter, schema, value)
+    _check_column(column, data, is_error, by_columns in ("both", "encode"), "encode")
+    if is_error:
+        return
+    expected = (schema, value) if read is None else read
+    found = converter.to_connect(TOPIC, data)
+    assert found == expected, f"by rows it read {found!r}, expected {expected!r}"
+    _check_column(decoded_column(converter, data), expected, False, by_columns in ("both", "decode"), "decode")
+
+
+def _check_rows(work, expected, is_error):
+    try:
+        found = work()
+    except Exception as error:
+        assert is_error and isinstance(error, expected), f"by rows it failed: {type(error).__name__}: {error}"
+    else:
+        assert not is_error, f"by rows it made {found!r}, expected {expected.__name__}"
+        assert found == expected, f"by rows: {found!r}, expected {expected!r}"
+
+
+def _check_column(found, expected, is_error, is_there, what):
+    if isinstance(found, LeftToRows):
+        assert is_error or not is_there, f"{what}: {found}"
+        return
+    assert not is_error, f"{what} made {found!r}, by rows it fails"
+    assert is_there, f"{what} made {found!r}, but was said to have no column meaning"
+    assert found == expected, f"{what}: {found!r}, expected {expected!r}"
+
+
+# --- One case as a column ------------------------------------------------------------------------------------------
+
+
+class LeftToRows(Exception):
+    """There is no column meaning for that case, or it leaves the row to the rows engine; says why."""
+
+
+def transform_columns(links, records, spark):
+    """What plan.Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows."""
+    frame = _frame(records)
+    try:
+        leaves = Leaves(frame)
+        plan = ColumnPlan(links, leaves, frame, spark.ready())
+        changed, dropped, failed = plan.run(frame, leaves, spark)
+    except (Declined, NotColumns) as reason:
+        raise LeftToRows(str(reason)) from reason
+    if failed is not None and failed.any():
+        raise LeftToRows("the row is marked for the rows engine")
+    made = _records(records, changed)
+    return made if dropped is None else [None if gone else record for record, gone in zip(made, dropped)]
+
+
+def encoded_column(converter, schema, value):
+    """The bytes of a value by `encode` alone, or LeftToRows."""
+    if schema is None or value is None:
+        return LeftToRows("a column of nulls, or without a schema, is converted by rows")
+    if not schema.logical and (schema.type == STRING and isinstance(value, str) or schema.type == BYTES and isinstance(value, bytes)):
+        column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # as files and the log hold it
+    else:
+        try:
+            column = columnar([value] * COPIES, schema, COPIES)
+        except NotColumns as reason:
+            return LeftToRows(str(reason))
+    encoded = converter.encode(TOPIC, schema, column, COPIES)
+    if encoded is None:
+        return LeftToRows(f"{type(converter).__name__} has no column meaning for it")
+    texts, bad = encoded
+    return LeftToRows("the row is marked for the rows engine") if bad is not None and len(bad) else _the_one(list(texts))
+
+
+def decoded_column(converter, data):
+    """(schema, value) of bytes by `decode` alone, or LeftToRows."""
+    if data is None:
+        return LeftToRows("a column of nulls is converted by rows")
+    decoded = converter.decode(TOPIC, ByteColumn.of([data] * COPIES))
+    if decoded is None:
+        return LeftToRows(f"{type(converter).__name__} has no column meaning for it")
+    schema, column, bad = decoded
+    if bad is not None and len(bad):
+        return LeftToRows("the row is marked for the rows engine")
+    return schema, _the_one(values_of(column, schema, COPIES))
+
+
+def _the_one(items):
+    assert all(repr(item) == repr(items[0]) for item in items), f"the same rows came out different: {items!r}"
+    return items[0]
+
+
+def _frame(records):
+    first = records[0]
+    parts = {}
+    for part in ("key", "value"):
+        values = [getattr(record, part) for record in records]
+        parts[part] = None if all(value is None for value in values) else values
+        parts[f"{part}_schema"] = getattr(first, f"{part}_schema")
+    times = [NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records]
+    is_sink = isinstance(first, SinkRecord)
+    return Frame(
+        len(records),
+        first.topic,
+        partition=first.partition,
+        timestamps=np.array(times, np.int64),
+        headers=[record.headers for record in records],
+        offsets=np.array([record.offset for record in records], np.int64) if is_sink else None,
+        timestamp_type=first.timestamp_type if is_sink else None,
+        **parts,
+    )
+
+
+def _records(records, frame):
+    count = len(records)
+    keys, values = values_of(frame.key, frame.key_schema, count), values_of(frame.value, frame.value_schema, count)
+    topics, partitions = (part if isinstance(part, list) else [part] * count for part in (frame.topic, frame.partition))
+    times = [NO_TIMESTAMP] * count if frame.timestamps is None else frame.timestamps.tolist()
+    return [
+        record.with_(
+            topic=topic,
+            partition=partition,
+            key_schema=frame.key_schema,
+            key=key,
+            value_schema=frame.value_schema,
+            value=value,
+            timestamp=None if time == NO_TIMESTAMP else time,
+            headers=headers,
+        )
+        for record, topic, partition, key, value, time, headers in zip(records, topics, partitions, keys, values, times, frame.headers)
+    ]
