@@ -30,7 +30,8 @@ MAY_SEE = {
     "rest": LEAVES | {"config", "runtime"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest"},
     "testing": {"*"},
-    "": {"config", "connector", "data", "errors", "stage", "wire", "testing"},  # the root re-exports these
+    "public": {"config", "connector", "data", "errors", "stage", "wire"},
+    "": {"public"},
 }
 
 OWNERS = {  # outside package -> the parts that may import it

@@ -18,7 +18,6 @@ from standalone import (
     Option,
     SinkConnector,
     SinkTask,
-    __version__,
     java_text,
 )
 
@@ -34,7 +33,6 @@ class FileStreamSinkConnector(SinkConnector):
     """
 
     java_name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
-    version = __version__
 
     config_def = ConfigDef(
         Option("file", STRING, HIGH, "The file to append to. It is made if there is none; its folder is not. Standard output, if not given.", default=None),

@@ -25,7 +25,6 @@ from standalone import (
     SourceBatch,
     SourceConnector,
     SourceTask,
-    __version__,
     at_least,
     non_empty,
     one_of,
@@ -52,7 +51,6 @@ class FileStreamSourceConnector(SourceConnector):
     """
 
     java_name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
-    version = __version__
 
     config_def = ConfigDef(
         Option("file", STRING, HIGH, "The file to read. Standard input, if it is not given.", default=None),

@@ -37,7 +37,8 @@ class SourceRunner(TaskRunner):
         self._sender = threading.Thread(target=self._send, name=f"send-{self.connector}-{self.number}", daemon=True)
         self._trouble = None  # what the sender's thread ran into
         self._synced = threading.Event()
-        self._told = False
+        self._told = False  # whether the task has been told to stop
+        self._closing = False
         self._acknowledged = collections.deque() if type(task).commit_record is not SourceTask.commit_record else None
         self.polled = 0
 
@@ -48,6 +49,7 @@ class SourceRunner(TaskRunner):
             self.task.stop()
 
     def cancel(self):
+        self._closing = True
         self._memory.close()
         self._producer.close(0)
 
@@ -73,7 +75,9 @@ class SourceRunner(TaskRunner):
             finally:
                 self.task.close()
         finally:
+            self._closing = True
             self._producer.close(0)
+            self._topics.close()
             self._sender.join()
             self._memory.close()
             self.pipeline.close()
@@ -142,6 +146,8 @@ class SourceRunner(TaskRunner):
 
     def _on_done(self, sent, batch, outgoing):
         def done(delivered):
+            if delivered.error is not None and self._closing:
+                return  # not acknowledged in time: its offset is not stored, and it is sent again after a restart
             if delivered.error is not None:
                 self._went_wrong(delivered.error)
                 return

@@ -1,0 +1,56 @@
+"""The public names, each from where it is defined. `from standalone import X` is how everybody imports them."""
+
+# ruff: noqa: F401
+
+from standalone.config import (
+    BOOLEAN,
+    CLASS,
+    DOUBLE,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    PASSWORD,
+    REQUIRED,
+    SHORT,
+    STRING,
+    ConfigDef,
+    Option,
+    Password,
+    all_of,
+    at_least,
+    between,
+    case_insensitive_one_of,
+    non_empty,
+    non_empty_list,
+    one_of,
+    regex_compiles,
+)
+from standalone.connector import (
+    Connector,
+    ErrantRecordReporter,
+    OffsetReader,
+    SinkConnector,
+    SinkTask,
+    SourceConnector,
+    SourceTask,
+)
+from standalone.data.batch import SinkBatch, SourceBatch
+from standalone.data.record import Header, Record, SinkRecord, SourceRecord
+from standalone.data.java_text import java_text
+from standalone.data.scalars import BigInt, Float32, Float64, Instant, Int8, Int16, Int32, Int64, to_float32
+from standalone.data.schema import (
+    Field,
+    Schema,
+    SchemaBuilder,
+    date_schema,
+    decimal_schema,
+    time_schema,
+    timestamp_schema,
+)
+from standalone.data.struct import Struct
+from standalone.errors import ConfigError, ConnectError, DataError, RetriableError, SerializationError
+from standalone.stage import Columns, Converter, FieldTransform, HeaderConverter, Predicate, Transform
+from standalone.wire import ByteColumn
