@@ -58,3 +58,16 @@ def outage_broker():
         _give_up(f"no Kafka broker: {reason}")
     yield broker
     broker.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_holder():
+    """One Spark session for the whole run: a process holds no second one."""
+    from standalone.pipeline.session import SessionHolder
+
+    holder = SessionHolder({"spark.master": "local[2]"}, archive_after_seconds=None)
+    holder.request()
+    if holder.wait(120) is None:
+        _give_up(f"no Spark session: {holder.failure}")
+    yield holder
+    holder.stop()

@@ -88,6 +88,12 @@ class JsonConverter(Converter, HeaderConverter):
     def to_connect(self, topic, data):
         if data is None:
             return None, None
+        try:
+            return self._read(data)
+        except RecursionError:
+            raise DataError("JsonConverter cannot read the message: it is nested too deep for Python's stack.") from None
+
+    def _read(self, data):
         if not self.has_envelope:
             return None, reader_of(None)(_parsed(data))
         if self._fixed is not None:

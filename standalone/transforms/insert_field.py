@@ -80,7 +80,7 @@ class InsertField(FieldTransform):
         for kind, name, _ in self.inserted:
             item = self._known(kind, record)
             if item is not _UNSET:
-                struct.put(name, Instant(item) if kind == "timestamp" else item)
+                struct.put(name, Instant(int(item)) if kind == "timestamp" else item)
         return self.with_part(record, updated, struct)
 
     def _known(self, kind, record):

@@ -74,22 +74,21 @@ def _misfit_inside(column, schema):
             for field in schema.fields
             if not field.schema.optional and field.schema.default is None or field.schema.type in (STRUCT, ARRAY, MAP)
         )
-    if schema.type == ARRAY and not _always_fits(schema.value_schema):
-        return F.exists(column, lambda item: misfit(item, schema.value_schema))
-    if schema.type == MAP and not (_always_fits(schema.key_schema) and _always_fits(schema.value_schema)):
-        keys = F.exists(F.map_keys(column), lambda item: _or_false(misfit(item, schema.key_schema)))
-        return keys | F.exists(F.map_values(column), lambda item: _or_false(misfit(item, schema.value_schema)))
+    if schema.type == ARRAY:
+        return _any_misfit(column, schema.value_schema)
+    if schema.type == MAP:
+        keys = schema.key_schema.with_(optional=True)  # neither Arrow nor Spark knows a null as a key
+        return any_of([_any_misfit(F.map_keys(column), keys), _any_misfit(F.map_values(column), schema.value_schema)])
     return None
 
 
-def _or_false(column):
+def _any_misfit(items, schema):
     from pyspark.sql import functions as F
 
-    return F.lit(False) if column is None else column
-
-
-def _always_fits(schema):
-    return schema.optional and schema.type not in (STRUCT, ARRAY, MAP)
+    if schema.optional and schema.type not in (STRUCT, ARRAY, MAP):
+        return None
+    # Spark 4.3 trips over nulls when a lambda reads an array of numbers right out of an Arrow buffer; `reverse` copies it out first.
+    return F.exists(F.reverse(items), lambda item: any_of([misfit(item, schema), F.lit(False)]))
 
 
 def any_of(conditions):
