@@ -9,15 +9,15 @@ import fcntl
 import hashlib
 import logging
 import os
-import shutil
+import signal
 import subprocess
 import sys
-import tempfile
 
 from standalone.pipeline import jvm
 
 log = logging.getLogger(__name__)
 DEADLINE_SECONDS = 300
+KEPT = 3
 
 
 def path(cache_dir, java):
@@ -66,30 +66,44 @@ def build(cache_dir, java):
             return False
         if os.path.exists(file):
             return True
-        folder = tempfile.mkdtemp(prefix="archive-", dir=cache_dir)
-        try:
-            dumped = os.path.join(folder, "spark.jsa")
-            _train(cache_dir, java, f"-XX:ArchiveClassesAtExit={dumped}")
-            if os.path.isfile(dumped):
-                os.replace(dumped, file)
-            else:  # a runtime without a base archive cannot make one: say it once, not at every start
-                open(file + ".failed", "w").close()
-        finally:
-            shutil.rmtree(folder, ignore_errors=True)
+        making = file + ".making"
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(making)  # left by one that was killed
+        done = _train(cache_dir, java, f"-XX:ArchiveClassesAtExit={making}")
+        if done and os.path.isfile(making):
+            os.replace(making, file)
+            _forget_old(cache_dir)
+        elif done is not None:  # a runtime without a base archive cannot make one: try it once, not at every start
+            open(file + ".failed", "w").close()
         return os.path.exists(file)
 
 
 def _train(cache_dir, java, option):
+    """Start a session that leaves an archive when it ends: whether it did; None where it was told to stop."""
     from standalone.pipeline.session import SessionHolder
 
     # The archive holds what the session's first job needs; the holder's own start runs such a job.
-    holder = SessionHolder({"spark.driver.extraJavaOptions": option, "spark.master": "local[1]"}, cache_dir=cache_dir, java=java)
-    holder.request()
-    holder.wait(DEADLINE_SECONDS)
+    conf = {"spark.driver.extraJavaOptions": option, "spark.master": "local[1]"}
+    holder = SessionHolder(conf, cache_dir=cache_dir, java=java, archive_after_seconds=None)
+    try:
+        holder.request()
+        started = holder.wait(DEADLINE_SECONDS) is not None
+    except KeyboardInterrupt:  # told to stop
+        holder.stop(patience=0)
+        return None
     holder.stop(patience=DEADLINE_SECONDS)
+    return started and holder.exit_code == 0
+
+
+def _forget_old(cache_dir):
+    """Keep the newest few: each is 150 MB, and those of an upgraded Java or Spark are of no use."""
+    archives = [entry for entry in os.scandir(cache_dir) if entry.name.startswith("spark-") and entry.name.endswith(".jsa")]
+    for entry in sorted(archives, key=lambda entry: entry.stat().st_mtime)[:-KEPT]:
+        os.unlink(entry.path)
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, 19)
     sys.exit(0 if build(*sys.argv[1:]) else 1)

@@ -179,6 +179,9 @@ class Leaf:
     def __hash__(self):
         return hash(self._key())
 
+    def __str__(self):
+        return self.name
+
 
 class Leaves:
     """A frame taken apart. `shape` says how, and is the same for all frames that one plan serves: what it knows of `topic`, `partition`,

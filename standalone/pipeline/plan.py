@@ -13,11 +13,10 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, nulls_of, to_arrow
 from standalone.pipeline.frame import Leaf, Leaves, leaves_in
-from standalone.pipeline.types import some_value, spark_type, spark_type_of
+from standalone.pipeline.nodes import AnyOf, Computed, Fixed, NullsOf, Whole, build, mask_of, says_nothing, timestamps_of
+from standalone.pipeline.types import some_value, spark_type
 from standalone.stage import Columns
-from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 JOB_BYTES = 24 << 20  # shipped in one job; the Java heap holds it several times over
 LEAST_JOB_ROWS = 1000
@@ -47,48 +46,6 @@ class Declined(Exception):
 
 
 # --- What is left of a select --------------------------------------------------------------------------------------
-
-
-class Fixed(NamedTuple):
-    """The same value in every row."""
-
-    value: Any
-
-    def __str__(self):
-        return repr(self.value)
-
-
-class Whole(NamedTuple):
-    """A struct of these parts: (name, node)."""
-
-    parts: tuple
-
-    def __str__(self):
-        return "{" + ", ".join(f"{name}: {node}" for name, node in self.parts) + "}"
-
-
-class Computed(NamedTuple):
-    """What Spark works out: the number of the column it comes back in."""
-
-    at: int
-
-    def __str__(self):
-        return f"computed {self.at}"
-
-
-class NullsOf(NamedTuple):
-    """Which rows of a leaf are null (or are not); or any of several such."""
-
-    name: str
-    negated: bool = False
-
-    def __str__(self):
-        return f"{self.name} is {'not ' if self.negated else ''}null"
-
-
-class AnyOf(NamedTuple):
-    nodes: tuple
-
 
 _FIXED_TYPES = {"string": str, "integer": int, "long": int, "short": int, "byte": int, "boolean": lambda text: text == "true"}
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
@@ -215,7 +172,7 @@ class ColumnPlan:
 
     def describe(self):
         """In words, for people."""
-        results = [f"{name} = {_shown(node)}" for name, node in self._nodes.items() if not _says_nothing(name, node, self._shape)]
+        results = [f"{name} = {node}" for name, node in self._nodes.items() if not says_nothing(name, node, self._shape)]
         lines = ["; ".join(results) or "all as it was"]
         if self.computes:
             shipped = ", ".join(leaf.name for leaf in self.shipped) or "nothing"
@@ -235,7 +192,7 @@ class ColumnPlan:
             node, schema = self._nodes[name], self._schemas[name]
             if node is None and name in ("key", "value"):
                 return getattr(frame, name)  # of no known type, and not touched
-            return _build(node, schema, leaves, computed)
+            return build(node, schema, leaves, computed)
 
         def one_or_all(name):
             node = self._nodes[name]
@@ -244,7 +201,7 @@ class ColumnPlan:
         changed = frame.with_(
             topic=one_or_all("topic"),
             partition=one_or_all("partition"),
-            timestamps=_timestamps(column("timestamp"), frame.count),
+            timestamps=timestamps_of(column("timestamp")),
             key=column("key"),
             key_schema=self.key_schema,
             value=column("value"),
@@ -259,7 +216,7 @@ class ColumnPlan:
         if node is None:
             return None
         if not isinstance(node, Computed):
-            return _mask_of(node, leaves)
+            return mask_of(node, leaves)
         return computed[node.at].fill_null(True).to_numpy(zero_copy_only=False)
 
     def _job(self, leaves, holder):
@@ -387,59 +344,3 @@ def _where(applies, after, before, alias):
 
     parts = {name: either(name) for name in ("topic", "partition", "timestamp", "key", "value")}
     return after.with_(**parts, keep=either("keep", F.lit(True)), failed=either("failed", F.lit(False)))
-
-
-# --- What comes out ------------------------------------------------------------------------------------------------
-
-
-def _build(node, schema, leaves, computed):
-    """The column of a node: as it came, or an Arrow array."""
-    if node is None:
-        return None
-    if isinstance(node, Leaf):
-        column = leaves.columns[node.name]
-        return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
-    kind = arrow_type(schema)
-    if isinstance(node, Computed):
-        array = computed[node.at]
-        return array if array.type == kind else array.cast(kind)
-    if isinstance(node, Fixed):
-        return None if node.value is None else pa.repeat(pa.scalar(node.value, kind), leaves.count)
-    parts = [_part(part, field.schema, leaves, computed) for (_, part), field in zip(node.parts, schema.fields)]
-    return pa.StructArray.from_arrays(parts, fields=list(kind))
-
-
-def _part(node, schema, leaves, computed):
-    return to_arrow(_build(node, schema, leaves, computed), schema, leaves.count)
-
-
-def _timestamps(column, count):
-    if column is None:
-        return None
-    if column.null_count:
-        column = column.fill_null(NO_TIMESTAMP)
-    return column.to_numpy(zero_copy_only=False)
-
-
-def _mask_of(node, leaves):
-    if isinstance(node, Fixed):
-        return np.full(leaves.count, node.value)
-    if isinstance(node, AnyOf):
-        return np.logical_or.reduce([_mask_of(each, leaves) for each in node.nodes])
-    column = leaves.columns[node.name]
-    nulls = column.lengths < 0 if isinstance(column, ByteColumn) else nulls_of(column)
-    return ~nulls if node.negated else nulls
-
-
-def _says_nothing(name, node, shape):
-    return node is None or name in shape and node == shape[name] or node == Fixed(None) or node == Fixed(name == "keep")
-
-
-def _shown(node):
-    if isinstance(node, Leaf):
-        return node.name
-    if isinstance(node, Whole):
-        return "{" + ", ".join(f"{name}: {_shown(part)}" for name, part in node.parts) + "}"
-    if isinstance(node, AnyOf):
-        return " or ".join(map(_shown, node.nodes))
-    return str(node)

@@ -103,19 +103,19 @@ class RowsEngine:
 
 def source_rows(engine, records, rows):
     """Work these records of a source: (SentRows, failures, dropped rows). `rows` are their row numbers."""
-    sent, failures, dropped = SentRows(), [], []
-    transform, encode, add = engine.transform, engine.encode, sent.add
+    done, failures, dropped = [], [], []
+    transform, encode, add = engine.transform, engine.encode, done.append
     for row, record in zip(rows, records):
         try:
             changed = transform(record, row)
             if changed is DROPPED:
                 dropped.append(row)
             else:
-                add(changed, row, encode(changed, row))
+                add((row, changed, encode(changed, row)))
         except StageFailed as failure:
             failure.record = record
             failures.append(failure)
-    return sent, failures, dropped
+    return SentRows(done), failures, dropped
 
 
 def sink_rows(engine, topic, partition, records, rows):
@@ -138,20 +138,17 @@ class SentRows:
 
     __slots__ = ("topics", "partitions", "keys", "values", "timestamps", "headers", "rows")
 
-    def __init__(self):
-        for name in self.__slots__:
-            setattr(self, name, [])
-
-    def add(self, record, row, encoded):
-        key, value, headers = encoded
-        self.topics.append(record.topic)
-        self.partitions.append(record.partition)
-        self.keys.append(key)
-        self.values.append(value)
-        self.timestamps.append(NO_TIMESTAMP if record.timestamp is None else record.timestamp)
-        self.headers.append(headers)
-        self.rows.append(row)
+    def __init__(self, done):
+        """`done` is a list of (row, record, (key, value, headers) as bytes)."""
+        self.rows = [row for row, _, _ in done]
+        self.topics = [record.topic for _, record, _ in done]
+        self.partitions = [record.partition for _, record, _ in done]
+        self.timestamps = [record.timestamp for _, record, _ in done]
+        self.keys = [encoded[0] for _, _, encoded in done]
+        self.values = [encoded[1] for _, _, encoded in done]
+        self.headers = [encoded[2] for _, _, encoded in done]
 
     def times(self):
-        times = np.array(self.timestamps, np.int64)
-        return times if (times != NO_TIMESTAMP).any() else None
+        if self.timestamps.count(None) == len(self.timestamps):
+            return None
+        return np.array([NO_TIMESTAMP if time is None else time for time in self.timestamps], np.int64)

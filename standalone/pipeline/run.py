@@ -18,6 +18,7 @@ from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick
 from standalone.pipeline.outgoing import Sent, divide, join
 from standalone.pipeline.plan import ColumnPlan, Declined
 from standalone.pipeline.rows import RowsEngine, class_name, sink_rows, source_rows
+from standalone.pipeline.workers import Workers, may_be_spread
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +55,8 @@ class Stats:
     columns_batches: int = 0
     columns_records: int = 0
     spark_batches: int = 0  # those of the columns engine for which Spark had something to compute
+    workers_batches: int = 0  # by rows in Spark's Python processes
+    workers_records: int = 0
     redone_records: int = 0  # left to the rows engine by the columns engine
     failed_batches: int = 0  # that the columns engine broke on
 
@@ -74,6 +77,8 @@ class Pipeline:
         self._plans = {}  # shape of a batch -> _Plan
         self._compiled_for = None
         self._warned = set()
+        self._spreads = may_be_spread(chain)
+        self._workers = None
         self.needs_spark = bool(chain.links)
         self.is_identity = not chain.links and self._ends.hand_bytes_through(chain.kind)
         if self.needs_spark and engine != ROWS and session is not None and session.start != "lazy":
@@ -106,7 +111,7 @@ class Pipeline:
         """Work a SourceBatch on its way to the log."""
         if not batch.count:
             return Result()
-        done = self._guarded(self._source_by_columns, batch) if self._wants_columns(batch.count) else None
+        done = self._in_spark(self._source_by_columns, self._source_by_workers, batch) if self._wants_columns(batch.count) else None
         return self._source_by_rows(batch) if done is None else done
 
     def _source_by_columns(self, batch):
@@ -118,16 +123,20 @@ class Pipeline:
             dropped += gone
             parts += [Sent.of_rows(sent)] if sent.rows else []
         self._count_columns(batch.count, redo)
-        return Result.of(failures, dropped, out=divide(join(parts)) if parts else [])
+        return Result.of(failures, dropped, out=_divided(parts, batch.count))
+
+    def _source_by_workers(self, batch):
+        parts, redo, dropped = self._spread().source(batch)
+        sent, failures, gone = source_rows(self._rows, _rows_of(batch, redo).records(), redo.tolist())
+        parts += [Sent.of_rows(sent)] if sent.rows else []
+        self._count_workers(batch.count)
+        return Result.of(failures, dropped + gone, out=_divided(parts, batch.count))
 
     def _source_by_rows(self, batch):
         sent, failures, dropped = source_rows(self._rows, batch.records(), range(batch.count))
         self.stats.rows_batches += 1
         self.stats.rows_records += batch.count
-        if not sent.rows:
-            return Result.of(failures, dropped)
-        encoded = Sent.of_rows(sent)
-        return Result.of(failures, dropped, out=divide(encoded._replace(rows=None) if len(sent.rows) == batch.count else encoded))
+        return Result.of(failures, dropped, out=_divided([Sent.of_rows(sent)] if sent.rows else [], batch.count))
 
     # --- sink ---
 
@@ -135,7 +144,8 @@ class Pipeline:
         """Work wire.Records that were fetched from that partition."""
         if not records.count:
             return Result()
-        done = self._guarded(self._sink_by_columns, topic, partition, records) if self._wants_columns(records.count) else None
+        wanted = self._wants_columns(records.count)
+        done = self._in_spark(self._sink_by_columns, self._sink_by_workers, topic, partition, records) if wanted else None
         return self._sink_by_rows(topic, partition, records) if done is None else done
 
     def _sink_by_columns(self, topic, partition, records):
@@ -154,6 +164,16 @@ class Pipeline:
             dropped += gone
         self._count_columns(records.count, redo)
         return Result.of(failures, dropped, batches=_merged(batch, numbers, again))
+
+    def _sink_by_workers(self, topic, partition, records):
+        done, redo, dropped = self._spread().sink(topic, partition, records)
+        again, failures, gone = sink_rows(self._rows, topic, partition, records, redo.tolist())
+        self._count_workers(records.count)
+        batches = [batch for _, batch in done]
+        if again:
+            every = [*again, *(pair for rows, batch in done for pair in zip(rows.tolist(), batch.records()))]
+            batches = list(SinkBatch.runs([record for _, record in sorted(every, key=lambda pair: pair[0])]))
+        return Result.of(failures, dropped + gone, batches=batches)
 
     def _sink_by_rows(self, topic, partition, records):
         done, failures, dropped = sink_rows(self._rows, topic, partition, records, range(records.count))
@@ -198,7 +218,7 @@ class Pipeline:
                 del self._plans[next(iter(self._plans))]
             plan = self._plans[leaves.key] = _Plan(self.chain.links, leaves, frame, session, self._session)
         if plan.declined:
-            raise ByRows
+            raise _Spread if self.engine == SPARK or frame.count >= self._min_rows else ByRows
         if plan.compiled.computes:
             if self.engine == AUTO and (frame.count < self._min_rows or self._session.waiting >= MOST_WAITING_JOBS):
                 raise ByRows
@@ -213,10 +233,13 @@ class Pipeline:
         numbers = np.flatnonzero(kept)
         return changed.take(numbers), numbers, dropped, redo
 
-    def _guarded(self, work, *arguments):
-        """The result of that work; None where it cannot be done in columns or goes wrong, and is for the rows engine."""
+    def _in_spark(self, by_columns, by_workers, *batch):
+        """The result of that work; None where it cannot be done there or goes wrong, and is for the rows engine."""
         try:
-            return work(*arguments)
+            try:
+                return by_columns(*batch)
+            except _Spread:
+                return by_workers(*batch) if self._may_spread() else None
         except (ByRows, NotColumns):
             return None
         except Exception as error:
@@ -224,6 +247,23 @@ class Pipeline:
             if not (self.chain.links and self._session is not None and self._session.died()):
                 self._warn_once("A batch failed in the columns engine and is done by the rows engine", error)
             return None
+
+    def _may_spread(self):
+        return self._spreads and (self.engine == SPARK or self._session.waiting < MOST_WAITING_JOBS)
+
+    def _spread(self):
+        if self._workers is None:
+            try:
+                self._workers = Workers(self.chain, self._session)
+            except Exception as error:  # stages that cannot be copied stay here
+                self._spreads = False
+                log.info("The stages of a chain cannot be copied to other processes (%s): the rows engine works on one core.", _short(error))
+                raise ByRows from error
+        return self._workers
+
+    def _count_workers(self, count):
+        self.stats.workers_batches += 1
+        self.stats.workers_records += count
 
     def _warn_once(self, what, error):
         if type(error) not in self._warned:
@@ -234,6 +274,10 @@ class Pipeline:
         self.stats.columns_batches += 1
         self.stats.columns_records += count - len(redo)
         self.stats.redone_records += len(redo)
+
+
+class _Spread(Exception):
+    """This batch has no column meaning, and is large: by rows, but on all cores."""
 
 
 class _Plan:
@@ -277,6 +321,14 @@ class _Plan:
 
 def _short(error):
     return " ".join(str(error).split())[:500]
+
+
+def _divided(parts, count):
+    """Encoded parts of a batch of that many rows as Outgoings."""
+    if not parts:
+        return []
+    sent = join(parts)
+    return divide(sent._replace(rows=None) if sent.rows is not None and len(sent.rows) == count else sent)
 
 
 def _rows_of(batch, rows):

@@ -86,13 +86,16 @@ def settled(conf):
 class SessionHolder:
     """Holds the session, starts it once, restarts it when it dies. Every method may be called from any thread."""
 
-    def __init__(self, conf=None, start="auto", cache_dir=None, java=None):
+    def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS):
+        """`archive_after_seconds` None: make no class-data archive; one that is there is used."""
         self.conf = settled(dict(conf or {}))
         self.start = start
         self.cache_dir = cache_dir or default_cache_dir()
         self.failure = None  # why it was given up
         self.starts = 0
+        self.exit_code = None  # of the last Java process that has ended
         self._java = java
+        self._archive_after_seconds = archive_after_seconds
         self._lock = threading.Lock()
         self._settled = threading.Event()  # ready, given up or stopped
         self._stopping = threading.Event()
@@ -195,7 +198,8 @@ class SessionHolder:
         finally:
             self._settled.set()
         process = self._process
-        if archive.is_wanted(self.cache_dir, self.java) and not self._stopping.wait(ARCHIVE_AFTER_SECONDS):
+        after = self._archive_after_seconds
+        if after is not None and archive.is_wanted(self.cache_dir, self.java) and not self._stopping.wait(after):
             archive.make(self.cache_dir, self.java, self._stopping)
         self._trim_when_idle(process)
 
@@ -215,6 +219,8 @@ class SessionHolder:
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         context = SparkContext(gateway=self._gateway, conf=SparkConf(_jvm=self._gateway.jvm))
+        context.pythonExec = sys.executable  # its workers need the packages that we have
+        context._accumulatorServer.handle_error = lambda *_: None  # it would print how the Java process's end looks to it
         session = SparkSession(context)
         _warm(session)
         _restore_priority(self._process.pid)
@@ -306,6 +312,7 @@ class SessionHolder:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+            self.exit_code = process.returncode
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder = None

@@ -14,14 +14,9 @@ from standalone.data.arrow import arrow_type
 
 
 def spark_type(schema):
-    return spark_type_of(arrow_type(schema))
-
-
-def spark_type_of(kind):
-    """Of an Arrow type."""
     from pyspark.sql.pandas.types import from_arrow_type
 
-    return from_arrow_type(kind)
+    return from_arrow_type(arrow_type(schema))
 
 
 def has_parts(schema):

@@ -21,7 +21,7 @@ _load("pipeline_stages", pathlib.Path(__file__).parent / "stages.py")
 @pytest.fixture(scope="session")
 def spark_holder():
     """One Spark session for the whole run."""
-    holder = SessionHolder({"spark.master": "local[2]"})
+    holder = SessionHolder({"spark.master": "local[2]"}, archive_after_seconds=None)
     holder.request()
     if holder.wait(120) is None:
         pytest.skip(f"no Spark session: {holder.failure}")

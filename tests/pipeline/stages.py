@@ -8,6 +8,8 @@ from standalone import Converter, DataError, Header, HeaderConverter, Predicate,
 class TextConverter(Converter, HeaderConverter):
     """Strings as UTF-8, in both meanings. Refuses texts that begin with "unreadable" (from the log) or "unwritable" (to it)."""
 
+    stateless = True
+
     def from_connect(self, topic, schema, value):
         if value is None:
             return None
@@ -66,7 +68,9 @@ class FieldsConverter(Converter):
 
 
 class Louder(Transform):
-    """Strings in capitals and with a mark: something to compute."""
+    """Strings with a mark: something to compute."""
+
+    stateless = True
 
     def apply(self, record):
         if record.value is None:
@@ -168,6 +172,8 @@ class Rename(Transform):
 
 class OnlyRows(Transform):
     """Has no column meaning: turns texts around; trips over what is no text."""
+
+    stateless = True
 
     def apply(self, record):
         return record.with_(value=record.value[::-1])

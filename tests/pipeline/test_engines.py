@@ -1,6 +1,7 @@
 """Both engines give the same, on batches of any content: order, failures in the midst, drops, routes, predicates, headers."""
 
 import logging
+import threading
 
 import numpy as np
 import pipeline_stages as stages
@@ -291,3 +292,34 @@ def test_explain_says_what_is_computed_and_what_is_not(spark_holder):
     pipeline = by_spark("source", CHAINS["nothing to compute"], spark_holder)
     pipeline.source(text_batch(["a"]))
     assert "value = {text: v, mark: 'm'}" in pipeline.explain() and "no Spark job" in pipeline.explain()
+
+
+@pytest.mark.spark
+def test_what_has_no_column_meaning_is_spread_over_processes_in_order(spark_holder):
+    values = [None if row % 1009 == 5 else f"{'unwritable' if row % 2003 == 7 else ''}{row}" for row in range(6_000)]
+    links = CHAINS["no column meaning"]
+    pipeline = by_spark("source", links, spark_holder)
+    batches = [text_batch(values, source_partition={"p": 1}) for _ in range(2)]
+    assert sent(pipeline.source(batches[0])) == sent(by_rows("source", links).source(batches[1]))
+    assert pipeline.stats.workers_batches == 1
+    pipeline = by_spark("sink", links, spark_holder)
+    found, expected = pipeline.sink("t", 1, fetched(values)), by_rows("sink", links).sink("t", 1, fetched(values))
+    assert put(found) == put(expected) and failed(found) == failed(expected)
+    assert pipeline.stats.workers_batches == 1
+
+
+@pytest.mark.spark
+def test_a_stage_with_state_stays_in_one_place(spark_holder):
+    pipeline = by_spark("source", [Link("number", stages.Number())], spark_holder)
+    seen = [headers[0][1] for _ in range(2) for headers in pipeline.source(text_batch(["a"] * 3)).out[0].records.headers]
+    assert seen == [b"1", b"2", b"3", b"4", b"5", b"6"]
+    assert pipeline.stats.rows_batches == 2
+
+
+@pytest.mark.spark
+def test_stages_that_cannot_be_copied_stay_here(spark_holder):
+    turn = stages.OnlyRows()
+    turn.lock = threading.Lock()
+    pipeline = by_spark("source", [Link("turn", turn)], spark_holder)
+    assert list(pipeline.source(text_batch(["ab"])).out[0].records.values) == [b"ba"]
+    assert pipeline.stats.rows_batches == 1

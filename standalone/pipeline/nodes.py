@@ -1,0 +1,108 @@
+"""What becomes of one output of a plan: a leaf as it came, a fixed value, a struct of such, or what Spark computed."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from standalone.data.arrow import arrow_type, nulls_of, to_arrow
+from standalone.pipeline.frame import Leaf
+from standalone.wire import NO_TIMESTAMP, ByteColumn
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """The same value in every row."""
+
+    value: Any
+
+    def __str__(self):
+        return repr(self.value)
+
+
+@dataclass(frozen=True)
+class Whole:
+    """A struct of these parts: (name, node)."""
+
+    parts: tuple
+
+    def __str__(self):
+        return "{" + ", ".join(f"{name}: {node}" for name, node in self.parts) + "}"
+
+
+@dataclass(frozen=True)
+class Computed:
+    """What Spark works out: the number of the column it comes back in."""
+
+    at: int
+
+    def __str__(self):
+        return f"computed {self.at}"
+
+
+@dataclass(frozen=True)
+class NullsOf:
+    """A mask: which rows of a leaf are null, or are not."""
+
+    name: str
+    negated: bool = False
+
+    def __str__(self):
+        return f"{self.name} is {'not ' if self.negated else ''}null"
+
+
+@dataclass(frozen=True)
+class AnyOf:
+    """A mask: the rows of any of these."""
+
+    nodes: tuple
+
+    def __str__(self):
+        return " or ".join(map(str, self.nodes))
+
+
+def build(node, schema, leaves, computed):
+    """The column of a node: as it came, or an Arrow array."""
+    if node is None:
+        return None
+    if isinstance(node, Leaf):
+        column = leaves.columns[node.name]
+        return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
+    kind = arrow_type(schema)
+    if isinstance(node, Computed):
+        array = computed[node.at]
+        return array if array.type == kind else array.cast(kind)
+    if isinstance(node, Fixed):
+        return None if node.value is None else pa.repeat(pa.scalar(node.value, kind), leaves.count)
+    parts = [_part(part, field.schema, leaves, computed) for (_, part), field in zip(node.parts, schema.fields)]
+    return pa.StructArray.from_arrays(parts, fields=list(kind))
+
+
+def _part(node, schema, leaves, computed):
+    return to_arrow(build(node, schema, leaves, computed), schema, leaves.count)
+
+
+def timestamps_of(column):
+    """A column of timestamps as a batch has them."""
+    if column is None:
+        return None
+    if column.null_count:
+        column = column.fill_null(NO_TIMESTAMP)
+    return column.to_numpy(zero_copy_only=False)
+
+
+def mask_of(node, leaves):
+    """The rows that a Fixed, NullsOf or AnyOf stands for."""
+    if isinstance(node, Fixed):
+        return np.full(leaves.count, node.value)
+    if isinstance(node, AnyOf):
+        return np.logical_or.reduce([mask_of(each, leaves) for each in node.nodes])
+    column = leaves.columns[node.name]
+    nulls = column.lengths < 0 if isinstance(column, ByteColumn) else nulls_of(column)
+    return ~nulls if node.negated else nulls
+
+
+def says_nothing(name, node, shape):
+    """Whether that output is as it was, or says nothing: for people, who need not be told."""
+    return node is None or name in shape and node == shape[name] or node == Fixed(None) or node == Fixed(name == "keep")
