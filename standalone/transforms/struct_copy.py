@@ -1,0 +1,115 @@
+"""A struct made out of another one: fields left out, renamed, changed. What transforms of structs share, in both meanings."""
+
+from standalone import DataError, SchemaBuilder, Struct
+from standalone.data.struct import validate_value
+from standalone.transforms import spark
+
+_NESTED = ("struct", "array", "map")
+_MOST_SCHEMAS = 1000  # of a source whose schema changes all the time
+
+
+class PerSchema(dict):
+    """What is worked out of a schema, once for each: `per_schema[schema]`."""
+
+    def __init__(self, make):
+        super().__init__()
+        self._make = make
+
+    def __missing__(self, schema):
+        if len(self) >= _MOST_SCHEMAS:
+            self.clear()
+        made = self[schema] = self._make(schema)
+        return made
+
+
+def struct_schema(fields, like=None, inside=False):
+    """A schema of these (name, schema) pairs, with the name, version, doc and parameters of `like`. Raises SchemaBuilderError.
+
+    As in Java the schema of a whole key or value becomes required, whatever it was; one that is `inside` of it stays optional.
+    """
+    builder = SchemaBuilder.struct()
+    for name, schema in fields:
+        builder.field(name, schema)
+    made = builder.build()
+    return made if like is None else like.with_(fields=made.fields, default=None, optional=inside and like.optional)
+
+
+class StructCopy:
+    """Copies structs of one schema into another: `sources` are the Fields that those of the target are taken from, in order.
+
+    A copied value is checked as `Struct.put` does: a null where the schema wants a value is an error, though it may have been there
+    before. `changes` has, by the name of a target's field, what else is to be done: an object with the two meanings `row(value)`, of
+    values that are not null, and `column(column)`. A StructCopy is such an object.
+    """
+
+    def __init__(self, target, sources, fills_defaults, changes=None, checked=True):
+        self.target = target
+        self._sources = sources
+        self._changes = changes or {}
+        self._fills = fills_defaults
+        self._checked = checked  # False for a shape, which nobody checks
+        self._picked = [source.index for source in sources]
+        named = list(zip(target.fields, sources))
+        defaults = [(field.index, source.schema.default) for field, source in named]
+        self._defaults = [(at, default) for at, default in defaults if default is not None and fills_defaults]
+        self._changed = [(target.field(name).index, change.row) for name, change in self._changes.items()]
+        self._required = [field for field in target.fields if not field.schema.optional]
+        unchanged = [(field, source) for field, source in named if field.name not in self._changes]
+        # Others have been checked when they were put where they come from.
+        self._strange = [field for field, source in unchanged if field.schema.type in _NESTED or field.schema != source.schema]
+
+    def row(self, struct):
+        stored = struct.values
+        values = [stored[at] for at in self._picked]
+        for at, default in self._defaults:
+            if values[at] is None:
+                values[at] = default
+        for at, change in self._changed:
+            if values[at] is not None:
+                values[at] = change(values[at])
+        for field in self._required:
+            if values[field.index] is None:
+                validate_value(field.schema, None, field.name)
+        for field in self._strange:
+            if values[field.index] is not None:
+                validate_value(field.schema, values[field.index], field.name)
+        return Struct.trusted(self.target, values)
+
+    def column(self, column):
+        """(the copy, where the rows engine must do it: a column or None), or None for no column meaning. A null becomes a struct of nulls."""
+        from pyspark.sql import functions as F
+
+        parts, failed = [], []
+        for field, source in zip(self.target.fields, self._sources):
+            part = column.getField(source.name)
+            if self._fills and source.schema.default is not None:
+                part = F.coalesce(part, spark.literal(source.schema.default, source.schema))
+            change = self._changes.get(field.name)
+            if change is None:
+                if source.schema is not field.schema and source.schema != field.schema:
+                    return None  # whether the values fit hangs on them
+                failed.append(spark.misfit(part, field.schema) if self._checked else None)
+            elif (changed := change.column(part)) is None:
+                return None
+            else:
+                present, (part, bad) = part.isNotNull(), changed
+                failed.append(None if bad is None else present & bad)
+                if source.schema.optional or not self._checked:
+                    # The cast says that what is inside may be null: Arrow will not have a null struct of fields that never are.
+                    part = F.when(present, part.cast(spark.spark_type(field.schema)))
+                else:
+                    failed.append(~present)
+            parts.append(part.alias(field.name))
+        if not parts:
+            return None  # Spark knows no struct without fields
+        return F.struct(*parts), spark.any_of(failed)
+
+
+def need_struct_schema(field, transform):
+    """Raise DataError unless a path may go on inside of that field."""
+    if field.schema.type != "struct":
+        raise DataError(f"{transform} cannot go into '{field.name}': it is no struct but a {field.schema.name or field.schema.type}.")
+
+
+def is_struct(schema):
+    return schema is not None and schema.type == "struct"

@@ -1,0 +1,33 @@
+import pyarrow as pa
+import pytest
+
+from standalone import Columns, SourceRecord
+from standalone.data.arrow import arrow_type
+
+
+@pytest.fixture
+def check_shape(spark_holder):
+    """check_shape(transform, values, shape): maps that all have one shape become by columns what they become by rows.
+
+    `by_columns=False` says that there is no column meaning for them.
+    """
+    from pyspark.sql import functions as F
+
+    def check(transform, values, shape, by_columns=True):
+        sent = spark_holder.ready().createDataFrame(pa.table({"v": pa.array(values, arrow_type(shape))}))
+        made = transform.columns(Columns(topic="t", value=F.col("v"), value_shape=shape))
+        assert (made is not None) is by_columns
+        if made is None:
+            return
+        records = [transform.apply(SourceRecord("t", value)) for value in values]
+        for part in ("key", "value"):
+            if getattr(made, part) is None:
+                continue
+            assert getattr(made, f"{part}_schema") is None
+            selected = sent.select(getattr(made, part).alias("part"))
+            assert selected.toArrow()["part"].to_pylist() == [getattr(record, part) for record in records]
+            assert selected.toArrow().schema.field("part").type == arrow_type(getattr(made, f"{part}_shape"))
+        if made.failed is not None:
+            assert not any(row[0] for row in sent.select(made.failed).collect())
+
+    return check
