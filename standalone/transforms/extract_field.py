@@ -1,0 +1,69 @@
+"""ExtractField: put one field in the place of the whole key or value."""
+
+from standalone import BOOLEAN, MEDIUM, STRING, ConfigDef, DataError, FieldTransform, Option
+from standalone.transforms import field_path, spark
+
+
+class ExtractField(FieldTransform):
+    """Put one field of the key or value in its place.
+
+    field=line                                           {"line": "foo"}  ->  "foo"
+    field=user.name, field.syntax.version=V2             {"user": {"name": "Ann"}}  ->  "Ann"
+    """
+
+    java_name = "org.apache.kafka.connect.transforms.ExtractField"
+    config_def = ConfigDef(
+        Option("field", STRING, MEDIUM, "Name of the field that is taken out."),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put the field's default in the place of its null.", default=True),
+        field_path.SYNTAX,
+    )
+
+    def configure(self, config):
+        self.field = config["field"]
+        self.path = field_path.field_path(self.field, config)
+        self.fills_defaults = config["replace.null.with.default"]
+        self._found = (None, None)  # the last schema, and the schema of its field
+
+    # Row meaning: the truth.
+    def apply(self, record):
+        schema, value = self.part(record)
+        if schema is None:
+            if value is None:
+                return self.with_part(record, None, None)
+            field_path.need_map(value, "ExtractField", self.where)
+            return self.with_part(record, None, field_path.in_map(value, self.path))
+        if value is not None:
+            field_path.need_struct(value, "ExtractField", self.where)
+        if schema is not self._found[0]:
+            self._found = (schema, self._schema_of_field(schema))
+        extracted = None if value is None else field_path.in_struct(value, self.path, self.fills_defaults)
+        return self.with_part(record, self._found[1], extracted)
+
+    def _schema_of_field(self, schema):
+        field = field_path.field_at(schema, self.path)
+        if field is None:
+            names = ", ".join(each.name for each in schema.fields)
+            raise DataError(f"ExtractField finds no field '{self.field}' in the {self.where}. Its fields: {names or 'none'}.")
+        return field.schema
+
+    # Column meaning: the field's column.
+    def columns(self, columns):
+        from pyspark.sql import functions as F
+
+        schema, value = self.part(columns)
+        shape = getattr(columns, f"{self.where}_shape")
+        if value is None or not (schema or shape):
+            return None
+        try:
+            found = self._schema_of_field(schema or shape)
+        except DataError:
+            return None  # an error in every row, or in a map a null of no type
+        for name in self.path:
+            present, value = value.isNotNull(), value.getField(name)
+        if schema is None:
+            return columns.with_(**{self.where: value, f"{self.where}_shape": found})
+        if any(field_path.field_at(schema, self.path[:depth]).schema.default is not None for depth in range(1, len(self.path))):
+            return None  # a whole struct as the default of one on the way
+        if self.fills_defaults and found.default is not None:
+            value = F.when(present, F.coalesce(value, spark.literal(found.default, found)))
+        return columns.with_(**{self.where: value, f"{self.where}_schema": found})
