@@ -1,0 +1,92 @@
+"""HeaderFrom: make headers of fields."""
+
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    LIST,
+    MEDIUM,
+    STRING,
+    ConfigDef,
+    ConfigError,
+    DataError,
+    FieldTransform,
+    Header,
+    Option,
+    non_empty_list,
+    one_of,
+)
+from standalone.transforms import field_path
+from standalone.transforms.field_path import PathTree
+from standalone.transforms.struct_copy import PerSchema, StructCopy, struct_schema
+
+
+class HeaderFrom(FieldTransform):
+    """Copy or move fields of the key or value into headers.
+
+    fields=id, headers=order, operation=move      {"id": 7, "item": "nut"}  ->  {"item": "nut"}, headers order=7
+    """
+
+    java_name = "org.apache.kafka.connect.transforms.HeaderFrom"
+    config_def = ConfigDef(
+        Option("fields", LIST, HIGH, "Names of the fields.", check=non_empty_list),
+        Option("headers", LIST, HIGH, "Names of the headers, one for each of the fields, in their order.", check=non_empty_list),
+        Option("operation", STRING, HIGH, "Whether the fields stay (copy) or go (move).", check=one_of("move", "copy")),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        field_path.SYNTAX,
+    )
+
+    def configure(self, config):
+        fields, headers = config["fields"], config["headers"]
+        if len(fields) != len(headers):
+            message = f"names {len(headers)} headers for {len(fields)} fields. Name one for each."
+            raise ConfigError.of({"headers": message})
+        paths = [field_path.field_path(name, config) for name in fields]
+        self.pairs = list(zip(paths, headers))
+        self.moved = PathTree.of(dict.fromkeys(paths, True)) if config["operation"] == "move" else None
+        self.fills_defaults = config["replace.null.with.default"]
+        self._copies = PerSchema(lambda schema: self._without(schema, self.moved))
+
+    # Row meaning: the truth. Headers are no column, so there is no column meaning.
+    def apply(self, record):
+        schema, value = self.part(record)
+        headers = list(record.headers)
+        if schema is None:
+            field_path.need_map(value, "HeaderFrom", self.where)
+            headers += [Header(name, field_path.in_map(value, path)) for path, name in self.pairs]
+            rest = value if self.moved is None else _map_without(value, self.moved)
+            return self.with_part(record, None, rest).with_(headers=tuple(headers))
+        field_path.need_struct(value, "HeaderFrom", self.where)
+        for path, name in self.pairs:
+            field = field_path.field_at(schema, path)
+            if field is None:
+                names = ", ".join(each.name for each in schema.fields)
+                raise DataError(f"HeaderFrom finds no field '{'.'.join(path)}' in the {self.where}. Its fields: {names or 'none'}.")
+            headers.append(Header(name, field_path.in_struct(value, path, self.fills_defaults), field.schema))
+        if self.moved is not None:
+            copy = self._copies[schema]
+            schema, value = copy.target, copy.row(value)
+        return self.with_part(record, schema, value).with_(headers=tuple(headers))
+
+    def _without(self, schema, tree, inside=False):
+        """How structs of that schema are copied without the fields that move."""
+        kept, changes = [], {}
+        for field in schema.fields:
+            below = tree.inside.get(field.name)
+            if below is None:
+                kept.append((field, field.schema))
+            elif not below.said:
+                inner = changes[field.name] = self._without(field.schema, below, inside=True)
+                kept.append((field, inner.target))
+        target = struct_schema([(field.name, own) for field, own in kept], schema, inside)
+        return StructCopy(target, [field for field, _ in kept], self.fills_defaults, changes)
+
+
+def _map_without(value, tree):
+    rest = {}
+    for name, item in value.items():
+        below = tree.inside.get(name)
+        if below is None:
+            rest[name] = item
+        elif not below.said:
+            rest[name] = None if item is None else _map_without(item, below)
+    return rest

@@ -1,0 +1,26 @@
+"""InsertHeader: add a header with a fixed value."""
+
+from standalone import HIGH, STRING, ConfigDef, Header, Option, Transform
+from standalone.data.values import parse
+from standalone.transforms import field_path
+
+
+class InsertHeader(Transform):
+    """Add a header; its value is what the text says: null, a boolean, a number, a date, a list, a map, or else a string.
+
+    header=version, value.literal=3      headers host=web1  ->  headers host=web1, version=3
+    """
+
+    java_name = "org.apache.kafka.connect.transforms.InsertHeader"
+    config_def = ConfigDef(
+        Option("header", STRING, HIGH, "Name of the header.", check=field_path.not_null),
+        Option("value.literal", STRING, HIGH, "What it says.", check=field_path.not_null),
+    )
+
+    def configure(self, config):
+        schema, value = parse(config["value.literal"]) or (None, None)
+        self.header = Header(config["header"], value, schema)
+
+    # Row meaning: the truth. Headers are no column, so there is no column meaning.
+    def apply(self, record):
+        return record.with_(headers=(*record.headers, self.header))
