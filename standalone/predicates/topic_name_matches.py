@@ -1,0 +1,32 @@
+"""TopicNameMatches: whether a record's topic has a name like that."""
+
+from standalone import MEDIUM, STRING, ConfigDef, Option, Predicate, all_of, non_empty, regex_compiles
+from standalone.data.java_regex import compile_java
+from standalone.data.whole_regex import whole
+
+
+class TopicNameMatches(Predicate):
+    """True of records whose whole topic matches a regular expression of Java's."""
+
+    java_name = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
+    config_def = ConfigDef(
+        Option("pattern", STRING, MEDIUM, "What the whole topic must match.", check=all_of(non_empty, regex_compiles)),
+    )
+
+    def configure(self, config):
+        self.pattern = config["pattern"]
+        self._matches = compile_java(self.pattern).fullmatch
+
+    # Row meaning: the truth.
+    def test(self, record):
+        return record.topic is not None and self._matches(record.topic) is not None
+
+    # Column meaning: Spark's regular expressions are Java's own.
+    def columns(self, columns):
+        from pyspark.sql import Column
+        from pyspark.sql import functions as F
+
+        if not isinstance(columns.topic, Column):
+            return columns.topic is not None and self._matches(columns.topic) is not None
+        regex = whole(self.pattern)
+        return None if regex is None else F.coalesce(F.rlike(columns.topic, F.lit(regex)), F.lit(False))
