@@ -1,0 +1,203 @@
+"""MaskField: put an empty value, or a fixed one, in the place of what fields hold."""
+
+import datetime
+import decimal
+import functools
+import re
+
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    LIST,
+    LOW,
+    MEDIUM,
+    STRING,
+    BigInt,
+    ConfigDef,
+    DataError,
+    FieldTransform,
+    Float32,
+    Float64,
+    Instant,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Option,
+    Schema,
+    non_empty,
+)
+from standalone.data.schema import ARRAY, DECIMAL, MAP
+from standalone.data.values import convert
+from standalone.transforms import field_path, spark
+from standalone.transforms.field_path import PathTree
+from standalone.transforms.struct_copy import PerSchema, StructCopy, is_struct, need_struct_schema
+
+# What a value of each kind becomes, by row and by column alike. Lists and maps become empty ones.
+EMPTY = {
+    "boolean": False,
+    "int8": Int8(0),
+    "int16": Int16(0),
+    "int32": Int32(0),
+    "int64": 0,
+    "bigint": BigInt(0),
+    "float32": Float32(0.0),
+    "float64": 0.0,
+    "decimal": decimal.Decimal(0),
+    "date": Instant(0),
+    "string": "",
+    "list": None,
+    "map": None,
+}
+_KINDS = {  # of values without a schema
+    bool: "boolean",
+    Int8: "int8",
+    Int16: "int16",
+    Int32: "int32",
+    Int64: "int64",
+    int: "int64",
+    BigInt: "bigint",
+    Float32: "float32",
+    Float64: "float64",
+    float: "float64",
+    decimal.Decimal: "decimal",
+    Instant: "date",
+    datetime.datetime: "date",
+    datetime.date: "date",
+    datetime.time: "date",
+    str: "string",
+    list: "list",
+    dict: "map",
+}
+
+
+class MaskField(FieldTransform):
+    """Put the empty value of its type, or `replacement`, in the place of what each of the named fields holds; a null stays null.
+
+    fields=card                          {"card": "4111", "name": "Ann"}  ->  {"card": "", "name": "Ann"}
+    fields=card, replacement=hidden      {"card": "4111", "name": "Ann"}  ->  {"card": "hidden", "name": "Ann"}
+    """
+
+    java_name = "org.apache.kafka.connect.transforms.MaskField"
+    config_def = ConfigDef(
+        Option("fields", LIST, HIGH, "Names of the fields to mask.", check=field_path.field_names),
+        Option("replacement", STRING, LOW, "Written instead of the empty value: into numbers and texts only.", default=None, check=non_empty),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        field_path.SYNTAX,
+    )
+
+    def configure(self, config):
+        self.fields = PathTree.of({field_path.field_path(name, config): True for name in config["fields"]})
+        self.replacement = config["replacement"]
+        self.fills_defaults = config["replace.null.with.default"]
+        self._replacements = {}
+        self._copies = PerSchema(lambda schema: self._copy(schema, self.fields))
+
+    # Row meaning: the truth.
+    def apply(self, record):
+        schema, value = self.part(record)
+        if schema is None:
+            field_path.need_map(value, "MaskField", self.where)
+            return self.with_part(record, None, self._masked_map(value, self.fields))
+        field_path.need_struct(value, "MaskField", self.where)
+        return self.with_part(record, schema, self._copies[value.schema].row(value))
+
+    def _masked_map(self, value, tree):
+        masked = dict(value)
+        for name, below in tree.inside.items():
+            item = value.get(name)
+            if below.said:  # also where there is no such key: Java then puts a null
+                masked[name] = None if item is None else self.mask(_KINDS.get(type(item)), name, type(item).__name__)
+            elif item is not None:
+                field_path.need_map(item, "MaskField", f"field '{name}'")
+                masked[name] = self._masked_map(item, below)
+        return masked
+
+    def _copy(self, schema, tree, checked=True):
+        changes = {}
+        for field in schema.fields:
+            below = tree.inside.get(field.name)
+            if below is not None and below.said:
+                changes[field.name] = _Mask(self.mask, field)
+            elif below is not None:
+                need_struct_schema(field, "MaskField")
+                changes[field.name] = self._copy(field.schema, below, checked)
+        return StructCopy(schema, schema.fields, self.fills_defaults, changes, checked)
+
+    def mask(self, kind, name, found):
+        """What stands for any value of that kind. Raises DataError where there is no such thing."""
+        if self.replacement is None:
+            if kind not in EMPTY:
+                raise DataError(f"MaskField cannot mask '{name}': there is no empty {found}. Remove it from 'fields'.")
+            return [] if kind == "list" else {} if kind == "map" else EMPTY[kind]
+        if kind not in self._replacements:
+            if kind not in _READERS:
+                raise DataError(f"MaskField cannot replace '{name}': it holds a {found}, and only numbers and texts can be replaced.")
+            try:
+                self._replacements[kind] = _READERS[kind](self.replacement)
+            except (ValueError, ArithmeticError, DataError) as error:
+                raise DataError(f"MaskField cannot put '{self.replacement}' into '{name}': it is no {found}.") from error
+        return self._replacements[kind]
+
+    # Column meaning: the struct again, with literals in it.
+    def columns(self, columns):
+        schema, value = self.part(columns)
+        known = schema or getattr(columns, f"{self.where}_shape")
+        if value is None or not is_struct(known):
+            return None
+        if schema is None and not set(self.fields.inside) <= {field.name for field in known.fields}:
+            return None  # a map would get a null of no type
+        try:
+            copied = self._copy(known, self.fields, checked=schema is not None).column(value)
+        except DataError:
+            return None  # an error wherever there is a value
+        if copied is None:
+            return None
+        masked, failed = copied
+        return columns.with_(**{self.where: masked, "failed": spark.any_of([columns.failed, value.isNull(), failed])})
+
+
+class _Mask:
+    """What is done to one field of a known schema."""
+
+    def __init__(self, mask, field):
+        self._mask = mask
+        self._schema = schema = field.schema
+        kind = "decimal" if schema.name == DECIMAL else "date" if schema.logical else schema.type
+        self._what = ({ARRAY: "list", MAP: "map"}.get(kind, kind), field.name, schema.name or schema.type)
+
+    def row(self, value):
+        return self._mask(*self._what)
+
+    def column(self, column):
+        return spark.literal(self._mask(*self._what), self._schema), None
+
+
+# --- Texts as numbers ----------------------------------------------------------------------------------------------
+
+_DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
+
+
+def _decimal(text):
+    """As Java's BigDecimal reads it."""
+    number = decimal.Decimal(text) if _DECIMAL.fullmatch(text) else None
+    if number is None or not -(1 << 31) < -number.as_tuple().exponent < 1 << 31:
+        raise ValueError(text)
+    return number
+
+
+def _big_int(text):
+    """As Java's BigInteger reads it."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal():
+        raise ValueError(text)
+    return BigInt(text)
+
+
+# Texts become numbers as in a Cast: 1.5 is 1 for an int, and a number too large for its type loses its upper bits.
+_READERS = {
+    **{kind: functools.partial(convert, Schema(kind), None) for kind in ("int8", "int16", "int32", "int64", "float32", "float64")},
+    "bigint": _big_int,
+    "decimal": _decimal,
+    "string": str,
+}
