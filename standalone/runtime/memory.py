@@ -2,57 +2,80 @@
 
 import threading
 
+_LOOK_SECONDS = 0.05  # who waits looks again so often: giving back costs nothing where nobody waits
+
 
 class MemoryBudget:
     """Bytes are taken before a batch goes on its way and given back once it has arrived.
 
-    Who holds nothing is always given something: a batch larger than the budget passes alone, and nobody waits for himself.
+    Who holds nothing is always given something: a batch larger than the budget passes alone, and nobody waits for himself. A task that
+    holds no more than an equal part of the whole takes without asking: at many small batches a second a lock that all share would be
+    what everybody waits for.
     """
 
     def __init__(self, total, per_task):
-        self._total = total
-        self._per_task = per_task
-        self._taken = 0
-        self._free = threading.Condition()
+        self.total = total
+        self.per_task = per_task
+        self.shares = []
+        self.freed = threading.Condition()
+        self.waiting = 0
 
     def share(self):
         """One task's share of it."""
-        return _Share(self)
+        share = _Share(self)
+        with self.freed:
+            self.shares = [*self.shares, share]
+        return share
+
+    def taken(self):
+        return sum(share.held for share in self.shares)
 
 
 class _Share:
+    """`take` is called by one thread, `give` by one thread: each counts on its own, so that neither needs a lock."""
+
     def __init__(self, budget):
         self._budget = budget
-        self._held = 0
+        self._taken = 0
+        self._given = 0
         self._closed = False
+
+    @property
+    def held(self):
+        return 0 if self._closed else self._taken - self._given
 
     def take(self, count):
         """Wait until `count` bytes are free; False if the share was closed meanwhile."""
         budget = self._budget
-        with budget._free:
-            budget._free.wait_for(lambda: self._closed or self._held == 0 or self._fits(count))
-            if self._closed:
-                return False
-            self._held += count
-            budget._taken += count
-            return True
+        held = self._taken - self._given
+        if held + count > min(budget.per_task, budget.total // max(1, len(budget.shares))) and held > 0:
+            self._wait(count)
+        self._taken += count
+        return not self._closed
+
+    def _wait(self, count):
+        budget = self._budget
+        with budget.freed:
+            budget.waiting += 1
+            try:
+                while not (self._closed or self.held <= 0 or self._fits(count)):
+                    budget.freed.wait(_LOOK_SECONDS)
+            finally:
+                budget.waiting -= 1
 
     def _fits(self, count):
-        return self._held + count <= self._budget._per_task and self._budget._taken + count <= self._budget._total
+        return self.held + count <= self._budget.per_task and self._budget.taken() + count <= self._budget.total
 
     def give(self, count):
-        budget = self._budget
-        with budget._free:
-            if not self._closed:
-                self._held -= count
-                budget._taken -= count
-                budget._free.notify_all()
+        self._given += count
+        if self._budget.waiting:
+            with self._budget.freed:
+                self._budget.freed.notify_all()
 
     def close(self):
         """Give all back, and let a waiting `take` go."""
         budget = self._budget
-        with budget._free:
-            budget._taken -= self._held
-            self._held = 0
+        with budget.freed:
             self._closed = True
-            budget._free.notify_all()
+            budget.shares = [share for share in budget.shares if share is not self]
+            budget.freed.notify_all()
