@@ -150,7 +150,7 @@ NO_TIMESTAMP = -1
 class Records:
     """Records as bytes, a column each. A column that is None is null (keys, values), unset (timestamps) or empty (headers) in every row."""
 
-    __slots__ = ("count", "keys", "values", "timestamps", "headers", "offsets", "timestamp_type")
+    __slots__ = ("count", "keys", "values", "timestamps", "headers", "offsets", "timestamp_type", "_nbytes")
 
     def __init__(self, count, keys=None, values=None, timestamps=None, headers=None, offsets=None, timestamp_type=CREATE_TIME):
         self.count = count
@@ -160,6 +160,7 @@ class Records:
         self.headers = headers  # list, a row each, of [(name, bytes | None), ...] or None | None
         self.offsets = offsets  # int64 array | None: not in a log yet
         self.timestamp_type = timestamp_type
+        self._nbytes = None
 
     def __len__(self):
         return self.count
@@ -195,6 +196,11 @@ class Records:
     @property
     def nbytes(self):
         """About what they take as bytes: a bound for queues, not an account."""
+        if self._nbytes is None:
+            self._nbytes = self._measured()
+        return self._nbytes
+
+    def _measured(self):
         size = 12 * self.count
         for column in (self.keys, self.values):
             size += column.nbytes if column is not None else 0

@@ -30,7 +30,7 @@ class Intake:
             delivery.finish()
             return
         piece = delivery.whole()
-        sizes = _sizes(piece.records) if self._may_be_too_large(piece.records) else None
+        sizes = _sizes(piece.records) if self._may_be_too_large(delivery) else None
         if sizes is not None and (sizes > self._largest).any():
             for row in np.flatnonzero(sizes > self._largest).tolist():
                 fail_all([piece.take(np.array([row]))], self._too_large(delivery.topic, sizes[row]))
@@ -95,7 +95,10 @@ class Intake:
             pieces.popleft()
         return True
 
-    def _may_be_too_large(self, records):
+    def _may_be_too_large(self, delivery):
+        records = delivery.records
+        if records.headers is None and delivery.size + RECORD_OVERHEAD_BYTES <= self._largest:
+            return False  # all of them together are not
         most = sum(int(column.lengths.max()) for column in (records.keys, records.values) if column is not None)
         return records.headers is not None or most + RECORD_OVERHEAD_BYTES > self._largest
 
