@@ -81,7 +81,7 @@ class MaskField(FieldTransform):
     java_name = "org.apache.kafka.connect.transforms.MaskField"
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=field_path.field_names),
-        Option("replacement", STRING, LOW, "Written instead of the empty value: into numbers and texts only.", default=None, check=non_empty),
+        Option("replacement", STRING, LOW, "Written instead, into numbers and texts only.", default=None, check=non_empty),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
         field_path.SYNTAX,
     )

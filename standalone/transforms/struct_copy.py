@@ -76,7 +76,10 @@ class StructCopy:
         return Struct.trusted(self.target, values)
 
     def column(self, column):
-        """(the copy, where the rows engine must do it: a column or None), or None for no column meaning. A null becomes a struct of nulls."""
+        """(the copy, where the rows engine must do it: a column or None), or None for no column meaning.
+
+        A null becomes a struct of nulls: what a null means is for the caller to say.
+        """
         from pyspark.sql import functions as F
 
         parts, failed = [], []

@@ -18,7 +18,12 @@ def struct(**fields):
     return builder.build()
 
 
-INNER = struct(x=Schema.INT32, y=Schema.INT32.with_(default=4), z=Schema.OPTIONAL_STRING.with_(default="zz"), t=timestamp_schema(optional=True))
+INNER = struct(
+    x=Schema.INT32,
+    y=Schema.INT32.with_(default=4),
+    z=Schema.OPTIONAL_STRING.with_(default="zz"),
+    t=timestamp_schema(optional=True),
+)
 MAYBE = INNER.with_(optional=True)
 TAGS = SchemaBuilder.array(Schema.STRING).build()
 OUTER = SchemaBuilder.struct().name("Top").version(1).doc("d").parameter("p", "q").field("in", INNER).field("tags", TAGS).build()

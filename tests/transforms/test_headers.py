@@ -13,7 +13,8 @@ TRACE, HOST = Header("trace", "1", Schema.STRING), Header("host", "web1", Schema
 V2 = {"field.syntax.version": "V2"}
 GEO = SchemaBuilder.struct().optional().field("lat", Schema.FLOAT64).field("lon", Schema.OPTIONAL_FLOAT64).build()
 LON = SchemaBuilder.struct().optional().field("lon", Schema.OPTIONAL_FLOAT64).build()
-PLACE = SchemaBuilder.struct().optional().name("Place").field("id", Schema.INT64).field("a.b", Schema.OPTIONAL_STRING.with_(default="anon")).build()
+ANON = Schema.OPTIONAL_STRING.with_(default="anon")
+PLACE = SchemaBuilder.struct().optional().name("Place").field("id", Schema.INT64).field("a.b", ANON).build()
 DEEP = SchemaBuilder.struct().field("id", Schema.INT64).field("geo", GEO).build()
 HERE = Struct(PLACE, {"id": 7})
 
@@ -89,7 +90,7 @@ ID, NAME = Header("h", 7, Schema.INT64), Header("n", "anon", PLACE["a.b"])
     [
         param(header_from("id", "h"), [ID], id="a field"),
         param(header_from("a.b,id", "n,h"), [NAME, ID], id="two, one of them null with a default"),
-        param(header_from("a.b", "n", **{"replace.null.with.default": "false"}), [Header("n", None, PLACE["a.b"])], id="a null that stays one"),
+        param(header_from("a.b", "n", **{"replace.null.with.default": "false"}), [Header("n", None, ANON)], id="a null that stays one"),
         param(header_from("id,id", "h,h"), [ID, ID], id="a field twice, and a name"),
     ],
 )

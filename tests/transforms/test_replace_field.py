@@ -87,7 +87,7 @@ def test_fields_of_structs(props, before, after, spark_holder):
     "props, before, schema, error",
     [
         param({"renames": "id:geo"}, HERE, PLACE, SchemaBuilderError, id="two fields of one name"),
-        param({"exclude": "id", "renames": "id:geo"}, HERE, PLACE, DataError, id="a struct renamed to is filled from the field that is left out"),
+        param({"exclude": "id", "renames": "id:geo"}, HERE, PLACE, DataError, id="a new name fetches the field that is left out"),
         param({"renames": "nope:geo"}, HERE, PLACE, DataError, id="a name renamed to stands for a field that is missing"),
         param({"exclude": "id.x", **V2}, HERE, PLACE, DataError, id="a path through a number"),
         param({"exclude": "geo"}, Struct.trusted(PLACE, [None, "x", None]), PLACE, DataError, id="a null that is required"),

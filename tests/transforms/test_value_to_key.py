@@ -34,10 +34,20 @@ def key(values, **schemas):
     "props, value, made",
     [
         param({"fields": "id"}, HERE, key({"id": 7}, id=Schema.INT64), id="one field"),
-        param({"fields": "a.b,id,a.b"}, HERE, key({"a.b": "anon", "id": 7}, **{"a.b": PLACE["a.b"], "id": Schema.INT64}), id="each once, in order"),
+        param(
+            {"fields": "a.b,id,a.b"},
+            HERE,
+            key({"a.b": "anon", "id": 7}, **{"a.b": PLACE["a.b"], "id": Schema.INT64}),
+            id="each once, in order",
+        ),
         param({"fields": "a.b", "replace.null.with.default": "false"}, HERE, key({}, **{"a.b": PLACE["a.b"]}), id="a null that stays one"),
         param({"fields": "geo"}, HERE, key({"geo": HERE["geo"]}, geo=GEO), id="a struct"),
-        param({"fields": "geo.lat,id", **V2}, HERE, key({"lat": 1.5, "id": 7}, lat=GEO["lat"], id=Schema.INT64), id="a nested one by its last name"),
+        param(
+            {"fields": "geo.lat,id", **V2},
+            HERE,
+            key({"lat": 1.5, "id": 7}, lat=GEO["lat"], id=Schema.INT64),
+            id="a nested one by its last name",
+        ),
         param({"fields": "geo.lat", **V2}, NOWHERE, key({}, lat=GEO["lat"]), id="no default below a null struct"),
     ],
 )
