@@ -59,17 +59,17 @@ class FileStreamSourceConnector(SourceConnector):
         Option(
             "file.max.line.bytes", INT, LOW,
             "The longest line that is read, in bytes without the line end. A line must also fit into a request to the log.",
-            default=16 << 20, check=at_least(1),
+            default=16 << 20, check=at_least(1), internal=True,
         ),
         Option(
             "file.long.lines", STRING, LOW,
             "What becomes of a longer line: fail (the task fails, nothing is lost), cut (its beginning is published), skip.",
-            default=FAIL, check=one_of(FAIL, CUT, SKIP),
+            default=FAIL, check=one_of(FAIL, CUT, SKIP), internal=True,
         ),
         Option(
             "file.rotate.wait.ms", INT, LOW,
             "How long a file that was renamed or deleted must not have grown before it counts as read to its end, and the next one is read.",
-            default=1000, check=at_least(0),
+            default=1000, check=at_least(0), internal=True,
         ),
     )  # fmt: skip
 
@@ -94,6 +94,8 @@ class FileStreamSourceConnector(SourceConnector):
 
 class FileStreamSourceTask(SourceTask):
     """One reader of one file."""
+
+    java_name = "org.apache.kafka.connect.file.FileStreamSourceTask"
 
     def __init__(self, chunk_bytes=Limits.chunk_bytes, standard_input=STANDARD_INPUT, idle_seconds=IDLE_SECONDS):
         self._chunk_bytes = chunk_bytes
@@ -144,6 +146,7 @@ class FileStreamSourceTask(SourceTask):
             source_partition=self._partition,
             offset_of=(lambda row: lines.offset(low + row)) if self._partition else None,
             timestamps=np.full(high - low, time.time_ns() // 1_000_000, np.int64),
+            more_follows=high == len(lines) and len(lines.data) >= self._chunk_bytes,
         )
 
     def stop(self):

@@ -13,7 +13,7 @@ import numpy as np
 from standalone.data import schema as s
 from standalone.data import utf8
 from standalone.data.record import SinkRecord, SourceRecord
-from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn
+from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn, concat
 
 
 def values_of(column, schema, count):
@@ -98,12 +98,14 @@ class Batch:
 class SourceBatch(Batch):
     """Records polled from one source partition.
 
-    `offset_of(row)` is the source offset behind that row: where the next one begins.
+    `offset_of(row)` is the source offset behind that row: where the next one begins. `more_follows` tells that the next poll will
+    find more at once: a chain that is quicker with large batches then waits for it.
     """
 
-    def __init__(self, count, topic, value=None, value_schema=None, *, source_partition=None, offset_of=None, **rest):
+    def __init__(self, count, topic, value=None, value_schema=None, *, source_partition=None, offset_of=None, more_follows=False, **rest):
         super().__init__(count, topic, value, value_schema, **rest)
         self.source_partition = source_partition
+        self.more_follows = more_follows
         self.offset_of = offset_of or (lambda row: None)
 
     @classmethod
@@ -121,6 +123,38 @@ class SourceBatch(Batch):
         batch = cls(len(records), source_partition=first.source_partition, offset_of=lambda row: records[row].source_offset, **_columns(records))
         batch._records = records
         return batch
+
+    def joins(self, other):
+        """Whether the other batch can stand behind this one in one batch: both are values alone, sliced out of buffers."""
+        return (
+            all(isinstance(batch.value, ByteColumn) and batch.key is batch.headers is batch._records is None for batch in (self, other))
+            and (self.topic, self.partition, self.source_partition) == (other.topic, other.partition, other.source_partition)
+            and (self.key_schema, self.value_schema) == (other.key_schema, other.value_schema)
+            and (self.timestamps is None) == (other.timestamps is None)
+        )
+
+    @classmethod
+    def join(cls, batches):
+        """Batches that join each other, as one."""
+        if len(batches) == 1:
+            return batches[0]
+        first, ends = batches[0], np.cumsum([len(batch) for batch in batches])
+
+        def offset_of(row):
+            at = int(np.searchsorted(ends, row, side="right"))
+            return batches[at].offset_of(row - (int(ends[at - 1]) if at else 0))
+
+        return cls(
+            int(ends[-1]),
+            first.topic,
+            concat([batch.value for batch in batches]),
+            first.value_schema,
+            source_partition=first.source_partition,
+            offset_of=offset_of,
+            partition=first.partition,
+            key_schema=first.key_schema,
+            timestamps=None if first.timestamps is None else np.concatenate([batch.timestamps for batch in batches]),
+        )
 
     def _rows(self):
         for row, (topic, partition, key, value, timestamp, headers) in enumerate(self._shared_rows()):

@@ -24,6 +24,7 @@ log = logging.getLogger(__name__)
 
 AUTO, SPARK, ROWS = "auto", "spark", "rows"
 MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
+GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the more it is given
 MIN_ROWS_TO_COMPILE = 1_000
 MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, or a plan only moves columns about
 MOST_WAITING_JOBS = 2
@@ -76,6 +77,7 @@ class Pipeline:
         self._ends = Ends(chain, self._rows)
         self._plans = {}  # shape of a batch -> _Plan
         self._compiled_for = None
+        self._seen_nulls = set()
         self._warned = set()
         self._spreads = may_be_spread(chain)
         self._workers = None
@@ -92,6 +94,10 @@ class Pipeline:
                 link.predicate.close()
         for converter in (self.chain.key_converter, self.chain.value_converter, self.chain.header_converter):
             converter.close()
+
+    def prefers_more_than(self, count):
+        """Whether a batch of that size would be done quicker as a part of a larger one."""
+        return self.needs_spark and self.engine != ROWS and count < GOOD_ROWS and self._session is not None and self._session.ready() is not None
 
     def explain(self):
         """What the chain was compiled to, in words."""
@@ -203,7 +209,7 @@ class Pipeline:
         """(the frame behind the links, its rows' numbers or None for all, numbers dropped, numbers for the rows engine). Raises ByRows."""
         if not self.chain.links:
             return frame, None, [], NO_ROWS
-        leaves = Leaves(frame)
+        leaves = Leaves(frame, self._seen_nulls)
         session = self._session.ready()
         if session is None:
             raise ByRows

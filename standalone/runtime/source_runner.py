@@ -95,11 +95,25 @@ class SourceRunner(TaskRunner):
                 log.warning("The task asks to be polled again: %s", error)
                 self.stopping.wait(_RETRY_SECONDS)
                 continue
-            for batch in _batches(polled):
+            for batch in self._enlarged(list(_batches(polled))):
                 if self._trouble is not None:
                     return
                 self._ship(batch)
             self._tell_task()
+
+    def _enlarged(self, batches):
+        """What was polled and, where the chain is quicker with more at once and more is there, what follows it."""
+        run = batches[-1:]
+        while run and run[-1].more_follows and not self.stopping.is_set() and self.pipeline.prefers_more_than(sum(map(len, run))):
+            try:
+                following = list(_batches(self.task.poll()))
+            except RetriableError as error:
+                log.warning("The task asks to be polled again: %s", error)
+                break
+            if len(following) != 1 or not run[-1].joins(following[0]):
+                return [*batches[:-1], SourceBatch.join(run), *following]
+            run += following
+        return [*batches[:-1], SourceBatch.join(run)] if run else []
 
     def _ship(self, batch):
         result = self.pipeline.source(batch)
