@@ -46,6 +46,7 @@ class FileStreamSinkConnector(SinkConnector):
 
 
 class FileStreamSinkTask(SinkTask):
+    java_name = "org.apache.kafka.connect.file.FileStreamSinkTask"
     takes_batches = True
 
     def __init__(self, standard_output=STANDARD_OUTPUT):

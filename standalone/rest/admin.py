@@ -1,17 +1,43 @@
-"""/ and /health: what this worker is and how it is."""
+"""/ and /health: what this worker is and how it is. /admin/loggers: levels of loggers, changed while it runs."""
 
-from starlette.routing import Route
+from starlette.exceptions import HTTPException
 
-from standalone.rest.server import answer
+from standalone.errors import BadRequestError
+from standalone.rest.resource import body_object, json_answer, nothing, resource, with_body
 
 
-def routes(herder, worker):
+def routes(worker):
     def root(request):
-        return answer(worker.about())
+        return json_answer(worker.about())
 
     def health(request):
         if worker.starting:
-            return answer({"status": "starting", "message": "Worker is still starting up."}, 503)
-        return answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
+            return json_answer({"status": "starting", "message": "Worker is still starting up."}, 503)
+        return json_answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
 
-    return [Route("/", root), Route("/health", health)]
+    return [resource("/", GET=root), resource("/health", GET=health)]
+
+
+def admin_routes(worker):
+    loggers = worker.loggers
+
+    def listed(request):
+        return json_answer(loggers.all())
+
+    def shown(request):
+        return json_answer(loggers.get(request.path_params["name"]))
+
+    @with_body
+    def changed(request, said):
+        level = body_object(said).get("level")
+        if not isinstance(level, str):
+            raise BadRequestError("The request has no 'level': it must be a text such as DEBUG.")
+        scope = request.query_params.get("scope", "worker").lower()
+        if scope not in ("worker", "cluster"):
+            return json_answer([])  # Connect answers so: nobody is concerned
+        if not loggers.knows_level(level):
+            raise HTTPException(404, f"'{level}' is no level. There are {', '.join(loggers.LEVELS)}.")
+        touched = loggers.set(request.path_params["name"], level)
+        return json_answer(touched) if scope == "worker" else nothing()
+
+    return [resource("/admin/loggers", GET=listed), resource("/admin/loggers/{name}", GET=shown, PUT=changed)]

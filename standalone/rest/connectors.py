@@ -1,125 +1,141 @@
-"""/connectors: list, create, look at, change, restart, delete.
-
-Handlers are plain functions: Starlette runs each on a thread of its pool, where it may wait for the herder.
-"""
+"""/connectors: list, create, look at, change, restart, delete; their topics and offsets."""
 
 from urllib.parse import quote
 
 import orjson
-from starlette.responses import Response
-from starlette.routing import Route
+from starlette.exceptions import HTTPException
 
 from standalone.errors import BadRequestError, NotFoundError
-from standalone.rest.server import answer
+from standalone.rest.resource import body_object, json_answer, nothing, resource, with_body
+from standalone.runtime import offset_changes
 from standalone.runtime.herder import check_target
+
+_VIEWS = ("status", "info")
 
 
 def routes(herder):
     def listed(request):
         names = herder.names()
         if "expand" not in request.query_params:
-            return answer(names)
-        wanted = request.query_params.getlist("expand")
-        return answer({name: _expanded(herder, name, wanted) for name in names})
+            return json_answer(names)
+        wanted = [view for view in _VIEWS if view in request.query_params.getlist("expand")]
+        found = {name: _expanded(herder, name, wanted) for name in names}
+        return json_answer({name: views for name, views in found.items() if views is not None})
 
-    def create(request, body):
-        said = _object(body)
-        config = said.get("config")
-        if not isinstance(config, dict):
+    @with_body
+    def create(request, said):
+        said = body_object(said)
+        if not isinstance(said.get("config"), dict):
             raise BadRequestError("The request has no 'config': it must be an object of texts.")
-        config = _texts(config)
-        name = _name(said.get("name") or config.get("name"))
-        if "name" in config and config["name"].strip() != name:
-            raise BadRequestError(f"The request names the connector '{name}', its config '{config['name']}'. They must agree.")
+        name, config = _name(said.get("name")), texts(said["config"])
+        _must_agree(config, name, "The request")
         target = check_target(said["initial_state"]) if said.get("initial_state") is not None else None
-        info, _ = herder.create(name, config, target)
-        return answer(info, 201, {"Location": f"/connectors/{quote(name)}"})
+        info, _ = herder.create(name, {**config, "name": name}, target)
+        return json_answer(info, 201, _location(name))
 
-    def put_config(request, body):
-        name = _path_name(request)
-        config = _texts(_object(body))
-        if config.get("name", name) != name:
-            raise BadRequestError(f"The config names the connector '{config['name']}', the address '{name}'. They must agree.")
-        info, new = herder.create(name, config, replace=True)
-        return answer(info, 201 if new else 200, {"Location": f"/connectors/{quote(name)}"} if new else None)
+    @with_body
+    def put_config(request, said):
+        name, config = _path_name(request), texts(body_object(said))
+        _must_agree(config, name, "The address")
+        info, new = herder.create(name, {**config, "name": name}, replace=True)
+        return json_answer(info, 201 if new else 200, _location(name) if new else None)
+
+    @with_body
+    def patch_config(request, said):
+        return json_answer(herder.patch(_path_name(request), texts(body_object(said))))
 
     def restart(request):
-        def flag(key):
-            return request.query_params.get(key, "false").lower() == "true"
-
-        include_tasks, only_failed = flag("includeTasks"), flag("onlyFailed")
+        include_tasks, only_failed = (request.query_params.get(key, "").lower() == "true" for key in ("includeTasks", "onlyFailed"))
         shown = herder.restart(_path_name(request), include_tasks, only_failed)
-        return answer(shown, 202) if include_tasks or only_failed else Response(status_code=204)
-
-    def delete(request):
-        herder.delete(_path_name(request))
-        return Response(status_code=204)
+        return json_answer(shown, 202) if include_tasks or only_failed else nothing()
 
     def restart_task(request):
         herder.restart_task(_path_name(request), _task_number(request))
-        return Response(status_code=204)
+        return nothing()
 
-    def accepted(act):
+    def task_status(request):
+        return json_answer(herder.task_status(_path_name(request), _task_number(request)))
+
+    def topics(request):
+        _must_be_enabled(herder, "topic.tracking.enable")
+        name = _path_name(request)
+        return json_answer({name: {"topics": herder.topics(name)}})
+
+    def reset_topics(request):
+        _must_be_enabled(herder, "topic.tracking.enable")
+        _must_be_enabled(herder, "topic.tracking.allow.reset")
+        herder.reset_topics(_path_name(request))
+        return nothing(202)
+
+    def offsets(request):
+        return json_answer({"offsets": herder.offsets(_path_name(request))})
+
+    @with_body
+    def change_offsets(request, said):
+        entries = offset_changes.parse(said)
+        managed = herder.change_offsets(_path_name(request), entries)
+        return json_answer({"message": "The offsets have been set." + ("" if managed else _FRAMEWORK_ONLY)})
+
+    def reset_offsets(request):
+        managed = herder.reset_offsets(_path_name(request))
+        return json_answer({"message": "The offsets have been reset." + ("" if managed else _FRAMEWORK_ONLY)})
+
+    def shown(ask):
+        return lambda request: json_answer(ask(_path_name(request)))
+
+    def done(act, status):
         def handler(request):
             act(_path_name(request))
-            return Response(status_code=202)
+            return nothing(status)
 
         return handler
 
-    def shown(ask):
-        return lambda request: answer(ask(_path_name(request)))
-
     one = "/connectors/{name}"
     return [
-        Route("/connectors", listed),
-        Route("/connectors/", listed),
-        Route("/connectors", _with_body(create), methods=["POST"]),
-        Route("/connectors/", _with_body(create), methods=["POST"]),
-        Route(one, shown(herder.info)),
-        Route(one, delete, methods=["DELETE"]),
-        Route(one + "/config", shown(herder.config)),
-        Route(one + "/config", _with_body(put_config), methods=["PUT"]),
-        Route(one + "/status", shown(herder.status)),
-        Route(one + "/tasks", shown(herder.tasks)),
-        Route(one + "/tasks/{task}/status", lambda request: answer(herder.task_status(_path_name(request), _task_number(request)))),
-        Route(one + "/tasks/{task}/restart", restart_task, methods=["POST"]),
-        Route(one + "/restart", restart, methods=["POST"]),
-        Route(one + "/pause", accepted(herder.pause), methods=["PUT"]),
-        Route(one + "/resume", accepted(herder.resume), methods=["PUT"]),
-        Route(one + "/stop", accepted(herder.stop), methods=["PUT"]),
+        resource("/connectors", GET=listed, POST=create),
+        resource(one, GET=shown(herder.info), DELETE=done(herder.delete, 204)),
+        resource(f"{one}/config", GET=shown(herder.config), PUT=put_config, PATCH=patch_config),
+        resource(f"{one}/status", GET=shown(herder.status)),
+        resource(f"{one}/tasks", GET=shown(herder.tasks)),
+        resource(f"{one}/tasks/{{task}}/status", GET=task_status),
+        resource(f"{one}/tasks/{{task}}/restart", POST=restart_task),
+        resource(f"{one}/restart", POST=restart),
+        resource(f"{one}/pause", PUT=done(herder.pause, 202)),
+        resource(f"{one}/resume", PUT=done(herder.resume, 202)),
+        resource(f"{one}/stop", PUT=done(herder.stop, 204)),
+        resource(f"{one}/topics", GET=topics),
+        resource(f"{one}/topics/reset", PUT=reset_topics),
+        resource(f"{one}/offsets", GET=offsets, PATCH=change_offsets, DELETE=reset_offsets),
     ]
 
 
+_FRAMEWORK_ONLY = " The connector did not say that it needs nothing more: if it keeps positions of its own, set those, too."
+
+
 def _expanded(herder, name, wanted):
-    out = {}
-    for what, ask in (("status", herder.status), ("info", herder.info)):
-        if what in wanted:
-            out[what] = ask(name)
-    return out
-
-
-def _with_body(handler):
-    """Reads the body where reading may wait, then runs the handler on the pool."""
-
-    async def endpoint(request):
-        from starlette.concurrency import run_in_threadpool
-
-        return await run_in_threadpool(handler, request, await request.body())
-
-    return endpoint
-
-
-def _object(body):
+    """The views of one connector; None if it was deleted meanwhile."""
     try:
-        said = orjson.loads(body)
-    except ValueError as error:
-        raise BadRequestError(f"The body is not JSON: {error}.") from error
-    if not isinstance(said, dict):
-        raise BadRequestError("The body must be a JSON object.")
-    return said
+        return {view: getattr(herder, view)(name) for view in wanted}
+    except NotFoundError:
+        return None
 
 
-def _texts(config):
+def _must_be_enabled(herder, key):
+    if not herder.worker_value(key):
+        raise HTTPException(403, f"Forbidden: {key} is false")
+
+
+def _must_agree(config, name, who):
+    said = config.get("name")
+    if said is not None and said.strip() != name:
+        raise BadRequestError(f"{who} names the connector '{name}', its config '{said}'. They must agree.")
+
+
+def _location(name):
+    return {"Location": f"/connectors/{quote(name, safe='')}"}
+
+
+def texts(config):
     """A configuration as texts; Connect takes numbers and booleans as what they look like."""
     wrong = [key for key, value in config.items() if isinstance(value, (dict, list))]
     if wrong:

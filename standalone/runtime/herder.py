@@ -9,9 +9,11 @@ import logging
 import threading
 
 from standalone.connector import ConnectorContext
-from standalone.errors import AlreadyExistsError, BadRequestError, ConflictError, ConnectError, NotFoundError
+from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError
+from standalone.runtime.connector_config import examine
 from standalone.runtime.lanes import Lane
 from standalone.runtime.lifecycle import FAILED, PAUSED, RESTARTING, RUNNING, STOPPED, UNASSIGNED, trace_of
+from standalone.runtime.plugin_options import HIDDEN, options_of, secret_keys
 from standalone.runtime.state import CONNECTOR
 
 log = logging.getLogger(__name__)
@@ -40,10 +42,11 @@ class Herder:
         connector = self._get(name)
         with self._lock:
             tasks = [{"connector": name, "task": task.number} for task in connector.tasks]
-            return {"name": name, "config": dict(connector.config), "tasks": tasks, "type": connector.kind}
+            return {"name": name, "config": connector.shown(connector.config), "tasks": tasks, "type": connector.kind}
 
     def config(self, name):
-        return dict(self._get(name).config)
+        connector = self._get(name)
+        return connector.shown(connector.config)
 
     def status(self, name):
         connector = self._get(name)
@@ -61,7 +64,41 @@ class Herder:
     def tasks(self, name):
         connector = self._get(name)
         with self._lock:
-            return [{"id": {"connector": name, "task": task.number}, "config": dict(task.config)} for task in connector.tasks]
+            return [{"id": {"connector": name, "task": task.number}, "config": connector.shown(task.config)} for task in connector.tasks]
+
+    def topics(self, name):
+        """The topics that it has used, also of a connector that there is not: none."""
+        return self._worker.topics.of(name)
+
+    def reset_topics(self, name):
+        self._worker.topics.reset(name)
+
+    def offsets(self, name):
+        plan = self._get(name).plan
+        return self._bounded(Lane(f"{name}|offsets").post(lambda: self._worker.offsets_of(plan).get()), name, "tell its offsets")
+
+    def plugins(self):
+        return self._bounded(Lane("plugins").post(self._worker.config.plugins.list), "plugins", "load")
+
+    def plugin_options(self, name):
+        """What can be set of a plugin of any kind."""
+        return self._bounded(Lane("plugins").post(lambda: options_of(name, self._worker.config.plugins, self._worker.config)), name, "load")
+
+    def examine(self, props):
+        """[(Option, ConfigValue), …] of a configuration, with the values to choose from."""
+
+        def verdict():
+            return examine(props, self._worker.config.plugins, self._worker.config, recommend=True)
+
+        return self._bounded(Lane("validate").post(verdict), props.get("name") or "", "validate")
+
+    def same_connector(self, name, other):
+        """Whether both are names of one connector's class. Raises NotFoundError where there is none of that name."""
+        find = self._worker.config.plugins.find
+        return self._bounded(Lane("plugins").post(lambda: find("connector", name) is find("connector", other)), name, "load")
+
+    def worker_value(self, key):
+        return self._worker.config[key]
 
     def healthy(self):
         """Whether no connector and no task has failed."""
@@ -89,8 +126,8 @@ class Herder:
 
     def create(self, name, config, target=None, replace=False, from_file=False, wait=True):
         """Make a connector, or give one another configuration; returns (info, whether it is new). Raises ConfigError, AlreadyExistsError."""
-        config = {**config, "name": name}
-        plan = self._bounded(Lane(f"{name}|validate").post(lambda: self._worker.plan(config)), name, "validate")
+        config = self._with_secrets(name, {"name": name, **config})
+        plan = self._bounded(Lane(f"{name}|validate").post(lambda: self._worker.plan({**config, "name": name})), name, "validate")
         with self._lock:
             connector = self._connectors.get(name)
             if connector is not None and not replace:
@@ -100,6 +137,7 @@ class Herder:
                 connector = self._connectors[name] = _Connector(name)
                 connector.target = target or self._stored_target(name, config, from_file) or STARTED
             connector.config, connector.kind, connector.version = config, plan.kind, self._worker.version(plan)
+            connector.secrets = secret_keys(plan)
             self._state.put_connector(name, config, connector.target, from_file)
         started = connector.lane.post(lambda: self._restart(connector, plan))
         if wait:
@@ -117,12 +155,48 @@ class Herder:
                 return target
         return None
 
+    def patch(self, name, changes):
+        """Change some keys of its configuration; a value of None takes the key away."""
+        merged = {**self._get(name).config, **{key: value for key, value in changes.items() if value != HIDDEN}}
+        merged = {key: value for key, value in merged.items() if value is not None}
+        if not merged.get("name", "").strip():
+            raise ConfigError.of({"name": "is missing; a connector keeps its name"})
+        return self.create(name, merged, replace=True)[0]
+
+    def _with_secrets(self, name, config):
+        """What an answer showed as hidden and came back stands for what is stored."""
+        with self._lock:
+            connector = self._connectors.get(name)
+            if connector is None:
+                return config
+            return {key: connector.config.get(key, value) if value == HIDDEN and key in connector.secrets else value for key, value in config.items()}
+
+    def change_offsets(self, name, entries):
+        """Set [(partition, offset or None)] of a stopped connector; whether it said that it needs nothing more."""
+        return self._with_offsets(name, lambda offsets: offsets.change(entries))
+
+    def reset_offsets(self, name):
+        return self._with_offsets(name, lambda offsets: offsets.reset())
+
+    def _with_offsets(self, name, act):
+        connector = self._get(name)
+
+        def in_lane():
+            if connector.target != STOPPED or connector.state != STOPPED:
+                raise BadRequestError(f"The connector '{name}' is not STOPPED: its offsets can be changed only then. PUT /connectors/{name}/stop first.")
+            return act(self._worker.offsets_of(connector.plan))
+
+        if connector.target != STOPPED:
+            in_lane()
+        return self._bounded(connector.lane.post(in_lane), name, "change its offsets")
+
     def delete(self, name):
         with self._lock:
             connector = self._get(name)
             del self._connectors[name]
             self._state.delete_connector(name)
         self._bounded(connector.lane.post(lambda: self._stop(connector)), name, "stop")
+        self._worker.topics.reset(name)
 
     def pause(self, name):
         self._change_target(name, PAUSED)
@@ -184,7 +258,9 @@ class Herder:
         self._start(connector)
 
     def _restart_parts(self, connector, own, tasks):
-        if own and connector.target != STOPPED:
+        if own and connector.target == STOPPED:
+            self._note(connector, STOPPED)
+        elif own:
             self._stop_instance(connector)
             self._start_connector(connector)
         for number in tasks:
@@ -204,7 +280,7 @@ class Herder:
         try:
             connector.instance = connector.plan.connector_class()
             connector.instance.initialize(_Context(self, connector))
-            connector.instance.start(dict(connector.config))
+            connector.instance.start(dict(connector.plan.originals))
             self._note(connector, RUNNING)
             self._bring_tasks_in_line(connector)
         except Exception as error:
@@ -341,6 +417,11 @@ class _Connector:
         self.target = STARTED
         self.state, self.trace = UNASSIGNED, None
         self.tasks = []
+        self.secrets = frozenset()
+
+    def shown(self, config):
+        """A configuration as answers show it."""
+        return {key: HIDDEN if key in self.secrets and value else value for key, value in config.items()}
 
     def task(self, number):
         for task in self.tasks:

@@ -27,7 +27,7 @@ class Process:
         from standalone.rest.server import RestServer
 
         self.worker = Worker(props, self._clock)
-        self.rest = RestServer(self.worker.listeners).bind()
+        self.rest = RestServer(self.worker.listeners, self.worker.config["admin.listeners"]).bind()
         self.worker.open(self.rest.address, asked_to_stop)
         self.herder = Herder(self.worker, self.worker.state, self._clock)
         self.worker.watch(self.herder)

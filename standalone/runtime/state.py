@@ -25,6 +25,8 @@ CREATE TABLE IF NOT EXISTS connectors (
 CREATE TABLE IF NOT EXISTS statuses (
     connector TEXT NOT NULL, task INTEGER NOT NULL, state TEXT NOT NULL, trace TEXT, worker_id TEXT NOT NULL, changed_ms INTEGER NOT NULL,
     PRIMARY KEY (connector, task));
+CREATE TABLE IF NOT EXISTS topics (connector TEXT NOT NULL, topic TEXT NOT NULL, PRIMARY KEY (connector, topic));
+CREATE TABLE IF NOT EXISTS loggers (name TEXT PRIMARY KEY, level TEXT NOT NULL, modified_ms INTEGER NOT NULL);
 """
 _VERSION = 1
 CONNECTOR = -1  # the task number under which a connector's own status stands
@@ -99,6 +101,7 @@ class State:
     def delete_connector(self, name):
         def delete(db):
             db.execute("DELETE FROM connectors WHERE name = ?", (name,))
+            db.execute("DELETE FROM topics WHERE connector = ?", (name,))
             return db.execute("DELETE FROM statuses WHERE connector = ?", (name,)).rowcount
 
         self._ask(delete)
@@ -107,6 +110,24 @@ class State:
         """Posted, not waited for: a status is news, and the next start makes its own."""
         row = (connector, task, state, trace, worker_id, self._clock.now_ms())
         self._posts.put((lambda db: db.execute("INSERT OR REPLACE INTO statuses VALUES (?, ?, ?, ?, ?, ?)", row).rowcount, None))
+
+    def topics(self):
+        """[(connector, topic that it uses), ...]"""
+        return self._ask(lambda db: db.execute("SELECT connector, topic FROM topics").fetchall())
+
+    def put_topic(self, connector, topic):
+        """Posted, not waited for: a task says it."""
+        self._posts.put((lambda db: db.execute("INSERT OR IGNORE INTO topics VALUES (?, ?)", (connector, topic)).rowcount, None))
+
+    def delete_topics(self, connector):
+        self._ask(lambda db: db.execute("DELETE FROM topics WHERE connector = ?", (connector,)).rowcount)
+
+    def loggers(self):
+        """[(name, level, when it was set), ...]"""
+        return self._ask(lambda db: db.execute("SELECT name, level, modified_ms FROM loggers").fetchall())
+
+    def put_loggers(self, rows):
+        self._ask(lambda db: db.executemany("INSERT OR REPLACE INTO loggers VALUES (?, ?, ?)", rows).rowcount)
 
     # ---------------------------------------------------------------- the owner
     @property
@@ -147,5 +168,5 @@ class State:
             if answer is not None:
                 answer.put((result, error))
             elif error is not None:
-                log.error("A status could not be stored in %s: %s", self._path, error)
+                log.error("News could not be stored in %s: %s", self._path, error)
         db.close()

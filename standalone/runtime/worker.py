@@ -14,8 +14,11 @@ from standalone.log.producer import Producer
 from standalone.pipeline.plan import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
+from standalone.runtime.active_topics import ActiveTopics
 from standalone.runtime.connector_config import ConnectorConfig
+from standalone.runtime.loggers import Loggers
 from standalone.runtime.memory import MemoryBudget
+from standalone.runtime.offset_changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets import OffsetsFile
 from standalone.runtime.sink_runner import SinkRunner
 from standalone.runtime.source_runner import SourceRunner
@@ -38,6 +41,8 @@ class Worker:
         self.id = None
         self.state = None
         self.offsets = None
+        self.topics = None
+        self.loggers = None
         self._clusters = Clusters(clock)
         self._heartbeats = Heartbeats(clock)
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
@@ -57,6 +62,10 @@ class Worker:
             log.warning("%s", message)
         self.state = State(self.config.state_dir, self.clock).open()
         self._uuid = self.state.worker_uuid()
+        self.topics = ActiveTopics(self.state, self.config["topic.tracking.enable"])
+        self.topics.restore()
+        self.loggers = Loggers(self.state, self.clock)
+        self.loggers.restore()
         self._start_embedded_log()
         self.offsets = OffsetsFile(self.config["offset.storage.file.filename"], self._before_offsets).open()
         self._reach_cluster(asked_to_stop)
@@ -165,7 +174,7 @@ class Worker:
             task_config,
             pipeline=self._pipeline(plan),
             producer=producer,
-            topics=TopicCreation(groups, lambda: self._admin(plan)),
+            topics=self.topics.creation(plan["name"], TopicCreation(groups, lambda: self._admin(plan))),
             offsets=self.offsets,
             tolerance=Tolerance(plan),
             memory=self._memory.share(),
@@ -189,7 +198,7 @@ class Worker:
         return SinkRunner(
             task,
             task_config,
-            pipeline=self._pipeline(plan),
+            pipeline=self.topics.pipeline(plan["name"], self._pipeline(plan)),
             new_consumer=new_consumer,
             subscription=plan.subscription,
             tolerance=Tolerance(plan),
@@ -207,6 +216,12 @@ class Worker:
         chain = Chain(plan.kind, *converters, links)
         engine = plan.originals.get("pipeline.engine") or self.config["pipeline.engine"]
         return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"])
+
+    def offsets_of(self, plan):
+        """What operators ask of a connector's offsets."""
+        if plan.kind == "source":
+            return SourceOffsets(plan["name"], plan, self.offsets)
+        return SinkOffsets(plan, self._client("consumer", plan.originals)["group.id"], self._admin(plan))
 
     def _admin(self, plan):
         config = AdminConfig.of(self._client("admin", plan.originals))

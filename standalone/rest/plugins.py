@@ -1,0 +1,60 @@
+"""/connector-plugins: which plugins there are, what each can be set, and whether a configuration would do."""
+
+from standalone.config import Password, key_info, text_of
+from standalone.errors import BadRequestError
+from standalone.rest.connectors import texts
+from standalone.rest.resource import body_object, json_answer, resource, with_body
+
+_CONNECTORS = ("source", "sink")
+
+
+def routes(herder):
+    def listed(request):
+        plugins = herder.plugins()
+        if request.query_params.get("connectorsOnly", "true").lower() != "false":
+            plugins = [plugin for plugin in plugins if plugin["type"] in _CONNECTORS]
+        return json_answer(plugins)
+
+    def config(request):
+        return json_answer([key_info(option) for option in herder.plugin_options(request.path_params["name"]) if not option.internal])
+
+    @with_body
+    def validate(request, said):
+        props = texts(body_object(said))
+        named, given = request.path_params["name"], props.get("connector.class")
+        if not given:
+            raise BadRequestError("The configuration has no 'connector.class'.")
+        if not herder.same_connector(named, given):
+            raise BadRequestError(f"The configuration's connector.class '{given}' is not the plugin '{named}' of the address.")
+        return json_answer(_verdict(herder.examine(props), props, given))
+
+    return [
+        resource("/connector-plugins", GET=listed),
+        resource("/connector-plugins/{name}/config", GET=config),
+        resource("/connector-plugins/{name}/config/validate", PUT=validate),
+    ]
+
+
+def _verdict(found, props, connector_class):
+    """ConfigInfos, as Connect calls it."""
+    shown = [(option, value) for option, value in found if not option.internal or option.name in props]
+    return {
+        "name": connector_class,
+        "error_count": sum(len(value.errors) for _, value in shown),
+        "groups": list(dict.fromkeys(option.group for option, _ in shown if option.group)),
+        "configs": [{"definition": key_info(option), "value": _value(option, value)} for option, value in shown],
+    }
+
+
+def _value(option, value):
+    return {
+        "name": value.name,
+        "value": _text(value.value, option.type),
+        "recommended_values": [_text(each, option.type) for each in value.recommended_values],
+        "errors": list(value.errors),
+        "visible": value.visible,
+    }
+
+
+def _text(value, kind):
+    return str(value) if isinstance(value, (str, Password)) else text_of(value, kind)

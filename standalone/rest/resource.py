@@ -1,0 +1,107 @@
+"""One path of the API and what each method does there.
+
+Handlers are plain functions of the request: each runs on a thread of a pool, where it may wait for the herder. Those that only look
+have a pool of their own, so that changes which wait for a connector that hangs keep nobody from looking.
+"""
+
+import anyio
+import orjson
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Route
+
+from standalone.errors import BadRequestError
+
+JSON = "application/json"
+MOST_BODY_BYTES = 16 << 20
+_LOOKING, _CHANGING = 32, 256  # threads at most
+
+
+def resource(path, **handlers):
+    """A route: `resource("/x", GET=look, PUT=with_body(change))`."""
+    return Route(path, _Resource(handlers))
+
+
+def with_body(handler):
+    """The handler wants (request, what its JSON body says)."""
+    handler.takes_body = True
+    return handler
+
+
+def json_answer(content, status=200, headers=None):
+    return Response(orjson.dumps(content), status, media_type=JSON, headers=headers)
+
+
+def nothing(status=204):
+    return Response(status_code=status)
+
+
+class _Resource:
+    def __init__(self, handlers):
+        self._handlers = handlers
+        self.allow = ",".join([*handlers, *(["HEAD"] if "GET" in handlers else []), "OPTIONS"])
+
+    async def __call__(self, scope, receive, send):
+        request = Request(scope, receive)
+        response = await self._respond(request)
+        await response(scope, receive, send)
+
+    async def _respond(self, request):
+        method = request.method
+        if method == "OPTIONS" and method not in self._handlers:
+            return PlainTextResponse(self.allow, headers={"Allow": self.allow})
+        handler = self._handlers.get("GET" if method == "HEAD" else method)
+        if handler is None:
+            raise HTTPException(405, f"Method {method} Not Allowed", {"Allow": self.allow})
+        if not _takes_json(request.headers.get("accept")):
+            raise HTTPException(406, "Not Acceptable: answers are application/json")
+        arguments = [request]
+        if getattr(handler, "takes_body", False):
+            arguments.append(await _body(request))
+        return await anyio.to_thread.run_sync(handler, *arguments, limiter=_pool(request.app, method))
+
+
+def _pool(app, method):
+    """The limiter that this method's handlers share; made within the event loop."""
+    name = "looking" if method in ("GET", "HEAD") else "changing"
+    pools = app.state.pools = getattr(app.state, "pools", None) or {}
+    if name not in pools:
+        pools[name] = anyio.CapacityLimiter(_LOOKING if name == "looking" else _CHANGING)
+    return pools[name]
+
+
+async def _body(request):
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != JSON:
+        raise HTTPException(415, f"Unsupported Media Type: the body must be {JSON}, not {kind or 'without a Content-Type'}")
+    gathered = bytearray()
+    async for piece in request.stream():
+        gathered += piece
+        if len(gathered) > MOST_BODY_BYTES:
+            raise HTTPException(413, f"Content Too Large: a body has at most {MOST_BODY_BYTES} bytes")
+    try:
+        return orjson.loads(bytes(gathered))
+    except ValueError as error:
+        raise BadRequestError(f"The body is not JSON: {error}.") from error
+
+
+def _takes_json(accept):
+    """Whether an Accept header lets JSON pass."""
+    if not accept or not accept.strip():
+        return True
+    for item in accept.lower().split(","):
+        kind, *parameters = (part.strip() for part in item.split(";"))
+        if kind in (JSON, "application/*", "*/*", "*") and not any(_is_zero(parameter) for parameter in parameters):
+            return True
+    return False
+
+
+def _is_zero(parameter):
+    return parameter.startswith("q=") and not parameter[2:].strip("0.")
+
+
+def body_object(said):
+    if not isinstance(said, dict):
+        raise BadRequestError("The body must be a JSON object.")
+    return said
