@@ -7,7 +7,6 @@ Made once per Java and Spark, by a process of its own at the lowest priority, wh
 import contextlib
 import fcntl
 import hashlib
-import logging
 import os
 import signal
 import subprocess
@@ -15,21 +14,30 @@ import sys
 
 from standalone.pipeline import jvm
 
-log = logging.getLogger(__name__)
 DEADLINE_SECONDS = 300
+_MAKE, _USE = 0, 1
+_OPTIONS = {  # from that version of Java on: the options that make an archive, and that use it
+    17: ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
+    25: ("-XX:AOTCacheOutput=", "-XX:AOTCache="),  # holds linked classes as well, and needs no archive of the runtime's own beneath
+}
 KEPT = 3
 
 
 def path(cache_dir, java):
     """Where the archive of that Java and the installed Spark is, or would be."""
-    key = "\n".join([java, jvm.full_version(java), *jvm.command(java, "1m", class_path=())[1:]])
+    key = "\n".join([java, jvm.full_version(java), *jvm.command(java, "1m")[1:]])
     return os.path.join(cache_dir, f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa")
 
 
 def flag(cache_dir, java):
     """The option by which Java uses the archive, or None while there is none."""
     file = path(cache_dir, java)
-    return f"-XX:SharedArchiveFile={file}" if os.path.isfile(file) else None
+    return _options(java)[_USE] + file if os.path.isfile(file) else None
+
+
+def _options(java):
+    version = jvm.java_version(java)
+    return _OPTIONS[max((since for since in _OPTIONS if since <= version), default=min(_OPTIONS))]
 
 
 def is_wanted(cache_dir, java):
@@ -67,9 +75,10 @@ def build(cache_dir, java):
         if os.path.exists(file):
             return True
         making = file + ".making"
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(making)  # left by one that was killed
-        done = _train(cache_dir, java, f"-XX:ArchiveClassesAtExit={making}")
+        for left in (making, making + ".config"):  # by one that was killed
+            with contextlib.suppress(FileNotFoundError):
+                os.unlink(left)
+        done = _train(cache_dir, java, _options(java)[_MAKE] + making)
         if done and os.path.isfile(making):
             os.replace(making, file)
             _forget_old(cache_dir)

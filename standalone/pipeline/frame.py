@@ -191,8 +191,12 @@ class Leaves:
     NULL = "null in every row"
     UNKNOWN = "of no known type"
 
-    def __init__(self, frame):
+    def __init__(self, frame, seen_nulls):
+        """`seen_nulls` is a set that remembers which leaves ever had a null: those count as nullable from then on, or there
+        would be a plan to compile for each way in which nulls can be spread over the fields.
+        """
         self.columns = {}  # of each leaf by its name
+        self._seen_nulls = seen_nulls
         self.count = frame.count
         self.shape = {
             "topic": self._one_or_all("topic", frame.topic, s.Schema.OPTIONAL_STRING),
@@ -235,8 +239,9 @@ class Leaves:
 
     def _leaf(self, name, column, schema):
         self.columns[name] = column
-        nulls = bool((column.lengths < 0).any()) if isinstance(column, ByteColumn) else bool(column.null_count)
-        return Leaf(name, schema, nulls)
+        if (column.lengths < 0).any() if isinstance(column, ByteColumn) else column.null_count:
+            self._seen_nulls.add((name, schema))
+        return Leaf(name, schema, (name, schema) in self._seen_nulls)
 
     def arrow(self, leaf):
         """The column of a leaf as an Arrow array."""

@@ -106,14 +106,9 @@ def spark_home():
     return os.path.dirname(importlib.util.find_spec("pyspark").origin)
 
 
-def command(java, memory, archive_flag=None, options=(), class_path=()):
-    """The command that starts Spark's gateway; SparkSubmit's own arguments follow it.
-
-    `options` come last, so that a user's `spark.driver.extraJavaOptions` win over ours.
-    """
+def command(java, memory, options=(), class_path=()):
+    """The command that starts Spark's gateway; SparkSubmit's own arguments follow it. Of two `options` that say the same the last wins."""
     jars = os.path.join(spark_home(), "jars")
     # By name and not by wildcard: the class-data archive is good for one order only.
     paths = [*class_path, *(os.path.join(jars, jar) for jar in sorted(os.listdir(jars)) if jar.endswith(".jar"))]
-    log = "-Dlog4j2.configurationFile=" + os.path.join(os.path.dirname(__file__), "log4j2.properties")
-    sharing = [archive_flag] if archive_flag else []
-    return [java, "-cp", os.pathsep.join(paths), *_FLAGS, f"-Xmx{memory}", log, *sharing, *options, "org.apache.spark.deploy.SparkSubmit"]
+    return [java, "-cp", os.pathsep.join(paths), *_FLAGS, f"-Xmx{memory}", *options, "org.apache.spark.deploy.SparkSubmit"]

