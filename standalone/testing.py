@@ -86,7 +86,7 @@ def transform_columns(links, records, spark):
     """What plan.Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows."""
     frame = _frame(records)
     try:
-        leaves = Leaves(frame)
+        leaves = Leaves(frame, set())
         plan = ColumnPlan(links, leaves, frame, spark.ready())
         changed, dropped, failed = plan.run(frame, leaves, spark)
     except (Declined, NotColumns) as reason:

@@ -135,7 +135,7 @@ class ColumnPlan:
         name = optimized.leaf(tree)
         if name is not None:
             return next(leaf for leaf in self._leaf_list if leaf.name == name)
-        if kind == "Literal" and (node["value"] is None or node["dataType"] in _FIXED_TYPES):
+        if kind == "Literal" and (node["value"] is None or isinstance(node["dataType"], str) and node["dataType"] in _FIXED_TYPES):
             return Fixed(None if node["value"] is None else _FIXED_TYPES[node["dataType"]](node["value"]))
         if kind == "CreateNamedStruct" and schema.type == s.STRUCT:
             names = [child[0].get("value") for child in children[::2]]
