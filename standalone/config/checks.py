@@ -70,9 +70,10 @@ class _All:
 
 def regex_compiles(name, value):
     """A regular expression of Java's."""
+    if value is None:  # missing, as a validation sees it
+        raise wrong(name, "must be a regular expression")
     try:
-        if value is not None:
-            compile_java(value)
+        compile_java(value)
     except ConfigError as error:
         raise wrong(name, str(error)) from None
 

@@ -1,6 +1,7 @@
 """ByteArrayConverter: bytes as they are."""
 
 from standalone import ByteColumn, ConfigDef, Converter, DataError, HeaderConverter, Schema
+from standalone.converters.part import PART
 from standalone.data.schema import BYTES
 
 
@@ -8,7 +9,7 @@ class ByteArrayConverter(Converter, HeaderConverter):
     """Bytes in the log, bytes in the record: nothing is looked at."""
 
     java_name = "org.apache.kafka.connect.converters.ByteArrayConverter"
-    config_def = ConfigDef()
+    config_def = ConfigDef(PART)
 
     # Row meaning: the truth.
     def from_connect(self, topic, schema, value):

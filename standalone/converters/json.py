@@ -16,6 +16,7 @@ from standalone import (
 from standalone.converters import json_decode, json_encode, json_text
 from standalone.converters.json_schema import read_schema, write_schema
 from standalone.converters.json_values import MISSING, reader_of, write_schemaless, writer_of
+from standalone.converters.part import PART
 
 
 class JsonConverter(Converter, HeaderConverter):
@@ -27,8 +28,29 @@ class JsonConverter(Converter, HeaderConverter):
 
     java_name = "org.apache.kafka.connect.json.JsonConverter"
     config_def = ConfigDef(
-        Option("schemas.enable", BOOLEAN, HIGH, "Put the schema beside each value.", default=True, group="Schemas", order=0, width="MEDIUM"),
-        Option("schemas.cache.size", INT, HIGH, "How many schemas are kept at hand.", default=1000, group="Schemas", order=1, width="MEDIUM"),
+        PART,
+        Option(
+            "schemas.enable",
+            BOOLEAN,
+            HIGH,
+            "Put the schema beside each value.",
+            default=True,
+            group="Schemas",
+            order=0,
+            width="MEDIUM",
+            display="Enable Schemas",
+        ),
+        Option(
+            "schemas.cache.size",
+            INT,
+            HIGH,
+            "How many schemas are kept at hand.",
+            default=1000,
+            group="Schemas",
+            order=1,
+            width="MEDIUM",
+            display="Schema Cache Size",
+        ),
         Option(
             "schema.content",
             STRING,
@@ -38,6 +60,7 @@ class JsonConverter(Converter, HeaderConverter):
             group="Schemas",
             order=2,
             width="MEDIUM",
+            display="Schema Content",
         ),
         Option(
             "decimal.format",
@@ -49,6 +72,7 @@ class JsonConverter(Converter, HeaderConverter):
             group="Serialization",
             order=0,
             width="MEDIUM",
+            display="Decimal Format",
         ),
         Option(
             "replace.null.with.default",
@@ -59,6 +83,7 @@ class JsonConverter(Converter, HeaderConverter):
             group="Serialization",
             order=1,
             width="MEDIUM",
+            display="Replace null with default",
         ),
     )
 

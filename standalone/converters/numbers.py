@@ -3,13 +3,14 @@
 import struct
 
 from standalone import ConfigDef, Converter, DataError, HeaderConverter, Schema
+from standalone.converters.part import PART
 from standalone.data.struct import fits
 
 
 class _NumberConverter(Converter, HeaderConverter):
     """One number in the log, big end first. Read is a number, or null."""
 
-    config_def = ConfigDef()
+    config_def = ConfigDef(PART)
     schema = None
     packing = None  # of struct
 

@@ -3,6 +3,7 @@
 import codecs
 
 from standalone import HIGH, STRING, ConfigDef, Converter, HeaderConverter, Option, Schema, SerializationError, java_text
+from standalone.converters.part import PART
 from standalone.converters import text_column
 from standalone.data import utf8
 
@@ -17,7 +18,12 @@ class StringConverter(Converter, HeaderConverter):
 
     java_name = "org.apache.kafka.connect.storage.StringConverter"
     config_def = ConfigDef(
-        Option("converter.encoding", STRING, HIGH, "The name of the character set, as Java knows it.", default="UTF-8"),
+        PART,
+        Option(
+            *("converter.encoding", STRING, HIGH, "The name of the character set, as Java knows it.", "UTF-8"),
+            width="MEDIUM",
+            display="Encoding",
+        ),
     )
 
     def configure(self, config):

@@ -34,7 +34,7 @@ class Front:
             await send(message)
 
         if _AMBIGUOUS.search(scope.get("raw_path") or b""):
-            await _refuse(send_with_headers)
+            await _refuse(send_with_headers, scope["method"])
             return
         if len(scope["path"]) > 1 and scope["path"].endswith("/"):
             scope = {**scope, "path": scope["path"][:-1]}
@@ -81,6 +81,7 @@ def _value_of(action, value):
     return lambda: value.encode("latin-1")
 
 
-async def _refuse(send):
+async def _refuse(send, method):
+    text = b"An encoded slash or percent sign in the address is ambiguous.\n" if method == "GET" else b""
     await send({"type": "http.response.start", "status": 400, "headers": [(b"content-type", b"text/plain"), (b"connection", b"close")]})
-    await send({"type": "http.response.body", "body": b"An encoded slash or percent sign in the address is ambiguous.\n"})
+    await send({"type": "http.response.body", "body": text})

@@ -10,10 +10,9 @@ import threading
 
 from standalone.connector import ConnectorContext
 from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError
-from standalone.runtime.connector_config import examine
 from standalone.runtime.lanes import Lane
 from standalone.runtime.lifecycle import FAILED, PAUSED, RESTARTING, RUNNING, STOPPED, UNASSIGNED, trace_of
-from standalone.runtime.plugin_options import HIDDEN, options_of, secret_keys
+from standalone.runtime.plugin_options import HIDDEN, examine_all, options_of, secret_keys
 from standalone.runtime.state import CONNECTOR
 
 log = logging.getLogger(__name__)
@@ -82,20 +81,27 @@ class Herder:
 
     def plugin_options(self, name):
         """What can be set of a plugin of any kind."""
-        return self._bounded(Lane("plugins").post(lambda: options_of(name, self._worker.config.plugins, self._worker.config)), name, "load")
+        return self._bounded(Lane("plugins").post(lambda: options_of(name, self._worker.config.plugins)), name, "load")
 
     def examine(self, props):
         """[(Option, ConfigValue), …] of a configuration, with the values to choose from."""
 
         def verdict():
-            return examine(props, self._worker.config.plugins, self._worker.config, recommend=True)
+            return examine_all(props, self._worker.config.plugins, self._worker.config)
 
         return self._bounded(Lane("validate").post(verdict), props.get("name") or "", "validate")
 
     def same_connector(self, name, other):
-        """Whether both are names of one connector's class. Raises NotFoundError where there is none of that name."""
+        """Whether both are names of one connector's class. Raises BadRequestError where there is none of that name."""
         find = self._worker.config.plugins.find
-        return self._bounded(Lane("plugins").post(lambda: find("connector", name) is find("connector", other)), name, "load")
+
+        def same():
+            try:
+                return find("connector", name) is find("connector", other)
+            except (ConfigError, NotFoundError) as error:
+                raise BadRequestError(str(error)) from error
+
+        return self._bounded(Lane("plugins").post(same), name, "load")
 
     def worker_value(self, key):
         return self._worker.config[key]
