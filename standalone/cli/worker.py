@@ -59,7 +59,7 @@ def run(worker_file, connector_files):
     process = Process()
     try:
         try:
-            process.open(properties.load(worker_file), asked_to_stop)
+            process.open(properties.load(worker_file))
         except ConnectError as error:
             log.error("The worker cannot start: %s", error)
             return NOT_STARTED

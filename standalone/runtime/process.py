@@ -22,13 +22,13 @@ class Process:
         self.herder = None
         self.rest = None
 
-    def open(self, props, asked_to_stop=None):
+    def open(self, props):
         """Everything but connectors. Raises ConnectError: what was opened is closed by `close`."""
         from standalone.rest.server import RestServer
 
         self.worker = Worker(props, self._clock)
         self.rest = RestServer(self.worker.listeners, self.worker.config["admin.listeners"]).bind()
-        self.worker.open(self.rest.address, asked_to_stop)
+        self.worker.open(self.rest.address)
         self.herder = Herder(self.worker, self.worker.state, self._clock)
         self.worker.watch(self.herder)
         self.rest.start(self.herder, self.worker)

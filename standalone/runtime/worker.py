@@ -30,7 +30,6 @@ from standalone.runtime.worker_config import WorkerConfig
 log = logging.getLogger(__name__)
 
 KAFKA_VERSION = "4.3.1"  # the Connect whose API and meaning this worker has
-_FIRST_ANSWER_SECONDS = 60.0
 
 
 class Worker:
@@ -54,7 +53,7 @@ class Worker:
         self._herder = None
 
     # ---------------------------------------------------------------- the worker's life
-    def open(self, address, asked_to_stop=None):
+    def open(self, address):
         """Take the state folder, reach the log. Raises StartError, OffsetsError, LogError, each with what to do."""
         host, port = self.config["rest.advertised.host.name"] or address[0], self.config["rest.advertised.port"] or address[1]
         self.id = f"{'127.0.0.1' if host in ('', '0.0.0.0', '::') else host}:{port}"
@@ -68,7 +67,7 @@ class Worker:
         self.loggers.restore()
         self._start_embedded_log()
         self.offsets = OffsetsFile(self.config["offset.storage.file.filename"], self._before_offsets).open()
-        self._reach_cluster(asked_to_stop)
+        self._reach_cluster()
         if self.config["spark.start"] == "eager":
             self._session.request()
         threading.Thread(target=self._heartbeats.run, name="heartbeats", daemon=True).start()
@@ -118,11 +117,12 @@ class Worker:
         if self._embedded is not None:
             self._embedded.sync()
 
-    def _reach_cluster(self, asked_to_stop):
+    def _reach_cluster(self):
         """Wait for the log's first answer: without it no connector could do anything."""
-        cluster = self._clusters.get(AdminConfig.of(self._client("admin")))
+        config = AdminConfig.of(self._client("admin"))
+        cluster = self._clusters.get(config)
         try:
-            self._cluster_id = cluster.cluster_id(timeout=_FIRST_ANSWER_SECONDS)
+            self._cluster_id = cluster.cluster_id(timeout=config.seconds("default.api.timeout.ms"))
         except LogError as error:
             raise StartError(f"{error} Is Kafka running there? bootstrap.servers=embedded starts a log of the worker's own.") from error
 
