@@ -119,7 +119,8 @@ def test_two_librdkafka_consumers_share_a_group(log, strategy):
     consumers[0].close()  # commits and leaves: the other takes all four
 
     def the_other_has_four():
-        assert consumers[1].poll(0.05) is None
+        message = consumers[1].poll(0.05)
+        assert message is None, message.error() or f"{message.value()} came twice"
         return len(consumers[1].assignment()) == 4
 
     wait_for(the_other_has_four, 20)
