@@ -231,12 +231,15 @@ class ColumnPlan:
         for low in range(0, leaves.count, step):
             count = min(step, leaves.count - low)
             with holder.job():
-                sent = _ship(session, self._leaf_list, {name: array.slice(low, count) for name, array in arrays.items()}, count, holder.cores)
-                table = sent.select(*(column.alias(f"c{at}") for at, column in enumerate(self._expressions))).toArrow()
+                table = self._computed_by(session, {name: array.slice(low, count) for name, array in arrays.items()}, count, holder.cores)
             if len(table) != count:
                 raise ValueError(f"Spark was sent {count} rows and sent {len(table)} back")
             tables.append(table)
         return [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in pa.concat_tables(tables).columns]
+
+    def _computed_by(self, session, arrays, count, cores):
+        sent = _ship(session, self._leaf_list, arrays, count, cores)
+        return sent.select(*(column.alias(f"c{at}") for at, column in enumerate(self._expressions))).toArrow()
 
 
 def _ship(session, all_leaves, arrays, count, pieces=1):

@@ -9,6 +9,7 @@ A session that cannot start, or dies too often, is given up with one warning: th
 """
 
 import contextlib
+import gc
 import logging
 import os
 import shlex
@@ -154,7 +155,10 @@ class SessionHolder:
 
     @contextlib.contextmanager
     def job(self):
-        """Do one Spark job: at most as many at once as there are cores, for more of them only hinder each other."""
+        """Do one Spark job: at most as many at once as there are cores, for more of them only hinder each other.
+
+        Keep nothing of Spark's in variables beyond it but the result.
+        """
         with self._lock:
             self._waiting += 1
         self._slots.acquire()
@@ -163,6 +167,8 @@ class SessionHolder:
                 self._waiting -= 1
             yield
         finally:
+            # py4j's objects are rings: until Python finds them, Java keeps the data of every job that was. The young ones are enough.
+            gc.collect(1)
             self._slots.release()
             self._worked.set()
 
@@ -296,7 +302,7 @@ class SessionHolder:
             if self._stopping.is_set() or process.poll() is not None:
                 return
             with contextlib.suppress(Exception):  # a machine that is gone has no memory to give back
-                for _ in range(2):  # the second one finds what the first one's shrinking left
+                for _ in range(4):  # Java shrinks its heap in steps, the last of which goes all the way
                     self._gateway.jvm.System.gc()
 
     # --- the end ---

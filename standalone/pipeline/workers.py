@@ -55,11 +55,10 @@ class Workers:
     def _run(self, kind, pieces):
         import pyarrow as pa
 
-        session = self._holder.ready()
-        batches = [pa.table({"piece": pa.array([pickle.dumps(piece, 5)], pa.binary())}) for piece in pieces]
+        # A chunk of the table becomes a partition of Spark's.
+        table = pa.concat_tables([pa.table({"piece": pa.array([pickle.dumps(piece, 5)], pa.binary())}) for piece in pieces])
         with self._holder.job():
-            frame = session.createDataFrame(pa.concat_tables(batches))
-            done = frame.mapInArrow(_worker(kind, self._stages, list(sys.path)), "piece binary").toArrow()
+            done = self._holder.ready().createDataFrame(table).mapInArrow(_worker(kind, self._stages, list(sys.path)), "piece binary").toArrow()
         return [pickle.loads(piece) for piece in done.column(0).to_pylist()]
 
 
