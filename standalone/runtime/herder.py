@@ -144,6 +144,7 @@ class Herder:
                 connector.target = target or self._stored_target(name, config, from_file) or STARTED
             connector.config, connector.kind, connector.version = config, plan.kind, self._worker.version(plan)
             connector.secrets = secret_keys(plan)
+            connector.plan = connector.plan or plan  # its offsets can be asked for before it has started
             self._state.put_connector(name, config, connector.target, from_file)
         started = connector.lane.post(lambda: self._restart(connector, plan))
         if wait:
