@@ -75,7 +75,9 @@ def decimal_of_text(text):
         number = Decimal(text)
     except decimal.InvalidOperation:
         return None
-    return number if -(1 << 31) < number.as_tuple().exponent < 1 << 31 else None
+    if not -(1 << 31) < number.as_tuple().exponent < 1 << 31:
+        return None
+    return number or number.copy_abs()  # Java's has no negative zero
 
 
 def parse_whole(text, kind):
@@ -109,13 +111,17 @@ def parse_floating(text, kind):
     raise ValueError(f"'{text}' is no number")
 
 
+def to_single(number):
+    """The nearest Float32; one that is nearest to zero keeps its sign."""
+    return to_float32(number) or Float32(math.copysign(0.0, number))
+
+
 def _single(text):
     """Rounded once, from the digits themselves: by way of a double it might be rounded twice."""
     double = float(text)
     if double == 0 or math.isinf(double):
         return Float32(double)
-    nearest = to_float32(Decimal(text) if _half_way(double) else double)
-    return nearest or Float32(math.copysign(0.0, double))
+    return to_single(Decimal(text) if _half_way(double) else double)
 
 
 def _half_way(double):

@@ -6,14 +6,13 @@ smallest number type that holds it, or else a string.
 """
 
 import base64
-import math
 import re
 from decimal import Decimal
 
 from standalone.data import schema as s
-from standalone.data.java_numbers import BLANKS, decimal_of_text, with_ascii_digits
+from standalone.data.java_numbers import BLANKS, decimal_of_text, to_single, with_ascii_digits
 from standalone.data.java_text import civil, java_text
-from standalone.data.scalars import CLASSES, WIDTHS, Float32, Instant, Int8, to_float32
+from standalone.data.scalars import CLASSES, WIDTHS, Instant, Int8
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import MOMENTS, Struct
 from standalone.errors import DataError
@@ -283,17 +282,12 @@ def _number(token):
             if -(1 << bits - 1) <= number < 1 << bits - 1:
                 return Schema(kind), CLASSES[kind](number)
     if scale != 0:
-        single, double = _single(number), float(number)
+        single, double = to_single(number), float(number)
         if abs(single) != float("inf"):
             return Schema.FLOAT32, single
         if abs(double) != float("inf"):
             return Schema.FLOAT64, double
     return s.decimal_schema(scale), number
-
-
-def _single(number):
-    """The nearest Float32; what is nearest to zero keeps its sign."""
-    return to_float32(number) or Float32(math.copysign(0.0, number))
 
 
 _PART = r"[ \t]*(-?[0-9]+)"

@@ -155,6 +155,8 @@ def _to_decimal(schema, from_schema, value):
     if isinstance(value, Decimal):
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
+        if not len(value):
+            raise ValueError("no bytes at all are no number")
         return decimal_of(bytes(value), int((schema.parameters or {}).get(s.SCALE, "0")))
     if isinstance(value, str):
         number = decimal_of_text(value)
