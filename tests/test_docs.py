@@ -1,0 +1,69 @@
+"""What the documents say is so: the README's example runs as written, samples are what the code takes, generated pages are up to date."""
+
+import pathlib
+import re
+import subprocess
+import sys
+
+import pytest
+
+from standalone import properties
+from standalone.runtime.connector_config import ConnectorConfig
+from standalone.runtime.worker_config import WORKER, WorkerConfig
+from tests.runtime.local import LocalWorker, wait_for
+
+ROOT = pathlib.Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text()
+
+
+def test_the_readmes_connector_runs_as_written(tmp_path):
+    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    assert len([line for line in example.splitlines() if line.strip()]) <= 22
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "counter.py").write_text(example)
+    for upto in (3, 5):
+        with LocalWorker(tmp_path, plugin__path=tmp_path / "plugins") as worker:
+            worker.herder.create("c", {"connector.class": "Counter", "topic": "numbers", "upto": str(upto)}, replace=True)
+            assert worker.values("numbers", upto) == [b"number %d" % number for number in range(upto)]
+
+
+def test_the_samples_run_the_quickstart(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)  # they name files in the folder where they are started
+    worker = properties.load(ROOT / "config" / "connect-standalone.properties")
+    free = {"listeners": "http://127.0.0.1:0", "embedded.log.listener": "127.0.0.1:0"}
+    with LocalWorker(tmp_path, **{**worker, **free}) as local:
+        for name in ("source", "sink"):
+            found = properties.load_connector(ROOT / "config" / f"connect-file-{name}.properties")
+            local.herder.create(found.name, found.config)
+        (tmp_path / "test.txt").write_text("foo\nbar\n")
+        sink = tmp_path / "test.sink.txt"
+        wait_for(lambda: sink.exists() and sink.read_text() == "foo\nbar\n")
+        expected = re.search(r'^ +(\{"schema".*"payload":"foo"\})$', README, re.MULTILINE)[1].encode()
+        assert local.values("connect-test", 1) == [expected]
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "config").glob("*.properties")), ids=lambda path: path.name)
+def test_a_sample_has_no_unknown_key(path):
+    props = properties.load(path)
+    if "connector.class" in props:
+        worker = WorkerConfig.of(properties.load(ROOT / "config" / "connect-standalone.properties"))
+        assert ConnectorConfig.of(props, worker.plugins, worker).warnings == []
+    else:
+        assert WorkerConfig.of(props).warnings == []
+
+
+def test_commented_keys_of_the_workers_sample_exist():
+    text = (ROOT / "config" / "connect-standalone.properties").read_text()
+    for key in re.findall(r"^#([a-z][a-z.]+)=", text, re.MULTILINE):
+        assert key in WORKER, key
+
+
+def test_the_configuration_reference_is_what_the_code_says():
+    done = subprocess.run([sys.executable, str(ROOT / "scripts" / "docs"), "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_links_lead_somewhere():
+    for page in [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
