@@ -22,7 +22,8 @@ class NotColumns(ValueError):
 class Frame:
     """A batch as columns. `topic` and `partition` are one value for all rows, or a list with one for each; `offsets` only for sinks."""
 
-    __slots__ = ("count", "topic", "partition", "key", "key_schema", "value", "value_schema", "timestamps", "headers", "offsets", "timestamp_type")
+    _COLUMNS = ("key", "key_schema", "value", "value_schema", "timestamps", "headers", "offsets", "timestamp_type")
+    __slots__ = ("count", "topic", "partition", *_COLUMNS)
 
     def __init__(self, count, topic, **parts):
         self.count = count
@@ -41,9 +42,9 @@ class Frame:
 
     def take(self, rows):
         """These rows alone."""
-        lists = {name: pick(getattr(self, name), rows) for name in ("topic", "partition", "headers") if isinstance(getattr(self, name), list)}
-        columns = {name: pick(getattr(self, name), rows) for name in ("key", "value", "timestamps", "offsets")}
-        return self.with_(count=len(rows), **columns, **lists)
+        names = ["key", "value", "timestamps", "offsets"]
+        names += [name for name in ("topic", "partition", "headers") if isinstance(getattr(self, name), list)]
+        return self.with_(count=len(rows), **{name: pick(getattr(self, name), rows) for name in names})
 
 
 def pick(column, rows):

@@ -107,7 +107,7 @@ def spark_home():
 
 
 def command(java, memory, options=(), class_path=()):
-    """The command that starts Spark's gateway; SparkSubmit's own arguments follow it. Of two `options` that say the same the last wins."""
+    """The command that starts Spark's gateway; SparkSubmit's own arguments follow it. Of two like `options` the last wins."""
     jars = os.path.join(spark_home(), "jars")
     # By name and not by wildcard: the class-data archive is good for one order only.
     paths = [*class_path, *(os.path.join(jars, jar) for jar in sorted(os.listdir(jars)) if jar.endswith(".jar"))]

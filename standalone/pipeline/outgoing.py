@@ -8,7 +8,10 @@ from standalone.wire import NO_TIMESTAMP, ByteColumn, Records, concat
 
 
 class Outgoing(NamedTuple):
-    """Records for one topic, and for one partition where it is said. `rows` are the rows of the batch they came from, ascending; None: all."""
+    """Records for one topic, and for one partition where it is said.
+
+    `rows` are the rows of the batch they came from, ascending; None for all.
+    """
 
     topic: str
     partition: Any
@@ -83,7 +86,7 @@ def _joined_values(parts, name, order):
 
 
 def divide(sent):
-    """A list of Outgoings: the order of the rows is kept within each topic, and where every row names its partition within each of those."""
+    """A list of Outgoings: the order of rows is kept within each topic or, where every row names its partition, within each partition."""
     if not sent.records.count:
         return []
     if not isinstance(sent.topic, list) and not isinstance(sent.partition, list):

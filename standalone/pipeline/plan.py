@@ -140,8 +140,8 @@ class ColumnPlan:
         if kind == "CreateNamedStruct" and schema.type == s.STRUCT:
             names = [child[0].get("value") for child in children[::2]]
             if names == [field.name for field in schema.fields]:
-                parts = zip(names, children[1::2], schema.fields)
-                return Whole(tuple((name, self._node(optimized, part, column.getField(name), field.schema)) for name, part, field in parts))
+                parts = zip(schema.fields, children[1::2])
+                return Whole(tuple((f.name, self._node(optimized, part, column.getField(f.name), f.schema)) for f, part in parts))
         return self._computed(optimized, tree, column)
 
     def _computed(self, optimized, tree, column):

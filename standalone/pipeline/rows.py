@@ -6,7 +6,8 @@ from standalone.data.record import Header, SinkRecord
 from standalone.stage import StageFailed
 from standalone.wire import NO_TIMESTAMP
 
-TRANSFORMATION, KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "TRANSFORMATION", "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
+TRANSFORMATION = "TRANSFORMATION"
+KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
 DROPPED = None
 
 
@@ -20,7 +21,8 @@ class RowsEngine:
 
     def __init__(self, chain):
         self._links = [
-            (link.alias, None if link.predicate is None else link.predicate.test, bool(link.negate), link.transform.apply) for link in chain.links
+            (link.alias, link.predicate and link.predicate.test, bool(link.negate), link.transform.apply)
+            for link in chain.links
         ]
         self._key, self._value, self._header = chain.key_converter, chain.value_converter, chain.header_converter
         self._key_from, self._value_from = self._key.from_connect, self._value.from_connect

@@ -97,12 +97,14 @@ class Pipeline:
 
     def prefers_more_than(self, count):
         """Whether a batch of that size would be done quicker as a part of a larger one."""
-        return self.needs_spark and self.engine != ROWS and count < GOOD_ROWS and self._session is not None and self._session.ready() is not None
+        may_use_spark = self.needs_spark and self.engine != ROWS and self._session is not None
+        return may_use_spark and count < GOOD_ROWS and self._session.ready() is not None
 
     def explain(self):
         """What the chain was compiled to, in words."""
         links = " → ".join(f"{link.alias} ({class_name(link.transform)})" for link in self.chain.links) or "no transforms"
-        lines = [f"{self.chain.kind}: {links}; key {class_name(self.chain.key_converter)}, value {class_name(self.chain.value_converter)}"]
+        key, value = class_name(self.chain.key_converter), class_name(self.chain.value_converter)
+        lines = [f"{self.chain.kind}: {links}; key {key}, value {value}"]
         if self.is_identity:
             lines.append("identity: the bytes of keys and values go straight through")
         for plan in self._plans.values():
@@ -202,11 +204,16 @@ class Pipeline:
             self._session.request()
         if self._session.ready() is None:
             return False
+        if count >= min(self._min_rows, MIN_ROWS_TO_COMPILE):
+            return True
         # Smaller batches only where no job comes of it: to know that, something must have been compiled.
-        return count >= min(self._min_rows, MIN_ROWS_TO_COMPILE) or count >= MIN_ROWS_WITHOUT_JOB and any(p.is_free for p in self._plans.values())
+        return count >= MIN_ROWS_WITHOUT_JOB and any(plan.is_free for plan in self._plans.values())
 
     def _through_links(self, frame):
-        """(the frame behind the links, its rows' numbers or None for all, numbers dropped, numbers for the rows engine). Raises ByRows."""
+        """(the frame behind the links, its rows' numbers or None for all, numbers dropped, numbers for the rows engine).
+
+        Raises ByRows or _Spread where the batch is not for the columns engine.
+        """
         if not self.chain.links:
             return frame, None, [], NO_ROWS
         leaves = Leaves(frame, self._seen_nulls)
@@ -263,7 +270,7 @@ class Pipeline:
                 self._workers = Workers(self.chain, self._session)
             except Exception as error:  # stages that cannot be copied stay here
                 self._spreads = False
-                log.info("The stages of a chain cannot be copied to other processes (%s): the rows engine works on one core.", _short(error))
+                log.info("A chain's stages cannot be copied to other processes, so one core does its work: %s", _short(error))
                 raise ByRows from error
         return self._workers
 

@@ -70,6 +70,7 @@ DEFAULTS = {
     "spark.python.use.daemon": "true",
     "spark.log.structuredLogging.enabled": "false",
 }
+_LAUNCHING = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
 _OF_A_CLUSTER = ("spark.driver.host", "spark.driver.bindAddress", "spark.executor.heartbeatInterval", "spark.network.timeout")
 
 
@@ -189,7 +190,8 @@ class SessionHolder:
             if self.starts > RESTARTS:
                 self.failure = f"the Java process ended {self.starts} times, last with exit code {process.returncode}"
         if self.failure is None:
-            log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", process.returncode)
+            code = process.returncode
+            log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", code)
             self.request()
         else:
             log.warning("Spark is given up: %s. The rows engine does all the work. More spark.driver.memory may help.", self.failure)
@@ -259,10 +261,12 @@ class SessionHolder:
         self._folder = tempfile.mkdtemp(prefix="connect-spark-")
         with open(os.path.join(self._folder, "log4j2.properties"), "w", encoding="ascii") as quiet:
             quiet.write(LOGGING)
-        launcher_keys = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
+        # What is written on the way lies in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
+        conf = {"spark.local.dir": self._folder, **self.conf}
         with open(os.path.join(self._folder, "spark.properties"), "w", encoding="ascii") as properties:
-            properties.writelines(f"{_escaped(k)}={_escaped(v)}\n" for k, v in self.conf.items() if k not in launcher_keys)
-        options = ["-Dlog4j2.configurationFile=" + quiet.name, *filter(None, [archive.flag(self.cache_dir, self.java)])]
+            properties.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items() if key not in _LAUNCHING)
+        options = ["-Djava.io.tmpdir=" + self._folder, "-Dlog4j2.configurationFile=" + quiet.name]
+        options += filter(None, [archive.flag(self.cache_dir, self.java)])
         for key in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"):  # last, so that a user's win over ours
             options += shlex.split(self.conf.get(key, ""))
         class_path = [path for path in self.conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
@@ -374,7 +378,7 @@ def _warm(session):
 
 
 def _hush():
-    """What goes wrong in Spark comes to us as an exception and is logged once, by us: py4j and pyspark would log it as well, in their ways."""
+    """What goes wrong in Spark comes to us as an exception and is logged once, by us: py4j and pyspark would log it as well."""
     from pyspark.logger import PySparkLogger
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)

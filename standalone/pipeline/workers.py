@@ -1,7 +1,7 @@
 """The rows engine on all cores: a chain that has no column meaning is worked by rows inside a Spark job, in Python processes of Spark's.
 
-A batch goes there in pieces, each pickled, and comes back as what the rows engine makes of each. The stages are copied, so this is only for
-those that keep no state between records: the ones of this package, and others that say `stateless = True`.
+A batch goes there in pieces, each pickled, and comes back as what the rows engine makes of each. The stages are copied, so this is
+only for those that keep no state between records: the ones of this package, and others that say `stateless = True`.
 """
 
 import hashlib
@@ -58,7 +58,9 @@ class Workers:
         # A chunk of the table becomes a partition of Spark's.
         table = pa.concat_tables([pa.table({"piece": pa.array([pickle.dumps(piece, 5)], pa.binary())}) for piece in pieces])
         with self._holder.job():
-            done = self._holder.ready().createDataFrame(table).mapInArrow(_worker(kind, self._stages, list(sys.path)), "piece binary").toArrow()
+            sent = self._holder.ready().createDataFrame(table)
+            done = sent.mapInArrow(_worker(kind, self._stages, list(sys.path)), "piece binary").toArrow()
+            del sent
         return [pickle.loads(piece) for piece in done.column(0).to_pylist()]
 
 
