@@ -8,6 +8,7 @@
     admin.py        /, /health and /admin/loggers
 """
 
+import select
 import socket
 import threading
 from urllib.parse import urlsplit
@@ -33,6 +34,7 @@ class RestServer:
         self._servers = []
         self._thread = None
         self._stopping = False
+        self._wake, self._woken = socket.socketpair()
 
     def bind(self):
         for addresses, sockets in ((self._addresses, self._sockets), (self._admin_addresses, self._admin_sockets)):
@@ -59,9 +61,13 @@ class RestServer:
         self._thread.start()
 
     def _serve(self, herder, worker):
+        # The first caller waits a moment for the server to be loaded; the first record does not, and who never calls never pays.
+        select.select([*self._sockets, *self._admin_sockets, self._woken], [], [])
+        if self._stopping:
+            return
         import asyncio
 
-        import uvicorn  # here: the first record need not wait for it
+        import uvicorn
 
         from standalone.rest import admin, connectors, plugins
         from standalone.rest.app import make_app
@@ -89,6 +95,7 @@ class RestServer:
 
     def stop(self):
         self._stopping = True
+        self._wake.send(b"x")
         for server in self._servers:
             server.should_exit = True
         if self._thread is not None:
@@ -96,7 +103,7 @@ class RestServer:
         self.close()
 
     def close(self):
-        for bound in self._sockets + self._admin_sockets:
+        for bound in [*self._sockets, *self._admin_sockets, self._wake, self._woken]:
             bound.close()
 
 
