@@ -14,11 +14,10 @@ log = logging.getLogger(__name__)
 
 _RETRY_SECONDS = 0.1  # before a put is repeated, where the task says no other time
 _POLL_SECONDS = 1.0
-_COMMIT_SECONDS = 5.0  # for a commit at the interval; what fails then is tried at the next
 
 
 class SinkRunner(TaskRunner):
-    def __init__(self, task, config, *, pipeline, new_consumer, subscription, tolerance, clock, max_poll_records, commit_seconds, stop_seconds, **base):
+    def __init__(self, task, config, *, pipeline, new_consumer, subscription, tolerance, clock, max_poll_records, commit_seconds, flush_seconds, stop_seconds, **base):
         super().__init__(**base)
         self.task = task
         self.config = config
@@ -29,6 +28,7 @@ class SinkRunner(TaskRunner):
         self._clock = clock
         self._max_poll_records = max_poll_records
         self._commit_seconds = commit_seconds
+        self._flush_seconds = flush_seconds
         self._stop_seconds = stop_seconds
         self._context = _Context(self)
         self._put = {}  # (topic, partition) -> the offset behind what the task has taken
@@ -165,7 +165,7 @@ class SinkRunner(TaskRunner):
         if not changed:
             return
         try:
-            self.consumer.commit(changed, self._stop_seconds if final else _COMMIT_SECONDS)
+            self.consumer.commit(changed, min(self._stop_seconds, self._flush_seconds) if final else self._flush_seconds)
             self._committed.update(changed)
         except LogRetriableError as error:
             log.warning("The offsets could not be committed now (%s): %s", "they come again after a restart" if final else "later", error)

@@ -100,6 +100,10 @@ class Worker:
     def graceful_seconds(self):
         return self.config["task.shutdown.graceful.timeout.ms"] / 1000
 
+    @property
+    def _flush_seconds(self):
+        return self.config["offset.flush.timeout.ms"] / 1000
+
     def _start_embedded_log(self):
         if not self.config.embedded:
             return
@@ -178,7 +182,7 @@ class Worker:
             offsets=self.offsets,
             tolerance=Tolerance(plan),
             memory=self._memory.share(),
-            stop_seconds=self.graceful_seconds,
+            stop_seconds=min(self.graceful_seconds, self._flush_seconds),
             **base,
         )
 
@@ -205,6 +209,7 @@ class Worker:
             clock=self.clock,
             max_poll_records=config["max.poll.records"],
             commit_seconds=self.config["offset.flush.interval.ms"] / 1000,
+            flush_seconds=self._flush_seconds,
             stop_seconds=self.graceful_seconds,
             **base,
         )
