@@ -11,11 +11,12 @@ from standalone.data.java_numbers import with_ascii_digits, wrapped
 from standalone.transforms import zone_names
 
 LETTERS = "GyMdkHmsSEDFwWahKzZYuXL"
-_MONTHS = "January February March April May June July August September October November December".split()
-_DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
+MONTHS = "January February March April May June July August September October November December".split()
+DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
 _ERAS = ("BC", "AD")
 _LONG_ERAS = ("Before Christ", "Anno Domini")  # are read, but not written
-_HALVES = ("AM", "PM")
+HALVES = ("AM", "PM")
+ZONE_NAMES = ("Coordinated Universal Time", "UTC")
 _RUN = re.compile(r"([a-zA-Z])\1*|'((?:[^']|'')*)'|[^a-zA-Z']+|'")
 
 
@@ -30,11 +31,11 @@ class DateFormat:
         self.parts = _compiled(pattern)  # (letter, count), or (None, literal text)
         self._getters = [_writer(letter, count) for letter, count in self.parts]
         begin = _years_earlier(time.time_ns() // 1_000_000 if now_ms is None else now_ms, 80)
-        self._century_start, self._century_start_year = begin, Moment(begin).year
+        self._century_start, self.century_start_year = begin, Moment(begin).year
 
     def format(self, ms, zone=None):
         """The text of a point in time, in UTC or in a zone that `parse` found."""
-        offset, *zone_is = zone.at(ms) if zone else (0, "Coordinated Universal Time", "UTC")
+        offset, *zone_is = zone.at(ms) if zone else (0, *ZONE_NAMES)
         moment = Moment(ms + offset)
         return "".join([write(moment, offset, zone_is) for write in self._getters])
 
@@ -45,7 +46,7 @@ class DateFormat:
             if letter is None:
                 reading.literal(count)
             else:
-                reading.field(letter, count, self._counts(at + 1), self._century_start_year)
+                reading.field(letter, count, self.is_counted(at), self.century_start_year)
         if reading.at == 0:
             raise ValueError("nothing was read")
         ms = reading.millis()
@@ -54,11 +55,11 @@ class DateFormat:
             ms = reading.millis()
         return wrapped(ms, 64), reading.zone
 
-    def _counts(self, following):
-        """Whether a number ends after as many digits as its letters are, because the next part is a number, too."""
-        if following >= len(self.parts):
+    def is_counted(self, at):
+        """Whether a number ends after as many digits as that part has letters, because the next part is a number, too."""
+        if at + 1 >= len(self.parts):
             return False
-        letter, count = self.parts[following]
+        letter, count = self.parts[at + 1]
         return letter is not None and (count <= 2 if letter in "ML" else letter in "ydkHmsSDFwWhKYu")
 
 
@@ -148,15 +149,15 @@ def _writer(letter, count):
     if letter in "ML":
         if count < 3:
             return lambda moment, offset, zone: f"{moment.month:0{count}}"
-        names = _MONTHS if count > 3 else [name[:3] for name in _MONTHS]
+        names = MONTHS if count > 3 else [name[:3] for name in MONTHS]
         return lambda moment, offset, zone: names[moment.month - 1]
     if letter == "E":
-        names = _DAYS if count > 3 else [name[:3] for name in _DAYS]
+        names = DAYS if count > 3 else [name[:3] for name in DAYS]
         return lambda moment, offset, zone: names[weekday(moment.day) - SUNDAY]
     if letter == "G":
         return lambda moment, offset, zone: _ERAS[moment.year > 0]
     if letter == "a":
-        return lambda moment, offset, zone: _HALVES[moment.ms_of_day >= DAY_MS // 2]
+        return lambda moment, offset, zone: HALVES[moment.ms_of_day >= DAY_MS // 2]
     if letter == "z":
         return lambda moment, offset, zone: zone[count < 4]
     return lambda moment, offset, zone: _offset_text(offset // 60_000, letter, count)
@@ -202,8 +203,8 @@ _FIELDS = {
 }
 _ROLLS_OVER = {"k": 24, "h": 12}
 _NAMES = {
-    "M": ("month", {name[:length]: at for at, name in enumerate(_MONTHS) for length in (3, None)}),
-    "E": ("day_of_week", {name[:length]: at for at, name in enumerate(_DAYS, SUNDAY) for length in (3, None)}),
+    "M": ("month", {name[:length]: at for at, name in enumerate(MONTHS) for length in (3, None)}),
+    "E": ("day_of_week", {name[:length]: at for at, name in enumerate(DAYS, SUNDAY) for length in (3, None)}),
     "G": ("era", {names[at]: at for names in (_ERAS, _LONG_ERAS) for at in (0, 1)}),
     "a": ("am_pm", {"AM": 0, "PM": 1}),
 }

@@ -1,0 +1,300 @@
+"""Dates of whole columns: the text of milliseconds by a DateFormat, and milliseconds of such texts, as Spark expressions.
+
+What Java's lenient calendar would make of an odd text, or of a year before 1583, is left to the rows engine: each function says which
+rows those are. Only whole numbers become text here: every JVM prints those alike.
+"""
+
+from standalone.data.java_calendar import DAY_MS, first_of
+from standalone.transforms import spark
+from standalone.transforms.date_format import DAYS, HALVES, MONTHS, ZONE_NAMES
+
+FIRST_MS = first_of(1583, 1, julian=False) * DAY_MS  # the first whole year of the calendar that Spark knows
+LAST_YEAR = 99_999
+END_MS = first_of(LAST_YEAR + 1, 1, julian=False) * DAY_MS
+
+
+def floor_div(number, by):
+    """A whole number divided by a positive one, downwards; exact, as `/` is not."""
+    from pyspark.sql import functions as F
+
+    return cut_div(number - F.pmod(number, F.lit(by).cast("long")), by)
+
+
+def cut_div(number, by):
+    """Towards zero, as Java divides."""
+    from pyspark.sql import functions as F
+
+    return F.call_function("div", number, F.lit(by).cast("long"))
+
+
+def outside(ms):
+    return (ms < FIRST_MS) | (ms >= END_MS)
+
+
+# --- Writing -------------------------------------------------------------------------------------------------------
+
+
+def text_of(ms, format):
+    """(the texts of milliseconds, which rows this is not exact for)."""
+    return written(ms, format), outside(ms)
+
+
+def written(ms, format):
+    """The same without looking at the years."""
+    from pyspark.sql import functions as F
+
+    parts = _Parts(ms)
+    pieces = [F.lit(count) if letter is None else parts.text(letter, count) for letter, count in format.parts]
+    return F.concat(*pieces) if pieces else F.lit("")
+
+
+class _Parts:
+    """The fields of milliseconds as expressions."""
+
+    def __init__(self, ms):
+        from pyspark.sql import functions as F
+
+        self._days = floor_div(ms, DAY_MS).cast("int")
+        self._ms_of_day = F.pmod(ms, F.lit(DAY_MS).cast("long")).cast("int")
+        self._date = F.date_from_unix_date(self._days)
+
+    def text(self, letter, count):
+        from pyspark.sql import functions as F
+
+        if letter == "y":
+            return _year_text(F.year(self._date), count)
+        if letter == "Y":
+            year = F.year(self._date) + self._is_in_first_week_of_next_year().cast("int")
+            return _year_text(year, count)
+        if letter in "ML":
+            return padded(F.month(self._date), count, 2) if count < 3 else _one_of(MONTHS, F.month(self._date), count)
+        if letter == "E":
+            return _one_of(DAYS, F.dayofweek(self._date), count)
+        if letter == "a":
+            return F.when(self._ms_of_day < DAY_MS // 2, HALVES[0]).otherwise(HALVES[1])
+        if letter in "GzZX":
+            return F.lit({"G": "AD", "z": ZONE_NAMES[count < 4], "Z": "+0000", "X": "Z"}[letter])
+        return padded(self._number(letter), count, {"S": 3, "D": 3, "F": 1, "W": 1, "u": 1}.get(letter, 2))
+
+    def _number(self, letter):
+        from pyspark.sql import functions as F
+
+        if letter in "HkKh":
+            hour = cut_div(self._ms_of_day, 3_600_000)
+            hour = hour % 12 if letter in "Kh" else hour
+            top = {"k": 24, "h": 12}.get(letter)
+            return F.when(hour == 0, top).otherwise(hour) if top else hour
+        if letter == "m":
+            return cut_div(self._ms_of_day, 60_000) % 60
+        if letter == "s":
+            return cut_div(self._ms_of_day, 1000) % 60
+        if letter == "S":
+            return self._ms_of_day % 1000
+        if letter == "d":
+            return F.dayofmonth(self._date)
+        if letter == "D":
+            return F.dayofyear(self._date)
+        if letter == "F":
+            return cut_div(F.dayofmonth(self._date) - 1, 7) + 1
+        if letter == "u":
+            return (F.dayofweek(self._date) + 5) % 7 + 1
+        if letter == "W":
+            return self._week_since(F.dayofmonth(self._date))
+        return F.when(self._is_in_first_week_of_next_year(), 1).otherwise(self._week_since(F.dayofyear(self._date)))
+
+    def _week_since(self, day_of_period):
+        """The number of the week, where the first is the one with the first day of the month or year; weeks begin on Sunday."""
+        from pyspark.sql import functions as F
+
+        days_before_first = F.pmod(self._days - day_of_period + 5, F.lit(7))  # from Sunday to the first day
+        return cut_div(day_of_period - 1 + days_before_first, 7) + 1
+
+    def _is_in_first_week_of_next_year(self):
+        from pyspark.sql import functions as F
+
+        length = F.dayofyear(F.make_date(F.year(self._date), F.lit(12), F.lit(31)))
+        days_to_go = length - F.dayofyear(self._date) + 1
+        return days_to_go <= (F.dayofweek(self._date) - 1 + days_to_go) % 7
+
+
+def _year_text(year, count):
+    if count == 2:
+        return padded(year % 100, 2, 2)
+    return padded(year, count if count > 4 else 1, 5)  # four digits it has
+
+
+def padded(number, width, longest):
+    """The text of a whole number that is not negative, with zeros before it; it has at most `longest` digits."""
+    from pyspark.sql import functions as F
+
+    text = number.cast("string")
+    if width < 2:
+        return text
+    if width >= longest:
+        return F.lpad(text, width, "0")
+    return F.when(F.length(text) < width, F.lpad(text, width, "0")).otherwise(text)
+
+
+def _one_of(names, place, count):
+    from pyspark.sql import functions as F
+
+    return F.element_at(F.array(*(F.lit(name if count > 3 else name[:3]) for name in names)), place.cast("int"))
+
+
+# --- Reading -------------------------------------------------------------------------------------------------------
+
+_NUMBERS = {"M": "month", "L": "month", "d": "day", "H": "hour_of_day", "k": "hour_of_day", "h": "hour", "K": "hour"}
+_NUMBERS.update({"m": "minute", "s": "second", "S": "millisecond"})
+
+
+def millis_of(text, format):
+    """(the milliseconds that texts say, which rows this is not exact for), or None where no expression reads such a pattern."""
+    from pyspark.sql import functions as F
+
+    pattern = _TextPattern(format)
+    if not pattern.is_exact:
+        return None
+    said = {name: group(text) for name, group in pattern.groups.items()}
+    year = said.get("year", F.lit(1970))
+    if pattern.century_start_year is not None:
+        first = pattern.century_start_year % 100
+        ambiguous = year == first
+        year = year + pattern.century_start_year // 100 * 100 + F.when(year < first, 100).otherwise(0)
+    else:
+        ambiguous = None
+    month = said.get("month", F.lit(1))
+    first_day = F.unix_date(F.make_date(year, month, F.lit(1))).cast("long")
+    days = first_day + said.get("day", F.lit(1)) - 1
+    if "hour_of_day" in said:
+        hours = said["hour_of_day"]
+    else:
+        hours = said.get("hour", F.lit(0)) + 12 * said.get("am_pm", F.lit(0))
+    minutes = hours.cast("long") * 60 + said.get("minute", F.lit(0))
+    ms = (minutes * 60 + said.get("second", F.lit(0))) * 1000 + said.get("millisecond", F.lit(0))
+    ms = days * DAY_MS + ms - said.get("offset", F.lit(0))
+    fits = text.rlike(pattern.regex) & year.between(1583, LAST_YEAR) & month.between(1, 12)
+    return ms, spark.any_of([~F.coalesce(fits, F.lit(False)), ambiguous])
+
+
+class _TextPattern:
+    """A regular expression for the texts of a DateFormat that are written out in full, and where in them the fields stand.
+
+    `groups` has for each field an expression of the text. `is_exact` is False where a pattern says more than can be told that way.
+    """
+
+    def __init__(self, format):
+        self.groups = {}
+        self.century_start_year = None
+        self.is_exact = True
+        self._pieces = []
+        self._at = 1  # the place in the text, as long as all before it have a fixed width
+        self._format = format
+        self._number_of_groups = 0
+        for at, (letter, count) in enumerate(format.parts):
+            self._add(letter, count, at)
+        letters = {letter for letter, _ in format.parts}
+        self.is_exact &= not ("E" in letters and "d" not in letters or letters & set("Hk") and letters & set("hKa"))
+        self.regex = "^" + "".join(self._pieces) + "\\z"
+
+    def _add(self, letter, count, at):
+        if letter is None:
+            before = self._format.parts[at - 1][0] if at else None
+            if "\\E" in count or before and (count[0].isdigit() or count[0] == "E"):
+                self.is_exact = False  # the number before it may go on into it
+            self._pieces.append(f"\\Q{count}\\E")
+            self._move(len(count))
+        elif letter == "y":
+            self._year(count, at)
+        elif letter in "ML" and count > 2:
+            self._names("month", [(name, place) for place, name in enumerate(MONTHS, 1)])
+        elif letter == "E":
+            self._names("weekday", [(name, place) for place, name in enumerate(DAYS)])
+        elif letter == "a":
+            self._names("am_pm", [(name, place) for place, name in enumerate(HALVES)])
+        elif letter in _NUMBERS:
+            self._number(_NUMBERS[letter], letter, count, at)
+        elif letter in "zZX":
+            self._offset(letter, count)
+        else:
+            self.is_exact = False
+
+    def _year(self, count, at):
+        width = count if self._format.is_counted(at) else 2 if count < 3 else max(count, 4)
+        if count < 3:
+            self.century_start_year = self._format.century_start_year
+            self.is_exact &= width == 2
+        self._say("year", self._digits(width))
+
+    def _number(self, field, letter, count, at):
+        from pyspark.sql import functions as F
+
+        if count > 9:
+            self.is_exact = False
+            return
+        if count == 1 and not self._format.is_counted(at):
+            number = self._group("([0-9]{1,2})", None)
+        else:
+            number = self._digits(count)
+        rolls_over = {"k": 24, "h": 12}.get(letter)
+        if rolls_over:
+            value = number
+            self._say(field, lambda text: F.when(value(text) == rolls_over, 0).otherwise(value(text)))
+        else:
+            self._say(field, number)
+
+    def _digits(self, width):
+        return self._group(f"([0-9]{{{width}}})", width)
+
+    def _names(self, field, places):
+        """Full names or their first three letters, whatever the case; the longest is meant."""
+        from pyspark.sql import functions as F
+
+        forms = {form.lower(): place for name, place in places for form in (name, name[:3])}
+        texts = "|".join(sorted(forms, key=len, reverse=True))
+        word = self._group(f"((?>(?i:{texts})))", None, as_number=False)
+        table = [part for form, place in forms.items() for part in (F.lit(form), F.lit(place))]
+        self._say(field, lambda text: F.element_at(F.create_map(*table), F.lower(word(text))))
+
+    def _offset(self, letter, count):
+        from pyspark.sql import functions as F
+
+        zero = {"X": "Z", "Z": "GMT", "z": "GMT|UTC"}[letter]
+        colon = ":" if letter == "X" and count == 3 else ""
+        minutes = "" if letter == "X" and count == 1 else f"{colon}[0-5][0-9]"
+        found = self._group(f"({zero}|[+-](?:[01][0-9]|2[0-3]){minutes})", None, as_number=False)
+
+        def offset(text):
+            said = found(text)
+            ms = F.substring(said, 2, 2).cast("int") * 3_600_000
+            if minutes:
+                ms = ms + F.substring(said, 4 + len(colon), 2).cast("int") * 60_000
+            sign = F.substring(said, 1, 1)
+            return F.when(sign == "+", ms).when(sign == "-", -ms).otherwise(0)
+
+        self._say("offset", offset)
+
+    def _group(self, regex, width, as_number=True):
+        """What cuts this piece out of a text; by place where that is known."""
+        from pyspark.sql import functions as F
+
+        self._pieces.append(regex)
+        self._number_of_groups += 1
+        start, number = self._at, self._number_of_groups
+        self._move(width)
+
+        def cut(text):
+            if start is not None and width is not None:
+                found = F.substring(text, start, width)
+            else:
+                found = F.regexp_extract(text, self.regex, number)
+            return found.cast("int") if as_number else found
+
+        return cut
+
+    def _move(self, width):
+        self._at = None if self._at is None or width is None else self._at + width
+
+    def _say(self, field, group):
+        if field in self.groups:
+            self.is_exact = False  # said twice
+        self.groups[field] = group

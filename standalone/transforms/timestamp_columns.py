@@ -1,0 +1,47 @@
+"""TimestampConverter's column meaning: points in time between their forms, as Spark expressions over milliseconds."""
+
+from standalone.data.java_calendar import DAY_MS
+from standalone.transforms import spark
+from standalone.transforms.date_columns import cut_div, millis_of, text_of
+
+LONG_MAX = (1 << 63) - 1
+
+
+def convert(column, form, target, per_second, format):
+    """(a column of the form `form` in the form `target`, rows that the rows engine must do or None), or None for no column meaning."""
+    from pyspark.sql import functions as F
+
+    read = _millis(column, form, per_second, format)
+    if read is None:
+        return None
+    ms, unread = read
+    if target == "string":
+        text, unwritten = text_of(ms, format)
+        return text, spark.any_of([unread, unwritten])
+    if target == "unix":
+        return _counted(ms, per_second), unread
+    ms_of_day = F.pmod(ms, F.lit(DAY_MS).cast("long"))
+    return {"Date": ms - ms_of_day, "Time": ms_of_day, "Timestamp": ms}[target], unread
+
+
+def _millis(column, form, per_second, format):
+    if form == "string":
+        return None if format is None else millis_of(column, format)
+    if form != "unix":
+        return column, None
+    return (_times(column, 1000 // per_second) if per_second <= 1000 else cut_div(column, per_second // 1000)), None
+
+
+def _counted(ms, per_second):
+    return cut_div(ms, 1000 // per_second) if per_second <= 1000 else _times(ms, per_second // 1000)
+
+
+def _times(number, factor):
+    """Multiplied; what is too large becomes the outermost long."""
+    from pyspark.sql import functions as F
+
+    if factor == 1:
+        return number
+    limit = LONG_MAX // factor
+    product = number * F.lit(factor).cast("long")
+    return F.when(number > limit, F.lit(LONG_MAX)).when(number < -limit, F.lit(-LONG_MAX - 1)).otherwise(product)

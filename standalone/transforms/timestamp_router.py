@@ -1,0 +1,58 @@
+"""TimestampRouter: a topic for each stretch of time."""
+
+from standalone import HIGH, STRING, ConfigDef, DataError, Option, Transform
+from standalone.transforms import date_columns, spark
+from standalone.transforms.date_format import DateFormat
+
+_TOPIC, _TIMESTAMP = "${topic}", "${timestamp}"
+
+
+class TimestampRouter(Transform):
+    """Put the record's timestamp into the name of its topic.
+
+    topic.format=${topic}-${timestamp}, timestamp.format=yyyyMMdd      topic "logs"  ->  topic "logs-20231114"
+    """
+
+    java_name = "org.apache.kafka.connect.transforms.TimestampRouter"
+    config_def = ConfigDef(
+        Option("topic.format", STRING, HIGH, "The new name: ${topic} stands for the old one, ${timestamp} for the time.", default="${topic}-${timestamp}"),
+        Option("timestamp.format", STRING, HIGH, "What the time looks like: a SimpleDateFormat pattern, in UTC.", default="yyyyMMdd"),
+    )
+
+    def configure(self, config):
+        self.topic_format = config["topic.format"]
+        self.pattern = config["timestamp.format"]
+        self._format = None  # as in Java a pattern that is none fails the records, not the configuration
+
+    # Row meaning: the truth.
+    def apply(self, record):
+        if record.timestamp is None:
+            raise DataError(f"TimestampRouter needs a timestamp, but a record of topic {record.topic} has none.")
+        time = self.format().format(record.timestamp)
+        return record.with_(topic=self.topic_format.replace(_TOPIC, record.topic).replace(_TIMESTAMP, time))
+
+    def format(self):
+        if self._format is None:
+            try:
+                self._format = DateFormat(self.pattern)
+            except ValueError as error:
+                raise ValueError(f"timestamp.format '{self.pattern}' is no pattern of SimpleDateFormat: {error}.") from None
+        return self._format
+
+    # Column meaning: the topic becomes a column.
+    def columns(self, columns):
+        from pyspark.sql import functions as F
+
+        if columns.timestamp is None or columns.topic is None:
+            return None  # an error in every row
+        try:
+            time, failed = date_columns.text_of(columns.timestamp, self.format())
+        except ValueError:
+            return None
+        if not spark.is_column(columns.topic):
+            named = F.lit(self.topic_format.replace(_TOPIC, columns.topic))
+        else:
+            first, *rest = self.topic_format.split(_TOPIC)
+            named = F.concat(F.lit(first), *(part for text in rest for part in (columns.topic, F.lit(text))))
+        topic = F.replace(named, F.lit(_TIMESTAMP), time)
+        return columns.with_(topic=topic, failed=spark.any_of([columns.failed, columns.timestamp.isNull(), failed]))
