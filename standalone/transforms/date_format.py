@@ -6,7 +6,7 @@ Reading is lenient: numbers may be short, long or negative, 2024-02-30 is 1 Marc
 import re
 import time
 
-from standalone.data.java_calendar import DAY_MS, SUNDAY, Moment, millis_of, weekday
+from standalone.data.java_calendar import DAY_MS, SUNDAY, Moment, first_of, millis_of, weekday
 from standalone.data.java_numbers import with_ascii_digits, wrapped
 from standalone.transforms import zone_names
 
@@ -17,7 +17,6 @@ _ERAS = ("BC", "AD")
 _LONG_ERAS = ("Before Christ", "Anno Domini")  # are read, but not written
 HALVES = ("AM", "PM")
 ZONE_NAMES = ("Coordinated Universal Time", "UTC")
-_RUN = re.compile(r"([a-zA-Z])\1*|'((?:[^']|'')*)'|[^a-zA-Z']+|'")
 
 
 class DateFormat:
@@ -29,6 +28,7 @@ class DateFormat:
     def __init__(self, pattern, now_ms=None):
         self.pattern = pattern
         self.parts = _compiled(pattern)  # (letter, count), or (None, literal text)
+        self._full = _full_texts(self.parts)
         self._getters = [_writer(letter, count) for letter, count in self.parts]
         begin = _years_earlier(time.time_ns() // 1_000_000 if now_ms is None else now_ms, 80)
         self._century_start, self.century_start_year = begin, Moment(begin).year
@@ -41,6 +41,12 @@ class DateFormat:
 
     def parse(self, text):
         """(milliseconds since the epoch, the zone that the text names or None). Raises ValueError."""
+        if self._full is not None and (match := self._full.fullmatch(text)):
+            said = {letter: int(digits) for letter, digits in match.groupdict().items()}
+            year, month = said.get("y", 1970), said.get("M", 1)
+            if year > _CHANGE_YEAR and 1 <= month <= 12:
+                clock = (said.get("H", 0) * 60 + said.get("m", 0)) * 60 + said.get("s", 0)
+                return (first_of(year, month, julian=False) + said.get("d", 1) - 1) * DAY_MS + clock * 1000 + said.get("S", 0), None
         reading = _Reading(text)
         for at, (letter, count) in enumerate(self.parts):
             if letter is None:
@@ -61,6 +67,28 @@ class DateFormat:
             return False
         letter, count = self.parts[at + 1]
         return letter is not None and (count <= 2 if letter in "ML" else letter in "ydkHmsSDFwWhKYu")
+
+
+_FULL = {"y": 4, "M": 2, "d": 2, "H": 2, "m": 2, "s": 2, "S": 3}
+_CHANGE_YEAR = 1582  # up to here Java's calendar takes more thought
+
+
+def _full_texts(parts):
+    """A regular expression for texts written out in full, in UTC: most are, and they are read quickly. None for patterns with more in them."""
+    pieces, seen = [], set()
+    for at, (letter, count) in enumerate(parts):
+        if letter is None:
+            if at and (count[0].isdigit() or count[0] == "E"):
+                return None  # the number before it might go on into it
+            pieces.append(re.escape(count))
+        elif letter == "X":
+            pieces.append("Z")
+        elif _FULL.get(letter) == count and letter not in seen:
+            pieces.append(f"(?P<{letter}>[0-9]{{{count}}})")
+        else:
+            return None
+        seen.add(letter)
+    return re.compile("".join(pieces)) if seen - {None} else None
 
 
 def _compiled(pattern):
