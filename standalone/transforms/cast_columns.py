@@ -61,7 +61,7 @@ def _of_text(column, kind):
 def _text_of_bytes(column):
     from pyspark.sql import functions as F
 
-    return F.base64(column), None
+    return F.replace(F.base64(column), F.lit("\r\n"), F.lit("")), None  # Spark breaks it into lines
 
 
 def _of_point(column, schema, kind):
