@@ -287,6 +287,10 @@ class Connection:
                     if self._config[key] >= 0:
                         opened.setsockopt(socket.SOL_SOCKET, option, self._config[key])
                 opened.connect(address)
+                if opened.getsockname() == opened.getpeername():
+                    # A port of this machine that nobody listens on may be given to the very socket that asks for it, which then talks to
+                    # itself and keeps the broker from having its port back.
+                    raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
                 return self._wrap(opened) if self._tls else opened
             except OSError as problem:
                 opened.close()
