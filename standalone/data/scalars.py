@@ -56,8 +56,10 @@ def to_float32(number):
             return Float32(_FLOAT.unpack(_FLOAT.pack(number))[0])
         except OverflowError:
             return Float32(math.copysign(math.inf, number))
+    if not number:
+        return Float32(math.copysign(0.0, number))  # a Decimal may be a zero below zero
     if isinstance(number, decimal.Decimal) and abs(number.adjusted()) > 60:
-        return Float32(0.0 if not number or number.adjusted() < 0 else math.copysign(math.inf, number))
+        return Float32(0.0 if number.adjusted() < 0 else math.copysign(math.inf, number))
     exact = Fraction(number)
     if abs(exact) >= 1 << 128:
         return Float32(math.inf if exact > 0 else -math.inf)
