@@ -47,9 +47,18 @@ def kafka():
     broker.stop()
 
 
+@pytest.fixture
+def outage_broker(_outage_broker):
+    """A KafkaBroker to kill, freeze and restart; where a test left it dead or frozen, the next one finds it running."""
+    yield _outage_broker
+    if _outage_broker.runs:
+        _outage_broker.thaw()
+    else:
+        _outage_broker.restart()
+
+
 @pytest.fixture(scope="session")
-def outage_broker():
-    """A KafkaBroker to kill, freeze and restart; a test leaves it running."""
+def _outage_broker():
     servers = _load_server("kafka_broker")
     broker = servers.KafkaBroker()
     try:

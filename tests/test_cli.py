@@ -11,15 +11,10 @@ import urllib.request
 import pytest
 
 from tests.runtime.local import STRING, wait_for
+from tests.servers.kafka_broker import free_port
 
 USAGE, NOT_STARTED, NOT_CREATED = 1, 2, 3
 GOOD = {"name": "ok1", "connector.class": "FileStreamSource", "topic": "t", "file": "in.txt"}
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 class Command:
