@@ -21,29 +21,35 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 def java_text(value, schema=None):
     """The text of any value that a record can hold. The schema tells where a plain float stands for a float32."""
-    if isinstance(value, str):
+    kind = value.__class__
+    if kind is str:
         return value
+    if kind is int:
+        return str(value)
+    if kind is dict:
+        return _map_text(value, schema)
     if value is None:
         return "null"
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, int):
         return int.__repr__(value)
     if isinstance(value, float):
-        is_single = isinstance(value, Float32) or type(value) is float and schema is not None and schema.type == s.FLOAT32
+        is_single = isinstance(value, Float32) or kind is float and schema is not None and schema.type == s.FLOAT32
         return float_text(to_float32(value)) if is_single else double_text(value)
+    if isinstance(value, (list, tuple)):
+        items = None if schema is None else schema.value_schema
+        return "[" + ", ".join([item if item.__class__ is str else java_text(item, items) for item in value]) + "]"
+    if isinstance(value, Struct):
+        return _struct_text(value)
+    if isinstance(value, dict):
+        return _map_text(value, schema)
     if isinstance(value, decimal.Decimal):
         return str(value)  # Python and Java print by the same rules of the General Decimal Arithmetic
     if isinstance(value, MOMENTS):
         return date_text(Instant.of(value).ms)
-    keys, items = (schema.key_schema, schema.value_schema) if schema is not None else (None, None)
-    if isinstance(value, (list, tuple)):
-        return "[" + ", ".join([java_text(item, items) for item in value]) + "]"
-    if isinstance(value, dict):
-        return "{" + ", ".join([f"{java_text(key, keys)}={java_text(item, items)}" for key, item in value.items()]) + "}"
-    if isinstance(value, Struct):
-        stored = zip(value.schema.fields, value.values)
-        return "Struct{" + ",".join([f"{field.name}={java_text(item, field.schema)}" for field, item in stored if item is not None]) + "}"
     if isinstance(value, memoryview):
         return f"java.nio.HeapByteBuffer[pos=0 lim={value.nbytes} cap={value.nbytes}]"
     if isinstance(value, (bytes, bytearray)):
@@ -52,11 +58,41 @@ def java_text(value, schema=None):
     return str(value)
 
 
+def _map_text(value, schema):
+    keys, items = (None, None) if schema is None else (schema.key_schema, schema.value_schema)
+    # Texts and whole numbers are most of what there is, and are written without a call of their own.
+    entries = [
+        f"{key}={item}"
+        if key.__class__ is str and (item.__class__ is str or item.__class__ is int)
+        else f"{java_text(key, keys)}={java_text(item, items)}"
+        for key, item in value.items()
+    ]
+    return "{" + ", ".join(entries) + "}"
+
+
+def _struct_text(struct):
+    entries = [
+        f"{field.name}={item}" if item.__class__ is str else f"{field.name}={java_text(item, field.schema)}"
+        for field, item in zip(struct.schema.fields, struct.values)
+        if item is not None
+    ]
+    return "Struct{" + ",".join(entries) + "}"
+
+
 # --- Floating point ------------------------------------------------------------------------------------------------
+
+
+# Where neither has an exponent, Python and Java part only where the digits of a double run out: Python's are the shortest that read back
+# as the same number, Java's those that come first when they are made one by one. Of twelve digits only one run lies near enough.
+_SHORT = 13
 
 
 def double_text(value):
     """As Double.toString."""
+    if 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3:
+        text = float.__repr__(value)
+        if len(text) <= _SHORT:
+            return text
     if math.isfinite(value) and value:
         (bits,) = struct.unpack(">q", _DOUBLE_BITS.pack(value))
         exponent = bits >> 52 & 0x7FF

@@ -20,6 +20,8 @@ TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
 LOGICAL = {DECIMAL: BYTES, DATE: INT32, TIME: INT32, TIMESTAMP: INT64}
 SCALE = "scale"  # Decimal's parameter
 
+_EXACT = {FLOAT64: float, BOOLEAN: bool, STRING: str, BYTES: bytes}
+
 
 class Field:
     """A struct's field: its name, its place and its schema."""
@@ -47,7 +49,21 @@ class Schema:
     `schema["f"]` is the schema of field f, `"f" in schema` tells whether there is one.
     """
 
-    __slots__ = ("type", "optional", "default", "name", "version", "doc", "parameters", "fields", "key_schema", "value_schema", "_by_name", "_hash")
+    __slots__ = (
+        "type",
+        "optional",
+        "default",
+        "name",
+        "version",
+        "doc",
+        "parameters",
+        "fields",
+        "key_schema",
+        "value_schema",
+        "exact",  # the class of which every value fits, without a further look; None where there is no such class
+        "_by_name",
+        "_hash",
+    )
 
     def __init__(
         self,
@@ -74,14 +90,17 @@ class Schema:
         self.value_schema = value_schema
         self._by_name = {field.name: field for field in self.fields} if self.fields is not None else None
         self._hash = None
+        self.exact = None if name in LOGICAL else _EXACT.get(type)
 
     def field(self, name):
         """The Field of that name, or None."""
-        self._must_be_struct()
+        if self._by_name is None:
+            self._must_be_struct()
         return self._by_name.get(name)
 
     def __getitem__(self, name):
-        self._must_be_struct()
+        if self._by_name is None:
+            self._must_be_struct()
         return self._by_name[name].schema
 
     def __contains__(self, name):

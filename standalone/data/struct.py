@@ -8,6 +8,8 @@ from standalone.data.scalars import CLASSES, WIDTHS, Float32, Instant
 from standalone.errors import DataError
 
 MOMENTS = (Instant, datetime.datetime, datetime.date, datetime.time)
+_POINTS = (s.DATE, s.TIME, s.TIMESTAMP)
+_RANGES = {kind: (-(1 << bits - 1), (1 << bits - 1) - 1) for kind, bits in WIDTHS.items()}
 
 
 class Struct:
@@ -34,11 +36,14 @@ class Struct:
         struct.values = values
         return struct
 
+    @classmethod
+    def of_values(cls, schema, values):
+        """From a list of values in field order, each of which is checked as `put` does."""
+        return cls.trusted(schema, [checked(field.schema, value, field.name) for field, value in zip(schema.fields, values)])
+
     def put(self, name, value):
         field = self._field(name)
-        value = normal(field.schema, value)
-        validate_value(field.schema, value, name)
-        self.values[field.index] = value
+        self.values[field.index] = checked(field.schema, value, name)
         return self
 
     def stored(self, name):
@@ -61,7 +66,7 @@ class Struct:
     def validate(self):
         """Raise DataError unless every field holds what its schema allows."""
         for field, value in zip(self.schema.fields, self.values):
-            if value is None and (field.schema.optional or field.schema.default is not None):
+            if type(value) is field.schema.exact or value is None and (field.schema.optional or field.schema.default is not None):
                 continue
             validate_value(field.schema, value, field.name)
 
@@ -78,9 +83,17 @@ class Struct:
         return "Struct{" + ",".join(f"{k}={v}" for k, v in self.to_dict().items() if v is not None) + "}"
 
 
+def checked(schema, value, name=None):
+    """The value as the schema holds it. Raises DataError where it does not fit; `name` is the field it is for."""
+    if type(value) is not schema.exact:
+        value = normal(schema, value)
+        validate_value(schema, value, name)
+    return value
+
+
 def normal(schema, value):
     """A datetime, date or time as the Instant that Date, Time and Timestamp hold; all else as it is."""
-    if schema.name in (s.DATE, s.TIME, s.TIMESTAMP) and isinstance(value, MOMENTS):
+    if schema.name in _POINTS and isinstance(value, MOMENTS):
         return Instant.of(value)
     return value
 
@@ -94,7 +107,7 @@ def validate_value(schema, value, name=None):
     if not fits(schema, value):
         raise DataError(f"{_where(name)}a {type(value).__name__} does not fit a schema of type {schema.name or schema.type}.")
     if schema.type == s.STRUCT:
-        if value.schema != schema:
+        if value.schema is not schema and value.schema != schema:
             raise DataError(f"{_where(name)}the struct has another schema than the one it is put under.")
         value.validate()
     elif schema.type == s.ARRAY:
@@ -117,11 +130,8 @@ def fits(schema, value):
         return isinstance(value, MOMENTS)
     kind = schema.type
     if kind in WIDTHS:
-        if isinstance(value, bool) or not isinstance(value, int):
-            return False
-        if type(value) is not int and type(value) is not CLASSES[kind]:
-            return False
-        return -(1 << (WIDTHS[kind] - 1)) <= value < 1 << (WIDTHS[kind] - 1)
+        low, high = _RANGES[kind]
+        return (type(value) is int or type(value) is CLASSES[kind]) and low <= value <= high
     if kind == s.FLOAT32:
         return isinstance(value, Float32) or type(value) is float
     if kind == s.FLOAT64:

@@ -1,0 +1,186 @@
+"""How fast the rows engine is, which does small batches and what has no column meaning.
+
+    PYTHONPATH=. python scripts/bench/rows.py chains [--records 20000] [--repeats 5] [--profile]
+    PYTHONPATH=. python scripts/bench/rows.py latency [--records 200] [--bootstrap HOST:PORT]
+
+`chains` gives records a second of one core, by the CPU time of the thread: what else the machine does hardly shows in it. `latency`
+runs a worker with a source of its own and four links, sends one record at a time and tells what passes between its poll and its
+acknowledgement; on the embedded log, or on the Kafka that is named.
+"""
+
+import argparse
+import cProfile
+import json
+import os
+import pathlib
+import pstats
+import random
+import statistics
+import tempfile
+import threading
+import time
+
+import numpy as np
+
+from connectors.file.sink import lines_of
+from standalone import ByteColumn, Schema, SourceBatch, SourceConnector, SourceRecord, SourceTask
+from standalone.converters.json import JsonConverter
+from standalone.converters.string import StringConverter
+from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.run import Pipeline
+from standalone.transforms.cast import Cast
+from standalone.transforms.hoist_field import HoistField
+from standalone.transforms.insert_field import InsertField
+from standalone.transforms.regex_router import RegexRouter
+from standalone.transforms.replace_field import ReplaceField
+from standalone.wire import Records
+
+ENVELOPE, PLAIN = {"schemas.enable": "true"}, {"schemas.enable": "false"}
+
+
+# --- Chains ----------------------------------------------------------------------------------------------------------
+
+
+def messages(count):
+    """JSON of about 310 bytes: twelve fields, two of them nested."""
+    pick = random.Random(2)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    texts = [" ".join("".join(pick.choices(letters, k=pick.randint(3, 9))) for _ in range(12)) for _ in range(256)]
+    for at in range(count):
+        yield {
+            "id": at,
+            "ts": f"2026-11-21T{at // 3600 % 24:02}:{at // 60 % 60:02}:{at % 60:02}Z",
+            "level": ("INFO", "WARN", "ERROR", "DEBUG")[at % 4],
+            "service": f"svc-{at % 17}",
+            "host": f"host-{at % 53:02}",
+            "status": ("200", "404", "500")[at % 3],
+            "latency_ms": at % 5000 + (at % 4) / 4,
+            "retries": at % 5,
+            "ok": at % 3 == 0,
+            "tags": [f"t{at % 7}", f"zone-{at % 3}"],
+            "user": {"name": f"u{at % 9973}", "region": ("eu", "us", "ap")[at % 3], "age": at % 80},
+            "msg": texts[at * 2654435761 % 256],
+        }
+
+
+def insert_replace_cast_route():
+    return [
+        Link("insert", InsertField.Value.of({"static.field": "pipeline", "static.value": "bench", "offset.field": "off"})),
+        Link("replace", ReplaceField.Value.of({"exclude": "retries", "renames": "msg:message,host:hostname"})),
+        Link("cast", Cast.Value.of({"spec": "latency_ms:int64,ok:int8,status:float64"})),
+        Link("route", RegexRouter.of({"regex": "(.*)", "replacement": "$1-copy"})),
+    ]
+
+
+def hoist_insert():
+    return [
+        Link("hoist", HoistField.Value.of({"field": "line"})),
+        Link("insert", InsertField.Value.of({"static.field": "data_source", "static.value": "bench"})),
+    ]
+
+
+def sink_of_json(count):
+    """Fetched JSON without a schema, four links, the text of what comes out."""
+    pipeline = _pipeline("sink", JsonConverter.of(PLAIN), insert_replace_cast_route())
+    values = ByteColumn.of([json.dumps(message, separators=(",", ":")).encode() for message in messages(count)])
+    records = Records(count, None, values, None, None, np.arange(count))
+
+    def work():
+        done = pipeline.sink("bench", 0, records)
+        assert not done.failures
+        return [lines_of(batch) for batch in done.batches]
+
+    return work
+
+
+def source_of_lines(converter):
+    """Lines of about 100 bytes, hoisted and inserted into, as JSON."""
+
+    def prepared(count):
+        pipeline = _pipeline("source", converter, hoist_insert())
+        values = ByteColumn.of([b"2026-01-01T00:00:00Z INFO worker-7 handled request %d in 42 ms for customer 4711, all is well......" % at for at in range(count)])
+
+        def work():
+            return pipeline.source(SourceBatch(count, "bench", values, Schema.STRING))
+
+        return work
+
+    return prepared
+
+
+def sink_with_schema(count):
+    """JSON in its envelope read again: structs with schemas, four links, the text of what comes out."""
+    writer = JsonConverter.of(ENVELOPE)
+    pipeline = _pipeline("sink", JsonConverter.of(ENVELOPE), insert_replace_cast_route())
+    schema = _schema()
+    texts = [writer.from_connect("bench", schema, _struct(schema, message)) for message in messages(count)]
+    records = Records(count, None, ByteColumn.of(texts), None, None, np.arange(count))
+
+    def work():
+        done = pipeline.sink("bench", 0, records)
+        assert not done.failures
+        return [lines_of(batch) for batch in done.batches]
+
+    return work
+
+
+def _schema():
+    from standalone import SchemaBuilder
+
+    kinds = {"id": Schema.INT64, "latency_ms": Schema.FLOAT64, "retries": Schema.INT32, "ok": Schema.BOOLEAN}
+    builder = SchemaBuilder.struct()
+    for name in ("id", "ts", "level", "service", "host", "status", "latency_ms", "retries", "ok", "msg"):
+        builder.field(name, kinds.get(name, Schema.OPTIONAL_STRING))
+    return builder.build()
+
+
+def _struct(schema, message):
+    from standalone import Struct
+
+    return Struct(schema, {field.name: message[field.name] for field in schema.fields})
+
+
+def _pipeline(kind, converter, links):
+    return Pipeline(Chain(kind, StringConverter.of(is_key=True), converter, StringConverter.of(), links), "rows")
+
+
+CHAINS = {
+    "sink: JSON -> Insert + Replace + Cast + Route -> text": sink_of_json,
+    "sink: JSON with schema -> the same": sink_with_schema,
+    "source: line -> Hoist + Insert -> JSON with schema": source_of_lines(JsonConverter.of(ENVELOPE)),
+    "source: line -> Hoist + Insert -> JSON": source_of_lines(JsonConverter.of(PLAIN)),
+}
+
+
+def measure_chains(options):
+    print(f"{'chain':56} {'records/s':>10} {'us/record':>10}   (best of {options.repeats}, one core)")
+    for name, prepare in CHAINS.items():
+        work = prepare(options.records)
+        work()
+        best = min(_cpu_seconds(work) for _ in range(options.repeats))
+        print(f"{name:56} {options.records / best:10,.0f} {best / options.records * 1e6:10.1f}", flush=True)
+        if options.profile:
+            profile = cProfile.Profile()
+            profile.runcall(work)
+            pstats.Stats(profile).sort_stats("tottime").print_stats(18)
+
+
+def _cpu_seconds(work):
+    began = time.thread_time()
+    work()
+    return time.thread_time() - began
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    commands = parser.add_subparsers(dest="command", required=True)
+    chains = commands.add_parser("chains")
+    chains.add_argument("--records", type=int, default=20_000)
+    chains.add_argument("--repeats", type=int, default=5)
+    chains.add_argument("--profile", action="store_true")
+    options = parser.parse_args()
+    measure_chains(options)
+
+
+if __name__ == "__main__":
+    main()
