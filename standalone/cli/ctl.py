@@ -1,108 +1,65 @@
-"""connectctl: a client of a running worker's REST API."""
+"""connectctl: looks at a running worker and its connectors and steers them, by its REST API; and looks into the log.
 
-import sys
+    ctl_rest.py        the REST client               ctl_show.py     tables, colours, --json
+    ctl_connectors.py  connectors and their states   ctl_config.py   what they are configured with
+    ctl_offsets.py     offsets, lag, Java's file     ctl_log.py      topics, produce, consume
+    ctl_dlq.py         dead letter queues            ctl_preview.py  records through a chain, before it runs
+
+Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, and a connector or task that was asked about is FAILED.
+"""
+
+import os
 
 import click
 
-DEFAULT_URL = "http://127.0.0.1:8083"
+from standalone.cli import ctl_config, ctl_connectors
+from standalone.cli.ctl_rest import DEFAULT_URL, Rest
+from standalone.cli.ctl_show import Group
+
+_SHELLS = {"bash": "BashComplete", "zsh": "ZshComplete", "fish": "FishComplete"}
+_COMPLETE_VARIABLE = "_CONNECTCTL_COMPLETE"
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
-@click.option("--url", envvar="CONNECT_URL", default=DEFAULT_URL, show_default=True, help="The worker's REST listener.")
+@click.group(cls=Group, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
+@click.option("--url", envvar="CONNECT_URL", default=DEFAULT_URL, show_default=True, help="The worker's REST listener (CONNECT_URL).")
+@click.option("--user", envvar="CONNECT_USER", help="NAME or NAME:PASSWORD, for a worker that asks; better give the password in CONNECT_PASSWORD.")
+@click.option("--cacert", type=click.Path(exists=True, dir_okay=False), help="Certificates (PEM) to trust, for https.")
+@click.option("--cert", type=click.Path(exists=True, dir_okay=False), help="A client certificate (PEM), for a worker that asks.")
+@click.option("--key", type=click.Path(exists=True, dir_okay=False), help="Its private key (PEM), if it is not in the same file.")
+@click.version_option(package_name="connect-standalone", prog_name="connectctl")
 @click.pass_context
-def main(context, url):
-    """Look at a running worker and its connectors, and steer them."""
-    context.obj = url.rstrip("/")
+def main(context, url, user, cacert, cert, key):
+    """Look at a running worker and its connectors, and steer them.
+
+    Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 something asked about is FAILED.
+    """
+    if os.environ.get("NO_COLOR"):
+        context.color = False
+    name, colon, password = (user or "").partition(":")
+    if user and not colon:
+        password = os.environ.get("CONNECT_PASSWORD")
+        if password is None:
+            password = click.prompt(f"Password of {name}", hide_input=True, err=True)
+    context.obj = Rest(url, name if user else None, password, cacert, cert, key)
 
 
-def _ask(url, method="GET", path="", body=None):
-    """The JSON answer, or None; an error answer ends the command with its message."""
-    import json
-    import urllib.error
-    import urllib.request
-
-    request = urllib.request.Request(url + path, method=method, headers={"Content-Type": "application/json"})
-    try:
-        with urllib.request.urlopen(request, None if body is None else json.dumps(body).encode(), timeout=100) as response:
-            content = response.read()
-            return json.loads(content) if content else None
-    except urllib.error.HTTPError as error:
-        try:
-            message = json.loads(error.read())["message"]
-        except (ValueError, KeyError):
-            message = str(error)
-        raise click.ClickException(message) from None
-    except (urllib.error.URLError, OSError) as error:
-        reason = getattr(error, "reason", error)
-        raise click.ClickException(f"No worker answers at {url}: {reason}. Is it running? --url says where.") from None
-
-
-def _path(name, rest=""):
-    from urllib.parse import quote
-
-    return f"/connectors/{quote(name, safe='')}{rest}"
-
-
-@main.command("list")
-@click.pass_obj
-def list_connectors(url):
-    """The connectors and their states."""
-    for name, shown in sorted(_ask(url, path="/connectors?expand=status").items()):
-        status = shown["status"]
-        tasks = " ".join(task["state"] for task in status["tasks"])
-        click.echo(f"{name}\t{status['type']}\t{status['connector']['state']}\t{tasks}")
+for _module in (ctl_connectors, ctl_config):
+    _module.add_to(main)
 
 
 @main.command()
-@click.argument("name")
-@click.pass_obj
-def status(url, name):
-    """One connector's state and that of its tasks, with the trace of what failed. Exit code 3 if something has."""
-    shown = _ask(url, path=_path(name, "/status"))
-    parts = [("connector", shown["connector"])] + [(f"task {task['id']}", task) for task in shown["tasks"]]
-    for what, part in parts:
-        click.echo(f"{what}: {part['state']}")
-        if part.get("trace"):
-            click.echo(part["trace"].rstrip())
-    if any(part["state"] == "FAILED" for _, part in parts):
-        sys.exit(3)
+@click.argument("shell", type=click.Choice(list(_SHELLS)))
+def completion(shell):
+    """Print what makes a shell complete commands, options and connectors' names.
 
+    bash: eval "$(connectctl completion bash)" in ~/.bashrc, zsh the same in ~/.zshrc;
+    fish: connectctl completion fish > ~/.config/fish/completions/connectctl.fish
+    """
+    import click.shell_completion as shells
 
-@main.command()
-@click.argument("file", type=click.Path(exists=True, dir_okay=False))
-@click.pass_obj
-def create(url, file):
-    """Create a connector from its .properties or .json file."""
-    from standalone import properties
-    from standalone.errors import ConnectError
-
-    try:
-        found = properties.load_connector(file)
-    except ConnectError as error:
-        raise click.ClickException(str(error)) from None
-    body = {"name": found.name, "config": found.config}
-    if found.initial_state:
-        body["initial_state"] = found.initial_state
-    click.echo(f"created {_ask(url, 'POST', '/connectors', body)['name']}")
-
-
-def _act(verb, method, rest, said, doc):
-    @main.command(verb, help=doc)
-    @click.argument("name")
-    @click.pass_obj
-    def act(url, name):
-        _ask(url, method, _path(name, rest))
-        click.echo(f"{said} {name}")
-
-    return act
-
-
-_act("pause", "PUT", "/pause", "paused", "Pause a connector and its tasks.")
-_act("resume", "PUT", "/resume", "resumed", "Resume a paused or stopped connector.")
-_act("stop", "PUT", "/stop", "stopped", "Stop a connector: its tasks end, its configuration and offsets stay.")
-_act("restart", "POST", "/restart?includeTasks=true", "restarting", "Restart a connector and its tasks.")
-_act("delete", "DELETE", "", "deleted", "Delete a connector.")
+    made = getattr(shells, _SHELLS[shell])(main, {}, "connectctl", _COMPLETE_VARIABLE)
+    click.echo(made.source())
 
 
 if __name__ == "__main__":
-    main()
+    main(prog_name="connectctl")
