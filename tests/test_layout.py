@@ -27,7 +27,7 @@ MAY_SEE = {
     "log": LEAVES,
     "plugins": LEAVES | {"", "config", "connector", "stage"},
     "runtime": LEAVES | {"", "data", "config", "properties", "connector", "stage", "plugins", "pipeline", "log", "rest"},
-    "rest": LEAVES | {"config", "runtime"},
+    "rest": LEAVES | {"", "config", "properties", "runtime"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest"},
     "testing": {"*"},
     "public": {"config", "connector", "data", "errors", "stage", "wire"},

@@ -3,7 +3,8 @@
 from starlette.exceptions import HTTPException
 
 from standalone.errors import BadRequestError
-from standalone.rest.resource import body_object, json_answer, nothing, resource, with_body
+from standalone.rest import shapes
+from standalone.rest.resource import Operation, body_object, json_answer, nothing, resource
 
 
 def routes(worker):
@@ -15,7 +16,10 @@ def routes(worker):
             return json_answer({"status": "starting", "message": "Worker is still starting up."}, 503)
         return json_answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
 
-    return [resource("/", GET=root), resource("/health", GET=health)]
+    return [
+        resource("/", GET=Operation(root, "What this worker is", {200: shapes.WORKER})),
+        resource("/health", GET=Operation(health, "How it is", {200: shapes.HEALTH, 503: shapes.HEALTH})),
+    ]
 
 
 def admin_routes(worker):
@@ -27,7 +31,6 @@ def admin_routes(worker):
     def shown(request):
         return json_answer(loggers.get(request.path_params["name"]))
 
-    @with_body
     def changed(request, said):
         level = body_object(said).get("level")
         if not isinstance(level, str):
@@ -40,4 +43,17 @@ def admin_routes(worker):
         touched = loggers.set(request.path_params["name"], level)
         return json_answer(touched) if scope == "worker" else nothing()
 
-    return [resource("/admin/loggers", GET=listed), resource("/admin/loggers/{name}", GET=shown, PUT=changed)]
+    return [
+        resource("/admin/loggers", GET=Operation(listed, "Loggers with a level of their own", {200: shapes.LOGGERS})),
+        resource(
+            "/admin/loggers/{name}",
+            GET=Operation(shown, "A logger's level", {200: shapes.LOGGER}),
+            PUT=Operation(
+                changed,
+                "Give a logger and those below it a level",
+                {200: shapes.NAMES, 204: None},
+                query={"scope": {"enum": ["worker", "cluster"], "default": "worker"}},
+                body=shapes.LEVEL_SENT,
+            ),
+        ),
+    ]

@@ -7,6 +7,7 @@ from starlette.exceptions import HTTPException
 
 from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError
 from standalone.rest.front import Front
+from standalone.rest.guard import Guard
 from standalone.rest.resource import json_answer
 
 log = logging.getLogger(__name__)
@@ -14,13 +15,15 @@ log = logging.getLogger(__name__)
 _STATUS = {NotFoundError: 404, AlreadyExistsError: 409, ConflictError: 409, BadRequestError: 400, ConfigError: 400}
 
 
-def make_app(routes, config):
+def make_app(routes, config, extensions=()):
     app = Starlette(
         routes=routes,
         exception_handlers={ConnectError: _on_connect_error, HTTPException: _on_http_error, Exception: _on_any_error},
     )
     app.router.redirect_slashes = False
-    return Front(app, config["access.control.allow.origin"], config["access.control.allow.methods"], config["response.http.headers.config"])
+    origins = config["access.control.allow.origin"]
+    inner = Guard(app, extensions) if extensions else app
+    return Front(inner, origins, config["access.control.allow.methods"], config["response.http.headers.config"])
 
 
 def _on_connect_error(request, error):

@@ -6,7 +6,8 @@ import orjson
 from starlette.exceptions import HTTPException
 
 from standalone.errors import BadRequestError, NotFoundError
-from standalone.rest.resource import body_object, json_answer, nothing, resource, with_body
+from standalone.rest import shapes
+from standalone.rest.resource import Operation, body_object, json_answer, nothing, resource
 from standalone.runtime import offset_changes
 from standalone.runtime.herder import check_target
 
@@ -22,7 +23,6 @@ def routes(herder):
         found = {name: _expanded(herder, name, wanted) for name in names}
         return json_answer({name: views for name, views in found.items() if views is not None})
 
-    @with_body
     def create(request, said):
         said = body_object(said)
         if not isinstance(said.get("config"), dict):
@@ -33,14 +33,12 @@ def routes(herder):
         info, _ = herder.create(name, {**config, "name": name}, target)
         return json_answer(info, 201, _location(name))
 
-    @with_body
     def put_config(request, said):
         name, config = _path_name(request), texts(body_object(said))
         _must_agree(config, name, "The address")
         info, new = herder.create(name, {**config, "name": name}, replace=True)
         return json_answer(info, 201 if new else 200, _location(name) if new else None)
 
-    @with_body
     def patch_config(request, said):
         return json_answer(herder.patch(_path_name(request), texts(body_object(said))))
 
@@ -70,7 +68,6 @@ def routes(herder):
     def offsets(request):
         return json_answer({"offsets": herder.offsets(_path_name(request))})
 
-    @with_body
     def change_offsets(request, said):
         entries = offset_changes.parse(said)
         managed = herder.change_offsets(_path_name(request), entries)
@@ -80,35 +77,68 @@ def routes(herder):
         managed = herder.reset_offsets(_path_name(request))
         return json_answer({"message": "The offsets have been reset." + ("" if managed else _FRAMEWORK_ONLY)})
 
-    def shown(ask):
-        return lambda request: json_answer(ask(_path_name(request)))
+    def look(ask, summary, shape):
+        return Operation(lambda request: json_answer(ask(_path_name(request))), summary, {200: shape})
 
-    def done(act, status):
+    def act(on, summary, status):
         def handler(request):
-            act(_path_name(request))
+            on(_path_name(request))
             return nothing(status)
 
-        return handler
+        return Operation(handler, summary, {status: None}, problems=_BUSY)
 
-    one = "/connectors/{name}"
+    one, a_task = "/connectors/{name}", "/connectors/{name}/tasks/{task}"
+    info, created = {200: shapes.CONNECTOR}, {201: shapes.CONNECTOR}
+    flags = {"includeTasks": shapes.YES_NO, "onlyFailed": shapes.YES_NO}
     return [
-        resource("/connectors", GET=listed, POST=create),
-        resource(one, GET=shown(herder.info), DELETE=done(herder.delete, 204)),
-        resource(f"{one}/config", GET=shown(herder.config), PUT=put_config, PATCH=patch_config),
-        resource(f"{one}/status", GET=shown(herder.status)),
-        resource(f"{one}/tasks", GET=shown(herder.tasks)),
-        resource(f"{one}/tasks/{{task}}/status", GET=task_status),
-        resource(f"{one}/tasks/{{task}}/restart", POST=restart_task),
-        resource(f"{one}/restart", POST=restart),
-        resource(f"{one}/pause", PUT=done(herder.pause, 202)),
-        resource(f"{one}/resume", PUT=done(herder.resume, 202)),
-        resource(f"{one}/stop", PUT=done(herder.stop, 204)),
-        resource(f"{one}/topics", GET=topics),
-        resource(f"{one}/topics/reset", PUT=reset_topics),
-        resource(f"{one}/offsets", GET=offsets, PATCH=change_offsets, DELETE=reset_offsets),
+        resource(
+            "/connectors",
+            GET=Operation(listed, "The connectors' names, or with `expand` their views", {200: shapes.LISTED}, query={"expand": _EXPAND}),
+            POST=Operation(create, "Create a connector", created, body=shapes.NEW_CONNECTOR, problems=_BUSY),
+        ),
+        resource(
+            one,
+            GET=look(herder.info, "A connector: its configuration and tasks", shapes.CONNECTOR),
+            DELETE=act(herder.delete, "Delete a connector", 204),
+        ),
+        resource(
+            f"{one}/config",
+            GET=look(herder.config, "A connector's configuration", shapes.CONFIG),
+            PUT=Operation(put_config, "Create a connector or give it another configuration", info | created, body=shapes.CONFIG_SENT, problems=_BUSY),
+            PATCH=Operation(patch_config, "Change some keys of a configuration; null takes a key away", info, body=shapes.CONFIG_SENT, problems=_BUSY),
+        ),
+        resource(f"{one}/status", GET=look(herder.status, "States of a connector and its tasks", shapes.STATUS)),
+        resource(f"{one}/tasks", GET=look(herder.tasks, "A connector's tasks with their configurations", shapes.TASKS)),
+        resource(f"{a_task}/status", GET=Operation(task_status, "State of a task", {200: shapes.TASK_STATE})),
+        resource(f"{a_task}/restart", POST=Operation(restart_task, "Restart a task", {204: None}, problems=_BUSY)),
+        resource(
+            f"{one}/restart",
+            POST=Operation(
+                restart,
+                "Restart a connector; with `includeTasks` its tasks, too; with `onlyFailed` those alone that have failed",
+                {202: shapes.STATUS, 204: None},
+                query=flags,
+                problems=_BUSY,
+            ),
+        ),
+        resource(f"{one}/pause", PUT=act(herder.pause, "Pause a connector and its tasks", 202)),
+        resource(f"{one}/resume", PUT=act(herder.resume, "Resume what was paused or stopped", 202)),
+        resource(f"{one}/stop", PUT=act(herder.stop, "Stop a connector and end its tasks; its configuration stays", 204)),
+        resource(f"{one}/topics", GET=Operation(topics, "Topics that a connector has used", {200: shapes.TOPICS}, problems=[403])),
+        resource(f"{one}/topics/reset", PUT=Operation(reset_topics, "Forget the topics that a connector has used", {202: None}, problems=[403])),
+        resource(
+            f"{one}/offsets",
+            GET=Operation(offsets, "A connector's offsets", {200: shapes.OFFSETS}, problems=_BUSY),
+            PATCH=Operation(
+                change_offsets, "Set offsets of a stopped connector; null resets one", {200: shapes.MESSAGE}, body=shapes.OFFSETS_SENT, problems=_BUSY
+            ),
+            DELETE=Operation(reset_offsets, "Reset all offsets of a stopped connector", {200: shapes.MESSAGE}, problems=_BUSY),
+        ),
     ]
 
 
+_BUSY = (409,)
+_EXPAND = {"type": "array", "items": {"enum": list(_VIEWS)}}
 _FRAMEWORK_ONLY = " The connector did not say that it needs nothing more: if it keeps positions of its own, set those, too."
 
 

@@ -2,8 +2,9 @@
 
 from standalone.config import Password, key_info, text_of
 from standalone.errors import BadRequestError
+from standalone.rest import shapes
 from standalone.rest.connectors import texts
-from standalone.rest.resource import body_object, json_answer, resource, with_body
+from standalone.rest.resource import Operation, body_object, json_answer, resource
 
 _CONNECTORS = ("source", "sink")
 
@@ -18,7 +19,6 @@ def routes(herder):
     def config(request):
         return json_answer([key_info(option) for option in herder.plugin_options(request.path_params["name"]) if not option.internal])
 
-    @with_body
     def validate(request, said):
         props = texts(body_object(said))
         named, given = request.path_params["name"], props.get("connector.class")
@@ -28,11 +28,19 @@ def routes(herder):
             raise BadRequestError(f"The configuration's connector.class '{given}' is not the plugin '{named}' of the address.")
         return json_answer(_verdict(herder.examine(props), props, given))
 
+    one = "/connector-plugins/{name}/config"
+    connectors_only = {"connectorsOnly": {**shapes.YES_NO, "default": True}}
     return [
-        resource("/connector-plugins", GET=listed),
-        resource("/connector-plugins/{name}/config", GET=config),
-        resource("/connector-plugins/{name}/config/validate", PUT=validate),
+        resource("/connector-plugins", GET=Operation(listed, "The plugins that there are", {200: shapes.PLUGINS}, query=connectors_only)),
+        resource(one, GET=Operation(config, "What can be set of a plugin", {200: shapes.KEYS}, problems=_HANGS)),
+        resource(
+            f"{one}/validate",
+            PUT=Operation(validate, "Whether a configuration would do, key by key", {200: shapes.VERDICT}, body=shapes.CONFIG_SENT, problems=_HANGS),
+        ),
     ]
+
+
+_HANGS = (409,)
 
 
 def _verdict(found, props, connector_class):

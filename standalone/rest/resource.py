@@ -1,4 +1,4 @@
-"""One path of the API and what each method does there.
+"""One path of the API and what each method does there: the table from which both the routes and their OpenAPI document are made.
 
 Handlers are plain functions of the request: each runs on a thread of a pool, where it may wait for the herder. Those that only look
 have a pool of their own, so that changes which wait for a connector that hangs keep nobody from looking.
@@ -18,15 +18,27 @@ MOST_BODY_BYTES = 16 << 20
 _LOOKING, _CHANGING = 32, 256  # threads at most
 
 
-def resource(path, **handlers):
-    """A route: `resource("/x", GET=look, PUT=with_body(change))`."""
-    return Route(path, _Resource(handlers))
+class Operation:
+    """What a method does at a path, and what the document says of it.
+
+    `answers` maps each status that is no failure to its shape (shapes.py; None: no body), `query` names parameters with their schemas,
+    `body` is the shape of the JSON that the handler is given as its second argument, `problems` are statuses of failures beside those
+    that any request may meet. `media` is the type of the answers.
+    """
+
+    def __init__(self, handler, summary, answers, query=None, body=None, problems=(), media=JSON):
+        self.handler = handler
+        self.summary = summary
+        self.answers = answers
+        self.query = query or {}
+        self.body = body
+        self.problems = tuple(problems)
+        self.media = media
 
 
-def with_body(handler):
-    """The handler wants (request, what its JSON body says)."""
-    handler.takes_body = True
-    return handler
+def resource(path, **operations):
+    """A route: `resource("/x", GET=Operation(look, "Look at it", {200: shape}), PUT=…)`. A bare function is not in the document."""
+    return Route(path, Resource(path, operations))
 
 
 def json_answer(content, status=200, headers=None):
@@ -37,10 +49,13 @@ def nothing(status=204):
     return Response(status_code=status)
 
 
-class _Resource:
-    def __init__(self, handlers):
-        self._handlers = handlers
-        self.allow = ",".join([*handlers, *(["HEAD"] if "GET" in handlers else []), "OPTIONS"])
+class Resource:
+    """`path` with its `operations`, as an ASGI application."""
+
+    def __init__(self, path, operations):
+        self.path = path
+        self.operations = {method: each if isinstance(each, Operation) else Operation(each, None, {}) for method, each in operations.items()}
+        self.allow = ",".join([*operations, *(["HEAD"] if "GET" in operations else []), "OPTIONS"])
 
     async def __call__(self, scope, receive, send):
         request = Request(scope, receive)
@@ -49,17 +64,17 @@ class _Resource:
 
     async def _respond(self, request):
         method = request.method
-        if method == "OPTIONS" and method not in self._handlers:
+        if method == "OPTIONS" and method not in self.operations:
             return PlainTextResponse(self.allow, headers={"Allow": self.allow})
-        handler = self._handlers.get("GET" if method == "HEAD" else method)
-        if handler is None:
+        operation = self.operations.get("GET" if method == "HEAD" else method)
+        if operation is None:
             raise HTTPException(405, f"Method {method} Not Allowed", {"Allow": self.allow})
-        if not _takes_json(request.headers.get("accept")):
-            raise HTTPException(406, "Not Acceptable: answers are application/json")
+        if not _takes(request.headers.get("accept"), operation.media):
+            raise HTTPException(406, f"Not Acceptable: answers are {operation.media}")
         arguments = [request]
-        if getattr(handler, "takes_body", False):
+        if operation.body is not None:
             arguments.append(await _body(request))
-        return await anyio.to_thread.run_sync(handler, *arguments, limiter=_pool(request.app, method))
+        return await anyio.to_thread.run_sync(operation.handler, *arguments, limiter=_pool(request.app, method))
 
 
 def _pool(app, method):
@@ -86,13 +101,14 @@ async def _body(request):
         raise BadRequestError(f"The body is not JSON: {error}.") from error
 
 
-def _takes_json(accept):
-    """Whether an Accept header lets JSON pass."""
+def _takes(accept, media):
+    """Whether an Accept header lets this media type pass."""
     if not accept or not accept.strip():
         return True
+    passing = (media, f"{media.partition('/')[0]}/*", "*/*", "*")
     for item in accept.lower().split(","):
         kind, *parameters = (part.strip() for part in item.split(";"))
-        if kind in (JSON, "application/*", "*/*", "*") and not any(_is_zero(parameter) for parameter in parameters):
+        if kind in passing and not any(_is_zero(parameter) for parameter in parameters):
             return True
     return False
 

@@ -1,60 +1,87 @@
-"""The REST listener: binds early, serves from a thread of its own, and ends in time.
+"""The REST listeners: they bind early, serve from a thread of their own, and end in time.
 
-    front.py        addresses that are refused, CORS, added headers
-    app.py          errors -> statuses
-    resource.py     one path and its methods
+    table.py        all routes: every module of the API adds its list there
+    resource.py     one path and its methods: the table that routes and OpenAPI document are made of
     connectors.py   /connectors…
     plugins.py      /connector-plugins…
     admin.py        /, /health and /admin/loggers
+    shapes.py openapi.py documentation.py       /openapi.json and /docs
+    app.py          errors -> statuses
+    front.py        addresses that are refused, CORS, added headers
+    guard.py extension.py basic_auth.py         rest.extension.classes
+    tls.py          certificates of https listeners
 """
 
 import select
 import socket
 import threading
-from urllib.parse import urlsplit
 
 from standalone.errors import ConfigError, StartError
+from standalone.rest.guard import close_extensions, load_extensions
+from standalone.runtime.worker_config import parse_listener
 
 _STOP_SECONDS = 2.0
-DEFAULT_PORT = 8083
 
 
 class RestServer:
     """`bind` takes the ports (so that a taken one is known at once), `start` serves, `stop` ends.
 
-    `admin_listeners`: None serves /admin on `listeners`, an empty list nowhere.
+    admin.listeners: left out serves /admin on `listeners`, empty serves it nowhere.
     """
 
-    def __init__(self, listeners, admin_listeners=None):
-        self._addresses = [_address(listener, "listeners") for listener in listeners]
-        self._admin_addresses = [_address(listener, "admin.listeners") for listener in admin_listeners or ()]
-        self._admin_apart = admin_listeners is not None
-        self._sockets = []
-        self._admin_sockets = []
+    def __init__(self, config):
+        self._config = config
+        self._admin_apart = config["admin.listeners"] is not None
+        self._listeners = [_Listener(text, "listeners", "listeners.https.") for text in config["listeners"]]
+        self._admin_listeners = [_Listener(text, "admin.listeners", "admin.listeners.https.") for text in config["admin.listeners"] or ()]
+        self._contexts = {}
+        self._extensions = []
         self._servers = []
         self._thread = None
         self._stopping = False
         self._wake, self._woken = socket.socketpair()
 
     def bind(self):
-        for addresses, sockets in ((self._addresses, self._sockets), (self._admin_addresses, self._admin_sockets)):
-            for address in addresses:
-                try:
-                    sockets.append(_bound(*address))
-                except StartError:
-                    self.close()
-                    raise
+        """Raises ConfigError and StartError."""
+        try:
+            for listener in self._all():
+                if listener.scheme == "https" and listener.prefix not in self._contexts:
+                    from standalone.rest.tls import server_context
+
+                    self._contexts[listener.prefix] = server_context(self._config, listener.prefix)
+            self._extensions = load_extensions(self._config["rest.extension.classes"], dict(self._config.originals))
+            for listener in self._all():
+                listener.bind()
+        except (ConfigError, StartError):
+            self.close()
+            raise
         return self
+
+    def _all(self):
+        return [*self._listeners, *self._admin_listeners]
 
     @property
     def address(self):
         """(host, port) of the first listener."""
-        return self._sockets[0].getsockname()[:2]
+        return self._listeners[0].address
+
+    @property
+    def addresses(self):
+        """URLs of all listeners."""
+        return [listener.url for listener in self._all()]
 
     @property
     def admin_address(self):
         """(host, port) of the first admin listener, or None."""
-        return self._admin_sockets[0].getsockname()[:2] if self._admin_sockets else None
+        return self._admin_listeners[0].address if self._admin_listeners else None
+
+    def advertised(self):
+        """(host, port) by which others know this worker: rest.advertised.*, or the first listener of that protocol (else of http)."""
+        schemes = [listener.scheme for listener in self._listeners]
+        scheme = (self._config["rest.advertised.listener"] or "").lower() or ("http" if "http" in schemes else "https")
+        listener = next((each for each in self._listeners if each.scheme == scheme), self._listeners[0])
+        host, port = listener.address
+        return self._config["rest.advertised.host.name"] or listener.host or host, self._config["rest.advertised.port"] or port
 
     def start(self, herder, worker):
         self._thread = threading.Thread(target=self._serve, args=(herder, worker), name="rest", daemon=True)
@@ -62,28 +89,22 @@ class RestServer:
 
     def _serve(self, herder, worker):
         # The first caller waits a moment for the server to be loaded; the first record does not, and who never calls never pays.
-        select.select([*self._sockets, *self._admin_sockets, self._woken], [], [])
+        select.select([*(listener.socket for listener in self._all()), self._woken], [], [])
         if self._stopping:
             return
         import asyncio
 
-        import uvicorn
-
-        from standalone.rest import admin, connectors, plugins
         from standalone.rest.app import make_app
+        from standalone.rest.table import tables
 
-        common = admin.routes(worker) + connectors.routes(herder) + plugins.routes(herder)
-        own = admin.admin_routes(worker)
-        apps = [(common if self._admin_apart else common + own, self._sockets)]
-        if self._admin_sockets:
-            apps.append((own, self._admin_sockets))
+        common, own = tables(herder, worker, self._extensions, self._admin_apart)
         servers = []
-        for routes, sockets in apps:
-            config = uvicorn.Config(
-                make_app(routes, worker.config), log_config=None, access_log=False, lifespan="off", loop="asyncio", http="h11", ws="none",
-                server_header=False, timeout_graceful_shutdown=1,
-            )  # fmt: skip
-            servers.append((uvicorn.Server(config), sockets))
+        for routes, listeners in ((common, self._listeners), (own, self._admin_listeners)):
+            app = make_app(routes, self._config, self._extensions)
+            for scheme in dict.fromkeys(listener.scheme for listener in listeners):
+                chosen = [listener for listener in listeners if listener.scheme == scheme]
+                context = self._contexts[chosen[0].prefix] if scheme == "https" else None
+                servers.append((_server(app, context), [listener.socket for listener in chosen]))
         self._servers = [server for server, _ in servers]
         if self._stopping:
             return
@@ -103,27 +124,55 @@ class RestServer:
         self.close()
 
     def close(self):
-        for bound in [*self._sockets, *self._admin_sockets, self._wake, self._woken]:
-            bound.close()
+        extensions, self._extensions = self._extensions, []
+        close_extensions(extensions)
+        for listener in self._all():
+            listener.close()
+        for end in (self._wake, self._woken):
+            end.close()
 
 
-def _bound(host, port, listener, key):
-    try:
-        family, _, _, _, address = socket.getaddrinfo(host or None, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
-        return socket.create_server(address[:2], family=family, backlog=128, dualstack_ipv6=family == socket.AF_INET6 and not host)
-    except OSError as error:
-        raise StartError(
-            f"The REST listener {listener} ({key}) cannot be opened: {error.strerror or error}. Is another worker running?"
-        ) from error
+def _server(app, context):
+    import uvicorn
+
+    config = uvicorn.Config(
+        app, log_config=None, access_log=False, lifespan="off", loop="asyncio", http="h11", ws="none",
+        server_header=False, timeout_graceful_shutdown=1,
+    )  # fmt: skip
+    config.load()
+    config.ssl = context  # uvicorn itself would make one of files alone
+    return uvicorn.Server(config)
 
 
-def _address(listener, key):
-    """(host, port, listener, key) of an http:// listener; the host is empty for all interfaces."""
-    parts = urlsplit(listener if "//" in listener else f"http://{listener}")
-    try:
-        port = parts.port
-    except ValueError:
-        port = None
-    if parts.scheme.lower() != "http" or port is None:
-        raise ConfigError.of({key: f"'{listener}' is not of the form http://host:port"})
-    return parts.hostname or "", port, listener, key
+class _Listener:
+    """One listener's text, and its socket once it is bound."""
+
+    def __init__(self, text, key, prefix):
+        self.scheme, self.host, self._port = parse_listener(text if "//" in text else f"http://{text}")
+        self.prefix = prefix
+        self._text, self._key = text, key
+        self.socket = None
+
+    @property
+    def address(self):
+        return self.socket.getsockname()[:2]
+
+    @property
+    def url(self):
+        host, port = self.address
+        return f"{self.scheme}://{f'[{host}]' if ':' in host else host}:{port}"
+
+    def bind(self):
+        try:
+            found = socket.getaddrinfo(self.host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+            family, address = found[0], found[4]
+            dual = family == socket.AF_INET6 and not self.host
+            self.socket = socket.create_server(address[:2], family=family, backlog=128, dualstack_ipv6=dual)
+        except OSError as error:
+            raise StartError(
+                f"The REST listener {self._text} ({self._key}) cannot be opened: {error.strerror or error}. Is another worker running?"
+            ) from error
+
+    def close(self):
+        if self.socket is not None:
+            self.socket.close()

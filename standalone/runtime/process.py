@@ -27,8 +27,8 @@ class Process:
         from standalone.rest.server import RestServer
 
         self.worker = Worker(props, self._clock)
-        self.rest = RestServer(self.worker.listeners, self.worker.config["admin.listeners"]).bind()
-        self.worker.open(self.rest.address)
+        self.rest = RestServer(self.worker.config).bind()
+        self.worker.open(self.rest.advertised())
         self.herder = Herder(self.worker, self.worker.state, self._clock)
         self.worker.watch(self.herder)
         self.rest.start(self.herder, self.worker)
@@ -48,7 +48,7 @@ class Process:
                 raise type(error)(f"The connector of {path} cannot be created: {error}") from error
         self.herder.restore({connector.name for connector in found})
         self.worker.starting = False
-        log.info("Started in %.2f s: REST on http://%s:%d", time.monotonic() - self._began, *self.rest.address)
+        log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))
 
     def close(self):
         """Stop connectors, make offsets durable, let go of everything. Every step is tried, whatever became of the others."""

@@ -197,7 +197,7 @@ _KAFKA = ConfigDef(
     _option("topic.tracking.allow.reset", BOOLEAN, LOW, True, "Whether a request may reset those notes."),
     _option(
         *("listeners", LIST, LOW, "http://:8083"),
-        "Where the REST API is served: http://host:port, separated by commas; no host means all interfaces.",
+        "Where the REST API is served: http://host:port and https://host:port (see ssl.*), separated by commas; no host means all interfaces.",
         all_of(non_empty_list, urls),
     ),
     _option("rest.advertised.host.name", STRING, LOW, None, "Host that the worker calls its own in worker_id."),
@@ -211,7 +211,11 @@ _KAFKA = ConfigDef(
         "Whether clients of an https listener show a certificate.",
         one_of("required", "requested", "none"),
     ),
-    _option("rest.extension.classes", LIST, LOW, "", "Java classes that extend the REST API." + _NO_EFFECT),
+    _option(
+        *("rest.extension.classes", LIST, LOW, ""),
+        "What extends the REST API: BasicAuthSecurityRestExtension (or its full Java name; see rest.basic.auth.file), or Python classes "
+        "derived from standalone.rest.extension.RestExtension, as package.module:Class.",
+    ),
     _option("admin.listeners", LIST, LOW, None, "Where /admin is served; not given: on `listeners`; empty: nowhere.", urls),
     _option(
         *("offset.storage.file.filename", STRING, HIGH, REQUIRED),
@@ -230,6 +234,11 @@ _OWN = ConfigDef(
         *("state.dir", STRING, MEDIUM, None),
         "Folder of what the worker remembers beside source offsets, and of the embedded log. Default: offset.storage.file.filename "
         "with `.state` behind it.",
+    ),
+    _option(
+        *("rest.basic.auth.file", STRING, MEDIUM, None),
+        "File of `name=password` lines for BasicAuthSecurityRestExtension. Left out: the file that the JAAS entry KafkaConnect names "
+        "(KAFKA_OPTS=-Djava.security.auth.login.config=FILE), as for Java.",
     ),
     _option(
         *("pipeline.engine", STRING, LOW, "auto"),

@@ -27,7 +27,7 @@ def guarded(tmp_path_factory):
 
 
 def test_every_listener_serves_the_same(guarded):
-    addresses = [bound.getsockname()[:2] for bound in guarded.process.rest._sockets]
+    addresses = [listener.address for listener in guarded.process.rest._listeners]
     assert len(set(addresses)) == 2
     for address in addresses:
         assert Api(guarded, address).json("GET", "/connectors") == []

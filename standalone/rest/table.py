@@ -1,0 +1,22 @@
+"""All routes: each module of the API adds its list here."""
+
+from standalone.rest import admin, connectors, documentation, plugins
+from standalone.rest.resource import json_answer, resource
+
+
+def tables(herder, worker, extensions, admin_apart):
+    """(routes of `listeners`, routes of `admin.listeners`)."""
+    own = admin.admin_routes(worker)
+    common = [
+        *admin.routes(worker),
+        *connectors.routes(herder),
+        *plugins.routes(herder),
+        *(resource(path, GET=_as_json(handler)) for extension in extensions for path, handler in extension.routes().items()),
+        *([] if admin_apart else own),
+    ]
+    secured = any(extension.realm for extension in extensions)
+    return common + documentation.routes(common, worker, secured), own
+
+
+def _as_json(handler):
+    return lambda request: json_answer(handler(request))
