@@ -8,6 +8,14 @@ A *connector* decides: it checks its configuration and splits the work into task
 
 All methods of one task are called on its own thread, but for `stop` of a source task, which comes from another while poll may be
 waiting. Raise RetriableError to be called again later with the same records; anything else fails the task.
+
+A sink that finds single records bad reports them and goes on:
+
+    reporter = self.context.errant_record_reporter()        in start(); None where nobody would read reports
+    reporter.report(record, error)                          in put() or flush()
+
+and one whose put() may be given the same records twice declares `put_is_idempotent = True`: with errors.tolerance=all a batch that it
+refuses is put again by halves, until the bad records stand alone; those are reported for it.
 """
 
 from standalone.errors import ConnectError
@@ -137,6 +145,7 @@ class SinkTask:
     """Puts records."""
 
     takes_batches = False  # True: put() gets a list of SinkBatch, in columns; False: a list of SinkRecord
+    put_is_idempotent = False  # True: putting records again, in their order, changes nothing; bad ones are then found by halving
 
     context = None
     config = None
@@ -200,15 +209,18 @@ class SinkTaskContext:
         """Call put again after so long at the latest (after a RetriableError: exactly that long)."""
         raise NotImplementedError
 
-    @property
     def errant_record_reporter(self):
-        """An ErrantRecordReporter if the connector tolerates errors, else None."""
+        """An ErrantRecordReporter, or None where neither a dead letter queue nor errors.log.enable is configured."""
         return None
 
 
 class ErrantRecordReporter:
-    """Takes records that the sink refuses."""
+    """Takes records that the sink refuses. Any thread may report."""
 
     def report(self, record, error):
-        """Report one; returns an object whose result(timeout) waits until the report is stored. Raises ConnectError if errors are not tolerated."""
-        raise ConnectError(f"A record was refused and errors are not tolerated: {error}") from error
+        """Report one, as it was put; returns a Future that is done once the report is stored.
+
+        No offset of it is committed before, and pre_commit is not called before. Raises ConnectError if errors are not tolerated:
+        let it pass, the task fails by it.
+        """
+        raise NotImplementedError

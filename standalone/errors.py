@@ -2,6 +2,7 @@
 
     ConnectError                     something failed, and nobody knows a narrower name for it
     ├── RetriableError               the same call may succeed later: try again
+    ├── Stopped                      the task is to end, and waits for nothing any more
     ├── DataError                    this record is bad
     │   ├── SchemaBuilderError       a schema that contradicts itself
     │   └── SchemaProjectorError     a value that does not fit the newer schema
@@ -21,6 +22,30 @@
 Each carries in `java_class` the class a user of Kafka Connect knows it by: traces, dead letters and REST answers show it.
 """
 
+import traceback
+
+
+def shown_class(error):
+    """The class of any exception as users know it: Java's where there is one, else Python's with its module."""
+    kind = type(error)
+    python = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
+    return getattr(error, "java_class", None) or python
+
+
+def trace_of(error):
+    """The error as REST, logs and dead letters show it: the class a Java user knows, the message, then where; causes below."""
+    lines, seen = [], set()
+    prefix = ""
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        lines.append(f"{prefix}{shown_class(error)}: {error}")
+        # Innermost first, as in Java. By walk_tb: extract_tb reads every source file for lines that are not shown.
+        frames = [(frame.f_code.co_name, frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
+        lines += [f"\tat {name}({file}:{line})" for name, file, line in reversed(frames)]
+        prefix = "Caused by: "
+        error = error.__cause__
+    return "\n".join(lines) + "\n"
+
 
 class ConnectError(Exception):
     java_class = "org.apache.kafka.connect.errors.ConnectException"
@@ -28,6 +53,10 @@ class ConnectError(Exception):
 
 class RetriableError(ConnectError):
     java_class = "org.apache.kafka.connect.errors.RetriableException"
+
+
+class Stopped(ConnectError):
+    pass
 
 
 class DataError(ConnectError):

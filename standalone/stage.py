@@ -176,11 +176,11 @@ class HeaderConverter(Stage):
 class StageFailed(ConnectError):
     """One record failed in one stage of the chain: which row, where, and why (`__cause__` and `error`)."""
 
-    def __init__(self, stage, name, row, error, record=None):
+    def __init__(self, stage, name, row, error, record=None, class_name=None):
         super().__init__(f"{stage} {name}: {error}" if name else f"{stage}: {error}")
         self.stage = stage  # TRANSFORMATION, KEY_CONVERTER, VALUE_CONVERTER or HEADER_CONVERTER, as in Connect
         self.name = name  # the alias of the transform, or the class of the converter
+        self.class_name = class_name or name
         self.row = row
         self.error = error
         self.record = record
-        self.java_class = getattr(error, "java_class", self.java_class)

@@ -11,6 +11,7 @@ from standalone import (
     DataError,
     HeaderConverter,
     Option,
+    SerializationError,
     case_insensitive_one_of,
 )
 from standalone.converters import json_decode, json_encode, json_text
@@ -196,7 +197,12 @@ def _parsed(data, what="the message"):
     try:
         return json_text.parse(data)
     except json_text.JsonError as error:
-        raise DataError(f"JsonConverter cannot read {what}: {error}") from error
+        # Who reads a trace of Java's worker looks for this chain of causes.
+        unread = SerializationError(f"{what} is no JSON: {error}")
+        unread.__cause__ = error
+        raise DataError(f"JsonConverter cannot read {what}: {error}") from unread
+
+
 
 
 def _payload_behind(opening, data):

@@ -26,6 +26,8 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 class JsonError(ValueError):
     """What is wrong with the text, and where."""
 
+    java_class = "com.fasterxml.jackson.core.JsonParseException"
+
 
 def decimal(text):
     """The number as written; its scale must be one that 32 bits hold, as BigDecimal's."""

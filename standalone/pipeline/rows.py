@@ -3,6 +3,7 @@
 import numpy as np
 
 from standalone.data.record import Header, SinkRecord
+from standalone.errors import RetriableError, Stopped
 from standalone.stage import StageFailed
 from standalone.wire import NO_TIMESTAMP
 
@@ -17,11 +18,16 @@ def class_name(stage):
 
 
 class RowsEngine:
-    """Interprets one chain. Each method works one record and raises StageFailed, whatever it was that a stage raised."""
+    """Interprets one chain. Each method works one record and raises StageFailed, whatever it was that a stage raised.
 
-    def __init__(self, chain):
+    `retry(call, error)` repeats a call that asked for it with this RetriableError: it returns what the call returns at last, or raises
+    the error to report. Without it the first such error counts.
+    """
+
+    def __init__(self, chain, retry=None):
+        self._retry = retry
         self._links = [
-            (link.alias, link.predicate and link.predicate.test, bool(link.negate), link.transform.apply)
+            (link.alias, class_name(link.transform), link.predicate and link.predicate.test, bool(link.negate), link.transform.apply)
             for link in chain.links
         ]
         self._key, self._value, self._header = chain.key_converter, chain.value_converter, chain.header_converter
@@ -30,13 +36,17 @@ class RowsEngine:
     def transform(self, record, row):
         """The record behind all links, or DROPPED."""
         result = record
-        for alias, test, negate, apply in self._links:
+        for alias, name, test, negate, apply in self._links:
             try:
                 if test is not None and bool(test(result)) is negate:
                     continue
                 result = apply(result)
             except Exception as error:
-                raise StageFailed(TRANSFORMATION, alias, row, error, record) from error
+
+                def again(result=result, test=test, negate=negate, apply=apply):
+                    return result if test is not None and bool(test(result)) is negate else apply(result)
+
+                result = self._again(again, error, TRANSFORMATION, alias, row, record, name)
             if result is None:
                 return DROPPED
         return result
@@ -50,27 +60,38 @@ class RowsEngine:
         try:
             key = self._key_from(topic, record.key_schema, record.key)
         except Exception as error:
-            raise StageFailed(KEY_CONVERTER, class_name(self._key), row, error, record) from error
+            key = self._again(
+                lambda: self._key_from(topic, record.key_schema, record.key), error, KEY_CONVERTER, class_name(self._key), row, record
+            )
         try:
             return key, self._value_from(topic, record.value_schema, record.value), headers
         except Exception as error:
-            raise StageFailed(VALUE_CONVERTER, class_name(self._value), row, error, record) from error
+            value = self._again(
+                lambda: self._value_from(topic, record.value_schema, record.value), error, VALUE_CONVERTER, class_name(self._value), row, record
+            )
+            return key, value, headers
 
     def encode_headers(self, topic, headers, row, record=None):
-        try:
+        def encoded():
             return [(header.name, self._header.from_header(topic, header.name, header.schema, header.value)) for header in headers]
+
+        try:
+            return encoded()
         except Exception as error:
-            raise StageFailed(HEADER_CONVERTER, class_name(self._header), row, error, record) from error
+            return self._again(encoded, error, HEADER_CONVERTER, class_name(self._header), row, record)
 
     # --- from the log ---
 
     def decode(self, topic, partition, records, row):
         """The SinkRecord of one row of wire.Records."""
         key_schema, key = self.decode_key(topic, None if records.keys is None else records.keys[row], row)
+        data = None if records.values is None else records.values[row]
         try:
-            value_schema, value = self._value.to_connect(topic, None if records.values is None else records.values[row])
+            value_schema, value = self._value.to_connect(topic, data)
         except Exception as error:
-            raise StageFailed(VALUE_CONVERTER, class_name(self._value), row, error) from error
+            value_schema, value = self._again(
+                lambda: self._value.to_connect(topic, data), error, VALUE_CONVERTER, class_name(self._value), row
+            )
         headers = () if records.headers is None else self.decode_headers(topic, records.headers[row], row)
         timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
         return SinkRecord(
@@ -90,13 +111,27 @@ class RowsEngine:
         try:
             return self._key.to_connect(topic, data)
         except Exception as error:
-            raise StageFailed(KEY_CONVERTER, class_name(self._key), row, error) from error
+            return self._again(lambda: self._key.to_connect(topic, data), error, KEY_CONVERTER, class_name(self._key), row)
 
     def decode_headers(self, topic, headers, row):
-        try:
+        def decoded():
             return tuple(self._decoded_header(topic, name, data) for name, data in headers or ())
+
+        try:
+            return decoded()
         except Exception as error:
-            raise StageFailed(HEADER_CONVERTER, class_name(self._header), row, error) from error
+            return self._again(decoded, error, HEADER_CONVERTER, class_name(self._header), row)
+
+    def _again(self, call, error, stage, name, row, record=None, class_name=None):
+        """What the call that failed so gives when it is repeated; StageFailed where it is not, or in vain."""
+        if self._retry is not None and isinstance(error, RetriableError):
+            try:
+                return self._retry(call, error)
+            except Stopped:
+                raise
+            except Exception as last:
+                error = last
+        raise StageFailed(stage, name, row, error, record, class_name) from error
 
     def _decoded_header(self, topic, name, data):
         schema, value = self._header.to_header(topic, name, data) or (None, None)

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from standalone.data.batch import SinkBatch, SourceBatch
+from standalone.errors import Stopped
 from standalone.pipeline.ends import NO_ROWS, ByRows, Ends, union
 from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick
 from standalone.pipeline.outgoing import Sent, divide, join
@@ -65,7 +66,7 @@ class Stats:
 class Pipeline:
     """One task's chain."""
 
-    def __init__(self, chain, engine=AUTO, session=None, min_rows=MIN_ROWS):
+    def __init__(self, chain, engine=AUTO, session=None, min_rows=MIN_ROWS, retry=None):
         if engine not in (AUTO, SPARK, ROWS):
             raise ValueError(f"pipeline.engine is '{engine}'. Engines: {AUTO}, {SPARK}, {ROWS}.")
         self.chain = chain
@@ -73,7 +74,7 @@ class Pipeline:
         self.stats = Stats()
         self._session = session
         self._min_rows = min_rows
-        self._rows = RowsEngine(chain)
+        self._rows = RowsEngine(chain, retry)
         self._ends = Ends(chain, self._rows)
         self._plans = {}  # shape of a batch -> _Plan
         self._compiled_for = None
@@ -255,6 +256,8 @@ class Pipeline:
                 return by_workers(*batch) if self._may_spread() else None
         except (ByRows, NotColumns):
             return None
+        except Stopped:
+            raise
         except Exception as error:
             self.stats.failed_batches += 1
             if not (self.chain.links and self._session is not None and self._session.died()):

@@ -123,11 +123,13 @@ CONNECTOR = ConfigDef(
     ),
     _option(
         *(ERRORS, 1, WIDTH_MEDIUM, "errors.retry.timeout", LONG, MEDIUM, "Retry Timeout for Errors"),
-        *("Milliseconds for which an operation that may succeed later is tried again; -1 sets no bound.", 0, at_least(-1)),
+        "Milliseconds for which a converter or transform that fails for the moment is tried again, with pauses that double from 300 ms on; "
+        "-1 sets no bound.",
+        *(0, at_least(-1)),
     ),
     _option(
         *(ERRORS, 2, WIDTH_MEDIUM, "errors.retry.delay.max.ms", LONG, MEDIUM, "Maximum Delay Between Retries for Errors"),
-        *("Longest pause between two attempts.", 60000, at_least(0)),
+        *("Longest pause between two attempts, of a poll or a put, too.", 60000, at_least(0)),
     ),
     _option(
         *(ERRORS, 3, WIDTH_SHORT, "errors.tolerance", STRING, MEDIUM, "Error Tolerance"),
@@ -136,11 +138,11 @@ CONNECTOR = ConfigDef(
     ),
     _option(
         *(ERRORS, 4, WIDTH_SHORT, "errors.log.enable", BOOLEAN, MEDIUM, "Log Errors"),
-        *("Whether each tolerated error is logged. One that is not tolerated always is.", False),
+        *("Whether each record that fails is one ERROR line in the log, with the stage, the class and what was wrong.", False),
     ),
     _option(
         *(ERRORS, 5, WIDTH_SHORT, "errors.log.include.messages", BOOLEAN, MEDIUM, "Log Error Details"),
-        *("Whether the log shows the record, too.", False),
+        *("Whether that line says which record it was: topic, partition, offset and timestamp, never its key or value.", False),
     ),
 )
 
@@ -180,7 +182,7 @@ SINK = CONNECTOR.extend(
     ),
     _option(
         *(ERRORS, 6, WIDTH_MEDIUM, "errors.deadletterqueue.topic.name", STRING, MEDIUM, "Dead Letter Queue Topic Name"),
-        *("Topic that takes the records which errors.tolerance=all skips; empty for none.", ""),
+        *("Topic that takes the records that fail, as they stood in the log, whatever errors.tolerance says; empty for none.", ""),
     ),
     _option(
         *(ERRORS, 7, WIDTH_MEDIUM, "errors.deadletterqueue.topic.replication.factor", SHORT, MEDIUM),
@@ -192,6 +194,26 @@ SINK = CONNECTOR.extend(
     ),
 )
 DEFINITIONS = {"source": SOURCE, "sink": SINK}
+
+# Keys that Java has not. A configuration without them is shown as Java shows it.
+OWN = {
+    "source": ConfigDef(
+        _option(
+            *(ERRORS, 6, WIDTH_MEDIUM, "errors.source.deadletterqueue.topic.name", STRING, MEDIUM, "Dead Letter Queue Topic Name"),
+            *("Topic that takes the records of a source that fail in a transform, a converter or the producer; empty for none.", ""),
+        ),
+        _option(
+            *(ERRORS, 7, WIDTH_MEDIUM, "errors.source.deadletterqueue.topic.replication.factor", SHORT, MEDIUM),
+            *("Dead Letter Queue Topic Replication Factor", "Replication factor of that topic, where it has to be made; -1 leaves it to the broker."),
+            *(-1, at_least(-1)),
+        ),
+        _option(
+            *(ERRORS, 8, WIDTH_MEDIUM, "errors.source.deadletterqueue.context.headers.enable", BOOLEAN, MEDIUM, "Enable Error Context Headers"),
+            *("Whether such a record says in headers where it came from and what was wrong.", True),
+        ),
+    ),
+    "sink": ConfigDef(),
+}
 
 _CONDITION = ConfigDef(
     Option("predicate", STRING, MEDIUM, "Alias of the predicate that decides whether the transform applies to a record.", None),
@@ -251,6 +273,7 @@ class ConnectorConfig(Config):
             errors.update(wrong)
         if errors:
             raise ConfigError.of(errors)
+        values = {**OWN[kind].defaults(), **values}
         return cls(values, props, connector_class, kind, topic_groups, _doubts(props, found, connector_class))
 
     def links(self):
@@ -301,6 +324,7 @@ def examine(props, plugins, worker=None, recommend=False):
     props = {**props, **{f"{key}.converter.type": key.partition(".")[0] for key in CONVERTERS}}
     changes = _worker_defaults(plugins, finder, props, worker, connector_class, recommend)
     parts = [ConfigDef(*(replace(option, **changes.get(option.name, {})) for option in DEFINITIONS.get(kind, CONNECTOR)))]
+    parts.append(ConfigDef(*(option for option in OWN.get(kind, ()) if props.get(option.name) is not None)))
     parts += [_stage(plugins, finder, props, *stage, recommend) for stage in _stages(props)]
     if connector_class is not None and connector_class.config_def is not None:
         parts.append(connector_class.config_def)

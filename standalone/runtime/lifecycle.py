@@ -8,7 +8,8 @@ A runner says each state to its listener. It is told to pause, resume and stop f
 import contextlib
 import logging
 import threading
-import traceback
+
+from standalone.errors import trace_of
 
 log = logging.getLogger(__name__)
 
@@ -34,20 +35,6 @@ class ContextFilter(logging.Filter):
     def filter(self, record):
         record.context = getattr(_context, "text", "")
         return True
-
-
-def trace_of(error):
-    """The error as REST and logs show it: the class a Java user knows, the message, then where; causes below."""
-    lines, seen = [], set()
-    prefix = ""
-    while error is not None and id(error) not in seen:
-        seen.add(id(error))
-        name = getattr(error, "java_class", None) or type(error).__name__
-        lines.append(f"{prefix}{name}: {error}")
-        lines += [f"\tat {frame.name}({frame.filename}:{frame.lineno})" for frame in reversed(traceback.extract_tb(error.__traceback__))]
-        prefix = "Caused by: "
-        error = error.__cause__
-    return "\n".join(lines) + "\n"
 
 
 class TaskRunner:

@@ -1,23 +1,25 @@
 """log → pipeline → put → commit: how a sink task runs, on one thread.
 
 What is fetched is worked by the chain and put; every so often the task flushes and the offsets behind what it has put are committed
-for the group. A put that asks for a retry is repeated with the same records while nothing more is fetched.
+for the group. A put that asks for a retry is repeated with the same records while nothing more is fetched. Offsets of bad records are
+committed only once those are stored where they can be found: see dead_letter.py.
 """
 
 import logging
 
 from standalone.connector import SinkTaskContext
-from standalone.errors import ConnectError, LogRetriableError, RetriableError
+from standalone.errors import ConnectError, LogRetriableError, RetriableError, Stopped
+from standalone.runtime.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
 from standalone.runtime.lifecycle import PAUSED, RUNNING, TaskRunner
+from standalone.runtime.tolerance import ToleranceExceeded
 
 log = logging.getLogger(__name__)
 
-_RETRY_SECONDS = 0.1  # before a put is repeated, where the task says no other time
 _POLL_SECONDS = 1.0
 
 
 class SinkRunner(TaskRunner):
-    def __init__(self, task, config, *, pipeline, new_consumer, subscription, tolerance, clock, max_poll_records, commit_seconds, flush_seconds, stop_seconds, **base):
+    def __init__(self, task, config, *, pipeline, new_consumer, subscription, tolerance, retries, clock, max_poll_records, commit_seconds, flush_seconds, stop_seconds, **base):
         super().__init__(**base)
         self.task = task
         self.config = config
@@ -25,6 +27,13 @@ class SinkRunner(TaskRunner):
         self.consumer = new_consumer(_Listener(self))
         self._subscription = subscription
         self._tolerance = tolerance
+        self._letters = tolerance.dead_letters
+        self._retries = retries
+        self.stopping = retries.stopping  # one event ends all waiting
+        self.errors = tolerance.counters
+        self._originals = Originals()
+        self._reporter = Reporter(self._originals, tolerance, pipeline.chain)
+        self._culprits = Culprits(self._put_with_retries, self._reporter.report) if task.put_is_idempotent and tolerance.all else None
         self._clock = clock
         self._max_poll_records = max_poll_records
         self._commit_seconds = commit_seconds
@@ -43,25 +52,44 @@ class SinkRunner(TaskRunner):
     def wake(self):
         self.consumer.wakeup()
 
+    def cancel(self):
+        if self._letters is not None:
+            self._letters.abort()
+
     # ---------------------------------------------------------------- the task's thread
     def work(self):
         try:
+            if self._letters is not None:
+                self._letters.open("errors.deadletterqueue.topic.replication.factor", self.wake)
             self.task.initialize(self._context)
             self.task.start(self.config)
             self.consumer.subscribe(**self._subscription)
             try:
                 self.say(RUNNING)
                 self._next_commit = self._clock.monotonic() + self._commit_seconds
-                while not self.stopping.is_set():
-                    self._turn()
+                self._loop()
                 self._give_up(set(self._open), final=True)
             finally:
                 self.task.stop()
         finally:
+            if self._letters is not None:
+                self._letters.close(self._stop_seconds)
             self.consumer.close(self._stop_seconds, leave=True)
             self.pipeline.close()
 
+    def _loop(self):
+        while not self.stopping.is_set():
+            try:
+                self._turn()
+            except Stopped as reason:
+                log.info("%s", reason)
+            except ToleranceExceeded:
+                self._give_up_quietly()
+                raise
+
     def _turn(self):
+        if self._letters is not None:
+            self._letters.check()
         self._hold_or_go_on()
         until_commit = self._next_commit - self._clock.monotonic()
         if until_commit <= 0 or self._context.commit_requested:
@@ -70,14 +98,17 @@ class SinkRunner(TaskRunner):
         fetched = self.consumer.poll(max(0.0, min(_POLL_SECONDS, until_commit, self._context.take_timeout())))
         if self.paused or self.stopping.is_set() and not fetched:
             return
-        batches, ends, failure = self._work_chain(fetched)
+        self._originals.begin((each.topic, each.partition, each.records) for each in fetched)
+        batches, ends, failed = self._work_chain(fetched)
         if batches or not fetched:
             self._deliver(batches)
         for pair, end in ends.items():
             if pair in self._open:
                 self._put[pair] = end
-        if failure is not None:
-            raise failure from failure.error
+        if failed is not None:
+            self._tolerance.sink(*failed)  # raises
+        if self._originals.nbytes > COMMIT_BYTES:
+            self._context.commit_requested = True
         self._context.apply()
 
     def _hold_or_go_on(self):
@@ -92,19 +123,20 @@ class SinkRunner(TaskRunner):
             self.say(RUNNING)
 
     def _work_chain(self, fetched):
-        """(batches for the task, the offset behind each partition's records, the first failure that is not tolerated)"""
+        """(batches for the task, the offset behind each partition's records, what failed and is not tolerated or None)"""
         batches, ends = [], {}
         for topic, partition, records in ((f.topic, f.partition, f.records) for f in fetched):
             self.read += len(records)
             result = self.pipeline.sink(topic, partition, records)
-            failures = result.failures
-            if failures and self._tolerance.none:
-                first = min(failures, key=lambda failure: failure.row)
-                stop = int(records.offsets[first.row])
-                batches += [batch for batch in (_before(batch, stop) for batch in result.batches) if len(batch)]
-                ends[topic, partition] = stop
-                return batches, ends, first
-            self._tolerance.judge(failures)
+            if result.failures and not self._tolerance.all:
+                # As in Java nothing of the poll that holds the bad record is put; a poll there has max.poll.records.
+                first = result.failures[0].row
+                row = first - first % self._max_poll_records
+                if row:
+                    ends[topic, partition] = stop = int(records.offsets[row])
+                    batches += [batch for batch in (_before(batch, stop) for batch in result.batches) if len(batch)]
+                return batches, ends, (topic, partition, records, result.failures)
+            self._tolerance.sink(topic, partition, records, result.failures)
             batches += result.batches
             if len(records):
                 ends[topic, partition] = int(records.offsets[-1]) + 1
@@ -112,38 +144,57 @@ class SinkRunner(TaskRunner):
 
     def _deliver(self, batches):
         if self.task.takes_batches:
-            self._put_with_retries(batches)
+            self._put_records(batches)
             self.sent += sum(map(len, batches))
             return
         if not batches:
-            self._put_with_retries([])
+            self._put_records([])
         for batch in batches:
             for low in range(0, len(batch), self._max_poll_records):
                 records = batch.slice(low, low + self._max_poll_records).records()
-                self._put_with_retries(records)
+                self._put_records(records)
                 self.sent += len(records)
 
+    def _put_records(self, records):
+        """Put these; where the task lets bad ones be found, all but those."""
+        try:
+            self._put_with_retries(records)
+        except Stopped:
+            raise
+        except Exception as error:
+            try:
+                if self._culprits is None or not records:
+                    raise
+                self._culprits.find(records, error)
+            except Stopped:
+                raise
+            except Exception as problem:
+                raise ConnectError(f"The sink's put() failed: {problem}") from problem
+        else:
+            if self._culprits is not None:
+                self._culprits.passed(records)
+
     def _put_with_retries(self, records):
-        held = None
+        held, pauses = None, None
         while True:
             try:
                 self.task.put(records)
                 break
             except RetriableError as error:
                 if self.stopping.is_set():
-                    raise ConnectError("The task was stopped while a put was still to be repeated; its records come again") from error
+                    raise Stopped("The task was stopped while a put was still to be repeated; its records come again.") from error
                 log.warning("The task asks for the same %d records again: %s", len(records), error)
                 if held is None:
-                    held = set(self._open)
+                    held, pauses = set(self._open), self._retries.pauses()
                     self.consumer.pause(list(held))
-                self._wait_before_retry()
+                self._retries.failed()
+                self._wait_before_retry(next(pauses))
         if held is not None and not self._held:
             self.consumer.resume([pair for pair in held if pair in self._open and pair not in self._context.paused])
 
-    def _wait_before_retry(self):
+    def _wait_before_retry(self, seconds):
         """Nothing is fetched meanwhile, but the group must see that the task lives."""
-        seconds = self._context.take_timeout(_RETRY_SECONDS)
-        until = self._clock.monotonic() + seconds
+        until = self._clock.monotonic() + self._context.take_timeout(seconds)
         while not self.stopping.is_set() and (left := until - self._clock.monotonic()) > 0:
             self.consumer.poll(min(left, _POLL_SECONDS))
 
@@ -155,20 +206,31 @@ class SinkRunner(TaskRunner):
         offsets = {pair: offset for pair, offset in self._put.items() if only is None or pair in only}
         if not any(self._committed.get(pair) != offset for pair, offset in offsets.items()):
             return
+        seconds = min(self._stop_seconds, self._flush_seconds) if final else self._flush_seconds
         try:
+            if not self._letters_are_stored(seconds):
+                return
             agreed = self.task.pre_commit(dict(offsets)) or {}
         except RetriableError as error:
             log.warning("The task cannot flush now, its offsets are committed later: %s", error)
             return
         agreed = {pair: min(offset, self._put[pair]) for pair, offset in agreed.items() if pair in offsets}
         changed = {pair: offset for pair, offset in agreed.items() if self._committed.get(pair) != offset}
-        if not changed:
+        if not changed or not self._letters_are_stored(seconds):  # a flush may report, too
             return
         try:
-            self.consumer.commit(changed, min(self._stop_seconds, self._flush_seconds) if final else self._flush_seconds)
+            self.consumer.commit(changed, seconds)
             self._committed.update(changed)
+            for pair, offset in changed.items():
+                self._originals.forget(pair, offset)
         except LogRetriableError as error:
             log.warning("The offsets could not be committed now (%s): %s", "they come again after a restart" if final else "later", error)
+
+    def _letters_are_stored(self, seconds):
+        stored = self._letters is None or self._letters.stored(seconds)
+        if not stored:
+            log.warning("Offsets are not committed yet: bad records are not in the dead letter queue '%s' after %.0f s", self._letters.topic, seconds)
+        return stored
 
     def _take_over(self, pairs):
         self._open |= pairs
@@ -186,7 +248,15 @@ class SinkRunner(TaskRunner):
         for pair in pairs:
             self._put.pop(pair, None)
             self._committed.pop(pair, None)
+            self._originals.forget(pair)
         self._context.paused -= pairs
+
+    def _give_up_quietly(self):
+        """The task fails: what it has put before is committed, but what goes wrong by that is not what it failed of."""
+        try:
+            self._give_up(set(self._open), final=True)
+        except Exception as error:
+            log.warning("Offsets of what was put before the failure could not be committed: %s", error)
 
 
 class _Listener:
@@ -237,6 +307,13 @@ class _Context(SinkTaskContext):
         self.paused.difference_update(partitions)
         if not self._runner.paused:
             self._runner.consumer.resume(list(partitions))
+
+    def errant_record_reporter(self):
+        runner = self._runner
+        if not runner._tolerance.reports:
+            return None
+        runner._originals.kept = True
+        return runner._reporter
 
     def request_commit(self):
         self.commit_requested = True

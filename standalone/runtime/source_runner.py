@@ -1,7 +1,9 @@
 """poll → pipeline → log → offsets: how a source task runs.
 
 The task's own thread polls, works the chain and hands records to the producer; a second thread runs the producer. An offset is
-stored when every record polled before it of its source partition is acknowledged, filtered or tolerated.
+stored when every record polled before it of its source partition is acknowledged, filtered or tolerated; one that is tolerated and goes
+to the dead letter queue once it is acknowledged there. As in Java a tolerated record without such a queue does not by itself move the
+offset: that of the next good record does.
 """
 
 import collections
@@ -12,17 +14,25 @@ import numpy as np
 
 from standalone.connector import SourceTask, SourceTaskContext
 from standalone.data.batch import SourceBatch
-from standalone.errors import ConnectError, RetriableError
+from standalone.data.record import SourceRecord
+from standalone.errors import ConnectError, RetriableError, Stopped
 from standalone.runtime.lifecycle import RUNNING, TaskRunner, log_context
+from standalone.runtime.tolerance import KAFKA_PRODUCE, SOURCE_TASK
+from standalone.stage import StageFailed
 
 log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 1 << 20  # an offset may be stored behind each: about what one request carries
-_RETRY_SECONDS = 0.1
+# What a log refuses because of the record: with errors.tolerance=all it is skipped. All else may pass, or is for a person to mend.
+_FAULTS_OF_RECORDS = {
+    f"org.apache.kafka.common.errors.{name}Exception"
+    for name in ("RecordTooLarge", "RecordBatchTooLarge", "InvalidTimestamp", "InvalidTopic", "UnsupportedForMessageFormat")
+}
+_FAULT_OF_ONE = "org.apache.kafka.common.errors.InvalidRecordException"  # of one in a batch: the others are refused with it
 
 
 class SourceRunner(TaskRunner):
-    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, memory, stop_seconds, **base):
+    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, retries, memory, stop_seconds, **base):
         super().__init__(**base)
         self.task = task
         self.config = config
@@ -31,6 +41,10 @@ class SourceRunner(TaskRunner):
         self._topics = topics  # makes a topic before its first record, where the configuration says how
         self._offsets = offsets
         self._tolerance = tolerance
+        self._letters = tolerance.dead_letters
+        self._retries = retries
+        self.stopping = retries.stopping  # one event ends all waiting
+        self.errors = tolerance.counters
         self._memory = memory
         self._stop_seconds = stop_seconds
         self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
@@ -52,6 +66,8 @@ class SourceRunner(TaskRunner):
         self._closing = True
         self._memory.close()
         self._producer.close(0)
+        if self._letters is not None:
+            self._letters.abort()
 
     def offsets_synced(self):
         """The offsets file has just been made durable: the task's commit is due."""
@@ -66,11 +82,16 @@ class SourceRunner(TaskRunner):
     def work(self):
         self._sender.start()
         try:
+            if self._letters is not None:
+                self._letters.open("errors.source.deadletterqueue.topic.replication.factor", self._letters_failed)
             self.task.initialize(_Context(self))
             self.task.start(self.config)
             try:
                 self.say(RUNNING)
-                self._loop()
+                try:
+                    self._loop()
+                except Stopped as reason:
+                    log.info("%s", reason)
                 self._drain()
             finally:
                 self.task.close()
@@ -79,12 +100,21 @@ class SourceRunner(TaskRunner):
             self._producer.close(0)
             self._topics.close()
             self._sender.join()
+            if self._letters is not None:
+                self._letters.close(self._stop_seconds)
             self._memory.close()
             self.pipeline.close()
         if self._trouble is not None:
             raise self._trouble
 
+    def _letters_failed(self):
+        try:
+            self._letters.check()
+        except ConnectError as error:
+            self._went_wrong(error)
+
     def _loop(self):
+        pauses = None
         while not self.stopping.is_set() and self._trouble is None:
             if self.paused:
                 self.wait_while_paused()
@@ -93,8 +123,11 @@ class SourceRunner(TaskRunner):
                 polled = self.task.poll()
             except RetriableError as error:
                 log.warning("The task asks to be polled again: %s", error)
-                self.stopping.wait(_RETRY_SECONDS)
+                pauses = pauses or self._retries.pauses()
+                self._retries.failed()
+                self.stopping.wait(next(pauses))
                 continue
+            pauses = None
             for batch in self._enlarged(list(_batches(polled))):
                 if self._trouble is not None:
                     return
@@ -119,10 +152,16 @@ class SourceRunner(TaskRunner):
         result = self.pipeline.source(batch)
         self.polled += len(batch)
         out, failures = result.out, result.failures
-        if failures and self._tolerance.none:
-            self._ship_before(batch, out, min(failure.row for failure in failures))
-        self._tolerance.judge(failures)
-        self._hand_over(batch, out, len(batch))
+        if not failures:
+            self._hand_over(batch, out, len(batch))
+            return
+        if not self._tolerance.all:
+            self._ship_before(batch, out, failures[0].row)
+        # First of this batch, so that no offset of it is stored before the letters are.
+        letters = self._tracker.add(batch.source_partition, None, 1, 0) if self._letters is not None else None
+        self._tolerance.source(failures, lambda: self._tracker.done(letters))
+        untold = [failure.row for failure in failures] if self._letters is None else ()
+        self._hand_over(batch, out, len(batch), untold)
 
     def _ship_before(self, batch, out, row):
         """What came before the record that fails the task is sent, as it would have been one by one."""
@@ -136,8 +175,9 @@ class SourceRunner(TaskRunner):
             self._hand_over(batch, before, row)
         self._drain()
 
-    def _hand_over(self, batch, out, count):
-        """Give the records to the producer in pieces, an offset behind each; `count` rows of the batch are then dealt with."""
+    def _hand_over(self, batch, out, count, untold=()):
+        """Give the records to the producer in pieces, an offset behind each; `count` rows of the batch are then dealt with, but that
+        the offset of those `untold` is stored only with that of a later row."""
         pieces = list(_pieces(out[0])) if len(out) == 1 else [[outgoing] for outgoing in out] or [[]]
         if len(out) > 1:  # several topics: rows interleave, so one offset stands behind all
             pieces = [out]
@@ -145,13 +185,16 @@ class SourceRunner(TaskRunner):
         for at, piece in enumerate(pieces):
             if at == len(pieces) - 1:
                 last = count
+                for row in reversed(untold):
+                    last -= row == last - 1
             else:
                 records, rows = piece[0].records, piece[0].rows
                 last = last + len(records) if rows is None else int(rows[-1]) + 1
             size = sum(outgoing.records.nbytes for outgoing in piece)
             if not self._memory.take(size):
                 return
-            sent = self._tracker.add(batch.source_partition, batch.offset_of(last - 1), len(piece), size)
+            offset = batch.offset_of(last - 1) if last else None
+            sent = self._tracker.add(batch.source_partition, offset, len(piece), size)
             for outgoing in piece:
                 self._topics.ensure(outgoing.topic)
                 self._producer.send(outgoing.topic, outgoing.partition, outgoing.records, self._on_done(sent, batch, outgoing))
@@ -163,13 +206,33 @@ class SourceRunner(TaskRunner):
             if delivered.error is not None and self._closing:
                 return  # not acknowledged in time: its offset is not stored, and it is sent again after a restart
             if delivered.error is not None:
-                self._went_wrong(delivered.error)
-                return
+                self._refused(sent, batch, outgoing, delivered)
+            else:
+                self._tracker.done(sent)
             if self._acknowledged is not None:
-                self._acknowledged.append((batch, outgoing, delivered.acks))
-            self._tracker.done(sent)
+                self._acknowledged.append((batch, outgoing, delivered))
 
         return done
+
+    def _refused(self, sent, batch, outgoing, delivered):
+        """The log took not all of them. Called on the sender's thread."""
+        count = len(outgoing.records)
+        failures = []
+        for rows, error in delivered.failed:
+            rows = np.arange(count)[rows].tolist()
+            kind = getattr(error, "java_class", None)
+            if kind not in _FAULTS_OF_RECORDS and not (kind == _FAULT_OF_ONE and len(rows) == 1):
+                self._went_wrong(error)
+                return
+            for row in rows:
+                at = row if outgoing.rows is None else int(outgoing.rows[row])
+                time = None if outgoing.records.timestamps is None else int(outgoing.records.timestamps[row])
+                record = SourceRecord(outgoing.topic, None, batch.source_partition, batch.offset_of(at), partition=outgoing.partition, timestamp=time)
+                failures.append(StageFailed(KAFKA_PRODUCE, None, row, error, record, SOURCE_TASK))
+        try:
+            self._tolerance.produce(outgoing.topic, outgoing.partition, outgoing.records, failures, lambda: self._tracker.done(sent))
+        except ConnectError as problem:
+            self._went_wrong(problem)
 
     def _note_dropped(self, batch, out, count):
         kept = np.zeros(count, bool)
@@ -181,13 +244,16 @@ class SourceRunner(TaskRunner):
     def _tell_task(self):
         """The calls that follow an acknowledgement, on the task's own thread."""
         while self._acknowledged:
-            batch, outgoing, acks = self._acknowledged.popleft()
+            batch, outgoing, delivered = self._acknowledged.popleft()
             rows = range(len(outgoing.records)) if outgoing.rows is None else outgoing.rows.tolist()
-            for sent, partition, base_offset, _ in acks:
+            for sent, partition, base_offset, _ in delivered.acks:
                 sent = range(*sent.indices(len(rows))) if isinstance(sent, slice) else sent.tolist()
                 for at, row in enumerate(sent):
                     metadata = {"topic": outgoing.topic, "partition": partition, "offset": base_offset + at if base_offset >= 0 else None}
                     self.task.commit_record(batch.records()[rows[row]], metadata)
+            for refused, _ in delivered.failed:
+                for row in np.arange(len(rows))[refused].tolist():
+                    self.task.commit_record(batch.records()[rows[row]], None)
         if self._synced.is_set():
             self._synced.clear()
             self.task.commit()
@@ -196,6 +262,8 @@ class SourceRunner(TaskRunner):
         """Wait until all is acknowledged, then make the offsets durable."""
         if not self._producer.flush(self._stop_seconds):
             log.warning("Not all records were acknowledged within %.1f s: what is missing is sent again after a restart", self._stop_seconds)
+        if self._letters is not None:
+            self._letters.stored(self._stop_seconds)
         self._offsets.sync()
         self.offsets_synced()
         self._tell_task()
@@ -242,18 +310,19 @@ class OffsetTracker:
             queue = self._queues.get(sent.key, ())
             last, size = None, 0
             while queue and not queue[0].outstanding:
-                last = queue.popleft()
-                size += last.size
-            if last is not None and not queue:
-                del self._queues[sent.key]
+                first = queue.popleft()
+                size += first.size
+                last = last if first.offset is None else first
+            if not queue:
+                self._queues.pop(sent.key, None)
             try:
-                if last is not None and last.partition is not None and last.offset is not None:
+                if last is not None and last.partition is not None:
                     self._offsets.append(self._connector, [(last.partition, last.offset)])
                     self._progress = True
             except ConnectError as error:
                 self._on_error(error)
-        if size:
-            self._memory.give(size)
+            if size:  # under the lock: letters are acknowledged on another thread than records
+                self._memory.give(size)
 
     def take_progress(self):
         """Whether an offset was stored since this was asked last."""

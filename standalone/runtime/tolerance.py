@@ -1,27 +1,152 @@
-"""What happens to a record that fails in the chain: the task fails (errors.tolerance=none), or it is skipped (all)."""
+"""What becomes of a record that fails: it is counted, logged and written to the dead letter queue, as configured; then it is skipped
+(errors.tolerance=all) or the task fails (none). As in Java the queue and the log get it in either case.
 
+In the chain every error is tolerated. What a producer is refused is tolerated where the record is at fault (too large, invalid), and
+what put() raises only by way of the errant-record reporter, or of a task that declares put_is_idempotent.
+"""
+
+import concurrent.futures
+import dataclasses
 import logging
+import re
+
+from standalone.errors import ConnectError, shown_class
+from standalone.stage import StageFailed
+from standalone.wire import NO_TIMESTAMP
 
 log = logging.getLogger(__name__)
 
+TASK_PUT, KAFKA_PRODUCE = "TASK_PUT", "KAFKA_PRODUCE"
+SINK_TASK, SOURCE_TASK = "org.apache.kafka.connect.sink.SinkTask", "org.apache.kafka.connect.runtime.WorkerSourceTask"
+_TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
+
+
+@dataclasses.dataclass
+class ErrorCounters:
+    """Of one task, by the names of Connect's task-error-metrics."""
+
+    total_record_failures: int = 0  # attempts that failed
+    total_record_errors: int = 0  # records that failed for good
+    total_records_skipped: int = 0
+    total_retries: int = 0
+    total_errors_logged: int = 0
+    deadletterqueue_produce_requests: int = 0
+    deadletterqueue_produce_failures: int = 0
+    last_error_timestamp: int = 0  # milliseconds since the epoch
+
+
+class ToleranceExceeded(ConnectError):
+    """A record failed, and the configuration does not tolerate it; the cause says why."""
+
+    def __init__(self, failure):
+        super().__init__(
+            f"A record failed in stage {failure.stage} ({failure.class_name}), and errors.tolerance is none. "
+            "Mend what is wrong with it, or let it be skipped with errors.tolerance=all (and kept in a dead letter queue)."
+        )
+
 
 class Tolerance:
-    def __init__(self, config):
-        self._all = str(config.get("errors.tolerance", "none")).lower() == "all"
-        self._logs = config.get("errors.log.enable", False)
-        self._shows = config.get("errors.log.include.messages", False)
-        self.skipped = 0
+    """One task's. `dead_letters` is a dead_letter.DeadLetterQueue with `letters` that writes them, or None."""
 
-    def judge(self, failures):
-        """Returns if all these failures are tolerated; else raises the first."""
-        for failure in failures:
-            if self._logs:
-                shown = f", on the record {failure.record!r}" if self._shows and failure.record is not None else ""
-                log.error("Error in stage %s %s%s: %s", failure.stage, failure.name or "", shown, failure.error)
-            if not self._all:
-                raise failure from failure.error
-            self.skipped += 1
+    def __init__(self, config, connector, number, counters, clock, dead_letters=None):
+        self.all = config["errors.tolerance"].lower() == "all"
+        self.counters = counters
+        self.dead_letters = dead_letters
+        self._logs = config["errors.log.enable"]
+        self._shows = config["errors.log.include.messages"]
+        self._task = f"task {number} of connector '{connector}'"
+        self._clock = clock
 
     @property
-    def none(self):
-        return not self._all
+    def reports(self):
+        """Whether anybody is told of a bad record: then a sink's task has an errant-record reporter."""
+        return self._logs or self.dead_letters is not None
+
+    def sink(self, topic, partition, records, failures):
+        """Judge what failed of records that were fetched; row numbers are theirs. Raises ToleranceExceeded."""
+        failures = failures if self.all else failures[:1]
+        self._count(failures)
+        for failure in failures if self._logs else ():
+            self._log(failure, *_place_of_sink(topic, partition, records, failure.row))
+        if self.dead_letters is not None and failures:
+            self.dead_letters.write(self.dead_letters.letters.of_sink(topic, partition, records, failures))
+        self._judge(failures)
+
+    def errant(self, topic, partition, records, row, error):
+        """A sink's task reports this record; a Future of its being stored. Raises ToleranceExceeded."""
+        failure = StageFailed(TASK_PUT, None, row, error, class_name=SINK_TASK)
+        self._count([failure])
+        if self._logs:
+            self._log(failure, *_place_of_sink(topic, partition, records, row))
+        stored = concurrent.futures.Future()
+        if self.dead_letters is not None:
+            letters = self.dead_letters.letters.of_sink(topic, partition, records, [failure])
+            self.dead_letters.write(letters, lambda problem: stored.set_exception(problem) if problem else stored.set_result(None))
+        else:
+            stored.set_result(None)
+        self._judge([failure])
+        return stored
+
+    def source(self, failures, on_stored):
+        """Judge what failed in a source's chain; `on_stored()` follows once their letters are. Whether there are any. May raise."""
+        failures = failures if self.all else failures[:1]
+        self._count(failures)
+        for failure in failures if self._logs else ():
+            self._log(failure, *_place_of_source(failure.record))
+        written = self.dead_letters is not None and bool(failures)
+        if written:
+            self.dead_letters.write(self.dead_letters.letters.of_source(failures), lambda problem: problem or on_stored())
+        self._judge(failures)
+        return written
+
+    def produce(self, topic, partition, records, failures, on_stored):
+        """The same of records that the log refused: their bytes are there, the failures' rows are theirs."""
+        self._count(failures)
+        for failure in failures if self._logs else ():
+            self._log(failure, *_place_of_source(failure.record, topic, partition))
+        if self.dead_letters is None:
+            on_stored()
+        else:
+            letters = self.dead_letters.letters.of_refused(topic, partition, records, failures)
+            self.dead_letters.write(letters, lambda problem: problem or on_stored())
+        self._judge(failures)
+
+    def _count(self, failures):
+        if failures:
+            self.counters.total_record_failures += len(failures)
+            self.counters.total_record_errors += len(failures)
+            self.counters.last_error_timestamp = self._clock.now_ms()
+
+    def _judge(self, failures):
+        if failures and not self.all:
+            raise ToleranceExceeded(failures[0]) from failures[0].error
+        self.counters.total_records_skipped += len(failures)
+
+    def _log(self, failure, place, hidden):
+        message = " ".join(str(failure.error).split())
+        for text in hidden:  # converters quote what they cannot read
+            message = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "…", message) if text else message
+        shown = f", on the record of {place}" if self._shows else ""
+        log.error("Error in stage %s, class %s, %s%s: %s: %s", failure.stage, failure.class_name, self._task, shown, shown_class(failure.error), message)
+        self.counters.total_errors_logged += 1
+
+
+def _place_of_sink(topic, partition, records, row):
+    """Where a record stands in the log, and the texts that no log line may show."""
+    timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
+    kind = _TIMESTAMP_TYPES.get(records.timestamp_type)
+    time = f", timestamp {timestamp} ({kind})" if timestamp != NO_TIMESTAMP and kind else ""
+    place = f"topic {topic}, partition {partition}, offset {int(records.offsets[row])}{time}"
+    return place, [_text(None if column is None else column[row]) for column in (records.values, records.keys)]
+
+
+def _place_of_source(record, topic=None, partition=None):
+    topic, partition = topic or record.topic, record.partition if partition is None else partition
+    time = "" if record.timestamp is None else f", timestamp {record.timestamp}"
+    place = f"topic {topic}, partition {'unset' if partition is None else partition}{time}, source partition {record.source_partition}, "
+    place += f"source offset {record.source_offset}"
+    return place, [part if isinstance(part, str) else _text(part) for part in (record.value, record.key)]
+
+
+def _text(data):
+    return " ".join(data.decode(errors="replace").split()) if isinstance(data, bytes) else ""

@@ -16,14 +16,16 @@ from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
 from standalone.runtime.active_topics import ActiveTopics
 from standalone.runtime.connector_config import ConnectorConfig
+from standalone.runtime.dead_letter import DeadLetterQueue, Letters, SourceWriter
 from standalone.runtime.loggers import Loggers
 from standalone.runtime.memory import MemoryBudget
 from standalone.runtime.offset_changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets import OffsetsFile
+from standalone.runtime.retries import Retries
 from standalone.runtime.sink_runner import SinkRunner
 from standalone.runtime.source_runner import SourceRunner
 from standalone.runtime.state import State
-from standalone.runtime.tolerance import Tolerance
+from standalone.runtime.tolerance import ErrorCounters, Tolerance
 from standalone.runtime.topics import TopicCreation
 from standalone.runtime.worker_config import WorkerConfig
 
@@ -172,15 +174,17 @@ class Worker:
         properties = self._client("producer", plan.originals, {"client.id": f"connector-producer-{plan['name']}-{number}"})
         config = ProducerConfig.of(properties)
         producer = Producer(self._clusters.get(config), config, self.clock)
+        tolerance, retries = self._tolerance(plan, number)
         groups = plan.topic_groups() if self.config["topic.creation.enable"] else []
         return SourceRunner(
             task,
             task_config,
-            pipeline=self._pipeline(plan),
+            pipeline=self._pipeline(plan, retries),
             producer=producer,
             topics=self.topics.creation(plan["name"], TopicCreation(groups, lambda: self._admin(plan))),
             offsets=self.offsets,
-            tolerance=Tolerance(plan),
+            tolerance=tolerance,
+            retries=retries,
             memory=self._memory.share(),
             stop_seconds=min(self.graceful_seconds, self._flush_seconds),
             **base,
@@ -199,13 +203,15 @@ class Worker:
                 self._clusters.get(config), config, self.clock, config["group.id"], instance, listener, self._heartbeats
             )
 
+        tolerance, retries = self._tolerance(plan, number)
         return SinkRunner(
             task,
             task_config,
-            pipeline=self.topics.pipeline(plan["name"], self._pipeline(plan)),
+            pipeline=self.topics.pipeline(plan["name"], self._pipeline(plan, retries)),
             new_consumer=new_consumer,
             subscription=plan.subscription,
-            tolerance=Tolerance(plan),
+            tolerance=tolerance,
+            retries=retries,
             clock=self.clock,
             max_poll_records=config["max.poll.records"],
             commit_seconds=self.config["offset.flush.interval.ms"] / 1000,
@@ -214,13 +220,43 @@ class Worker:
             **base,
         )
 
-    def _pipeline(self, plan):
+    def _tolerance(self, plan, number):
+        """What one task does with records that fail: (Tolerance, Retries)."""
+        counters = ErrorCounters()
+        letters = self._dead_letters(plan, number, counters)
+        return Tolerance(plan, plan["name"], number, counters, self.clock, letters), Retries(plan, counters, self.clock)
+
+    def _dead_letters(self, plan, number, counters):
+        """The task's DeadLetterQueue, or None where the configuration names none."""
+        prefix = "errors.deadletterqueue." if plan.kind == "sink" else "errors.source.deadletterqueue."
+        topic = plan[f"{prefix}topic.name"]
+        if not topic:
+            return None
+
+        def new_producer():
+            name = f"connector-dlq-producer-{plan['name']}-{number}"
+            config = ProducerConfig.of(self._client("producer", plan.originals, {"client.id": name}))
+            return Producer(self._clusters.get(config), config, self.clock)
+
+        write = SourceWriter(self._converters(plan), self._json_converter) if plan.kind == "source" else None
+        letters = Letters(plan["name"], number, plan[f"{prefix}context.headers.enable"], write)
+        factor, context = plan[f"{prefix}topic.replication.factor"], f"{plan['name']}|task-{number}"
+        return DeadLetterQueue(topic, factor, letters, lambda: self._admin(plan), new_producer, counters, context)
+
+    def _json_converter(self, is_key):
+        found = self.config.plugins.find("converter", "org.apache.kafka.connect.json.JsonConverter")
+        return found.of({"schemas.enable": "true"}, is_key=is_key)
+
+    def _converters(self, plan):
+        return [plan.converter(part, self.config) for part in ("key", "value", "header")]
+
+    def _pipeline(self, plan, retries=None):
         """The connector's chain, in the engine that the configuration says."""
-        converters = [plan.converter(part, self.config) for part in ("key", "value", "header")]
+        converters = self._converters(plan)
         links = [Link(*link.build()) for link in plan.links()]
         chain = Chain(plan.kind, *converters, links)
         engine = plan.originals.get("pipeline.engine") or self.config["pipeline.engine"]
-        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"])
+        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"], retries)
 
     def offsets_of(self, plan):
         """What operators ask of a connector's offsets."""
