@@ -23,7 +23,7 @@ FILE_KEY = "rest.basic.auth.file"
 _JAAS_OPTION = re.compile(r"-Djava\.security\.auth\.login\.config=(?:\"([^\"]+)\"|(\S+))")
 _ENTRY = re.compile(r"KafkaConnect\s*\{(.*?)\}\s*;", re.DOTALL)
 _MODULE = re.compile(r"PropertyFileLoginModule\s+\w+\s+.*?file\s*=\s*\"([^\"]*)\"", re.DOTALL | re.IGNORECASE)
-_COMMENT = re.compile(r"/\*.*?\*/|(?m:^\s*(?://|#).*$)", re.DOTALL)
+_COMMENT = re.compile(r"/\*.*?\*/|(?m:^\s*(?://|#)[^\n]*$)", re.DOTALL)
 
 
 class BasicAuthSecurityRestExtension(RestExtension):
