@@ -52,5 +52,5 @@ from standalone.data.schema import (
 )
 from standalone.data.struct import Struct
 from standalone.errors import ConfigError, ConnectError, DataError, RetriableError, SerializationError
-from standalone.stage import Columns, Converter, FieldTransform, HeaderConverter, Predicate, Transform
+from standalone.stage import Columns, Converter, FieldTransform, HeaderConverter, HeaderEdit, NoColumns, Predicate, Transform
 from standalone.wire import ByteColumn

@@ -1,10 +1,17 @@
 """What a stage is: a transform, a predicate or a converter, each with a row meaning and, where it can, a column meaning.
 
-The row meaning is the truth. The column meaning does the same for a whole batch at once, or *declines* by returning None, and
-then the rows engine serves. A column meaning declines wherever an error, or a result's type, hangs on the data.
+The row meaning is the truth. The column meaning does the same for a whole batch at once, or *declines* by raising NoColumns with a
+reason or by returning None, and then the rows engine serves. A column meaning declines wherever an error, or a result's type, hangs
+on the data.
 """
 
+from typing import Any, NamedTuple
+
 from standalone.errors import ConnectError
+
+
+class NoColumns(Exception):
+    """A stage has no column meaning for this batch; says why, for people who ask why a chain is slow."""
 
 
 class Stage:
@@ -37,7 +44,7 @@ class Transform(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define apply(record)")
 
     def columns(self, columns):
-        """Column meaning: the new Columns, or None to be run by rows."""
+        """Column meaning: the new Columns. Raises NoColumns, or returns None, to be run by rows."""
         return None
 
 
@@ -65,6 +72,37 @@ class FieldTransform(Transform):
             return record.key_schema, record.key
         return record.value_schema, record.value
 
+    def known_part(self, columns):
+        """(what all rows of Columns are known to be: their schema or their shape, Spark column, whether it is a schema).
+
+        Raises NoColumns where nothing is known.
+        """
+        schema, column = self.part(columns)
+        known = schema or getattr(columns, f"{self.where}_shape")
+        if known is None or column is None:
+            raise NoColumns(f"the {self.where} has no schema, and not all rows are known to have one shape")
+        return known, column, schema is not None
+
+    def known_struct(self, columns):
+        """The same, of a struct; an error by rows where it is none."""
+        known, column, has_schema = self.known_part(columns)
+        if known.type != "struct":
+            raise NoColumns(f"the {self.where} is no struct")
+        return known, column, has_schema
+
+    def with_known_part(self, columns, known, column, failed, has_schema):
+        """Columns with another key or value: `known` is its schema, or its shape. `failed` is a list of columns, or None among them."""
+        names = ("schema", "shape") if has_schema else ("shape", "schema")
+        parts = {f"{self.where}_{names[0]}": known, f"{self.where}_{names[1]}": None, self.where: column}
+        for mask in failed:
+            if mask is not None:
+                columns = columns.with_(failed=mask if columns.failed is None else columns.failed | mask)
+        return columns.with_(**parts)
+
+    def is_null(self, columns):
+        """Whether Columns are known to have a null there in every row."""
+        return self.where in columns.nulls
+
     def with_part(self, record, schema, value):
         if self.where == "key":
             return record.with_(key_schema=schema, key=value)
@@ -78,8 +116,22 @@ class Predicate(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define test(record)")
 
     def columns(self, columns):
-        """Column meaning: a Spark column of booleans (never null), or a plain bool for the whole batch, or None to be run by rows."""
+        """Column meaning: a Spark column of booleans (never null), or a plain bool for the whole batch. Raises NoColumns, or
+        returns None, to be run by rows."""
         return None
+
+
+class HeaderEdit(NamedTuple):
+    """What a column meaning does to the headers of every row: take off those of the names in `dropped`, or add `added`.
+
+    The value of the added Header may be a Spark column, of its schema, or of the Schema `shape` where it carries none. `where` is a
+    boolean column that says for which rows the edit is; None is for all.
+    """
+
+    dropped: frozenset = frozenset()
+    added: Any = None
+    shape: Any = None
+    where: Any = None
 
 
 class Columns:
@@ -88,7 +140,10 @@ class Columns:
     topic, partition, timestamp, offset, key, value are Spark columns; topic and partition are plain values where all rows have one.
     `offset` is None for a source. A schema of None means schemaless: the column meaning knows the fields then from `key_shape` or
     `value_shape`, a Schema that every row of this batch provably has and that the result does not carry.
+    `nulls` names those of "key" and "value" that are null in every row.
     `keep` is a boolean column, or None to keep all; `failed` marks the rows that the rows engine must do again, for the exact error.
+    `header_names` is a column of lists with the names of the headers that the rows came with, or None where no row has any;
+    `header_edits` is a tuple of the HeaderEdits so far, which the pipeline does after the job, in their order.
     """
 
     __slots__ = (
@@ -103,19 +158,27 @@ class Columns:
         "value",
         "value_schema",
         "value_shape",
+        "nulls",
         "keep",
         "failed",
-        "has_headers",
+        "header_names",
+        "header_edits",
     )
 
     def __init__(self, **parts):
         for name in self.__slots__:
             setattr(self, name, parts.pop(name, None))
+        self.header_edits = self.header_edits or ()
+        self.nulls = self.nulls or frozenset()
         if parts:
             raise TypeError(f"columns have no {', '.join(parts)}")
 
     def with_(self, **changes):
+        changes.setdefault("nulls", self.nulls - changes.keys())
         return Columns(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
+
+    def with_header_edits(self, *edits):
+        return self.with_(header_edits=(*self.header_edits, *edits))
 
 
 class Converter(Stage):

@@ -84,7 +84,7 @@ class LeftToRows(Exception):
 
 def transform_columns(links, records, spark):
     """What plan.Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows."""
-    frame = _frame(records)
+    frame = frame_of(records)
     try:
         leaves = Leaves(frame, set())
         plan = ColumnPlan(links, leaves, frame, spark.ready())
@@ -93,7 +93,7 @@ def transform_columns(links, records, spark):
         raise LeftToRows(str(reason)) from reason
     if failed is not None and failed.any():
         raise LeftToRows("the row is marked for the rows engine")
-    made = _records(records, changed)
+    made = records_of(changed, records)
     return made if dropped is None else [None if gone else record for record, gone in zip(made, dropped)]
 
 
@@ -133,7 +133,8 @@ def _the_one(items):
     return items[0]
 
 
-def _frame(records):
+def frame_of(records):
+    """Records that are alike as a Frame."""
     first = records[0]
     parts = {}
     for part in ("key", "value"):
@@ -147,14 +148,15 @@ def _frame(records):
         first.topic,
         partition=first.partition,
         timestamps=np.array(times, np.int64),
-        headers=[record.headers for record in records],
+        headers=[record.headers for record in records] if any(record.headers for record in records) else None,
         offsets=np.array([record.offset for record in records], np.int64) if is_sink else None,
         timestamp_type=first.timestamp_type if is_sink else None,
         **parts,
     )
 
 
-def _records(records, frame):
+def records_of(frame, records):
+    """The records again, with what a Frame of as many rows has for them."""
     count = len(records)
     keys, values = values_of(frame.key, frame.key_schema, count), values_of(frame.value, frame.value_schema, count)
     topics, partitions = (part if isinstance(part, list) else [part] * count for part in (frame.topic, frame.partition))
@@ -170,5 +172,7 @@ def _records(records, frame):
             timestamp=None if time == NO_TIMESTAMP else time,
             headers=headers,
         )
-        for record, topic, partition, key, value, time, headers in zip(records, topics, partitions, keys, values, times, frame.headers)
+        for record, topic, partition, key, value, time, headers in zip(
+            records, topics, partitions, keys, values, times, frame.headers or [()] * count
+        )
     ]

@@ -1,11 +1,14 @@
-"""Transforms and converters by their column meanings, a case at a time: the outcome, or LeftToRows with the reason."""
+"""Transforms and converters by their column meanings: the outcome of each case, or LeftToRows with the reason."""
 
 import base64
 
 from standalone.pipeline.plan import Link
-from standalone.testing import LeftToRows, decoded_column, encoded_column, transform_columns
+from standalone.testing import COPIES, LeftToRows, decoded_column, encoded_column
 
 from goldenlib import encoding, rows
+from goldenlib.together import transform_together
+
+TOGETHER = 40  # cases in one job
 
 
 class Session:
@@ -32,30 +35,64 @@ class Session:
 SESSION = Session()
 
 
-def outcome(kind, case):
-    """As rows.outcome; raises LeftToRows."""
-    return {"transforms": transforms, "converters": converters}[kind](case)
+def outcomes(kind, cases):
+    """For each case its outcome as rows.outcome says it, or LeftToRows."""
+    if kind == "converters":
+        return [_converter(case) for case in cases]
+    return [outcome for start in range(0, len(cases), TOGETHER) for outcome in _transforms(cases[start : start + TOGETHER])]
 
 
-def transforms(case):
+# --- Transforms ----------------------------------------------------------------------------------------------------
+
+
+def _transforms(cases):
+    prepared = [_prepared(case) for case in cases]
+    there = [each for each in prepared if not isinstance(each, LeftToRows)]
+    made = iter(transform_together(there, SESSION.holder()))
+    return [each if isinstance(each, LeftToRows) else _told(each, next(made)) for each in prepared]
+
+
+def _prepared(case):
+    """(links, the record a few times over)"""
     try:
         steps = rows.chain_of(case)
-    except rows.Failed as failure:
-        raise LeftToRows("it is not configured") from failure
+    except rows.Failed:
+        return LeftToRows("it is not configured")
     links = [Link(str(at), transform, predicate, negate) for at, (transform, predicate, negate) in enumerate(steps)]
-    record = encoding.read_record(case["record"])
+    return links, [encoding.read_record(case["record"])] * COPIES
+
+
+def _told(prepared, made):
+    if isinstance(made, LeftToRows):
+        return made
+    if any(isinstance(each, LeftToRows) for each in made):
+        return made[0]
+    written = [each and encoding.write_record(each) for each in made]
+    if not all(each == written[0] for each in written):
+        return {"error": "RowsDiffer", "message": f"the same records came out different: {written}"}
+    return {"dropped": True, "at": _dropped_at(*prepared)} if made[0] is None else {"record": written[0]}
+
+
+def _dropped_at(links, records):
+    """The link that drops them: columns do not tell which it is, so the links are tried one by one, by rows."""
+    record = records[0]
+    for at, link in enumerate(links):
+        record = rows.apply(record, link.transform, link.predicate, link.negate)
+        if record is None:
+            return at
+
+
+# --- Converters ----------------------------------------------------------------------------------------------------
+
+
+def _converter(case):
     try:
-        (made,) = transform_columns(links, [record], SESSION.holder())
-    except LeftToRows:
-        raise
-    except Exception as error:  # as in the pipeline: what cannot be compiled is done by rows
-        raise LeftToRows(f"it cannot be compiled: {type(error).__name__}: {error}"[:200]) from error
-    if made is None:
-        raise LeftToRows("which step dropped the record is not told by columns")
-    return {"record": encoding.write_record(made)}
+        return _converted(case)
+    except LeftToRows as reason:
+        return reason
 
 
-def converters(case):
+def _converted(case):
     if case["direction"] not in ("from", "to", "roundtrip"):
         raise LeftToRows("headers are converted by rows")
     try:

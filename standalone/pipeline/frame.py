@@ -161,6 +161,9 @@ def _continues(first_bytes):
 # --- Leaves --------------------------------------------------------------------------------------------------------
 
 
+HEADER_NAMES = s.SchemaBuilder.array(s.Schema.STRING).build()
+
+
 class Leaf:
     """One column that goes its way as a whole: its name for Spark, its schema, and whether any row is null."""
 
@@ -206,12 +209,12 @@ class Leaves:
             "offset": self.NULL if frame.offsets is None else self._leaf("offset", pa.array(frame.offsets), s.Schema.INT64),
             "key": self._part("k", frame.key, frame.key_schema),
             "value": self._part("v", frame.value, frame.value_schema),
+            "header_names": self._header_names(frame.headers),
         }
         self.key = (
             *self.shape.values(),
             frame.key_schema,
             frame.value_schema,
-            frame.headers is not None,
             frame.timestamp_type,
         )
 
@@ -224,6 +227,13 @@ class Leaves:
         unset = timestamps == NO_TIMESTAMP
         array = pa.array(timestamps, mask=unset if unset.any() else None)
         return self._leaf("timestamp", array, s.Schema.OPTIONAL_INT64)
+
+    def _header_names(self, headers):
+        """One leaf, for those who ask which headers a row has: few do, so it is made an array only for them."""
+        if headers is None or not any(headers):
+            return self.NULL
+        self.columns["header_names"] = headers
+        return Leaf("header_names", HEADER_NAMES, False)
 
     def _part(self, name, column, schema):
         if schema is None:
@@ -246,6 +256,9 @@ class Leaves:
 
     def arrow(self, leaf):
         """The column of a leaf as an Arrow array."""
+        if leaf.schema is HEADER_NAMES:
+            names = [[header.name for header in each or ()] for each in self.columns[leaf.name]]
+            return pa.array(names, arrow_type(HEADER_NAMES))
         return to_arrow(self.columns[leaf.name], leaf.schema)
 
 

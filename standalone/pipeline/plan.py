@@ -13,10 +13,11 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data import schema as s
-from standalone.pipeline.frame import Leaf, Leaves, leaves_in
+from standalone.pipeline.frame import HEADER_NAMES, Leaf, Leaves, leaves_in
+from standalone.pipeline.headers import Headers
 from standalone.pipeline.nodes import AnyOf, Computed, Fixed, NullsOf, Whole, build, mask_of, says_nothing, timestamps_of
 from standalone.pipeline.types import some_value, spark_type
-from standalone.stage import Columns
+from standalone.stage import Columns, NoColumns
 
 JOB_BYTES = 24 << 20  # shipped in one job; the Java heap holds it several times over
 LEAST_JOB_ROWS = 1000
@@ -97,6 +98,7 @@ class ColumnPlan:
         if result.key is not None and result.key_schema is None or result.value is not None and result.value_schema is None:
             raise Declined("it makes values that have no schema")
         self.key_schema, self.value_schema = result.key_schema, result.value_schema
+        self._headers = Headers(result.header_edits)
         self._expressions = []  # what Spark computes
         self._reads = set()
         self._describe = []
@@ -106,6 +108,7 @@ class ColumnPlan:
     def _optimize(self, result, leaves, session):
         names = ("topic", "partition", "timestamp", "key", "value", "keep", "failed")
         asked = {name: column for name in names if _is_column(column := getattr(result, name))}
+        asked.update(self._headers.columns)
         selected = []
         if asked:
             one_row = _ship(session, self._leaf_list, {leaf.name: leaves.arrow(leaf).slice(0, 1) for leaf in self._leaf_list}, 1)
@@ -117,13 +120,14 @@ class ColumnPlan:
             "timestamp": s.Schema.OPTIONAL_INT64,
             "key": result.key_schema,
             "value": result.value_schema,
+            **self._headers.schemas,
         }
         self._schemas = schemas
         self._nodes = {}
-        for name in names:
+        for name in (*names, *self._headers.columns):
             if name not in asked:
                 self._nodes[name] = getattr(result, name)
-            elif name in ("keep", "failed"):
+            elif name not in schemas:
                 self._nodes[name] = self._mask(optimized, optimized.outputs[name], asked[name])
             else:
                 self._nodes[name] = self._node(optimized, optimized.outputs[name], asked[name], schemas[name])
@@ -206,6 +210,7 @@ class ColumnPlan:
             key_schema=self.key_schema,
             value=column("value"),
             value_schema=self.value_schema,
+            headers=self._headers.edited(frame, column, lambda name: self._rows(name, leaves, computed)),
         )
         keep = self._rows("keep", leaves, computed)
         return changed, None if keep is None else ~keep, self._rows("failed", leaves, computed)
@@ -300,7 +305,8 @@ def _columns(shape, frame):
         key_schema=frame.key_schema,
         value=column(shape["value"], frame.value_schema),
         value_schema=frame.value_schema,
-        has_headers=frame.headers is not None,
+        nulls=frozenset(part for part in ("key", "value") if shape[part] == Leaves.NULL),
+        header_names=None if shape["header_names"] == Leaves.NULL else column(shape["header_names"], HEADER_NAMES),
     )
 
 
@@ -308,16 +314,12 @@ def _apply(links, columns):
     """The columns behind all links. Raises Declined at the first that has no column meaning here."""
     for link in links:
         before = columns.with_(keep=None, failed=None)
-        applies = True if link.predicate is None else link.predicate.columns(before)
-        if applies is None:
-            raise Declined(f"the predicate of {link.alias} has no column meaning for this batch")
+        applies = True if link.predicate is None else _meant(link.predicate, before, f"the predicate of {link.alias}")
         if link.predicate is not None and link.negate:
             applies = not applies if isinstance(applies, bool) else ~applies
         if applies is False:
             continue
-        after = link.transform.columns(before)
-        if after is None:
-            raise Declined(f"{link.alias} has no column meaning for this batch")
+        after = _meant(link.transform, before, link.alias)
         if applies is not True:
             after = _where(applies, after, before, link.alias)
         if _is_column(after.keep):  # whether a null keeps a row is for the rows engine to say
@@ -326,6 +328,16 @@ def _apply(links, columns):
         failed = after.failed if columns.failed is None else columns.failed if after.failed is None else columns.failed | after.failed
         columns = after.with_(keep=keep, failed=failed)
     return columns
+
+
+def _meant(stage, columns, who):
+    try:
+        meant = stage.columns(columns)
+    except NoColumns as reason:
+        raise Declined(f"{who} has no column meaning here: {reason}") from reason
+    if meant is None:
+        raise Declined(f"{who} has no column meaning for this batch")
+    return meant
 
 
 def _where(applies, after, before, alias):
@@ -346,4 +358,7 @@ def _where(applies, after, before, alias):
         return F.when(applies, new).otherwise(old)
 
     parts = {name: either(name) for name in ("topic", "partition", "timestamp", "key", "value")}
+    known = len(before.header_edits)
+    edits = [edit._replace(where=applies if edit.where is None else applies & edit.where) for edit in after.header_edits[known:]]
+    parts["header_edits"] = (*before.header_edits, *edits)
     return after.with_(**parts, keep=either("keep", F.lit(True)), failed=either("failed", F.lit(False)))

@@ -18,6 +18,14 @@ class HasHeaderKey(Predicate):
     def test(self, record):
         return any(header.name == self.name for header in record.headers)
 
-    # Column meaning: headers are no column, so there is one where there are none.
+    # Column meaning: the names that the rows came with, and what the links before this one did to them.
     def columns(self, columns):
-        return None if columns.has_headers else False
+        from pyspark.sql import functions as F
+
+        has_it = False if columns.header_names is None else F.array_contains(columns.header_names, self.name)
+        for edit in columns.header_edits:
+            adds = edit.added is not None and edit.added.name == self.name
+            if not adds and self.name not in edit.dropped:
+                continue
+            has_it = adds if edit.where is None else F.when(edit.where, F.lit(adds)).otherwise(has_it)
+        return has_it

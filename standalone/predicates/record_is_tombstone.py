@@ -1,6 +1,6 @@
 """RecordIsTombstone: whether a record's value is null."""
 
-from standalone import ConfigDef, Predicate
+from standalone import ConfigDef, NoColumns, Predicate
 
 
 class RecordIsTombstone(Predicate):
@@ -15,4 +15,8 @@ class RecordIsTombstone(Predicate):
 
     # Column meaning: the same.
     def columns(self, columns):
-        return None if columns.value is None else columns.value.isNull()
+        if "value" in columns.nulls:
+            return True
+        if columns.value is None:
+            raise NoColumns("the value has no schema, and not all rows are known to have one shape")
+        return columns.value.isNull()

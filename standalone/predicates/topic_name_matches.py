@@ -1,6 +1,6 @@
 """TopicNameMatches: whether a record's topic has a name like that."""
 
-from standalone import MEDIUM, STRING, ConfigDef, Option, Predicate, all_of, non_empty, regex_compiles
+from standalone import MEDIUM, STRING, ConfigDef, NoColumns, Option, Predicate, all_of, non_empty, regex_compiles
 from standalone.data.java_regex import compile_java
 from standalone.data.whole_regex import whole
 
@@ -29,4 +29,6 @@ class TopicNameMatches(Predicate):
         if not isinstance(columns.topic, Column):
             return columns.topic is not None and self._matches(columns.topic) is not None
         regex = whole(self.pattern)
-        return None if regex is None else F.coalesce(F.rlike(columns.topic, F.lit(regex)), F.lit(False))
+        if regex is None:
+            raise NoColumns("the pattern is none that can be held to the whole topic")
+        return F.coalesce(F.rlike(columns.topic, F.lit(regex)), F.lit(False))

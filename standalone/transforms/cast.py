@@ -14,18 +14,19 @@ from standalone import (
     Int16,
     Int32,
     Int64,
+    NoColumns,
     Option,
     Schema,
 )
 from standalone.data import schema as s
 from standalone.data.java_numbers import BLANKS, narrowed, parse_floating, parse_whole, to_single
-from standalone.data.scalars import Float64
+from standalone.data.scalars import CLASSES, WIDTHS, Float64
 from standalone.data.struct import validate_value
 from standalone.data.values import convert, to_text
 from standalone.errors import SchemaBuilderError
-from standalone.transforms import cast_columns, field_path, spark
+from standalone.transforms import cast_columns, field_path
 from standalone.transforms.field_path import PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, is_struct, need_struct_schema, struct_schema
+from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_names, need_struct_schema, struct_schema
 
 WHOLE = (s.INT8, s.INT16, s.INT32, s.INT64)
 FLOATING = (s.FLOAT32, s.FLOAT64)
@@ -93,6 +94,7 @@ class Cast(FieldTransform):
         casts = parse_spec(config["spec"])
         self.whole = casts.pop(None, None)
         self.fields = PathTree.of({field_path.field_path(name, config): kind for name, kind in casts.items()})
+        self._casts = _map_casts(self.fields)
         self.fills_defaults = config["replace.null.with.default"]
         self._plans = PerSchema(self._whole_plan if self.whole else lambda schema: self._copy(schema, self.fields, inside=False))
 
@@ -105,26 +107,15 @@ class Cast(FieldTransform):
             if self.whole:
                 return self.with_part(record, None, cast_schemaless(value, self.whole))
             field_path.need_map(value, "Cast", self.where)
-            return self.with_part(record, None, self._cast_map(value, self.fields))
+            return self.with_part(record, None, _cast_map(value, self._casts))
         if self.whole is None:
             if schema.type == s.STRUCT:
-                plan = self._plans[schema]
+                plan = self._plans.of(schema)
                 field_path.need_struct(value, "Cast", self.where)
                 return self.with_part(record, plan.target, plan.row(value))
             raise DataError(f"Cast needs a struct where the {self.where} has a schema; found a {schema.name or schema.type}.")
-        target, cast = self._plans[schema]
+        target, cast = self._plans.of(schema)
         return self.with_part(record, target, cast.row(value))
-
-    def _cast_map(self, value, tree):
-        changed = dict(value)
-        for name, below in tree.inside.items():
-            item = value.get(name)
-            if below.said:  # also where there is no such key: Java then puts a null
-                changed[name] = cast_schemaless(item, below.said)
-            elif item is not None:
-                field_path.need_map(item, "Cast", f"field '{name}'")
-                changed[name] = self._cast_map(item, below)
-        return changed
 
     def _whole_plan(self, schema):
         """(the schema after the cast, what casts its values)."""
@@ -151,30 +142,21 @@ class Cast(FieldTransform):
 
     # Column meaning: an expression for each cast (cast_columns.py).
     def columns(self, columns):
-        schema, value = self.part(columns)
-        known = schema or getattr(columns, f"{self.where}_shape")
-        if value is None or known is None:
-            return None
-        if schema is None and is_struct(known) and not set(self.fields.inside) <= {field.name for field in known.fields}:
-            return None  # a map would get a null of no type
-        try:
+        if self.is_null(columns):
+            return columns
+        known, value, has_schema = self.known_part(columns) if self.whole else self.known_struct(columns)
+        with left_to_rows(DataError):
             if self.whole:
                 target, cast = self._whole_plan(known)
-                # The whole keeps its name, and under the name of a logical type no column would be taken for a plain number.
-                made = None if target.logical else cast.column(value)
-            elif is_struct(known):
-                copy = self._copy(known, self.fields, inside=False, checked=schema is not None)
-                target, made = copy.target, copy.column(value)
+                if target.logical:  # the whole keeps its name, and no column of that name is taken for a plain number
+                    raise NoColumns(f"the result is a {target.type} under the name {target.name}")
             else:
-                return None
-        except DataError:
-            return None  # an error wherever there is a value
-        if made is None:
-            return None
-        result, failed = made
+                need_names(known, self.fields.inside, has_schema)
+                cast = self._copy(known, self.fields, inside=False, checked=has_schema)
+                target = cast.target
+            made, failed = cast.column(value)
         # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
-        changes = {self.where: result, "failed": spark.any_of([columns.failed, value.isNull(), failed])}
-        return columns.with_(**changes, **{f"{self.where}_{'shape' if schema is None else 'schema'}": target})
+        return self.with_known_part(columns, target, made, [value.isNull(), failed], has_schema)
 
 
 def _with_default(target, source, cast):
@@ -216,6 +198,26 @@ class FieldCast:
         return cast_columns.cast(column, self._schema, self._kind)
 
 
+def _map_casts(tree):
+    """[(name, the type it is cast to, the casts by class)] of the fields at one place; with None as the type the casts further inside."""
+    return [
+        (name, below.said, _BY_CLASS[below.said]) if below.said else (name, None, _map_casts(below)) for name, below in tree.inside.items()
+    ]
+
+
+def _cast_map(value, casts):
+    changed = dict(value)
+    for name, kind, how in casts:
+        item = value.get(name)
+        if kind is not None:  # also where there is no such key: Java then puts a null
+            cast = how.get(item.__class__)
+            changed[name] = cast_schemaless(item, kind) if cast is None else cast(item)
+        elif item is not None:
+            field_path.need_map(item, "Cast", f"field '{name}'")
+            changed[name] = _cast_map(item, how)
+    return changed
+
+
 def cast_schemaless(value, kind):
     if value is None:
         return None
@@ -229,6 +231,8 @@ def cast_value(value, kind):
     try:
         if isinstance(value, str):
             return _READERS[kind](value, kind)
+        if isinstance(value, (int, float)):
+            return _MAKERS[kind](value, kind)
         if isinstance(value, (bytes, bytearray, memoryview)) or not hasattr(value, "__float__"):
             raise DataError(f"Cast cannot make {kind} of a {type(value).__name__}: only of numbers, booleans and texts.")
         return _MAKERS[kind](value, kind)
@@ -254,3 +258,22 @@ _MAKERS = {
     s.FLOAT32: lambda value, kind: value if isinstance(value, Float32) else to_single(value),
     s.BOOLEAN: lambda value, kind: bool(narrowed(value, s.INT64)),
 }
+
+
+def _quick_casts(kind):
+    """Casts of what maps mostly hold, by class, as cast_schemaless does them."""
+    if kind == s.STRING:
+        return {str: str, int: int.__repr__}
+    if kind == s.FLOAT64:
+        return {float: float, int: lambda value: _double_of(value, kind), str: lambda value: cast_value(value, kind)}
+    if kind in WHOLE:
+        made, half = CLASSES[kind], 1 << WIDTHS[kind] - 1
+
+        def number(value):
+            return made(value) if -half <= value < half else narrowed(value, kind)
+
+        return {bool: number, int: number, float: number, str: lambda value: cast_value(value, kind)}
+    return {}
+
+
+_BY_CLASS = {kind: _quick_casts(kind) for kind in TARGETS}

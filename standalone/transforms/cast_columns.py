@@ -3,6 +3,7 @@
 Floating-point numbers become text by rows only, whose digits no JVM is asked for.
 """
 
+from standalone import NoColumns
 from standalone.data import schema as s
 from standalone.data.java_calendar import DAY_MS
 from standalone.transforms import spark
@@ -20,19 +21,21 @@ _CLOCK, _DATE = DateFormat("HH:mm:ss.SSS'Z'"), DateFormat("yyyy-MM-dd")
 
 
 def cast(column, schema, kind):
-    """(the column as that type, rows that the rows engine must do or None), or None for no column meaning."""
+    """(the column as that type, rows that the rows engine must do or None). Raises NoColumns."""
     if schema.name == s.DECIMAL:
         return _of_decimal(column, kind)
     if schema.logical:
         return _text_of_point(column) if kind == s.STRING else _of_point(column, schema, kind)
     if schema.type == s.STRING:
         return (column, None) if kind == s.STRING else _of_text(column, kind)
-    if schema.type == s.BYTES:
-        return _text_of_bytes(column) if kind == s.STRING else None  # all else is an error
+    if schema.type == s.BYTES and kind == s.STRING:
+        return _text_of_bytes(column)
     if schema.type not in _SPARK and schema.type != s.BOOLEAN:
-        return None
+        raise NoColumns(f"a {schema.type} as {kind} is an error")
+    if kind == s.STRING and schema.type in _FLOATING:
+        raise NoColumns("floating-point numbers become text by rows")
     if kind == s.STRING:
-        return None if schema.type in _FLOATING else (column.cast("string"), None)
+        return column.cast("string"), None
     return _of_number(column, schema.type, kind), None
 
 

@@ -4,6 +4,7 @@ What Java's lenient calendar would make of an odd text, or of a year before 1583
 rows those are. Only whole numbers become text here: every JVM prints those alike.
 """
 
+from standalone import NoColumns
 from standalone.data.java_calendar import DAY_MS, first_of
 from standalone.transforms import spark
 from standalone.transforms.date_format import DAYS, HALVES, MONTHS, ZONE_NAMES
@@ -148,12 +149,12 @@ _NUMBERS.update({"m": "minute", "s": "second", "S": "millisecond"})
 
 
 def millis_of(text, format):
-    """(the milliseconds that texts say, which rows this is not exact for), or None where no expression reads such a pattern."""
+    """(the milliseconds that texts say, which rows this is not exact for). Raises NoColumns where no expression reads such a pattern."""
     from pyspark.sql import functions as F
 
     pattern = _TextPattern(format)
     if not pattern.is_exact:
-        return None
+        raise NoColumns(f"no expression reads texts of the pattern '{format.pattern}'")
     said = {name: group(text) for name, group in pattern.groups.items()}
     year = said.get("year", F.lit(1970))
     if pattern.century_start_year is not None:

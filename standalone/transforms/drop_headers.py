@@ -1,6 +1,6 @@
 """DropHeaders: take headers off."""
 
-from standalone import HIGH, LIST, ConfigDef, Option, Transform
+from standalone import HIGH, LIST, ConfigDef, HeaderEdit, Option, Transform
 from standalone.transforms import field_path
 
 
@@ -22,6 +22,6 @@ class DropHeaders(Transform):
     def apply(self, record):
         return record.with_(headers=tuple(header for header in record.headers if header.name not in self.headers))
 
-    # Column meaning: headers are no column, so there is one where there are none.
+    # Column meaning: the same names for all.
     def columns(self, columns):
-        return None if columns.has_headers else columns
+        return columns.with_header_edits(HeaderEdit(dropped=self.headers))

@@ -1,7 +1,8 @@
 """ExtractField: put one field in the place of the whole key or value."""
 
 from standalone import BOOLEAN, MEDIUM, STRING, ConfigDef, DataError, FieldTransform, Option
-from standalone.transforms import field_path, spark
+from standalone.transforms import field_path
+from standalone.transforms.struct_copy import column_at, left_to_rows
 
 
 class ExtractField(FieldTransform):
@@ -48,22 +49,8 @@ class ExtractField(FieldTransform):
 
     # Column meaning: the field's column.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
-        schema, value = self.part(columns)
-        shape = getattr(columns, f"{self.where}_shape")
-        if value is None or not (schema or shape):
-            return None
-        try:
-            found = self._schema_of_field(schema or shape)
-        except DataError:
-            return None  # an error in every row, or in a map a null of no type
-        for name in self.path:
-            present, value = value.isNotNull(), value.getField(name)
-        if schema is None:
-            return columns.with_(**{self.where: value, f"{self.where}_shape": found})
-        if any(field_path.field_at(schema, self.path[:depth]).schema.default is not None for depth in range(1, len(self.path))):
-            return None  # a whole struct as the default of one on the way
-        if self.fills_defaults and found.default is not None:
-            value = F.when(present, F.coalesce(value, spark.literal(found.default, found)))
-        return columns.with_(**{self.where: value, f"{self.where}_schema": found})
+        known, value, has_schema = self.known_part(columns)
+        with left_to_rows(DataError):
+            found = self._schema_of_field(known)
+        extracted = column_at(value, known, self.path, self.fills_defaults and has_schema)
+        return self.with_known_part(columns, found, extracted, [], has_schema)

@@ -7,13 +7,14 @@ from standalone import (
     ConfigDef,
     DataError,
     FieldTransform,
+    NoColumns,
     Option,
     Schema,
     Struct,
 )
 from standalone.data.struct import validate_value
 from standalone.transforms import field_path, spark
-from standalone.transforms.struct_copy import PerSchema, is_struct, struct_schema
+from standalone.transforms.struct_copy import PerSchema, left_to_rows, struct_schema
 
 
 class Flatten(FieldTransform):
@@ -62,40 +63,34 @@ class Flatten(FieldTransform):
     def columns(self, columns):
         from pyspark.sql import functions as F
 
-        schema, value = self.part(columns)
-        shape = getattr(columns, f"{self.where}_shape")
-        if value is None or not is_struct(schema or shape):
-            return None
-        if schema is None:
-            leaves = {}
-            if not self._leaves_of_shape(value, shape, "", leaves) or not leaves:
-                return None
-            flat = F.struct(*(leaf.alias(name) for name, (leaf, _) in leaves.items()))
-            shape = struct_schema([(name, leaf_shape) for name, (_, leaf_shape) in leaves.items()])
-            return columns.with_(**{self.where: flat, f"{self.where}_shape": shape})
-        try:
-            flattened = self._flattened[schema]
-        except DataError:
-            return None  # an error in every row
-        leaves, failed = flattened.leaves(value)
+        if self.is_null(columns):
+            return columns
+        known, value, has_schema = self.known_struct(columns)
+        if has_schema:
+            with left_to_rows(DataError):
+                flattened = self._flattened[known]
+            leaves, failed = flattened.leaves(value)
+            target = flattened.target
+        else:
+            found, failed = {}, []
+            self._leaves_of_shape(value, known, "", found)
+            leaves = [leaf.alias(name) for name, (leaf, _) in found.items()]
+            target = struct_schema([(name, shape) for name, (_, shape) in found.items()])
         if not leaves:
-            return None  # Spark knows no struct without fields
+            raise NoColumns("no field is left, and Spark knows no struct without fields")
         # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
-        failed = spark.any_of([columns.failed, value.isNull(), *failed])
-        return columns.with_(**{self.where: F.struct(*leaves), f"{self.where}_schema": flattened.target, "failed": failed})
+        return self.with_known_part(columns, target, F.struct(*leaves), [value.isNull(), *failed], has_schema)
 
     def _leaves_of_shape(self, column, shape, prefix, leaves):
-        """Fill `leaves`; False where a leaf is of a kind that is an error."""
+        """Fill `leaves`. Raises NoColumns where one is of a kind that is an error, or of a map that may not be there."""
         for field in shape.fields:
             name, part = self._joined(prefix, field.name), column.getField(field.name)
-            if field.schema.type == "struct":
-                if not self._leaves_of_shape(part, field.schema, name, leaves):
-                    return False
-            elif field.schema.type == "map" or field.schema.logical:
-                return False
+            if field.schema.type == "struct" and not field.schema.optional:
+                self._leaves_of_shape(part, field.schema, name, leaves)
+            elif field.schema.type in ("struct", "map") or field.schema.logical:
+                raise NoColumns(f"'{name}' may be null, or holds what cannot be flattened")
             else:
                 leaves[name] = (part, field.schema)
-        return True
 
 
 _PLAIN = (str, bool, int, float, bytes, bytearray, memoryview, list)

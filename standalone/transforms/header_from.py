@@ -11,13 +11,16 @@ from standalone import (
     DataError,
     FieldTransform,
     Header,
+    HeaderEdit,
+    NoColumns,
     Option,
     non_empty_list,
     one_of,
 )
+from standalone.data.schema import ARRAY, MAP, STRUCT
 from standalone.transforms import field_path
 from standalone.transforms.field_path import PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, struct_schema
+from standalone.transforms.struct_copy import PerSchema, StructCopy, column_at, left_to_rows, struct_schema
 
 
 class HeaderFrom(FieldTransform):
@@ -44,9 +47,9 @@ class HeaderFrom(FieldTransform):
         self.pairs = list(zip(paths, headers))
         self.moved = PathTree.of(dict.fromkeys(paths, True)) if config["operation"] == "move" else None
         self.fills_defaults = config["replace.null.with.default"]
-        self._copies = PerSchema(lambda schema: self._without(schema, self.moved))
+        self._copies = PerSchema(lambda schema: self._without(schema, self.moved, checked=True))
 
-    # Row meaning: the truth. Headers are no column, so there is no column meaning.
+    # Row meaning: the truth.
     def apply(self, record):
         schema, value = self.part(record)
         headers = list(record.headers)
@@ -67,7 +70,7 @@ class HeaderFrom(FieldTransform):
             schema, value = copy.target, copy.row(value)
         return self.with_part(record, schema, value).with_(headers=tuple(headers))
 
-    def _without(self, schema, tree, inside=False):
+    def _without(self, schema, tree, checked, inside=False):
         """How structs of that schema are copied without the fields that move."""
         kept, changes = [], {}
         for field in schema.fields:
@@ -75,10 +78,34 @@ class HeaderFrom(FieldTransform):
             if below is None:
                 kept.append((field, field.schema))
             elif not below.said:
-                inner = changes[field.name] = self._without(field.schema, below, inside=True)
+                inner = changes[field.name] = self._without(field.schema, below, checked, inside=True)
                 kept.append((field, inner.target))
         target = struct_schema([(field.name, own) for field, own in kept], schema, inside)
-        return StructCopy(target, [field for field, _ in kept], self.fills_defaults, changes)
+        return StructCopy(target, [field for field, _ in kept], self.fills_defaults, changes, checked)
+
+    # Column meaning: a column of values for each header, and a struct of what stays.
+    def columns(self, columns):
+        known, value, has_schema = self.known_struct(columns)
+        with left_to_rows(DataError):
+            edits = [self._header_edit(name, value, known, path, has_schema) for path, name in self.pairs]
+            copy = self._without(known, self.moved, has_schema) if self.moved else None
+        rest, failed = (value, None) if copy is None else copy.column(value)
+        target = known if copy is None else copy.target
+        return self.with_known_part(columns, target, rest, [value.isNull(), failed], has_schema).with_header_edits(*edits)
+
+    def _header_edit(self, name, value, known, path, has_schema):
+        field = field_path.field_at(known, path)
+        if field is None:
+            raise NoColumns(f"there is no field '{'.'.join(path)}'")
+        if not has_schema and _has_names(field.schema):
+            raise NoColumns(f"without a schema the header '{name}' is a map")
+        column = column_at(value, known, path, self.fills_defaults and has_schema)
+        return HeaderEdit(added=Header(name, column, field.schema if has_schema else None), shape=None if has_schema else field.schema)
+
+
+def _has_names(shape):
+    """Whether a value of that shape holds maps: without a schema they are no structs."""
+    return shape.type in (STRUCT, MAP) or shape.type == ARRAY and _has_names(shape.value_schema)
 
 
 def _map_without(value, tree):

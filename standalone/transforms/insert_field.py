@@ -11,14 +11,16 @@ from standalone import (
     Instant,
     Int32,
     Int64,
+    NoColumns,
     Option,
     Schema,
-    SchemaBuilder,
     SinkRecord,
     Struct,
     timestamp_schema,
 )
+from standalone.data.struct import checked
 from standalone.transforms import spark
+from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, struct_schema
 
 _MARKS = "Append `!` to make it a required field, `?` to keep it optional (the default)."
 _KINDS = ("topic", "partition", "offset", "timestamp", "static")  # in the order in which the fields are added
@@ -59,7 +61,8 @@ class InsertField(FieldTransform):
             message = f"is missing, but static.field is '{config['static.field']}'. Say the text to insert."
             raise ConfigError.of({"static.value": message})
         self.fills_defaults = config["replace.null.with.default"]
-        self._schemas = {}
+        self._items = [(name, self.static if kind == "static" else None, _KNOWN.get(kind)) for kind, name, _ in self.inserted]
+        self._plans = PerSchema(self._plan)
 
     # Row meaning: the truth.
     def apply(self, record):
@@ -69,99 +72,94 @@ class InsertField(FieldTransform):
         if schema is None:
             if not isinstance(value, dict):
                 raise DataError(f"InsertField needs a map where the {self.where} has no schema; found a {type(value).__name__}.")
-            known = ((name, self._known(kind, record)) for kind, name, _ in self.inserted)
-            return self.with_part(record, None, {**value, **{name: item for name, item in known if item is not _UNSET}})
+            inserted = dict(value)
+            for name, item, known in self._items:
+                if known is not None:
+                    item = known(record)
+                if item is not _UNSET:
+                    inserted[name] = item
+            return self.with_part(record, None, inserted)
         if not isinstance(value, Struct):
             raise DataError(f"InsertField needs a struct; the {self.where} is a {schema.name or schema.type}.")
-        updated = self._updated(value.schema)
-        struct = Struct(updated)
-        for field, stored in zip(value.schema.fields, value.values):
-            struct.put(field.name, field.schema.default if stored is None and self.fills_defaults else stored)
-        for kind, name, _ in self.inserted:
-            item = self._known(kind, record)
-            if item is not _UNSET:
-                struct.put(name, Instant(int(item)) if kind == "timestamp" else item)
-        return self.with_part(record, updated, struct)
+        updated, copy, fields = self._plans.of(value.schema)
+        values = copy.values(value)
+        for field, (_, item, known) in zip(fields, self._items):
+            if known is not None:
+                item = known(record)
+                item = None if item is _UNSET else self._fitting(field, item)
+            values.append(item)
+        return self.with_part(record, updated, Struct.trusted(updated, values))
 
-    def _known(self, kind, record):
-        """What is inserted, or _UNSET where the record does not know it."""
-        if kind == "topic":
-            return record.topic
-        if kind == "partition":
-            return _UNSET if record.partition is None else Int32(record.partition)
-        if kind == "timestamp":
-            return _UNSET if record.timestamp is None else Int64(record.timestamp)
-        if kind == "static":
-            return self.static
-        if not isinstance(record, SinkRecord):
-            raise DataError("InsertField cannot insert the offset of a source record: it has none yet. Remove offset.field.")
-        return Int64(record.offset)
+    def _fitting(self, field, item):
+        """What is known, as a field of the struct holds it."""
+        if item is None:
+            checked(field.schema, None, field.name)
+        return Instant(int(item)) if field.schema.logical else item
 
-    def _updated(self, schema):
-        updated = self._schemas.get(schema)
-        if updated is None:
-            builder = SchemaBuilder.struct()
-            for field in schema.fields:
-                builder.field(field.name, field.schema)
-            for kind, name, optional in self.inserted:
-                builder.field(name, _SCHEMAS[kind][optional])
-            basics = {"name": schema.name, "version": schema.version, "doc": schema.doc, "parameters": schema.parameters}
-            updated = self._schemas[schema] = builder.build().with_(**basics)
-        return updated
+    def _plan(self, schema):
+        """(the schema of the result, how the struct that it grows from is copied, the fields that are new)."""
+        inserted = [(name, _SCHEMAS[kind][optional]) for kind, name, optional in self.inserted]
+        updated = struct_schema([*((field.name, field.schema) for field in schema.fields), *inserted], schema)
+        return updated, StructCopy(schema, schema.fields, self.fills_defaults), updated.fields[len(schema.fields) :]
 
     # Column meaning: the struct again, with more fields.
     def columns(self, columns):
         from pyspark.sql import functions as F
 
-        schema, value = self.part(columns)
-        shape = getattr(columns, f"{self.where}_shape")
-        known = [self._known_column(kind, columns) for kind, _, _ in self.inserted]
-        base = schema or shape
-        if value is None or base is None or base.type != "struct" or any(column is None for column in known):
-            return None  # nothing to add to, or an error in every row
+        if self.is_null(columns):
+            return columns
+        known, value, has_schema = self.known_struct(columns)
         # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
-        failed = [columns.failed, value.isNull()]
-        fields = {field.name: value.getField(field.name) for field in base.fields}
-        if schema is not None:
-            names = [name for _, name, _ in self.inserted]
-            if "" in names or len({*fields, *names}) < len(fields) + len(names):
-                return None  # no such schema can be built: an error in every row
-            for field in schema.fields:
+        failed = [value.isNull()]
+        fields = {field.name: value.getField(field.name) for field in known.fields}
+        if has_schema:
+            with left_to_rows(DataError):
+                target = self._plans[known][0]
+            for field in known.fields:
                 if self.fills_defaults and field.schema.default is not None:
                     fields[field.name] = F.coalesce(fields[field.name], spark.literal(field.schema.default, field.schema))
                 failed.append(spark.misfit(fields[field.name], field.schema))
-        for (kind, name, optional), column in zip(self.inserted, known):
-            fields[name] = column
-            if schema is None and kind in ("partition", "timestamp") or kind == "topic" and not optional:
+        else:
+            shapes = {field.name: field.schema for field in known.fields}
+            shapes.update({name: _SHAPES[kind] for kind, name, _ in self.inserted})
+            target = struct_schema(shapes.items())
+        for kind, name, optional in self.inserted:
+            column = fields[name] = self._known_column(kind, columns)
+            if not has_schema and kind in ("partition", "timestamp") or kind == "topic" and not optional:
                 failed.append(column.isNull())  # a map would lack the key; a required text would be null
-        result = F.struct(*(column.alias(name) for name, column in fields.items()))
-        changes = {self.where: result, "failed": spark.any_of(failed)}
-        if schema is not None:
-            return columns.with_(**changes, **{f"{self.where}_schema": self._updated(schema)})
-        shapes = {field.name: field.schema for field in shape.fields}
-        shapes.update({name: _SHAPES[kind] for kind, name, _ in self.inserted})
-        return columns.with_(**changes, **{f"{self.where}_shape": _shape(shapes)})
+        made = F.struct(*(column.alias(name) for name, column in fields.items()))
+        return self.with_known_part(columns, target, made, failed, has_schema)
 
     def _known_column(self, kind, columns):
         from pyspark.sql import functions as F
 
         column = self.static if kind == "static" else getattr(columns, kind)
         if kind == "offset" and column is None:
-            return None
+            raise NoColumns("it is an error: a record of a source has no offset")
         column = column if spark.is_column(column) else F.lit(column)
         return column.cast(spark.spark_type(_SCHEMAS[kind][1]))
 
 
-_UNSET = object()
+_UNSET = object()  # what the record does not know
+
+
+def _partition(record):
+    return _UNSET if record.partition is None else Int32(record.partition)
+
+
+def _offset(record):
+    if not isinstance(record, SinkRecord):
+        raise DataError("InsertField cannot insert the offset of a source record: it has none yet. Remove offset.field.")
+    return Int64(record.offset)
+
+
+def _timestamp(record):
+    return _UNSET if record.timestamp is None else Int64(record.timestamp)
+
+
+_KNOWN = {"topic": lambda record: record.topic, "partition": _partition, "offset": _offset, "timestamp": _timestamp}
 
 
 def _parsed(text):
     """(name, whether the field is optional) of a field's name with its mark."""
     return (text[:-1], text[-1] == "?") if text[-1:] in ("!", "?") and text else (text, True)
-
-
-def _shape(schemas):
-    builder = SchemaBuilder.struct()
-    for name, schema in schemas.items():
-        builder.field(name, schema)
-    return builder.build()

@@ -1,6 +1,6 @@
 """InsertHeader: add a header with a fixed value."""
 
-from standalone import HIGH, STRING, ConfigDef, Header, Option, Transform
+from standalone import HIGH, STRING, ConfigDef, Header, HeaderEdit, Option, Transform
 from standalone.data.values import parse
 from standalone.transforms import field_path
 
@@ -21,6 +21,10 @@ class InsertHeader(Transform):
         schema, value = parse(config["value.literal"]) or (None, None)
         self.header = Header(config["header"], value, schema)
 
-    # Row meaning: the truth. Headers are no column, so there is no column meaning.
+    # Row meaning: the truth.
     def apply(self, record):
         return record.with_(headers=(*record.headers, self.header))
+
+    # Column meaning: the same header for all.
+    def columns(self, columns):
+        return columns.with_header_edits(HeaderEdit(added=self.header))

@@ -31,7 +31,7 @@ from standalone.data.schema import ARRAY, DECIMAL, MAP
 from standalone.data.values import convert
 from standalone.transforms import field_path, spark
 from standalone.transforms.field_path import PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, is_struct, need_struct_schema
+from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_names, need_struct_schema
 
 # What a value of each kind becomes, by row and by column alike. Lists and maps become empty ones.
 EMPTY = {
@@ -141,20 +141,11 @@ class MaskField(FieldTransform):
 
     # Column meaning: the struct again, with literals in it.
     def columns(self, columns):
-        schema, value = self.part(columns)
-        known = schema or getattr(columns, f"{self.where}_shape")
-        if value is None or not is_struct(known):
-            return None
-        if schema is None and not set(self.fields.inside) <= {field.name for field in known.fields}:
-            return None  # a map would get a null of no type
-        try:
-            copied = self._copy(known, self.fields, checked=schema is not None).column(value)
-        except DataError:
-            return None  # an error wherever there is a value
-        if copied is None:
-            return None
-        masked, failed = copied
-        return columns.with_(**{self.where: masked, "failed": spark.any_of([columns.failed, value.isNull(), failed])})
+        known, value, has_schema = self.known_struct(columns)
+        need_names(known, self.fields.inside, has_schema)
+        with left_to_rows(DataError):
+            masked, failed = self._copy(known, self.fields, has_schema).column(value)
+        return self.with_known_part(columns, known, masked, [value.isNull(), failed], has_schema)
 
 
 class _Mask:

@@ -1,6 +1,6 @@
 """RegexRouter: send records to another topic, named after the one they were for."""
 
-from standalone import HIGH, STRING, ConfigDef, DataError, Option, Transform, regex_compiles
+from standalone import HIGH, STRING, ConfigDef, DataError, NoColumns, Option, Transform, regex_compiles
 from standalone.data.java_regex import compile_java
 from standalone.data.whole_regex import begun, whole
 from standalone.transforms import spark
@@ -54,10 +54,12 @@ class RegexRouter(Transform):
         if not spark.is_column(columns.topic):
             try:
                 return columns.with_(topic=self._routed(columns.topic))
-            except DataError:
-                return None
-        if self._error or whole(self.regex) is None:
-            return None  # whether a topic matches, and fails then, hangs on the data
+            except DataError as error:
+                raise NoColumns(f"it is an error: {error}") from error
+        if self._error:
+            raise NoColumns("whether a topic matches, and fails then, hangs on the topic")
+        if whole(self.regex) is None:
+            raise NoColumns("the regex is none that can be held to the whole topic")
         # Since the whole topic matches, the first match begins at its start; held there, it is the only one.
         named = F.regexp_replace(columns.topic, F.lit(begun(self.regex)), F.lit(self.replacement))
         routed = F.when(F.rlike(columns.topic, F.lit(whole(self.regex))), named).otherwise(columns.topic)

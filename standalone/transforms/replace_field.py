@@ -1,9 +1,11 @@
 """ReplaceField: leave fields out, keep only some, or rename them."""
 
 from standalone import BOOLEAN, LIST, MEDIUM, ConfigDef, ConfigError, DataError, FieldTransform, Option
-from standalone.transforms import field_path, spark
+from standalone.transforms import field_path
 from standalone.transforms.field_path import EMPTY_TREE, PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, is_struct, need_struct_schema, struct_schema
+from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_struct_schema, struct_schema
+
+_MOST_SHAPES = 1000  # of maps whose names change all the time
 
 
 def _mapping(name, text):
@@ -58,10 +60,12 @@ class ReplaceField(FieldTransform):
             field_path.need_map(value, "ReplaceField", self.where)
             return self.with_part(record, None, self._replaced_map(value, self._rules))
         field_path.need_struct(value, "ReplaceField", self.where)
-        copy = self._copies[value.schema]
+        copy = self._copies.of(value.schema)
         return self.with_part(record, copy.target, copy.row(value))
 
     def _replaced_map(self, value, rules):
+        if not rules.deep:
+            return {new: value[old] for old, new in rules.kept(value)}
         replaced = {}
         for name, item in value.items():
             if not rules.keep(name):
@@ -99,21 +103,14 @@ class ReplaceField(FieldTransform):
 
     # Column meaning: a struct of other fields.
     def columns(self, columns):
-        schema, value = self.part(columns)
-        known = schema or getattr(columns, f"{self.where}_shape")
-        if value is None or not is_struct(known):
-            return None
-        try:
-            copy = self._copy(known, self._rules, checked=schema is not None)
-        except DataError:
-            return None  # an error in every row, or two fields of a map that become one
-        copied = copy.column(value)
-        if copied is None:
-            return None
+        if self.is_null(columns):
+            return columns
+        known, value, has_schema = self.known_struct(columns)
+        with left_to_rows(DataError):  # or two fields of a map become one
+            copy = self._copy(known, self._rules, checked=has_schema)
+        copied, failed = copy.column(value)
         # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
-        failed = spark.any_of([columns.failed, value.isNull(), copied[1]])
-        kind = "shape" if schema is None else "schema"
-        return columns.with_(**{self.where: copied[0], f"{self.where}_{kind}": copy.target, "failed": failed})
+        return self.with_known_part(columns, copy.target, copied, [value.isNull(), failed], has_schema)
 
 
 class _Rules:
@@ -125,11 +122,24 @@ class _Rules:
         self._renames = renames.inside
         self._originals = {tree.said: name for name, tree in renames.inside.items() if tree.said is not None}
         self._below = {}
-        self._deep = any(tree.inside for trees in (self._exclude, self._include or {}, self._renames) for tree in trees.values())
+        self._shapes = {}
+        self.deep = any(tree.inside for trees in (self._exclude, self._include or {}, self._renames) for tree in trees.values())
 
     def keep(self, name):
         excluded = self._exclude.get(name)
         return not (excluded is not None and excluded.said) and (self._include is None or name in self._include)
+
+    def kept(self, names):
+        """[(old name, new name)] of the names that stay; worked out once for texts, since maps mostly have the same."""
+        names = tuple(names)
+        kept = self._shapes.get(names)
+        if kept is None:
+            kept = [(name, self.renamed(name)) for name in names if self.keep(name)]
+            if all(isinstance(name, str) for name in names):  # others may be equal and not the same: 1 and True
+                if len(self._shapes) >= _MOST_SHAPES:
+                    self._shapes.clear()
+                self._shapes[names] = kept
+        return kept
 
     def renamed(self, name):
         tree = self._renames.get(name)
@@ -140,7 +150,7 @@ class _Rules:
 
     def below(self, name):
         """What is said of the fields inside of that one; None where nothing is."""
-        if not self._deep:
+        if not self.deep:
             return None
         if name not in self._below:
             self._below[name] = self._rules_below(name)

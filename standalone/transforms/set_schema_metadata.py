@@ -1,6 +1,6 @@
 """SetSchemaMetadata: give the schema another name or version."""
 
-from standalone import BOOLEAN, HIGH, INT, MEDIUM, STRING, ConfigDef, ConfigError, DataError, FieldTransform, Option, Struct
+from standalone import BOOLEAN, HIGH, INT, MEDIUM, STRING, ConfigDef, ConfigError, DataError, FieldTransform, NoColumns, Option, Struct
 from standalone.transforms import spark
 from standalone.transforms.struct_copy import PerSchema, StructCopy
 
@@ -45,9 +45,9 @@ class SetSchemaMetadata(FieldTransform):
     def columns(self, columns):
         from pyspark.sql import functions as F
 
-        schema, value = self.part(columns)
-        if value is None or schema is None or schema.type != "struct" or not schema.fields:
-            return None
+        schema, value, has_schema = self.known_struct(columns)
+        if not has_schema:
+            raise NoColumns("it is an error without a schema")
         copied, failed = self._copies[schema].column(value)
         present = value.isNotNull()
         if schema.optional:
@@ -55,5 +55,4 @@ class SetSchemaMetadata(FieldTransform):
             failed = None if failed is None else present & failed
         else:
             failed = spark.any_of([failed, ~present])
-        changes = {self.where: copied, f"{self.where}_schema": self._copies[schema].target}
-        return columns.with_(**changes, failed=spark.any_of([columns.failed, failed]))
+        return self.with_known_part(columns, self._copies[schema].target, copied, [failed], has_schema)

@@ -1,8 +1,10 @@
 """A struct made out of another one: fields left out, renamed, changed. What transforms of structs share, in both meanings."""
 
-from standalone import DataError, SchemaBuilder, Struct
+import contextlib
+
+from standalone import DataError, NoColumns, SchemaBuilder, Struct
 from standalone.data.struct import validate_value
-from standalone.transforms import spark
+from standalone.transforms import field_path, spark
 
 _NESTED = ("struct", "array", "map")
 _MOST_SCHEMAS = 1000  # of a source whose schema changes all the time
@@ -14,6 +16,14 @@ class PerSchema(dict):
     def __init__(self, make):
         super().__init__()
         self._make = make
+        self._last = self._found = None
+
+    def of(self, schema):
+        """The same as [schema], quicker for the schema that was asked for last: batches have one."""
+        if schema is not self._last:
+            self._found = self[schema]
+            self._last = schema
+        return self._found
 
     def __missing__(self, schema):
         if len(self) >= _MOST_SCHEMAS:
@@ -49,6 +59,7 @@ class StructCopy:
         self._fills = fills_defaults
         self._checked = checked  # False for a shape, which nobody checks
         self._picked = [source.index for source in sources]
+        self._picks_all = all(source.index == at for at, source in enumerate(sources))  # as they come
         named = list(zip(target.fields, sources))
         defaults = [(field.index, source.schema.default) for field, source in named]
         self._defaults = [(at, default) for at, default in defaults if default is not None and fills_defaults]
@@ -59,8 +70,12 @@ class StructCopy:
         self._strange = [field for field, source in unchanged if field.schema.type in _NESTED or field.schema != source.schema]
 
     def row(self, struct):
+        return Struct.trusted(self.target, self.values(struct))
+
+    def values(self, struct):
+        """The values of the copy, in the order of its fields, as a list of the caller's own."""
         stored = struct.values
-        values = [stored[at] for at in self._picked]
+        values = stored[: len(self._picked)] if self._picks_all else [stored[at] for at in self._picked]
         for at, default in self._defaults:
             if values[at] is None:
                 values[at] = default
@@ -73,10 +88,10 @@ class StructCopy:
         for field in self._strange:
             if values[field.index] is not None:
                 validate_value(field.schema, values[field.index], field.name)
-        return Struct.trusted(self.target, values)
+        return values
 
     def column(self, column):
-        """(the copy, where the rows engine must do it: a column or None), or None for no column meaning.
+        """(the copy, where the rows engine must do it: a column or None). Raises NoColumns.
 
         A null becomes a struct of nulls: what a null means is for the caller to say.
         """
@@ -90,29 +105,59 @@ class StructCopy:
             change = self._changes.get(field.name)
             if change is None:
                 if source.schema is not field.schema and source.schema != field.schema:
-                    return None  # whether the values fit hangs on them
+                    raise NoColumns(f"whether the values of '{source.name}' fit under the name '{field.name}' hangs on them")
                 failed.append(spark.misfit(part, field.schema) if self._checked else None)
-            elif (changed := change.column(part)) is None:
-                return None
             else:
-                present, (part, bad) = part.isNotNull(), changed
+                present, (part, bad) = part.isNotNull(), change.column(part)
                 failed.append(None if bad is None else present & bad)
-                if source.schema.optional or not self._checked:
+                if getattr(change, "keeps_nulls", False):
+                    failed.append(None if source.schema.optional or not self._checked else ~present)
+                elif source.schema.optional or not self._checked:
                     # The cast says that what is inside may be null: Arrow will not have a null struct of fields that never are.
                     part = F.when(present, part.cast(spark.spark_type(field.schema)))
                 else:
                     failed.append(~present)
             parts.append(part.alias(field.name))
         if not parts:
-            return None  # Spark knows no struct without fields
+            raise NoColumns("no field is left, and Spark knows no struct without fields")
         return F.struct(*parts), spark.any_of(failed)
+
+
+def column_at(column, schema, path, fills_default):
+    """The Spark column at the end of a path through a struct, as field_path.in_struct has it for rows. Raises NoColumns.
+
+    The field is known to be in the schema.
+    """
+    from pyspark.sql import functions as F
+
+    holder = None
+    for depth, name in enumerate(path, 1):
+        holder, column = column, column.getField(name)
+        field = field_path.field_at(schema, path[:depth])
+        if depth < len(path) and field.schema.default is not None:
+            raise NoColumns(f"a whole struct is the default of '{name}'")
+    if fills_default and field.schema.default is not None:
+        return F.when(holder.isNotNull(), F.coalesce(column, spark.literal(field.schema.default, field.schema)))
+    return column
+
+
+@contextlib.contextmanager
+def left_to_rows(*errors):
+    """These errors come wherever there is a value: the rows engine raises them."""
+    try:
+        yield
+    except errors as error:
+        raise NoColumns(f"it is an error: {error}") from error
+
+
+def need_names(known, names, has_schema):
+    """Raise NoColumns where there are no such fields, and a map would get a null of no type for each that it lacks."""
+    missing = [] if has_schema else [name for name in names if name not in known]
+    if missing:
+        raise NoColumns(f"without a schema there is a null for each field that is missing, of no type: {', '.join(missing)}")
 
 
 def need_struct_schema(field, transform):
     """Raise DataError unless a path may go on inside of that field."""
     if field.schema.type != "struct":
         raise DataError(f"{transform} cannot go into '{field.name}': it is no struct but a {field.schema.name or field.schema.type}.")
-
-
-def is_struct(schema):
-    return schema is not None and schema.type == "struct"

@@ -1,5 +1,6 @@
 """TimestampConverter's column meaning: points in time between their forms, as Spark expressions over milliseconds."""
 
+from standalone import NoColumns
 from standalone.data.java_calendar import DAY_MS
 from standalone.transforms import spark
 from standalone.transforms.date_columns import cut_div, millis_of, text_of
@@ -8,13 +9,10 @@ LONG_MAX = (1 << 63) - 1
 
 
 def convert(column, form, target, per_second, format):
-    """(a column of the form `form` in the form `target`, rows that the rows engine must do or None), or None for no column meaning."""
+    """(a column of the form `form` in the form `target`, rows that the rows engine must do or None). Raises NoColumns."""
     from pyspark.sql import functions as F
 
-    read = _millis(column, form, per_second, format)
-    if read is None:
-        return None
-    ms, unread = read
+    ms, unread = _millis(column, form, per_second, format)
     if target == "string":
         text, unwritten = text_of(ms, format)
         return text, spark.any_of([unread, unwritten])
@@ -26,7 +24,9 @@ def convert(column, form, target, per_second, format):
 
 def _millis(column, form, per_second, format):
     if form == "string":
-        return None if format is None else millis_of(column, format)
+        if format is None:
+            raise NoColumns("it was not told the format of texts")
+        return millis_of(column, format)
     if form != "unix":
         return column, None
     return (_times(column, 1000 // per_second) if per_second <= 1000 else cut_div(column, per_second // 1000)), None

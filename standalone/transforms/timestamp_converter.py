@@ -27,7 +27,7 @@ from standalone.data.struct import MOMENTS
 from standalone.transforms import field_path, spark, timestamp_columns
 from standalone.transforms.date_format import DateFormat
 from standalone.transforms.field_path import PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, is_struct, need_struct_schema, struct_schema
+from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_names, need_struct_schema, struct_schema
 
 TEXT, UNIX, DATE, TIME, TIMESTAMP = "string", "unix", "Date", "Time", "Timestamp"
 SCHEMAS = {  # form -> (required, optional)
@@ -176,43 +176,21 @@ class TimestampConverter(FieldTransform):
 
     # Column meaning: an expression (timestamp_columns.py).
     def columns(self, columns):
-        schema, value = self.part(columns)
-        known = schema or getattr(columns, f"{self.where}_shape")
-        if value is None or known is None:
-            return None
-        made = self._column_of_struct(known, value, schema) if self._tree else self._column_of_whole(known, value)
-        if made is None:
-            return None
-        target, result, failed = made
-        failed = spark.any_of([columns.failed, None if failed is None else value.isNotNull() & failed])
-        return columns.with_(**{self.where: result, "failed": failed, f"{self.where}_{'shape' if schema is None else 'schema'}": target})
-
-    def _column_of_whole(self, known, value):
-        try:
-            made = _Conversion(self, known).column(value)
-        except ConnectError:
-            return None  # an error in every row
-        if made is None:
-            return None
-        result, failed = made
-        return SCHEMAS[self.target][known.optional], result, failed
-
-    def _column_of_struct(self, known, value, schema):
         from pyspark.sql import functions as F
 
-        if not is_struct(known) or schema is None and not set(self._tree.inside) <= {field.name for field in known.fields}:
-            return None  # a map would get a null of no type
-        try:
-            self._check_forms(known)
-            copy = self._copy(known, self._tree, inside=False, checked=schema is not None)
-            made = copy.column(value)
-        except ConnectError:
-            return None  # an error wherever there is a value
-        if made is None:
-            return None
-        result, failed = made
-        # The cast says that what is inside may be null: Arrow will not have a null struct of fields that never are.
-        return copy.target, F.when(value.isNotNull(), result.cast(spark.spark_type(copy.target))), failed
+        known, value, has_schema = self.known_struct(columns) if self._tree else self.known_part(columns)
+        with left_to_rows(ConnectError):
+            if self._tree is None:
+                target = SCHEMAS[self.target][known.optional]
+                made, failed = _Conversion(self, known).column(value)
+            else:
+                need_names(known, self._tree.inside, has_schema)
+                self._check_forms(known)
+                copy = self._copy(known, self._tree, inside=False, checked=has_schema)
+                target, (made, failed) = copy.target, copy.column(value)
+                # The cast says that what is inside may be null: Arrow will not have a null struct of fields that never are.
+                made = F.when(value.isNotNull(), made.cast(spark.spark_type(target)))
+        return self.with_known_part(columns, target, made, [None if failed is None else value.isNotNull() & failed], has_schema)
 
 
 class _Conversion:

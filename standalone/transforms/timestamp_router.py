@@ -1,6 +1,6 @@
 """TimestampRouter: a topic for each stretch of time."""
 
-from standalone import HIGH, STRING, ConfigDef, DataError, Option, Transform
+from standalone import HIGH, STRING, ConfigDef, DataError, NoColumns, Option, Transform
 from standalone.transforms import date_columns, spark
 from standalone.transforms.date_format import DateFormat
 
@@ -44,11 +44,11 @@ class TimestampRouter(Transform):
         from pyspark.sql import functions as F
 
         if columns.timestamp is None or columns.topic is None:
-            return None  # an error in every row
+            raise NoColumns("it is an error without a topic or a timestamp")
         try:
             time, failed = date_columns.text_of(columns.timestamp, self.format())
-        except ValueError:
-            return None
+        except ValueError as error:
+            raise NoColumns(f"it is an error: {error}") from error
         if not spark.is_column(columns.topic):
             named = F.lit(self.topic_format.replace(_TOPIC, columns.topic))
         else:

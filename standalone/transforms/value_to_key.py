@@ -1,8 +1,8 @@
 """ValueToKey: make the key of fields of the value."""
 
-from standalone import BOOLEAN, HIGH, LIST, MEDIUM, ConfigDef, DataError, Option, Struct, Transform
+from standalone import BOOLEAN, HIGH, LIST, MEDIUM, ConfigDef, DataError, NoColumns, Option, Struct, Transform
 from standalone.transforms import field_path, spark
-from standalone.transforms.struct_copy import PerSchema, is_struct, struct_schema
+from standalone.transforms.struct_copy import PerSchema, column_at, left_to_rows, struct_schema
 
 
 class ValueToKey(Transform):
@@ -51,24 +51,15 @@ class ValueToKey(Transform):
         from pyspark.sql import functions as F
 
         schema, value = columns.value_schema, columns.value
-        if value is None or not is_struct(schema or columns.value_shape):
-            return None
-        try:
-            key_schema = self._key_schema(schema or columns.value_shape)
-        except DataError:
-            return None  # an error in every row, or in a map a null of no type
+        known = schema or columns.value_shape
+        if value is None or known is None:
+            raise NoColumns("the value has no schema, and not all rows are known to have one shape")
+        with left_to_rows(DataError):
+            key_schema = self._key_schema(known)
         parts, failed = [], [columns.failed, value.isNull()]
         for field, path in zip(key_schema.fields, self.paths):
-            part = value
-            for depth, name in enumerate(path):
-                if depth and schema is not None and field_path.field_at(schema, path[:depth]).schema.default is not None:
-                    return None  # a whole struct as the default of one on the way
-                holder, part = part, part.getField(name)
-            if schema is not None:
-                if self.fills_defaults and field.schema.default is not None:
-                    filled = F.coalesce(part, spark.literal(field.schema.default, field.schema))
-                    part = F.when(holder.isNotNull(), filled) if len(path) > 1 else filled
-                failed.append(spark.misfit(part, field.schema))
+            part = column_at(value, known, path, self.fills_defaults and schema is not None)
+            failed.append(None if schema is None else spark.misfit(part, field.schema))
             parts.append(part.alias(field.name))
         changes = {"key": F.struct(*parts), "key_schema": None, "key_shape": None, "failed": spark.any_of(failed)}
         return columns.with_(**{**changes, "key_shape" if schema is None else "key_schema": key_schema})

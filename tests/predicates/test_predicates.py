@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pytest import param
 
-from standalone import Columns, ConfigError, Header, SourceRecord
+from standalone import Columns, ConfigError, Header, HeaderEdit, NoColumns, SourceRecord
 from standalone.predicates.has_header_key import HasHeaderKey
 from standalone.predicates.record_is_tombstone import RecordIsTombstone
 from standalone.predicates.topic_name_matches import TopicNameMatches
@@ -25,8 +25,12 @@ def test_has_header_key(name, record, is_meant):
 
 
 def test_columns_without_headers_are_told_as_a_whole():
-    assert HasHeaderKey.of(name="trace").columns(Columns(has_headers=False)) is False
-    assert HasHeaderKey.of(name="trace").columns(Columns(has_headers=True)) is None
+    pytest.importorskip("pyspark")
+    assert HasHeaderKey.of(name="trace").columns(Columns()) is False
+    inserted = Columns().with_header_edits(HeaderEdit(added=Header("trace", 1)))
+    assert HasHeaderKey.of(name="trace").columns(inserted) is True
+    assert HasHeaderKey.of(name="other").columns(inserted) is False
+    assert HasHeaderKey.of(name="trace").columns(inserted.with_header_edits(HeaderEdit(dropped=frozenset(["trace"])))) is False
 
 
 @pytest.mark.spark
@@ -39,7 +43,9 @@ def test_record_is_tombstone(spark_holder):
     assert by_rows == [False, True, False]
     sent = spark_holder.ready().createDataFrame(pa.table({"v": values}))
     assert [row[0] for row in sent.select(predicate.columns(Columns(value=F.col("v")))).collect()] == by_rows
-    assert predicate.columns(Columns()) is None
+    assert predicate.columns(Columns(nulls=frozenset(["value"]))) is True
+    with pytest.raises(NoColumns, match="no schema"):
+        predicate.columns(Columns())
 
 
 TOPICS = [

@@ -203,7 +203,7 @@ def test_floats_have_no_text_by_columns(spark_holder):
     ],
 )
 def test_the_whole(props, before, after, spark_holder):
-    check_transform(Cast.Value.of(props), before, after, spark_holder, by_columns=before.value is not None)
+    check_transform(Cast.Value.of(props), before, after, spark_holder)
 
 
 def test_the_key():

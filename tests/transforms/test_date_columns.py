@@ -1,10 +1,12 @@
 """Dates of whole columns are those of single rows, wherever the columns do not pass."""
 
 import random
+import re
 
 import pyarrow as pa
 import pytest
 
+from standalone import NoColumns
 from standalone.transforms.date_columns import millis_of, text_of
 from standalone.transforms.date_format import DateFormat
 
@@ -85,4 +87,5 @@ def test_patterns_that_say_more_have_no_column_meaning(pattern, spark_holder):
     from pyspark.sql import functions as F
 
     spark_holder.ready()
-    assert millis_of(F.lit("2023"), DateFormat(pattern)) is None
+    with pytest.raises(NoColumns, match=re.escape(pattern)):
+        millis_of(F.lit("2023"), DateFormat(pattern))

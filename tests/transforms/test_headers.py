@@ -3,8 +3,10 @@
 import pytest
 from pytest import param
 
-from standalone import Columns, ConfigError, DataError, Header, Int8, Schema, SchemaBuilder, SourceRecord, Struct
-from standalone.testing import check_transform
+from standalone import ConfigError, DataError, Float32, Header, Int8, Schema, SchemaBuilder, SourceRecord, Struct
+from standalone.pipeline.plan import Link
+from standalone.predicates.has_header_key import HasHeaderKey
+from standalone.testing import check_transform, transform_columns
 from standalone.transforms.drop_headers import DropHeaders
 from standalone.transforms.header_from import HeaderFrom
 from standalone.transforms.insert_header import InsertHeader
@@ -36,13 +38,6 @@ def record(value, schema=None, headers=()):
 )
 def test_headers_are_dropped(names, before, after):
     check_transform(DropHeaders.of(headers=names), record("v", headers=before), record("v", headers=after))
-
-
-def test_columns_without_headers_stay_as_they_are():
-    drop = DropHeaders.of(headers="trace")
-    columns = Columns(topic="t", has_headers=False)
-    assert drop.columns(columns) is columns
-    assert drop.columns(columns.with_(has_headers=True)) is None
 
 
 @pytest.mark.parametrize("props", [{}, {"headers": ""}, {"headers": "a,,b"}])
@@ -148,6 +143,60 @@ def test_what_is_refused_at_configure(fields, headers, operation):
         header_from(fields, headers, operation, **V2)
 
 
+# --- By columns ----------------------------------------------------------------------------------------------------
+
+PIT = SchemaBuilder.struct().field("pit", Schema.FLOAT32).field("list", SchemaBuilder.array(Schema.INT8).optional().build()).build()
+
+
 @pytest.mark.spark
-def test_headers_are_no_columns(spark_holder):
-    check_transform(header_from("id", "h"), record(HERE, PLACE), record(HERE, PLACE, [ID]), spark_holder, by_columns=False)
+@pytest.mark.parametrize(
+    "transform, before, after",
+    [
+        param(header_from("id", "h"), record(HERE, PLACE), record(HERE, PLACE, [ID]), id="a field becomes the first header"),
+        param(header_from("a.b,id", "n,h"), record(HERE, PLACE, [TRACE]), record(HERE, PLACE, [TRACE, NAME, ID]), id="two more"),
+        param(
+            header_from("pit,list", "p,l"),
+            record(Struct(PIT, {"pit": Float32(0.5), "list": [1, 3]}), PIT),
+            record(Struct(PIT, {"pit": Float32(0.5), "list": [1, 3]}), PIT, [Header("p", Float32(0.5), Schema.FLOAT32), Header("l", [1, 3], PIT["list"])]),
+            id="of other types",
+        ),
+        param(
+            header_from("geo.lat", "h", "move", **V2),
+            record(Struct(DEEP, {"id": 7, "geo": Struct(GEO, {"lat": 1.5})}), DEEP),
+            None,
+            id="a nested one that moves",
+        ),
+        param(InsertHeader.of({"header": "n", "value.literal": "12"}), record("v"), record("v", headers=[Header("n", Int8(12), Schema.INT8)]), id="a text"),
+        param(DropHeaders.of(headers="trace"), record("v", headers=[TRACE, HOST, TRACE]), record("v", headers=[HOST]), id="two dropped"),
+        param(DropHeaders.of(headers="trace"), record("v"), record("v"), id="none to drop"),
+    ],
+)
+def test_headers_by_columns(transform, before, after, spark_holder):
+    check_transform(transform, before, transform.apply(before) if after is None else after, spark_holder)
+
+
+@pytest.mark.spark
+def test_each_row_has_headers_of_its_own(spark_holder):
+    values = [Struct(PLACE, {"id": number}) for number in range(5)]
+    records = [record(value, PLACE, [TRACE] * (number % 3)) for number, value in enumerate(values)]
+    links = [
+        Link("move", header_from("id", "id", "move")),
+        Link("drop", DropHeaders.of(headers="trace"), HasHeaderKey.of(name="trace")),
+        Link("mark", InsertHeader.of({"header": "trace", "value.literal": "new"}), HasHeaderKey.of(name="trace"), negate=True),
+        Link("more", InsertHeader.of({"header": "end", "value.literal": "x"}), HasHeaderKey.of(name="trace")),
+    ]
+    expected = []
+    for each in records:
+        for link in links:
+            if link.predicate is None or link.predicate.test(each) is not link.negate:
+                each = link.transform.apply(each)
+        expected.append(each)
+    assert transform_columns(links, records, spark_holder) == expected
+
+
+@pytest.mark.spark
+def test_a_predicate_picks_the_rows_whose_headers_change(spark_holder):
+    records = [record(f"v{number}", headers=[TRACE] if number % 2 else []) for number in range(4)]
+    links = [Link("mark", InsertHeader.of({"header": "end", "value.literal": "x"}), HasHeaderKey.of(name="trace"))]
+    found = transform_columns(links, records, spark_holder)
+    assert [[header.name for header in each.headers] for each in found] == [[], ["trace", "end"]] * 2

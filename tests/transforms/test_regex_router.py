@@ -4,7 +4,7 @@ import pyarrow as pa
 import pytest
 from pytest import param
 
-from standalone import Columns, ConfigError, DataError, Schema, SourceRecord
+from standalone import Columns, ConfigError, DataError, NoColumns, Schema, SourceRecord
 from standalone.testing import check_transform
 from standalone.transforms.regex_router import RegexRouter
 
@@ -64,7 +64,8 @@ def test_a_record_needs_a_topic():
 def test_an_expression_that_could_swallow_what_is_put_behind_it_is_left_to_rows(spark_holder):
     from pyspark.sql import functions as F
 
-    assert RegexRouter.of(regex="\\Qa", replacement="b").columns(Columns(topic=F.col("t"))) is None
+    with pytest.raises(NoColumns, match="whole topic"):
+        RegexRouter.of(regex="\\Qa", replacement="b").columns(Columns(topic=F.col("t")))
 
 
 @pytest.mark.parametrize("props", [{"regex": "(", "replacement": "x"}, {"regex": "a"}, {"replacement": "a"}])
