@@ -273,6 +273,10 @@ class Admin:
 
     def group_offsets(self, group, partitions=None):
         """{partition: committed offset} of the given partitions, or of all that have one."""
+        return {partition: offset for partition, (offset, _) in self.group_commits(group, partitions).items()}
+
+    def group_commits(self, group, partitions=None):
+        """{partition: (committed offset, its metadata)} of the given partitions, or of all that have one."""
         kind = OffsetFetchRequest.OffsetFetchRequestGroup
 
         def topics(of):
@@ -297,25 +301,28 @@ class Admin:
                     place = topic.name, partition.partition_index
                     raise_for(partition.error_code, f"Asking for the offset of group '{group}' in {place[0]}-{place[1]}")
                     if partition.committed_offset != NO_OFFSET:
-                        found[place] = partition.committed_offset
+                        found[place] = partition.committed_offset, partition.metadata or ""
             return found
 
         return self._repeat_at_coordinator(group, attempt)
 
     def alter_group_offsets(self, group, offsets):
-        """Commit {partition: offset} for a group that has no members."""
+        """Commit {partition: offset, or (offset, metadata)} for a group that has no members."""
         kind = OffsetCommitRequest.OffsetCommitRequestTopic
 
         part = kind.OffsetCommitRequestPartition
         outside = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}  # of every generation
+        commits = {partition: each if isinstance(each, tuple) else (each, "") for partition, each in offsets.items()}
 
         def attempt(timeout, node):
             topics = [
                 kind(
                     name=name,
-                    partitions=[part(partition_index=n, committed_offset=offsets[name, n], committed_metadata="") for n in numbers],
+                    partitions=[
+                        part(partition_index=n, committed_offset=commits[name, n][0], committed_metadata=commits[name, n][1]) for n in numbers
+                    ],
                 )
-                for name, numbers in _by_topic(offsets).items()
+                for name, numbers in _by_topic(commits).items()
             ]
             request = OffsetCommitRequest(group_id=group, topics=topics, **outside)
             answer = self._cluster.request(request, node, timeout, ceiling=OFFSETS_BY_NAME)

@@ -1,0 +1,219 @@
+"""Dead letters, read and sent again: what stands in a dead letter queue (dead_letter.py says how), and its way back.
+
+A replay remembers what it has sent, so that another does not double it: as the commits of a consumer group of the queue's own. The
+committed offset says up to where all is done; what is done beyond it stands in the commit's metadata, as `done 17-20,23`. Each
+chunk is committed once the log has acknowledged it: who is killed in between sends at most that chunk again.
+"""
+
+import collections
+import re
+from typing import NamedTuple
+
+import numpy as np
+
+from standalone.errors import ConnectError
+from standalone.runtime.log_access import rows
+from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
+
+PREFIX = "__connect.errors."
+NO_CLASS = "(unknown)"  # a letter without context headers
+_GROUP = "connectctl-dlq-"
+_DONE = re.compile(r"done (\d+-\d+|\d+)(,(\d+-\d+|\d+))*")
+_MOST_METADATA = 4000  # brokers take 4096 bytes, unless told otherwise
+_CHUNK = 1000
+
+
+class Letter(NamedTuple):
+    """A record of a dead letter queue. `headers` are its own, `context` those that tell of the failure, as {name behind the prefix: text}."""
+
+    partition: int
+    offset: int
+    timestamp: int
+    key: bytes
+    value: bytes
+    headers: list
+    context: dict
+
+    @property
+    def error_class(self):
+        return self.context.get("exception.class.name") or NO_CLASS
+
+    @property
+    def is_whole(self):
+        """Whether key and value are the bytes that once stood, or were to stand, in the log."""
+        return all(self.context.get(f"{part}.format", "bytes") == "bytes" for part in ("key", "value"))
+
+    @property
+    def is_cut(self):
+        """Whether a part of it was too large even for the queue."""
+        return any(self.context.get(f"{part}.format", "").startswith("omitted") for part in ("key", "value"))
+
+
+class Choice(NamedTuple):
+    """Which letters: of an error class (the name in full, or its last part), of partitions, of offsets."""
+
+    error_class: str = None
+    partitions: tuple = ()
+    low: int = 0
+    high: int = None
+
+    def takes(self, letter):
+        name = letter.error_class
+        return self.error_class is None or self.error_class in (name, name.rpartition(".")[2])
+
+
+def read_letters(log, queue, choice=Choice(), newest=None):
+    """Lists of letters, each of one partition, in its order. `newest` begins so many before each partition's end."""
+    spans = {}
+    for pair, (begin, end) in log.ranges(log.partitions(queue)).items():
+        if choice.partitions and pair[1] not in choice.partitions:
+            continue
+        low = max(begin, choice.low, end - newest if newest is not None else 0)
+        spans[pair] = (low, end if choice.high is None else min(end, choice.high + 1))
+    for _, partition, records in log.read(spans):
+        for at in range(0, len(records), _CHUNK):
+            letters = [_letter(partition, *row) for row in rows(records.slice(at, at + _CHUNK))]
+            yield [letter for letter in letters if choice.takes(letter)]
+
+
+def _letter(partition, offset, timestamp, key, value, headers):
+    context = {name[len(PREFIX) :]: None if data is None else data.decode("utf-8", "replace") for name, data in headers if name.startswith(PREFIX)}
+    return Letter(partition, offset, timestamp, key, value, [each for each in headers if not each[0].startswith(PREFIX)], context)
+
+
+# --- What was done -------------------------------------------------------------------------------------------------
+
+
+class Done:
+    """The offsets of one partition that were replayed: all below `upto`, and `spans`, a sorted list of [first, last] beyond it."""
+
+    def __init__(self, upto=0, spans=()):
+        self.upto, self.spans = upto, [list(span) for span in spans]
+
+    @classmethod
+    def of(cls, offset, metadata):
+        spans = []
+        if metadata and _DONE.fullmatch(metadata):
+            for part in metadata.removeprefix("done ").split(","):
+                low, _, high = part.partition("-")
+                spans.append([int(low), int(high or low)])
+        return cls(offset, spans)
+
+    def __contains__(self, offset):
+        return offset < self.upto or any(low <= offset <= high for low, high in self.spans)
+
+    def with_(self, offsets):
+        """The same and these."""
+        merged = []
+        for low, high in sorted([*self.spans, *([offset, offset] for offset in offsets)]):
+            if merged and low <= merged[-1][1] + 1:
+                merged[-1][1] = max(merged[-1][1], high)
+            else:
+                merged.append([low, high])
+        upto = self.upto
+        while merged and merged[0][0] <= upto:
+            upto = max(upto, merged.pop(0)[1] + 1)
+        return Done(upto, merged)
+
+    def commit(self):
+        """(offset, metadata)"""
+        return self.upto, ("done " + ",".join(str(low) if low == high else f"{low}-{high}" for low, high in self.spans)) if self.spans else ""
+
+
+def replayed(log, queue):
+    """{partition: Done} of a queue."""
+    begins = {pair: begin for pair, (begin, _) in log.ranges(log.partitions(queue)).items()}
+    commits = log.admin.group_commits(_GROUP + queue)
+    # Letters that retention has deleted can be replayed no more: as good as done.
+    return {pair[1]: _at_least(Done.of(*commits.get(pair, (0, ""))), begin) for pair, begin in begins.items()}
+
+
+def _at_least(done, begin):
+    return Done(max(done.upto, begin), [span for span in done.spans if span[1] >= begin]).with_(())
+
+
+# --- Sending again -------------------------------------------------------------------------------------------------
+
+
+class Outcome:
+    """What a replay did, or would do."""
+
+    def __init__(self):
+        self.sent = collections.Counter()  # topic -> letters
+        self.before = 0  # had been replayed earlier
+        self.left = collections.Counter()  # why -> letters that stay
+
+
+def replay(log, queue, choice=Choice(), to=None, dry_run=False, again=False, as_polled=False, most=None):
+    """Send letters to the topics that they come from (or `to`), without the headers that tell of the failure; an Outcome.
+
+    `again` sends also what was sent before; `as_polled` also records of sources that failed before they were bytes.
+    """
+    outcome, done, counts = Outcome(), replayed(log, queue), {}
+    for letters in read_letters(log, queue, choice):
+        chosen = []
+        for letter in letters:
+            if most is not None and sum(outcome.sent.values()) >= most:
+                break
+            if not again and letter.offset in done[letter.partition]:
+                outcome.before += 1
+            elif why := _why_not(letter, to, as_polled):
+                outcome.left[why] += 1
+            else:
+                chosen.append(letter)
+                outcome.sent[to or letter.context["topic"]] += 1
+        if chosen:
+            _send(log, queue, chosen, to, done, counts, dry_run)
+    return outcome
+
+
+def _why_not(letter, to, as_polled):
+    if letter.is_cut:
+        return "a part of it was too large for the queue and is not there"
+    if not letter.is_whole and not as_polled:
+        return "it failed before it was bytes, and stands here as it was polled (--as-polled sends it so)"
+    if to is None and not letter.context.get("topic"):
+        return f"it has no header {PREFIX}topic that tells where it belongs (--to says where)"
+    return None
+
+
+def _send(log, queue, letters, to, done, counts, dry_run):
+    """Send a chunk and note it; in a dry run only look whether it could be."""
+    partition = letters[0].partition
+    noted = done[partition].with_([letter.offset for letter in letters])
+    if len(noted.commit()[1]) > _MOST_METADATA:
+        raise ConnectError(
+            f"What was replayed of '{queue}', partition {partition}, has too many gaps to be remembered. "
+            "Replay what lies between, by --offsets or without --error-class, then go on."
+        )
+    for (topic, number), each in _by_destination(log, letters, to, counts).items():
+        if not dry_run:
+            log.write(topic, number, _records(each))
+    if not dry_run:
+        log.admin.alter_group_offsets(_GROUP + queue, {(queue, partition): noted.commit()})
+        done[partition] = noted
+
+
+def _by_destination(log, letters, to, counts):
+    """{(topic, partition or None): letters}; the partition that a letter came from, where its topic still has it."""
+    found = {}
+    for letter in letters:
+        topic, number = to or letter.context["topic"], letter.context.get("partition") or ""
+        if topic not in counts:
+            counts[topic] = len(log.partitions(topic))
+        kept = to is None and number.isdigit() and int(number) < counts[topic]
+        found.setdefault((topic, int(number) if kept else None), []).append(letter)
+    return found
+
+
+def _records(letters):
+    keys = [letter.key for letter in letters]
+    times = np.array([letter.timestamp for letter in letters], np.int64)
+    headers = [letter.headers for letter in letters]
+    return Records(
+        len(letters),
+        ByteColumn.of(keys) if any(key is not None for key in keys) else None,
+        ByteColumn.of([letter.value for letter in letters]),
+        times if (times != NO_TIMESTAMP).any() else None,
+        headers if any(headers) else None,
+    )
