@@ -24,6 +24,8 @@ Each carries in `java_class` the class a user of Kafka Connect knows it by: trac
 
 import traceback
 
+from standalone.secrets import mask
+
 
 def shown_class(error):
     """The class of any exception as users know it: Java's where there is one, else Python's with its module."""
@@ -44,7 +46,7 @@ def trace_of(error):
         lines += [f"\tat {name}({file}:{line})" for name, file, line in reversed(frames)]
         prefix = "Caused by: "
         error = error.__cause__
-    return "\n".join(lines) + "\n"
+    return mask("\n".join(lines) + "\n")
 
 
 class ConnectError(Exception):

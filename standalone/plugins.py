@@ -17,13 +17,14 @@ from pathlib import Path
 from standalone.config import class_name, load_class, nearest, parse_type
 from standalone.connector import SinkConnector, SourceConnector
 from standalone.errors import ConfigError, NotFoundError
+from standalone.provider import ConfigProvider
 from standalone.stage import Converter, FieldTransform, HeaderConverter, Predicate, Transform
 
 log = logging.getLogger(__name__)
 
 KAFKA_VERSION = "4.3.1"  # the Kafka whose classes ours stand for: what they do is what that version's do
 
-# kind -> (base class, REST's name of the kind, entry-point group, suffix that a short name may leave away)
+# kind -> (base class, REST's name of the kind (None: not listed there), entry-point group, suffix that a short name may leave away)
 KINDS = {
     "source": (SourceConnector, "source", "connectors", "Connector"),
     "sink": (SinkConnector, "sink", "connectors", "Connector"),
@@ -31,6 +32,7 @@ KINDS = {
     "header_converter": (HeaderConverter, "header_converter", "converters", "Converter"),
     "transform": (Transform, "transformation", "transforms", "Transformation"),
     "predicate": (Predicate, "predicate", "predicates", "Predicate"),
+    "config_provider": (ConfigProvider, None, "config_providers", "ConfigProvider"),
 }
 WANTED = {"connector": ("source", "sink"), **{kind: (kind,) for kind in KINDS}}
 
@@ -67,6 +69,10 @@ BUILT_IN = {
     **{
         f"org.apache.kafka.connect.transforms.predicates.{name}": (f"standalone.predicates.{_snake(name)}:{name}", ("predicate",), ())
         for name in _PREDICATES.split()
+    },
+    **{
+        f"org.apache.kafka.common.config.provider.{name}": (f"standalone.config_providers.{module}:{name}", ("config_provider",), ())
+        for module, name in (("file", "FileConfigProvider"), ("directory", "DirectoryConfigProvider"), ("env", "EnvVarConfigProvider"))
     },
 }
 
@@ -131,6 +137,7 @@ class Plugins:
         plugins = [
             {"class": class_name(each), "type": rest_type, "version": self.version(each)}
             for kind, (_, rest_type, _, _) in KINDS.items()
+            if rest_type is not None
             for each in self.classes(kind)
         ]
         return sorted(plugins, key=lambda plugin: (plugin["type"] not in ("source", "sink"), plugin["type"], plugin["class"]))

@@ -9,9 +9,10 @@ ROOT = pathlib.Path(__file__).parent.parent
 OURS = "standalone"
 
 # part -> the parts it may import. A part is a module or a folder of standalone/.
-LEAVES = {"errors", "clock", "kernels", "wire"}
+LEAVES = {"errors", "clock", "kernels", "secrets", "wire"}
 MAY_SEE = {
-    "errors": set(),
+    "errors": {"secrets"},
+    "secrets": set(),
     "clock": set(),
     "kernels": set(),
     "wire": {"kernels"},
@@ -20,17 +21,19 @@ MAY_SEE = {
     "properties": LEAVES | {"config"},
     "connector": LEAVES | {"data", "config"},
     "stage": LEAVES | {"data", "config"},
+    "provider": LEAVES,
+    "config_providers": LEAVES | {"", "data", "properties"},
     "converters": LEAVES | {"", "data", "config", "stage"},
     "transforms": LEAVES | {"", "data", "config", "stage"},
     "predicates": LEAVES | {"", "data", "config", "stage"},
     "pipeline": LEAVES | {"data", "config", "stage"},
     "log": LEAVES,
-    "plugins": LEAVES | {"", "config", "connector", "stage"},
-    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "stage", "plugins", "pipeline", "log", "rest"},
+    "plugins": LEAVES | {"", "config", "connector", "provider", "stage"},
+    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest"},
     "rest": LEAVES | {"", "config", "properties", "runtime"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest"},
     "testing": {"*"},
-    "public": {"config", "connector", "data", "errors", "stage", "wire"},
+    "public": {"config", "connector", "data", "errors", "provider", "stage", "wire"},
     "": {"public"},
 }
 

@@ -27,28 +27,25 @@ from standalone.config import (
     ConfigDef,
     ConfigValue,
     Option,
-    all_of,
     at_least,
     case_insensitive_one_of,
     class_name,
-    message_of,
-    nearest,
     non_empty,
     parse_type,
     regex_compiles,
-    with_prefix,
 )
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError, NotFoundError
-from standalone.runtime.topics import TopicGroup
+from standalone.runtime.config_values import Providers
+from standalone.runtime import restarts, unread_keys
+from standalone.runtime.topic_groups import topic_groups, valid_count
 from standalone.runtime.worker_config import CONVERTERS, converter_props
+from standalone.secrets import mask
 
 COMMON, ERRORS, TRANSFORMS, PREDICATES = "Common", "Error Handling", "Transforms", "Predicates"
 TOPICS, EXACTLY_ONCE, OFFSETS = "Topic Creation", "Exactly Once Support", "offsets.topic"
 
-_OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
 _STAGE_KEYS = ("type", "plugin.version", "predicate", "negate")
-_SPARE_KEYS = ("pipeline.engine", "task.class")
 
 
 def _option(group, order, width, name, type, importance, display, doc, default=REQUIRED, check=None):
@@ -67,15 +64,6 @@ def _version(group, order, name, display, importance=LOW, width=WIDTH_SHORT):
 
 
 _aliases = Check("names, each once", lambda value: len(set(value)) == len(value) and "" not in value, "must name each alias once")
-_partitions = Check("-1 or more than 0", lambda value: value is not None and (value == -1 or value > 0), "must be -1 or more than 0")
-_regexes = Check("valid regexes", lambda value: value is not None and len(value) > 0, "must name at least one regular expression")
-
-
-def _compile_all(name, value):
-    for pattern in value:
-        regex_compiles(name, pattern)
-
-
 _CONVERTER_DOC = "Converter of this connector's {} instead of the worker's; it takes its keys from this configuration only."
 
 CONNECTOR = ConfigDef(
@@ -195,9 +183,12 @@ SINK = CONNECTOR.extend(
 )
 DEFINITIONS = {"source": SOURCE, "sink": SINK}
 
+_RESTARTS = ConfigDef(*(replace(option, default=None, doc=f"{option.doc} Default: the worker's.") for option in restarts.OPTIONS))
+
 # Keys that Java has not. A configuration without them is shown as Java shows it.
 OWN = {
     "source": ConfigDef(
+        *_RESTARTS,
         _option(
             *(ERRORS, 6, WIDTH_MEDIUM, "errors.source.deadletterqueue.topic.name", STRING, MEDIUM, "Dead Letter Queue Topic Name"),
             *("Topic that takes the records of a source that fail in a transform, a converter or the producer; empty for none.", ""),
@@ -212,21 +203,13 @@ OWN = {
             *("Whether such a record says in headers where it came from and what was wrong.", True),
         ),
     ),
-    "sink": ConfigDef(),
+    "sink": _RESTARTS,
 }
 
 _CONDITION = ConfigDef(
     Option("predicate", STRING, MEDIUM, "Alias of the predicate that decides whether the transform applies to a record.", None),
     Option("negate", BOOLEAN, MEDIUM, "Whether it applies to the records that the predicate does not fit.", False),
 )
-
-_TOPIC_GROUP = ConfigDef(
-    Option("replication.factor", SHORT, LOW, "Replication factor of new topics; -1 leaves it to the broker.", REQUIRED, _partitions),
-    Option("partitions", INT, LOW, "Partitions of new topics; -1 leaves it to the broker.", REQUIRED, _partitions),
-    Option("include", LIST, LOW, "Regular expressions: the topics of this group.", REQUIRED, all_of(_regexes, _compile_all)),
-    Option("exclude", LIST, LOW, "Regular expressions: topics that are not of it.", "", _compile_all),
-)
-
 
 class LinkConfig(NamedTuple):
     """A transform of the chain with its condition; the configurations are texts."""
@@ -248,8 +231,10 @@ class LinkConfig(NamedTuple):
 class ConnectorConfig(Config):
     """Every parsed value, the connector's own among them. `warnings` are sentences about keys that have no effect."""
 
-    def __init__(self, values, originals, connector_class, kind, topic_groups, warnings):
-        super().__init__(values, originals)
+    def __init__(self, values, resolved, connector_class, kind, topic_groups, warnings):
+        super().__init__(values, resolved.texts)
+        self.references = resolved.references  # key -> what was given, of the keys that hold a value from a config provider
+        self.ttl_ms = resolved.ttl_ms
         self.connector_class = connector_class
         self.kind = kind  # source or sink
         self.warnings = warnings
@@ -258,6 +243,8 @@ class ConnectorConfig(Config):
     @classmethod
     def of(cls, props, plugins, worker=None):
         """From texts. Raises one ConfigError with every wrong key. `worker` (a WorkerConfig) brings its converters and its override policy."""
+        resolved = (worker.providers if worker is not None else Providers()).resolve(props)
+        props = resolved.texts
         found = examine(props, plugins, worker)
         errors = {value.name: value.errors[0] for _, value in found if value.errors}
         values = {value.name: value.value for _, value in found}
@@ -267,14 +254,21 @@ class ConnectorConfig(Config):
             if predicate and predicate not in _list(props, "predicates"):
                 known = ", ".join(_list(props, "predicates")) or "none"
                 errors[f"transforms.{alias}.predicate"] = f"names the predicate '{predicate}', which is not in 'predicates' ({known})"
-        topic_groups = []
-        if kind == "source":
-            topic_groups, wrong = _topic_groups(props)
-            errors.update(wrong)
+        groups, wrong = topic_groups(props) if kind == "source" else ([], {})
+        errors.update(wrong)
         if errors:
-            raise ConfigError.of(errors)
+            raise ConfigError.of({key: mask(message) for key, message in errors.items()})
         values = {**OWN[kind].defaults(), **values}
-        return cls(values, props, connector_class, kind, topic_groups, _doubts(props, found, connector_class))
+        warnings = unread_keys.of_connector(
+            *(props, found, OWN[kind].names(), CONVERTERS),
+            takes_anything=connector_class.config_def is None,
+            topic_creation=worker is None or worker["topic.creation.enable"],
+        )
+        return cls(values, resolved, connector_class, kind, groups, warnings)
+
+    def renewed(self, texts, before):
+        """Texts that were made with the plan `before`, with the values that config providers give now."""
+        return {key: self.originals[key] if key in self.references and value == before.originals.get(key) else value for key, value in texts.items()}
 
     def links(self):
         """The chain: a LinkConfig for each transform, in order."""
@@ -472,59 +466,3 @@ def _sink_errors(props):
     return {}
 
 
-def _topic_groups(props):
-    """([TopicGroup], errors) of topic.creation.*; the default group is the last."""
-    if not any(key.startswith("topic.creation.") for key in props):
-        return [], {}
-    groups, errors, default = [], {}, {}
-    for name in ["default", *_list(props, "topic.creation.groups")]:
-        prefix = f"topic.creation.{name}."
-        given = {key: value for key, value in with_prefix(props, prefix).items() if value is not None}
-        texts = {**default, **given} if name != "default" else {"include": ".*", **given}
-        if name == "default" and groups:
-            errors["topic.creation.groups"] = "names 'default', which is there anyway and takes all topics that no other group takes"
-            continue
-        try:
-            values = _TOPIC_GROUP.parse(texts)
-        except ConfigError as error:
-            errors.update({prefix + key: message_of(error, key) for key in error.errors})
-            continue
-        if name == "default":
-            default = {key: texts[key] for key in ("replication.factor", "partitions")}
-        patterns = [[compile_java(pattern) for pattern in values[key]] for key in ("include", "exclude")]
-        configs = {key: value for key, value in given.items() if key not in _TOPIC_GROUP}
-        groups.append(TopicGroup(name, *patterns, values["partitions"], values["replication.factor"], configs))
-    return groups[1:] + groups[:1], errors
-
-
-def _doubts(props, found, connector_class):
-    """Warnings about keys that nobody reads."""
-    names = [option.name for option, _ in found]
-    if connector_class.config_def is None:
-        return []  # it takes what it likes
-    silent = [prefix for option, value in found if option.type == CLASS for prefix in _takes_anything(option, value)]
-    read = (*_OVERRIDES, "topic.creation.", *silent)
-    warnings = []
-    for key in props:
-        if key not in names and key not in _SPARE_KEYS and not key.startswith(read):
-            close = nearest(key, names)
-            why = _why_unread(key, props) or (f" Did you mean {close}?" if close else "")
-            warnings.append(f"{key} is no key of this connector and has no effect.{why}")
-    return warnings
-
-
-def _takes_anything(option, value):
-    """The prefix of the keys of a stage that declares none."""
-    if isinstance(value.value, type) and getattr(value.value, "config_def", None) is None:
-        yield option.name.removesuffix("type") if option.name not in CONVERTERS else f"{option.name}."
-
-
-def _why_unread(key, props):
-    for converter in CONVERTERS:
-        if key.startswith(f"{converter}.") and converter not in props:
-            return f" A converter takes its keys from where it is named: name {converter} here, too."
-    for stages in ("transforms", "predicates"):
-        alias = key.split(".")[1] if key.startswith(f"{stages}.") else None
-        if alias and alias not in _list(props, stages):
-            return f" The list '{stages}' does not name '{alias}'."
-    return None

@@ -1,4 +1,4 @@
-"""What the worker remembers beside source offsets: connectors, their target states, their statuses, its own identity.
+"""What the worker remembers beside source offsets: connectors, their target states, statuses and history, its own identity.
 
 SQLite in `state.dir`, readable by anyone's `sqlite3`. One thread owns the connection; others post commands to it. A lock file keeps
 a second worker out.
@@ -25,11 +25,19 @@ CREATE TABLE IF NOT EXISTS connectors (
 CREATE TABLE IF NOT EXISTS statuses (
     connector TEXT NOT NULL, task INTEGER NOT NULL, state TEXT NOT NULL, trace TEXT, worker_id TEXT NOT NULL, changed_ms INTEGER NOT NULL,
     PRIMARY KEY (connector, task));
+CREATE TABLE IF NOT EXISTS history (
+    id INTEGER PRIMARY KEY, connector TEXT NOT NULL, task INTEGER NOT NULL, state TEXT NOT NULL, trace TEXT, worker_id TEXT NOT NULL,
+    time_ms INTEGER NOT NULL);
+CREATE INDEX IF NOT EXISTS history_of ON history (connector, id);
 CREATE TABLE IF NOT EXISTS topics (connector TEXT NOT NULL, topic TEXT NOT NULL, PRIMARY KEY (connector, topic));
 CREATE TABLE IF NOT EXISTS loggers (name TEXT PRIMARY KEY, level TEXT NOT NULL, modified_ms INTEGER NOT NULL);
 """
 _VERSION = 1
 CONNECTOR = -1  # the task number under which a connector's own status stands
+DESTROYED = "DESTROYED"  # in the history: deleted
+
+HISTORY_OF_ONE, HISTORY_OF_ALL = 500, 50_000  # entries that are kept
+_MOST_TRACE = 16_384  # characters of a trace in the history
 
 
 class State:
@@ -98,8 +106,12 @@ class State:
         row = (target_state, self._clock.now_ms(), name)
         self._ask(lambda db: db.execute("UPDATE connectors SET target_state = ?, changed_ms = ? WHERE name = ?", row).rowcount)
 
-    def delete_connector(self, name):
+    def delete_connector(self, name, worker_id):
+        """Forget it, all but its history."""
+        entry = (name, CONNECTOR, DESTROYED, None, worker_id, self._clock.now_ms())
+
         def delete(db):
+            _add_history(db, entry)
             db.execute("DELETE FROM connectors WHERE name = ?", (name,))
             db.execute("DELETE FROM topics WHERE connector = ?", (name,))
             return db.execute("DELETE FROM statuses WHERE connector = ?", (name,)).rowcount
@@ -109,7 +121,26 @@ class State:
     def put_status(self, connector, task, state, trace, worker_id):
         """Posted, not waited for: a status is news, and the next start makes its own."""
         row = (connector, task, state, trace, worker_id, self._clock.now_ms())
-        self._posts.put((lambda db: db.execute("INSERT OR REPLACE INTO statuses VALUES (?, ?, ?, ?, ?, ?)", row).rowcount, None))
+
+        def put(db):
+            db.execute("INSERT OR REPLACE INTO statuses VALUES (?, ?, ?, ?, ?, ?)", row)
+            _add_history(db, row)
+
+        self._posts.put((put, None))
+
+    def history(self, connector):
+        """[(task or CONNECTOR, state, trace, worker id, when in ms), …], the newest first."""
+        query = "SELECT task, state, trace, worker_id, time_ms FROM history WHERE connector = ? ORDER BY id DESC"
+        return self._ask(lambda db: db.execute(query, (connector,)).fetchall())
+
+    def answers(self, seconds):
+        """Whether its thread does what it is asked, within that time."""
+        answer = queue.SimpleQueue()
+        self._posts.put((lambda db: db.execute("SELECT 1").fetchone(), answer))
+        try:
+            return answer.get(timeout=seconds)[1] is None
+        except queue.Empty:
+            return False
 
     def topics(self):
         """[(connector, topic that it uses), ...]"""
@@ -170,3 +201,14 @@ class State:
             elif error is not None:
                 log.error("News could not be stored in %s: %s", self._path, error)
         db.close()
+
+
+def _add_history(db, row):
+    """Note a state, and let go of what is beyond the bounds."""
+    connector, trace = row[0], row[3]
+    if trace is not None and len(trace) > _MOST_TRACE:
+        row = (*row[:3], trace[:_MOST_TRACE] + "\n… cut off here", *row[4:])
+    db.execute("INSERT INTO history (connector, task, state, trace, worker_id, time_ms) VALUES (?, ?, ?, ?, ?, ?)", row)
+    newest = "SELECT id FROM history WHERE connector = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
+    db.execute(f"DELETE FROM history WHERE connector = ? AND id <= ({newest})", (connector, connector, HISTORY_OF_ONE))
+    db.execute("DELETE FROM history WHERE id <= (SELECT max(id) FROM history) - ?", (HISTORY_OF_ALL,))

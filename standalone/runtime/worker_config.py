@@ -36,6 +36,9 @@ from standalone.errors import ConfigError
 from standalone.log.broker.options import OPTIONS as EMBEDDED_LOG
 from standalone.log.client_config import AdminConfig, parse_address
 from standalone.plugins import Plugins
+from standalone.runtime import restarts, unread_keys
+from standalone.runtime.config_values import Providers
+from standalone.secrets import mask
 
 EMBEDDED = "embedded"
 CONVERTERS = {"key.converter": "converter", "value.converter": "converter", "header.converter": "header_converter"}
@@ -241,6 +244,10 @@ _OWN = ConfigDef(
         "(KAFKA_OPTS=-Djava.security.auth.login.config=FILE), as for Java.",
     ),
     _option(
+        *("rest.ui.enable", BOOLEAN, LOW, True),
+        "Whether the REST listener serves a web page at /ui: connectors, their configuration and offsets, topics and their newest records.",
+    ),
+    _option(
         *("pipeline.engine", STRING, LOW, "auto"),
         "What runs converters and transforms: `rows`, record by record; `spark`, whole batches in columns; `auto` chooses for each batch.",
         one_of("auto", "spark", "rows"),
@@ -266,6 +273,17 @@ _OWN = ConfigDef(
         "worker; `lazy`, with the first batch that is large enough for it. Any other spark.* key is a setting of the session.",
         one_of("auto", "eager", "lazy"),
     ),
+    *restarts.OPTIONS,
+    _option(
+        *("task.failure.exit", BOOLEAN, LOW, False),
+        "Whether the worker ends, with exit code 4, once a task or a connector has failed for good: it is not, or no more, restarted by "
+        "task.restart.*.",
+    ),
+    _option(
+        *("log.format", STRING, LOW, None),
+        "How log lines look: `text`, as Connect's, or `json`, an object a line. The command's --log-format goes before it. Default: text.",
+        one_of("text", "json"),
+    ),
     *map(_embedded_log_option, EMBEDDED_LOG),
 )
 
@@ -273,11 +291,13 @@ WORKER = _KAFKA + _OWN
 
 
 class WorkerConfig(Config):
-    """The parsed keys; `warnings` are sentences about keys that are old, unknown or half a setting; `plugins` is made of plugin.path."""
+    """The parsed keys; `warnings` are sentences about keys that are old, unknown or half a setting; `plugins` is made of plugin.path,
+    `providers` of config.providers.*."""
 
-    def __init__(self, values, originals, plugins, warnings):
+    def __init__(self, values, originals, plugins, providers, warnings):
         super().__init__(values, originals)
         self.plugins = plugins
+        self.providers = providers
         self.warnings = warnings
 
     @classmethod
@@ -285,6 +305,8 @@ class WorkerConfig(Config):
         """From the texts of a properties file. Raises one ConfigError with every wrong key."""
         props, warnings = _modernized(props)
         plugins = plugins or Plugins(parse_type("plugin.path", props.get("plugin.path"), LIST) or ())
+        providers = Providers.of(props, plugins)
+        props = providers.resolve(props).texts
         finder = plugins.class_finder(CONVERTERS.get)
         values, errors = {}, {}
         try:
@@ -294,8 +316,10 @@ class WorkerConfig(Config):
         for key in CONVERTERS:
             errors.update(converter_errors(key, props, values.get(key)))
         if errors:
-            raise ConfigError.of(errors)
-        return cls(dict(values), props, plugins, warnings + _doubts(props))
+            raise ConfigError.of({key: mask(message) for key, message in errors.items()})
+        warnings += providers.warnings + _doubts(props)
+        warnings += [said for key in CONVERTERS for said in unread_keys.of_converter(key, props, values[key])]
+        return cls(dict(values), props, plugins, providers, warnings)
 
     @property
     def state_dir(self):

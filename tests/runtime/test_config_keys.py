@@ -27,8 +27,8 @@ CHANGED = {
 }
 LEFT_OUT = {}  # (definition, key) -> reason: none
 
-OWN = {"state.dir", "spark.start"}
-OWN_PREFIXES = ("pipeline.", "embedded.log.")
+OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format"}
+OWN_PREFIXES = ("pipeline.", "embedded.log.", "task.restart.")
 
 
 @pytest.mark.parametrize("kind, definition", [("worker", WORKER), ("connector", CONNECTOR), ("source", SOURCE), ("sink", SINK)])
@@ -200,7 +200,7 @@ def test_a_key_without_effect_is_warned_about(plugins, props, message):
 
 
 def test_keys_of_others_draw_no_warning(plugins):
-    keys = "producer.acks consumer.max.poll.records admin.retries key.converter.x spark.master config.providers.a.class sasl.mechanism"
+    keys = "producer.acks consumer.max.poll.records admin.retries spark.master sasl.mechanism"
     keys += " ssl.truststore.location request.timeout.ms metrics.context.a connector.client.config.override.allowlist listeners.https.ssl.key"
     assert WorkerConfig.of({**WORKER_PROPS, **dict.fromkeys(keys.split(), "1")}, plugins).warnings == []
 
