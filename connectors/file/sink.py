@@ -12,7 +12,6 @@ import stat
 from standalone import (
     HIGH,
     STRING,
-    ByteColumn,
     ConfigDef,
     ConnectError,
     Option,
@@ -82,15 +81,13 @@ class FileStreamSinkTask(SinkTask):
 
 def lines_of(batch):
     """The values of a batch as text, a line each: bytes, or an array of them."""
-    value = batch.value
-    if value is None:
+    if batch.value is None:
         return (_NULL + _LINE_END) * len(batch)
-    if isinstance(value, ByteColumn):
-        return value.join(_LINE_END, _NULL)
-    if not isinstance(value, list) and batch.value_schema is not None and batch.value_schema.type in ("string", "bytes") and not batch.value_schema.logical:
-        return ByteColumn.from_arrow(value).join(_LINE_END, _NULL)
+    if (texts := batch.texts()) is not None:
+        return texts.join(_LINE_END, _NULL)
     schema = batch.value_schema
-    return b"".join([_as_bytes(record.value, schema) + _LINE_END for record in batch.records()])
+    values = batch.value if isinstance(batch.value, list) else [record.value for record in batch.records()]
+    return _LINE_END.join([_as_bytes(each, schema) for each in values]) + _LINE_END if values else b""
 
 
 def _as_bytes(value, schema):

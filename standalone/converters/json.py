@@ -14,10 +14,11 @@ from standalone import (
     SerializationError,
     case_insensitive_one_of,
 )
-from standalone.converters import json_decode, json_encode, json_text
+from standalone.converters import json_decode, json_encode, json_quick, json_text
 from standalone.converters.json_schema import read_schema, write_schema
-from standalone.converters.json_values import MISSING, reader_of, write_schemaless, writer_of
+from standalone.converters.json_values import MISSING, Inexact, read_schemaless, reader_of, write_schemaless, writer_of
 from standalone.converters.part import PART
+from standalone.data.struct_column import Shaped
 
 
 class JsonConverter(Converter, HeaderConverter):
@@ -94,9 +95,11 @@ class JsonConverter(Converter, HeaderConverter):
         self.fills_defaults = config["replace.null.with.default"]
         self._most = max(1, config["schemas.cache.size"])
         self._writers = {}  # schema -> (what stands before the payload, payload writer)
+        self._last_writer = None, None  # (schema, what is in _writers): batches have one
         self._readers = {}  # text of a JSON schema -> (schema, payload reader)
-        self._columns = {}  # schema -> json_encode.Plan or None
+        self._columns = {}  # schema, or (Shaped, shape) -> json_encode.Plan, or None for no column meaning
         self._prefix = None  # how the last envelope began, up to its payload
+        self._shapes = json_decode.Shapes()
         self._fixed = None
         if content := config["schema.content"]:
             self._fixed = self._reader_of(_parsed(content.encode(), "schema.content"))
@@ -121,14 +124,20 @@ class JsonConverter(Converter, HeaderConverter):
 
     def _read(self, data):
         if not self.has_envelope:
-            return None, reader_of(None)(_parsed(data))
+            try:
+                return None, json_quick.read(data)
+            except ValueError:
+                return None, read_schemaless(_parsed(data))
         if self._fixed is not None:
             schema, read = self._fixed
-            return schema, read(_parsed(data))
+            return schema, _quickly(read, data) or read(_parsed(data))
         if self._prefix is not None:
             opening, schema, read = self._prefix
-            if (node := _payload_behind(opening, data)) is not MISSING:
-                return schema, read(node)
+            if data.startswith(opening):
+                if data.endswith(b"}") and (value := _quickly(read, data[len(opening) : -1])) is not None:
+                    return schema, value
+                if (node := _payload_behind(opening, data)) is not MISSING:
+                    return schema, read(node)
         return self._read_envelope(data)
 
     def _read_envelope(self, data):
@@ -152,16 +161,23 @@ class JsonConverter(Converter, HeaderConverter):
     # Column meaning: kernels between JSON bytes and Arrow.
     def encode(self, topic, schema, column, count):
         if schema is None:
-            return None
+            return self._encode_shaped(column, count) if isinstance(column, Shaped) else None
         if schema not in self._columns:
             opening = self._writer_of(schema)[0] if self.has_envelope else None
             _keep(self._columns, schema, json_encode.plan(schema, opening, self.numeric_decimals, self.fills_defaults), self._most)
-        plan = self._columns[schema]
-        return plan and plan.encode(column, count)
+        return self._columns[schema].encode(column, count)
+
+    def _encode_shaped(self, column, count):
+        key = (Shaped, column.shape)
+        if key not in self._columns:
+            opening = '{"schema":null,"payload":' if self.has_envelope else None
+            _keep(self._columns, key, json_encode.shape_plan(column.shape, opening), self._most)
+        plan = self._columns[key]
+        return plan and plan.encode(column.column, count)
 
     def decode(self, topic, column):
         if not self.has_envelope:
-            return None  # its values have no schema, and are for the row view
+            return self._shapes.decode(column)
         if self._fixed is not None:
             return json_decode.decode_payloads(column, self._fixed[0], self.fills_defaults)
         return json_decode.decode_envelopes(column, lambda node: self._reader_of(node)[0], self.fills_defaults)
@@ -169,11 +185,15 @@ class JsonConverter(Converter, HeaderConverter):
     # --- Schemas at hand -----------------------------------------------------------------------------------------
 
     def _writer_of(self, schema):
+        last, known = self._last_writer
+        if schema is last:
+            return known
         known = self._writers.get(schema)
         if known is None:
             text = write_schema(schema, lambda each: writer_of(each, self.numeric_decimals, self.fills_defaults)(each.default))
             writer = writer_of(schema, self.numeric_decimals, self.fills_defaults)
             known = _keep(self._writers, schema, (f'{{"schema":{text},"payload":', writer), self._most)
+        self._last_writer = schema, known
         return known
 
     def _reader_of(self, node):
@@ -203,12 +223,16 @@ def _parsed(data, what="the message"):
         raise DataError(f"JsonConverter cannot read {what}: {error}") from unread
 
 
+def _quickly(read, data):
+    """The value of an object or array; None where it must be read with care, for the exact value or error."""
+    try:
+        return read(json_quick.read(data))
+    except (ValueError, DataError, Inexact):
+        return None
 
 
 def _payload_behind(opening, data):
-    """The payload of an envelope that begins with these bytes, or MISSING where it does not or needs to be read with care."""
-    if not data.startswith(opening):
-        return MISSING
+    """The payload of an envelope that begins with these bytes, or MISSING where it needs to be read with care."""
     try:
         text = str(data, "utf-8")
         start = len(str(opening, "utf-8"))

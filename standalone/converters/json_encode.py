@@ -14,30 +14,47 @@ from standalone.converters.json_text import quoted
 from standalone.converters.json_values import DAY_MS, scale_of, writer_of
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, buffer_of, nulls_of
+from standalone.data.assemble import NOTHING, Part, assembled, joined
 from standalone.data.java_digits import LONGEST, new_scratch
+from standalone.data.struct_column import StructColumn
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
 
-BLOCK = 1024  # rows that are put together at a time: about what the processor's cache holds
-_NOTHING = readonly(np.empty(0, np.uint8))
 
 
 def plan(schema, opening, numeric_decimals, fills_defaults):
     """A Plan for columns of a schema; `opening` is the envelope up to its payload, or None where there is none."""
-    return Plan(schema, opening, numeric_decimals, fills_defaults)
+    return Plan(schema, opening, _Writer(schema, numeric_decimals, fills_defaults))
+
+
+def shape_plan(shape, opening):
+    """The same for values without a schema that have that shape; None where they are left to the row meaning."""
+    return Plan(shape, opening, _Writer(shape, False, False, is_shape=True), is_shape=True) if _can_be_shape(shape) else None
+
+
+def _can_be_shape(shape):
+    if shape.type == s.STRUCT:
+        return all(_can_be_shape(field.schema) for field in shape.fields)
+    if shape.type == s.ARRAY:
+        return _can_be_shape(shape.value_schema)
+    return not shape.logical and shape.type != s.MAP
 
 
 class Plan:
-    def __init__(self, schema, opening, numeric_decimals, fills_defaults):
+    def __init__(self, schema, opening, writer, is_shape=False):
         self._schema = schema
-        self._writer = _Writer(schema, numeric_decimals, fills_defaults)
+        self._is_shape = is_shape
+        self._writer = writer
         self._before, self._behind = (opening.encode(), b"}") if opening is not None else (b"", b"")
 
     def encode(self, column, count):
         """(ByteColumn, rows it could not do or None), or None to be run by rows."""
         if column is None or isinstance(column, list) or not count:
             return None
-        if not isinstance(column, ByteColumn):
+        if isinstance(column, StructColumn):
+            if column.schema != self._schema:
+                return None
+        elif not isinstance(column, ByteColumn):
             column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
             if column.type != arrow_type(self._schema):
                 return None
@@ -45,34 +62,26 @@ class Plan:
             return None
         failed = np.zeros(count, np.bool_)
         texts = self._writer.rows(column, count, failed, self._before, self._behind)
+        if self._is_shape and not isinstance(column, StructColumn):  # a null without a schema is no message, not even the word
+            nulls = column.lengths < 0 if isinstance(column, ByteColumn) else nulls_of(column)
+            texts = ByteColumn(texts.data, texts.starts, np.where(nulls, -1, texts.lengths).astype(np.int32))
         return texts, np.flatnonzero(failed) if failed.any() else None
-
-
-class _Part:
-    """A text for each row, as json_kernels has it."""
-
-    __slots__ = ("data", "side", "starts", "lengths", "is_quoted")
-
-    def __init__(self, data, side, starts, lengths, is_quoted=False):
-        self.data, self.side = readonly(data), readonly(side)
-        self.starts, self.lengths = readonly(starts), readonly(lengths)
-        self.is_quoted = is_quoted
 
 
 class _Writer:
     """Writes columns of one schema. `null` is the text of a null, or None where there is none: such rows are marked."""
 
-    def __init__(self, schema, numeric_decimals, fills_defaults):
+    def __init__(self, schema, numeric_decimals, fills_defaults, is_shape=False):
         self._schema = schema
         self._kind = schema.logical or schema.type
         self._numeric = numeric_decimals
         try:
-            self.null = writer_of(schema, numeric_decimals, fills_defaults)(None).encode()
+            self.null = b"null" if is_shape else writer_of(schema, numeric_decimals, fills_defaults)(None).encode()
         except DataError:
             self.null = None
 
         def inner(each):
-            return _Writer(each, numeric_decimals, fills_defaults)
+            return _Writer(each, numeric_decimals, fills_defaults, is_shape)
 
         self._fields = []
         if self._kind == s.STRUCT:
@@ -91,16 +100,16 @@ class _Writer:
     def rows(self, column, count, failed, before=b"", behind=b""):
         """A ByteColumn of the texts, each between two others; rows that cannot be done are marked and have no text."""
         if self._kind == s.STRUCT:
-            absent = nulls_of(column)
+            absent = np.zeros(count, np.bool_) if isinstance(column, StructColumn) else nulls_of(column)
             parts = self._struct_parts(column, count, failed, absent)
             ending = b"}" if parts else b"{}"
             if not absent.any():
-                return _assembled(count, failed, before, parts, ending + behind)
-            texts = _assembled(count, failed | absent, b"", parts, ending)
-            part = _Part(texts.data, _NOTHING, texts.starts, texts.lengths)
+                return assembled(count, failed, before, parts, ending + behind)
+            texts = assembled(count, failed | absent, b"", parts, ending)
+            part = Part(texts.data, NOTHING, texts.starts, texts.lengths)
         else:
             part = self.part(column, count, failed)
-        return _assembled(count, failed, b"", [(before, part, self._null_or_mark(part, failed))], behind)
+        return assembled(count, failed, b"", [(before, part, self._null_or_mark(part, failed))], behind)
 
     def _null_or_mark(self, part, failed, apart=None):
         """The text of a null; where there is none, rows without a text are marked, but for those that stand `apart`."""
@@ -114,7 +123,7 @@ class _Writer:
         parts = []
         for at, (before, writer) in enumerate(self._fields):
             inside = np.zeros(count, np.bool_)
-            part = writer.part(column.field(at), count, inside)
+            part = writer.part(column.parts[at] if isinstance(column, StructColumn) else column.field(at), count, inside)
             null = writer._null_or_mark(part, inside)
             failed |= inside & ~absent
             parts.append((before, part, null))
@@ -134,17 +143,17 @@ class _Writer:
         if malformed:
             return self._strings(repair(column), count, failed)
         if not total:
-            return _Part(data, _NOTHING, starts, lengths, True)
+            return Part(data, NOTHING, starts, lengths, True)
         side, new_starts = np.empty(total, np.uint8), np.empty(count, np.int64)
         k.escape(data, starts, lengths, readonly(sizes), side, new_starts)
-        return _Part(data, side, new_starts, np.where(sizes, sizes, lengths), True)
+        return Part(data, side, new_starts, np.where(sizes, sizes, lengths), True)
 
     def _bytes(self, column, count, failed):
         column = column if isinstance(column, ByteColumn) else ByteColumn.from_arrow(column)
         side = np.empty(int(((np.maximum(column.lengths, 0).astype(np.int64) + 2) // 3).sum()) * 4, np.uint8)
         starts, lengths = np.empty(count, np.int64), np.empty(count, np.int32)
         k.base64(readonly(column.data), readonly(column.starts), readonly(column.lengths), side, starts, lengths)
-        return _Part(_NOTHING, side, starts, lengths, True)
+        return Part(NOTHING, side, starts, lengths, True)
 
     def _ints(self, column, count, failed):
         return _int_part(buffer_of(column).astype(np.int64), ~nulls_of(column))
@@ -164,12 +173,12 @@ class _Writer:
         side, starts, lengths = np.empty(count * LONGEST + 2, np.uint8), np.empty(count, np.int64), np.empty(count, np.int32)
         write, bits = (k.floats, np.int32) if self._kind == s.FLOAT32 else (k.doubles, np.int64)
         write(readonly(values), readonly(values.view(bits)), readonly(~nulls_of(column)), side, starts, lengths, new_scratch())
-        return _Part(_NOTHING, side, starts, lengths)
+        return Part(NOTHING, side, starts, lengths)
 
     def _booleans(self, column, count, failed):
         values = buffer_of(column)
         lengths = np.where(nulls_of(column), -1, np.where(values, 4, 5)).astype(np.int32)
-        return _Part(_WORDS, _NOTHING, np.where(values, 0, 4), lengths)
+        return Part(_WORDS, NOTHING, np.where(values, 0, 4), lengths)
 
     def _decimals(self, column, count, failed):
         nulls = nulls_of(column)
@@ -181,20 +190,20 @@ class _Writer:
         # A plain number shows at most six zeros behind its point, or an exponent of eleven signs.
         side, starts, lengths = np.empty(count * 44 + 8, np.uint8), np.empty(count, np.int64), np.empty(count, np.int32)
         k.decimals(readonly(unscaled.data), readonly(unscaled.starts), readonly(sizes), readonly(scales), side, starts, lengths, failed)
-        return _Part(_NOTHING, side, starts, lengths)
+        return Part(NOTHING, side, starts, lengths)
 
     def _structs(self, column, count, failed):
-        absent = nulls_of(column)
+        absent = np.zeros(count, np.bool_) if isinstance(column, StructColumn) else nulls_of(column)
         parts = self._struct_parts(column, count, failed, absent)
-        texts = _assembled(count, failed | absent, b"", parts, b"}" if parts else b"{}")
-        return _Part(texts.data, _NOTHING, texts.starts, texts.lengths)
+        texts = assembled(count, failed | absent, b"", parts, b"}" if parts else b"{}")
+        return Part(texts.data, NOTHING, texts.starts, texts.lengths)
 
     def _arrays(self, column, count, failed):
         ends = buffer_of(column, count + 1).astype(np.int64)
         items = column.values.slice(ends[0], ends[-1] - ends[0])
         inside = np.zeros(len(items), np.bool_)
         texts = self._items.rows(items, len(items), inside)
-        return _joined(ends - ends[0], ~nulls_of(column), texts, inside, b"[]", failed)
+        return joined(ends - ends[0], ~nulls_of(column), texts, inside, b"[]", b",", failed)
 
     def _maps(self, column, count, failed):
         ends = buffer_of(column, count + 1).astype(np.int64)
@@ -208,8 +217,8 @@ class _Writer:
             opening, between, closing, brackets = b"", b":", b"", b"{}"
         else:
             opening, between, closing, brackets = b"[", b",", b"]", b"[]"
-        texts = _assembled(count, inside, b"", [(opening, key_part, null_key), (between, part, null)], closing)
-        return _joined(ends - ends[0], ~nulls_of(column), texts, inside, brackets, failed)
+        texts = assembled(count, inside, b"", [(opening, key_part, null_key), (between, part, null)], closing)
+        return joined(ends - ends[0], ~nulls_of(column), texts, inside, brackets, b",", failed)
 
 
 _WRITE = {
@@ -234,46 +243,4 @@ def _int_part(values, valid):
     count = len(values)
     side, starts, lengths = np.empty(count * 20 + 1, np.uint8), np.empty(count, np.int64), np.empty(count, np.int32)
     k.ints(readonly(values), readonly(valid), side, starts, lengths)
-    return _Part(_NOTHING, side, starts, lengths)
-
-
-def _assembled(count, absent, before, parts, behind):
-    """Rows of `before`, then each part with the text before it, then `behind`; no text where `absent`."""
-    sizes = np.where(absent, -1, len(before) + len(behind)).astype(np.int64)
-    for text, part, null in parts:
-        k.add_lengths(part.lengths, len(text), 2 * part.is_quoted, len(null), sizes)
-    lengths = sizes.astype(np.int32)
-    ends = np.cumsum(np.maximum(sizes, 0))
-    starts = ends - np.maximum(sizes, 0)
-    out = np.empty(int(ends[-1]) if count else 0, np.uint8)
-    cursors = np.where(absent, -1, starts)
-    texts = [(_frozen(text), part, _frozen(null)) for text, part, null in parts]
-    before, behind = _frozen(before), _frozen(behind)
-    for low in range(0, count, BLOCK):
-        high = min(count, low + BLOCK)
-        if len(before):
-            k.put_text(out, cursors, low, high, before)
-        for text, part, null in texts:
-            k.put_part(out, cursors, low, high, text, part.data, part.side, part.starts, part.lengths, part.is_quoted, null)
-        if len(behind):
-            k.put_text(out, cursors, low, high, behind)
-    return ByteColumn(out, starts, lengths)
-
-
-def _joined(ends, valid, texts, inside, brackets, failed):
-    """Lists of their items' texts; a list with an item that could not be done is marked."""
-    count = len(ends) - 1
-    if inside.any():
-        bad = np.concatenate([[0], np.cumsum(inside)])
-        failed |= valid & (bad[ends[1:]] > bad[ends[:-1]])
-        valid = valid & ~failed
-        texts = ByteColumn(texts.data, texts.starts, np.maximum(texts.lengths, 0))
-    out = np.empty(len(texts.data) + len(texts) + 2 * count, np.uint8)
-    starts, lengths = np.empty(count, np.int64), np.empty(count, np.int32)
-    arrays = (readonly(texts.data), readonly(texts.starts), readonly(texts.lengths))
-    k.join_items(readonly(ends), readonly(valid), *arrays, brackets[0], brackets[1], out, starts, lengths)
-    return _Part(out, _NOTHING, starts, lengths)
-
-
-def _frozen(text):
-    return readonly(np.frombuffer(text, np.uint8))
+    return Part(NOTHING, side, starts, lengths)

@@ -1,7 +1,7 @@
-"""Loops that write JSON text: strings escaped, bytes in base64, numbers as Jackson writes them, and rows put together of such parts.
+"""Loops that write JSON text: strings escaped, bytes in base64, numbers as Jackson writes them.
 
-A part is a text for each row: data[start : start + length], or side[~start : ...] where start is negative (a text that had to be
-written anew), or no text where length is -1.
+A text for each row is data[start : start + length], or side[~start : ...] where start is negative (a text that had to be written
+anew), or no text where length is -1: the parts that data/assemble.py puts together.
 """
 
 import numpy as np
@@ -229,74 +229,3 @@ def _place_point(digits, first, end, scale, side, at):
         side[at] = 43
         at += 1
     return write_int(exponent, side, at)
-
-
-# --- Rows ----------------------------------------------------------------------------------------------------------
-
-
-@compiled
-def add_lengths(lengths, before, quotes, null, sizes):
-    """Add to `sizes` what a part and the text before it take; rows whose size is negative have no text at all."""
-    for row in range(len(sizes)):
-        if sizes[row] >= 0:
-            sizes[row] += before + (null if lengths[row] < 0 else lengths[row] + quotes)
-
-
-@compiled
-def put_part(out, cursors, low, high, before, data, side, starts, lengths, is_quoted, null):
-    """Write `before` and the row's text at its cursor, for rows low to high."""
-    for row in range(low, high):
-        at = cursors[row]
-        if at < 0:
-            continue
-        copy(out, at, before, 0, len(before))
-        at += len(before)
-        length = np.int64(lengths[row])
-        if length < 0:
-            copy(out, at, null, 0, len(null))
-            at += len(null)
-        else:
-            if is_quoted:
-                out[at] = 34
-                at += 1
-            if starts[row] >= 0:
-                copy(out, at, data, starts[row], length)
-            else:
-                copy(out, at, side, ~starts[row], length)
-            at += length
-            if is_quoted:
-                out[at] = 34
-                at += 1
-        cursors[row] = at
-
-
-@compiled
-def put_text(out, cursors, low, high, text):
-    for row in range(low, high):
-        if cursors[row] >= 0:
-            copy(out, cursors[row], text, 0, len(text))
-            cursors[row] += len(text)
-
-
-@compiled
-def join_items(ends, valid, data, starts, lengths, opening, closing, out, new_starts, new_lengths):
-    """Lists of their items' texts: item n of all lists is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
-    at = 0
-    for row in range(len(ends) - 1):
-        new_starts[row] = at
-        new_lengths[row] = -1
-        if not valid[row]:
-            continue
-        out[at] = opening
-        at += 1
-        for item in range(ends[row], ends[row + 1]):
-            if item > ends[row]:
-                out[at] = 44
-                at += 1
-            length = np.int64(lengths[item])
-            copy(out, at, data, starts[item], length)
-            at += length
-        out[at] = closing
-        at += 1
-        new_lengths[row] = at - new_starts[row]
-    return at

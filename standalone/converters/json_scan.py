@@ -1,9 +1,13 @@
 """The kernels that follow the steps of a form (json_split.py) through JSON messages, and take the escapes out of strings.
 
-A step is a token as it stands, a value of a kind, or an object that begins, as four numbers:
+A step is a token as it stands, a value of a kind, a list of such values, or an object that begins, as four numbers:
 TOKEN, where it begins in the tokens, its length, 0
 value, the leaf's number, 0, 0
-OBJECT, the object's number, the step behind it, the number of the first leaf behind it
+LIST, the list's number, the kind of its items, the leaf's number
+OBJECT, the object's number, the step behind it, 0
+
+What is found of the leaves is in arrays of a row for each leaf; what is found of the items of lists is in arrays of a row for each list,
+in which the items of all messages follow each other.
 """
 
 import numpy as np
@@ -11,20 +15,38 @@ import numpy as np
 from standalone.data.utf8_column import is_utf8
 from standalone.kernels import compiled
 
-TOKEN, OBJECT, STRING, WHOLE, FLOAT, BOOLEAN = range(6)
-ABSENT, PRESENT, ESCAPED = 0, 1, 2  # what a value is; a string with escapes is present, too
+TOKEN, OBJECT, STRING, WHOLE, FLOAT, BOOLEAN, LIST = range(7)
+FRACTION = 7  # a FLOAT that looks like no whole number
+SINGLE = 8  # a FLOAT of which only the text is wanted: to round it twice would not be to round it once
+ABSENT, PRESENT, ESCAPED, TEXT = 0, 1, 2, 3  # what a value is; of a TEXT, which is a number, only where it stands
+_POWERS_OF_TEN = np.array([10.0**n for n in range(23)])  # each of them exact
 
 
 @compiled
-def split(data, row_starts, row_lengths, head, tail, steps, tokens, bad, states, starts, lengths, numbers, present):
-    for row in range(len(row_starts)):
+def split(data, first, row_starts, row_lengths, head, tail, steps, tokens, bad, present, ends, states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths):
+    """Follow the steps through the messages from the row `first` on; returns the row behind the last one that was done, which is not
+    the last of all where the items of lists need more room.
+
+    A cell is where a text begins, a whole number or a boolean, or in `reals`, which are the same bytes, a float. `ends` has for each
+    list where its items of each row end.
+    """
+    room = item_states.shape[1]
+    for row in range(first, len(row_starts)):
         at = row_starts[row]
         end = at + row_lengths[row] - len(tail)
+        for each in range(len(ends)):
+            ends[each, row] = ends[each, row - 1] if row else 0
+            if ends[each, row] + (row_lengths[row] >> 1) + 1 > room:
+                return row
         if row_lengths[row] < 0 or end < at + len(head) or not _alike(data, at, head) or not _alike(data, end, tail):
             bad[row] = True
             continue
-        at = _follow(data, at + len(head), end, steps, tokens, row, states, starts, lengths, numbers, present)
-        bad[row] = at < 0 or _behind_blanks(data, at, end) != end
+        at = _follow(data, at + len(head), end, steps, tokens, row, present, ends, states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths)
+        if at < 0 or _behind_blanks(data, at, end) != end:
+            bad[row] = True
+            for each in range(len(ends)):
+                ends[each, row] = ends[each, row - 1] if row else 0
+    return len(row_starts)
 
 
 @compiled
@@ -53,7 +75,7 @@ def _behind_blanks(data, at, end):
 
 
 @compiled
-def _follow(data, at, end, steps, tokens, row, states, starts, lengths, numbers, present):
+def _follow(data, at, end, steps, tokens, row, present, ends, states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths):
     """Where the steps end in a message; -1 where it leaves them."""
     step = 0
     while step < len(steps):
@@ -74,14 +96,11 @@ def _follow(data, at, end, steps, tokens, row, states, starts, lengths, numbers,
                 step = steps[step, 2] - 1
         elif what == OBJECT:
             present[number, row] = True
-        elif what == STRING:
-            at = _string(data, at, end, number, row, states, starts, lengths)
-        elif what == WHOLE:
-            at = _whole(data, at, end, number, row, states, numbers)
-        elif what == FLOAT:
-            at = _float(data, at, end, number, row, states, starts, lengths)
+        elif what == LIST:
+            states[steps[step, 3], row] = PRESENT
+            at = _list(data, at, end, number, steps[step, 2], row, ends, item_states, item_cells, item_reals, item_lengths)
         else:
-            at = _boolean(data, at, end, number, row, states, numbers)
+            at = _value(data, at, end, what, number, row, states, cells, reals, lengths)
         if at < 0:
             return -1
         step += 1
@@ -89,7 +108,40 @@ def _follow(data, at, end, steps, tokens, row, states, starts, lengths, numbers,
 
 
 @compiled
-def _string(data, at, end, number, row, states, starts, lengths):
+def _value(data, at, end, kind, number, row, states, cells, reals, lengths):
+    if kind == STRING:
+        return _string(data, at, end, number, row, states, cells, lengths)
+    if kind == WHOLE:
+        return _whole(data, at, end, number, row, states, cells)
+    if kind == BOOLEAN:
+        return _boolean(data, at, end, number, row, states, cells)
+    return _float(data, at, end, kind, number, row, states, cells, reals, lengths)
+
+
+@compiled
+def _list(data, at, end, number, kind, row, ends, states, cells, reals, lengths):
+    """A list of plain values, of which none may be null."""
+    if data[at] != 91:
+        return -1
+    at = _behind_blanks(data, at + 1, end)
+    if at < end and data[at] == 93:
+        return at + 1
+    while at < end:
+        at = _value(data, at, end, kind, number, ends[number, row], states, cells, reals, lengths)
+        if at < 0:
+            return -1
+        ends[number, row] += 1
+        at = _behind_blanks(data, at, end)
+        if at < end and data[at] == 93:
+            return at + 1
+        if at >= end or data[at] != 44:
+            return -1
+        at = _behind_blanks(data, at + 1, end)
+    return -1
+
+
+@compiled
+def _string(data, at, end, number, row, states, cells, lengths):
     if data[at] != 34:
         return -1
     rest = data[at + 1 : end]
@@ -108,7 +160,7 @@ def _string(data, at, end, number, row, states, starts, lengths):
     if place >= size or wide >= 128 and not is_utf8(data, at + 1, at + 1 + length):
         return -1
     states[number, row] = state
-    starts[number, row] = at + 1
+    cells[number, row] = at + 1
     lengths[number, row] = length
     return at + length + 2
 
@@ -121,17 +173,19 @@ def _digits_end(data, at, end):
 
 
 @compiled
-def _whole(data, at, end, number, row, states, numbers):
+def _whole(data, at, end, number, row, states, cells):
     negative = data[at] == 45
     begin = at + 1 if negative else at
     place = _digits_end(data, begin, end)
-    if place == begin or place - begin > 18 or place < end and _goes_on(data[place]):
+    if place == begin or place - begin > 19 or place < end and _goes_on(data[place]):
         return -1
-    value = np.int64(0)
+    value = np.uint64(0)
     for digit in range(begin, place):
-        value = value * 10 + (np.int64(data[digit]) - 48)
+        value = value * np.uint64(10) + np.uint64(data[digit] - 48)
+    if value > np.uint64(0x7FFFFFFFFFFFFFFF) + np.uint64(negative):
+        return -1
     states[number, row] = PRESENT
-    numbers[number, row] = -value if negative else value
+    cells[number, row] = -np.int64(value) if negative else np.int64(value)
     return place
 
 
@@ -142,36 +196,57 @@ def _goes_on(byte):
 
 
 @compiled
-def _float(data, at, end, number, row, states, starts, lengths):
-    place = at + 1 if data[at] == 45 else at
+def _float(data, at, end, kind, number, row, states, cells, reals, lengths):
+    """A number. One that is not exact in a few steps is left as its text."""
+    negative = data[at] == 45
+    place = at + 1 if negative else at
     begin = place
     place = _digits_end(data, begin, end)
     if place == begin or data[begin] == 48 and place > begin + 1:
         return -1
+    whole_end, point, exponent = place, place, 0
     if place < end and data[place] == 46:
-        begin = place + 1
-        place = _digits_end(data, begin, end)
-        if place == begin:
+        point = place + 1
+        place = _digits_end(data, point, end)
+        if place == point:
             return -1
+        exponent = point - place
+    digits_end = place
     if place < end and (data[place] == 69 or data[place] == 101):
-        begin = place + 1
-        if begin < end and (data[begin] == 43 or data[begin] == 45):
-            begin += 1
-        place = _digits_end(data, begin, end)
-        if place == begin or place - begin > 2:
+        first = place + 1
+        down = first < end and data[first] == 45
+        if down or first < end and data[first] == 43:
+            first += 1
+        place = _digits_end(data, first, end)
+        if place == first or place - first > 2:
             return -1
-    if place - at > 40 or place < end and _goes_on(data[place]):
+        power = 0
+        for digit in range(first, place):
+            power = power * 10 + (data[digit] - 48)
+        exponent += -power if down else power
+    if place - at > 40 or place < end and _goes_on(data[place]) or kind == FRACTION and place == whole_end:
         return -1
+    value = np.int64(0)
+    for digit in range(begin, min(digits_end, begin + 18)):
+        if data[digit] != 46:
+            value = value * 10 + (np.int64(data[digit]) - 48)
+    exact = digits_end - begin <= 18 and value < 1 << 53 and -22 <= exponent <= 22 and not (value == 0 and negative)
+    if kind == SINGLE or not exact:
+        states[number, row] = TEXT
+        cells[number, row] = at
+        lengths[number, row] = place - at
+        return place
+    # Both are exact, so that the one rounding is the right one.
+    real = np.float64(value) / _POWERS_OF_TEN[-exponent] if exponent < 0 else np.float64(value) * _POWERS_OF_TEN[exponent]
     states[number, row] = PRESENT
-    starts[number, row] = at
-    lengths[number, row] = place - at
+    reals[number, row] = -real if negative else real
     return place
 
 
 @compiled
-def _boolean(data, at, end, number, row, states, numbers):
+def _boolean(data, at, end, number, row, states, cells):
     if at + 4 <= end and data[at] == 116 and data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101:
-        numbers[number, row] = 1
+        cells[number, row] = 1
         place = at + 4
     elif at + 5 <= end and data[at] == 102 and data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101:
         place = at + 5

@@ -9,16 +9,32 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from standalone import ByteColumn
-from standalone.converters.json_scan import ABSENT, BOOLEAN, ESCAPED, FLOAT, OBJECT, STRING, TOKEN, WHOLE, split, unescape
+from standalone.converters.json_scan import (
+    ABSENT,
+    BOOLEAN,
+    ESCAPED,
+    FLOAT,
+    FRACTION,
+    LIST,
+    OBJECT,
+    SINGLE,
+    STRING,
+    TEXT,
+    TOKEN,
+    WHOLE,
+    split,
+    unescape,
+)
 from standalone.converters.json_text import quoted
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, to_arrow
+from standalone.data.struct_column import StructColumn
 from standalone.kernels import readonly
 
 DAY_MS = 86_400_000
 
 _BITS = {s.INT8: 8, s.INT16: 16, s.INT32: 32, s.INT64: 64, s.DATE: 32, s.TIME: 32, s.TIMESTAMP: 64}
-_KINDS = {s.STRING: STRING, s.FLOAT32: FLOAT, s.FLOAT64: FLOAT, s.BOOLEAN: BOOLEAN, **dict.fromkeys(_BITS, WHOLE)}
+_KINDS = {s.STRING: STRING, s.FLOAT32: SINGLE, s.FLOAT64: FLOAT, s.BOOLEAN: BOOLEAN, **dict.fromkeys(_BITS, WHOLE)}
 
 
 class NotSplit(ValueError):
@@ -33,8 +49,17 @@ class Leaf:
         self.number = number
 
 
+class List:
+    """A list of plain values in each message; `number` is that of its leaf."""
+
+    def __init__(self, schema, number, list_number):
+        self.schema = schema
+        self.number = number
+        self.list_number = list_number
+
+
 class Object:
-    """An object in each message. `parts` are leaves and objects by the schema's fields."""
+    """An object in each message. `parts` are leaves, lists and objects by the schema's fields."""
 
     def __init__(self, schema, number):
         self.schema = schema
@@ -43,11 +68,13 @@ class Object:
 
 
 class Form:
-    """The steps through the messages of one schema."""
+    """The steps through the messages of one schema. In those of a shape each value must look like what it is: 1 is no float."""
 
-    def __init__(self, schema, fills_defaults):
+    def __init__(self, schema, fills_defaults=False, is_shape=False):
         self.fills_defaults = fills_defaults
-        self.leaves, self.objects = [], []
+        self.leaves = self.lists = self.objects = 0
+        self._kinds = {**_KINDS, s.FLOAT64: FRACTION} if is_shape else _KINDS
+        self._is_shape = is_shape
         self._steps, self._tokens = [], bytearray()
         self.root = self._value(schema)
         self.steps = readonly(np.array(self._steps, np.int64).reshape(-1, 4))
@@ -57,18 +84,21 @@ class Form:
         kind = schema.logical or schema.type
         if kind == s.STRUCT:
             return self._object(schema)
-        if kind not in _KINDS or schema.logical and s.LOGICAL[kind] != schema.type:
+        self.leaves += 1
+        if kind == s.ARRAY and self._is_shape and schema.value_schema.type in self._kinds:
+            self.lists += 1
+            self._steps.append((LIST, self.lists - 1, self._kinds[schema.value_schema.type], self.leaves - 1))
+            return List(schema, self.leaves - 1, self.lists - 1)
+        if kind not in self._kinds or schema.logical and s.LOGICAL[kind] != schema.type:
             raise NotSplit(kind)
-        leaf = Leaf(schema, len(self.leaves))
-        self.leaves.append(leaf)
-        self._steps.append((_KINDS[kind], leaf.number, 0, 0))
-        return leaf
+        self._steps.append((self._kinds[kind], self.leaves - 1, 0, 0))
+        return Leaf(schema, self.leaves - 1)
 
     def _object(self, schema):
         if schema.default is not None:
             raise NotSplit("a struct with a default")
-        found = Object(schema, len(self.objects))
-        self.objects.append(found)
+        found = Object(schema, self.objects)
+        self.objects += 1
         begin = len(self._steps)
         self._steps.append(None)
         self._token("{")
@@ -79,7 +109,7 @@ class Form:
             self._token(":")
             found.parts.append(self._value(field.schema))
         self._token("}")
-        self._steps[begin] = (OBJECT, found.number, len(self._steps), len(self.leaves))
+        self._steps[begin] = (OBJECT, found.number, len(self._steps), 0)
         return found
 
     def _token(self, text):
@@ -89,74 +119,112 @@ class Form:
 
 
 class Split:
-    """What the kernel found: where each leaf's value stands in each message, or what it is."""
+    """The messages of one column as columns, and which rows are not of the form."""
 
-    def __init__(self, form, count):
-        self.form = form
-        self.count = count
-        leaves, objects = len(form.leaves), len(form.objects)
-        self.bad = np.zeros(count, np.bool_)
-        self.states = np.zeros((leaves, count), np.int8)
-        self.starts = np.zeros((leaves, count), np.int64)
-        self.lengths = np.zeros((leaves, count), np.int32)
-        self.numbers = np.zeros((leaves, count), np.int64)
-        self.present = np.zeros((objects, count), np.bool_)
-
-    def columns(self, column, opening, ending):
-        """The column of the whole messages; rows that are not of the form are marked in `bad`."""
-        self._data = readonly(column.data)
+    def __init__(self, form, column, opening=b"", ending=b""):
+        self._form = form
+        self.count = count = len(column)
+        data, starts, lengths = readonly(column.data), readonly(column.starts), readonly(column.lengths)
         head, tail = (readonly(np.frombuffer(text, np.uint8)) for text in (opening, ending))
-        arrays = (self.bad, self.states, self.starts, self.lengths, self.numbers, self.present)
-        split(self._data, readonly(column.starts), readonly(column.lengths), head, tail, self.form.steps, self.form.tokens, *arrays)
-        root = self.form.root
-        return self._top_string(root) if isinstance(root, Leaf) and root.schema.type == s.STRING else self._column(root, ~self.bad)
+        self.bad = np.zeros(count, np.bool_)
+        self._present = np.zeros((form.objects, count), np.bool_)
+        self._ends = np.zeros((form.lists, count), np.int64)
+        self._found = _Values(data, form.leaves, count, self.bad)
+        longest = int(lengths.max()) if count else 0
+        room = max(4 * count, longest) if form.lists else 0
+        items, row = _Values(data, form.lists, room), 0
+        while True:
+            arrays = (self.bad, self._present, self._ends, *self._found.arrays, *items.arrays)
+            row = split(data, row, starts, lengths, head, tail, form.steps, form.tokens, *arrays)
+            if row == count:
+                break
+            items = items.with_room(2 * items.count)
+        self._items = items
 
-    def _top_string(self, leaf):
-        """Strings stay where they are in the messages."""
-        if leaf.schema.default is not None and self.form.fills_defaults:
-            return self._column(leaf, ~self.bad)
-        self._mark_nulls(leaf.schema, self.states[leaf.number] == ABSENT, ~self.bad)
-        return self._strings(leaf.number)
+    def column(self):
+        """The column of the whole messages. Marks more rows in `bad`."""
+        root = self._form.root
+        if isinstance(root, Leaf) and root.schema.type == s.STRING and not (root.schema.default is not None and self._form.fills_defaults):
+            self._mark_nulls(root.schema, self._found.absent(root.number), ~self.bad)
+            return self._found.strings(root.number)
+        return self._column(root, ~self.bad)
 
     def _column(self, part, there):
-        """The Arrow array of a leaf or an object. `there` are the rows in which it stands at all."""
+        """The column of a part. `there` are the rows in which it stands at all."""
         schema = part.schema
         if isinstance(part, Object):
-            present = self.present[part.number]
-            self._mark_nulls(schema, ~present, there)
-            inside = there & present
-            arrays = [self._column(each, inside) for each in part.parts]
-            mask = None if inside.all() else pa.array(~inside)
-            if not arrays:
-                return pa.array([{} if each else None for each in inside.tolist()], arrow_type(schema))
-            return pa.StructArray.from_arrays(arrays, fields=list(arrow_type(schema)), mask=mask)
-        absent = (self.states[part.number] == ABSENT) | ~there
+            return self._struct(part, there)
+        absent = self._found.absent(part.number) | ~there
+        if isinstance(part, List):
+            self._mark_nulls(schema, absent, there)
+            return self._list(part, absent)
+        fills = schema.default is not None and self._form.fills_defaults
+        if schema.type == s.STRING and not fills:
+            self._mark_nulls(schema, absent, there)
+            found = self._found.strings(part.number)
+            return found if there.all() else ByteColumn(found.data, found.starts, np.where(absent, -1, found.lengths).astype(np.int32))
         array = self._leaf(part, there & ~absent)
-        if schema.default is not None and self.form.fills_defaults:
+        if fills:
             default = to_arrow([schema.default], schema)[0]
             return pc.if_else(pa.array(absent & there), default, array) if (absent & there).any() else array
         self._mark_nulls(schema, absent, there)
         return array
 
+    def _struct(self, part, there):
+        schema, present = part.schema, self._present[part.number]
+        self._mark_nulls(schema, ~present, there)
+        inside = there & present
+        columns = [self._column(each, inside) for each in part.parts]
+        if not (there & ~present & ~self.bad).any():
+            return StructColumn(schema, columns, self.count)
+        mask, kind = pa.array(~inside), arrow_type(schema)
+        if not columns:
+            return pa.array([{} if each else None for each in inside.tolist()], kind)
+        arrays = [to_arrow(column, each.schema) for column, each in zip(columns, part.parts)]
+        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask)
+
     def _mark_nulls(self, schema, absent, there):
         if not schema.optional:
             self.bad |= absent & there
+
+    def _list(self, part, absent):
+        ends = np.concatenate([np.zeros(1, np.int64), self._ends[part.list_number]])
+        total = int(ends[-1])
+        kind = part.schema.value_schema.type
+        items = self._items.first(total)
+        if kind == s.STRING:
+            array = items.strings(part.list_number).to_arrow(text=True)
+        elif kind == s.BOOLEAN:
+            array = pa.array(items.booleans(part.list_number))
+        elif kind == s.INT64:
+            array = pa.array(items.cells[part.list_number])
+        else:
+            array = pa.array(items.doubles(part.list_number, np.ones(total, np.bool_)))
+        if items.bad.any():
+            wrong = np.concatenate([np.zeros(1, np.int64), np.cumsum(items.bad)])
+            self.bad |= wrong[ends[1:]] > wrong[ends[:-1]]
+        mask = pa.array(absent) if absent.any() else None
+        return pa.ListArray.from_arrays(pa.array(ends.astype(np.int32)), array, type=arrow_type(part.schema), mask=mask)
 
     def _leaf(self, leaf, valid):
         schema, number = leaf.schema, leaf.number
         kind = schema.logical or schema.type
         mask = None if valid.all() else ~valid
         if kind == s.STRING:
-            found = self._strings(number)
+            found = self._found.strings(number)
             return ByteColumn(found.data, found.starts, np.where(valid, found.lengths, -1).astype(np.int32)).to_arrow(text=True)
         if kind == s.BOOLEAN:
-            return pa.array(self.numbers[number] == 1, mask=mask)
+            return pa.array(self._found.booleans(number), mask=mask)
         if kind in _BITS:
             return self._whole(kind, number, valid, mask)
-        return self._floats(kind, number, valid)
+        if kind == s.FLOAT64:
+            return pa.array(self._found.doubles(number, valid), mask=mask)
+        texts, bad = self._found.texts(number, valid & ~self.bad)
+        self.bad |= bad
+        return pc.cast(texts, pa.float32())
 
     def _whole(self, kind, number, valid, mask):
-        values = self.numbers[number]
+        values = self._found.cells[number]
         bits = _BITS[kind]
         if bits < 64:
             self.bad |= valid & ((values < -(1 << bits - 1)) | (values >= 1 << bits - 1))
@@ -168,17 +236,63 @@ class Split:
             return pa.array(values, mask=mask)
         return pa.array(values.astype(f"int{bits}"), mask=mask)
 
-    def _floats(self, kind, number, valid):
-        lengths = np.where(valid & ~self.bad, self.lengths[number], -1).astype(np.int32)
-        texts = ByteColumn(self._data, self.starts[number], lengths).to_arrow(text=True)
-        array = pc.cast(texts, pa.float32() if kind == s.FLOAT32 else pa.float64())
-        # Of -0.0 Java's BigDecimal forgets the sign, of -1e-400 it does not: the rows engine knows.
-        values = array.to_numpy(zero_copy_only=False)
-        self.bad |= valid & (values == 0) & (self._data[np.where(lengths > 0, self.starts[number], 0)] == 45)
-        return array
 
-    def _strings(self, number):
-        states, starts, lengths = self.states[number], self.starts[number], self.lengths[number]
+class _Values:
+    """What the kernel found of leaves, by their numbers, in each row; or of lists, in each item: where it stands or what it is."""
+
+    def __init__(self, data, kinds, count, bad=None):
+        self._data = data
+        self.count = count
+        self.bad = np.zeros(count, np.bool_) if bad is None else bad
+        self.states = np.zeros((kinds, count), np.int8)
+        self.cells = np.zeros((kinds, count), np.int64)
+        self.lengths = np.zeros((kinds, count), np.int32)  # what nobody writes to takes no memory
+
+    @property
+    def arrays(self):
+        return self.states, self.cells, self.cells.view(np.float64), self.lengths
+
+    def with_room(self, count):
+        larger = _Values(self._data, len(self.states), count)
+        for old, new in zip(self.arrays[:2] + self.arrays[3:], larger.arrays[:2] + larger.arrays[3:]):
+            new[:, : self.count] = old
+        return larger
+
+    def first(self, count):
+        part = object.__new__(_Values)
+        part._data, part.count, part.bad = self._data, count, np.zeros(count, np.bool_)
+        part.states, part.cells, part.lengths = (array[:, :count] for array in (self.states, self.cells, self.lengths))
+        return part
+
+    def absent(self, number):
+        return self.states[number] == ABSENT
+
+    def booleans(self, number):
+        return self.cells[number] == 1
+
+    def doubles(self, number, valid):
+        """The float64s where they are valid, and something elsewhere. Marks rows that are for the rows engine."""
+        reals, left = self.cells[number].view(np.float64), valid & (self.states[number] == TEXT) & ~self.bad
+        if left.any():
+            texts, bad = self.texts(number, left)
+            self.bad |= bad
+            rows = np.flatnonzero(left)
+            reals = reals.copy()
+            reals[rows] = pc.cast(texts.take(pa.array(rows)), pa.float64()).to_numpy(zero_copy_only=False)
+        return reals
+
+    def texts(self, number, valid):
+        """(an Arrow array of the numbers' texts where they are valid, a mask of zeros with a sign).
+
+        Of -0.0 Java's BigDecimal forgets the sign, of -1e-400 it does not: the rows engine knows.
+        """
+        texts = ByteColumn(self._data, self.cells[number], np.where(valid, self.lengths[number], -1).astype(np.int32)).to_arrow(text=True)
+        zero = pc.fill_null(pc.equal(pc.cast(texts, pa.float32()), 0), False).to_numpy(zero_copy_only=False)
+        return texts, zero & valid & (self._data[np.where(valid, self.cells[number], 0)] == 45)
+
+    def strings(self, number):
+        """A ByteColumn of the texts, null where there is none. Marks rows with half a letter in them."""
+        states, starts, lengths = self.states[number], self.cells[number], self.lengths[number]
         lengths = np.where((states == ABSENT) | self.bad, -1, lengths).astype(np.int32)
         escaped = np.flatnonzero((states == ESCAPED) & ~self.bad)
         if not len(escaped):

@@ -11,6 +11,7 @@ Most texts need none of that: Python's own reader takes them, and only those tha
 import json
 import re
 from decimal import Decimal, InvalidOperation
+from json.encoder import encode_basestring
 
 MISSING = type("Missing", (), {"__repr__": lambda self: "MISSING", "__bool__": lambda self: False})()
 _LONGEST_NUMBER, _DEEPEST, _LONGEST_NAME = 1000, 1000, 50_000
@@ -293,6 +294,10 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r":
 
 def quoted(text):
     """A string in its quotes: letters beyond U+FFFF as two escapes, as Jackson writes them."""
+    if text.isascii():
+        written = encode_basestring(text)
+        if len(written) == len(text) + 2:
+            return written  # there was nothing to escape
     if _TO_ESCAPE.search(text) is None:
         return f'"{text}"'
     return f'"{_TO_ESCAPE.sub(_escaped, text)}"'

@@ -11,9 +11,11 @@ from standalone import BigInt, DataError, Float32, Instant, Struct, java_text, t
 from standalone.converters.json_text import MISSING, quoted
 from standalone.data import schema as s
 from standalone.data.arrow import decimal_of, unscaled_bytes
+from standalone.data.java_numbers import half_way
 from standalone.data.struct import fits, validate_value
 
 DAY_MS = 86_400_000
+_LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 # --- Writing with a schema -----------------------------------------------------------------------------------------
@@ -30,13 +32,19 @@ def writer_of(schema, numeric_decimals, fills_defaults):
         null = "null"
     else:
         null = None
+    exact, is_text, is_double = schema.exact, schema.exact is str, schema.exact is float
 
     def checked(value):
-        if value is not None:
-            return write(value)
-        if null is None:
-            raise DataError(f"JsonConverter: null in the place of a required {_named(schema)} that has no default.")
-        return null
+        if value is None:
+            if null is None:
+                raise DataError(f"JsonConverter: null in the place of a required {_named(schema)} that has no default.")
+            return null
+        if value.__class__ is exact:
+            if is_text:
+                return quoted(value)
+            if is_double:
+                return _float_text(value)
+        return write(value)
 
     return checked
 
@@ -176,6 +184,11 @@ def _named(schema):
 
 def write_schemaless(value):
     """The JSON text of a value by its own class."""
+    kind = value.__class__
+    if kind is str:
+        return quoted(value)
+    if kind is int and _LOWEST <= value <= _HIGHEST:
+        return str(value)
     if value is None:
         return "null"
     if isinstance(value, str):
@@ -186,28 +199,35 @@ def write_schemaless(value):
         return "[" + ",".join(map(write_schemaless, value)) + "]"
     if isinstance(value, dict):
         entries = [(write_schemaless(key), write_schemaless(item)) for key, item in value.items()]
-        if all(isinstance(key, str) for key in value):
-            return "{" + ",".join(f"{key}:{item}" for key, item in entries) + "}"
-        return "[" + ",".join(f"[{key},{item}]" for key, item in entries) + "]"
+        if all([isinstance(key, str) for key in value]):
+            return "{" + ",".join([f"{key}:{item}" for key, item in entries]) + "}"
+        return "[" + ",".join([f"[{key},{item}]" for key, item in entries]) + "]"
     raise DataError(f"JsonConverter cannot write a {type(value).__name__} without its schema.")
 
 
 def fits_schemaless(number):
     """Whether an int has a type of a schema: a BigInt has none, nor what 64 bits do not hold."""
-    return not isinstance(number, BigInt) and -(1 << 63) <= number < 1 << 63
+    return not isinstance(number, BigInt) and _LOWEST <= number <= _HIGHEST
 
 
 # --- Reading -------------------------------------------------------------------------------------------------------
 
 
+class Inexact(Exception):
+    """The number was read as a float, and the value hangs on how it was written."""
+
+
 def reader_of(schema, fills_defaults=True):
-    """A function from parsed JSON to the value."""
+    """A function from parsed JSON to the value. Numbers with a fraction or an exponent are Decimals; given as floats, it may raise Inexact."""
     if schema is None:
         return read_schemaless
     read = _LOGICAL_READERS[schema.name](schema) if schema.logical else _plain_reader(schema, fills_defaults)
     default = schema.default if fills_defaults else None
+    exact = str if schema.exact is str else None  # what a node and the value it stands for have in common
 
     def checked(node):
+        if node.__class__ is exact:
+            return node
         if node is not None:
             return read(node)
         if default is None and not schema.optional:
@@ -246,6 +266,8 @@ def _to_int(node, bits):
         return 0
     if isinstance(node, int):
         return _wrapped(node, bits)
+    if isinstance(node, float):
+        raise Inexact
     if isinstance(node, Decimal):
         exponent = node.as_tuple().exponent
         if exponent >= 64 or node.adjusted() < 0 or not node:
@@ -260,19 +282,28 @@ def _wrapped(number, bits):
 
 
 def _is_number(node):
-    return isinstance(node, (int, Decimal)) and not isinstance(node, bool)
+    return isinstance(node, (int, float, Decimal)) and not isinstance(node, bool)
+
+
+def _to_single(node):
+    if not _is_number(node):
+        return Float32(0.0)
+    if isinstance(node, float) and half_way(node):
+        raise Inexact
+    return to_float32(node)
 
 
 def _plain_reader(schema, fills_defaults):
     kind = schema.type
     if kind in _INTS:
         bits = _INTS[kind]
+        low, high = -(1 << bits - 1), (1 << bits - 1) - 1
         # A 32-bit number is cut to the narrower types, as Java's casts do.
-        return lambda node: _wrapped(_to_int(node, max(bits, 32)), bits)
+        return lambda node: node if node.__class__ is int and low <= node <= high else _wrapped(_to_int(node, max(bits, 32)), bits)
     if kind == s.FLOAT64:
         return lambda node: to_double(node) if _is_number(node) else 0.0
     if kind == s.FLOAT32:
-        return lambda node: to_float32(node) if _is_number(node) else Float32(0.0)
+        return _to_single
     if kind == s.BOOLEAN:
         return lambda node: node is True
     if kind == s.STRING:
@@ -293,7 +324,7 @@ def _array_reader(schema, fills_defaults):
     def read(node):
         if isinstance(node, dict):
             node = node.values()  # Jackson walks over an object's values like over an array
-        return [read_item(item) for item in node] if not isinstance(node, (str, int, Decimal)) and node is not MISSING else []
+        return [read_item(item) for item in node] if not isinstance(node, (str, int, float, Decimal)) and node is not MISSING else []
 
     return read
 
@@ -322,17 +353,20 @@ def _map_reader(schema, fills_defaults):
 
 
 def _struct_reader(schema, fills_defaults):
-    parts = [(field.name, field.schema, reader_of(field.schema, fills_defaults)) for field in schema.fields]
+    parts = [(field.name, reader_of(field.schema, fills_defaults)) for field in schema.fields]
+    required = [field for field in schema.fields if not field.schema.optional]
+    containers = [field for field in schema.fields if field.schema.type in (s.ARRAY, s.MAP)]
 
     def read(node):
         if not isinstance(node, dict):
             raise DataError(f"JsonConverter: a struct is an object in JSON; found a {type(node).__name__}.")
-        values = []
-        for name, field_schema, read_field in parts:
-            value = read_field(node.get(name))
-            if value is None or isinstance(value, (list, dict)):
-                validate_value(field_schema, value, name)
-            values.append(value)
+        get = node.get
+        values = [read_field(get(name)) for name, read_field in parts]
+        for field in required:
+            if values[field.index] is None:
+                validate_value(field.schema, None, field.name)
+        for field in containers:
+            validate_value(field.schema, values[field.index], field.name)
         return Struct.trusted(schema, values)
 
     return read
@@ -340,6 +374,8 @@ def _struct_reader(schema, fills_defaults):
 
 def _decimal_reader(schema):
     def read(node):
+        if isinstance(node, float):
+            raise Inexact
         if _is_number(node):
             number = Decimal(node)
             return number if number else number.copy_abs()

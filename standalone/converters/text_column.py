@@ -7,6 +7,8 @@ from standalone import ByteColumn
 from standalone.data import java_digits
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, buffer_of, nulls_of
+from standalone.data.java_text_column import java_texts
+from standalone.data.struct_column import Shaped, StructColumn
 from standalone.kernels import readonly
 
 _INTS = (s.INT8, s.INT16, s.INT32, s.INT64)
@@ -14,8 +16,11 @@ _WORDS = np.frombuffer(b"truefalse", np.uint8)
 
 
 def encode(schema, column):
-    """(ByteColumn, None), or None for the row meaning: lists, maps and structs, logical types, values without a schema."""
-    if schema is None or schema.logical:
+    """(ByteColumn, None), or None for the row meaning: lists, maps and structs with a schema, logical types."""
+    if isinstance(column, Shaped):
+        is_bytes = column.shape.type == s.BYTES  # which are written as they are
+        return None if is_bytes else (java_texts(column), None)
+    if schema is None or schema.logical or isinstance(column, StructColumn):
         return None
     if isinstance(column, ByteColumn):
         return (column, None) if schema.type in (s.STRING, s.BYTES) else None

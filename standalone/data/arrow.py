@@ -16,6 +16,7 @@ import pyarrow as pa
 from standalone.data import schema as s
 from standalone.data.scalars import Instant
 from standalone.data.struct import Struct
+from standalone.data.struct_column import StructColumn
 from standalone.wire import ByteColumn
 
 DECIMAL = pa.struct([pa.field("unscaled", pa.binary()), pa.field("scale", pa.int32())])
@@ -59,6 +60,10 @@ def to_arrow(column, schema, count=None):
         return pa.nulls(count, kind)
     if isinstance(column, ByteColumn):
         column = column.to_arrow(text=schema.type == s.STRING)
+    if isinstance(column, StructColumn):
+        parts = [to_arrow(part, field.schema, column.count) for part, field in zip(column.parts, schema.fields)]
+        parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
+        return pa.StructArray.from_arrays(parts, fields=list(kind)) if parts else pa.array([{}] * column.count, kind)
     if isinstance(column, (pa.Array, pa.ChunkedArray)):
         return column if column.type == kind else column.cast(kind)
     return pa.array([_plain(value, schema) for value in column], kind)

@@ -4,6 +4,8 @@ A column is one of
 - None: null in every row,
 - a `ByteColumn`: strings (as UTF-8) or bytes, sliced out of a buffer; what files and the log hold,
 - an Arrow array of the schema's Arrow type (data/arrow.py),
+- a `StructColumn`: structs of which none is null, as the columns of their fields,
+- a `Shaped`: values without a schema that are all of one shape, as one of the above,
 - a list of Python values, as they stand in records.
 Each view is made from the other only when someone asks.
 """
@@ -13,6 +15,8 @@ import numpy as np
 from standalone.data import schema as s
 from standalone.data import utf8
 from standalone.data.record import SinkRecord, SourceRecord
+from standalone.data.struct import Struct
+from standalone.data.struct_column import Shaped, StructColumn, loosened
 from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn, concat
 
 
@@ -26,6 +30,12 @@ def values_of(column, schema, count):
         if schema is not None and schema.type == s.STRING:
             return [None if item is None else utf8.decode(item) for item in column]
         return list(column)
+    if isinstance(column, Shaped):
+        return loosened(values_of(column.column, column.shape, count), column.shape)
+    if isinstance(column, StructColumn):
+        fields = [values_of(part, field.schema, count) for part, field in zip(column.parts, column.schema.fields)]
+        trusted = Struct.trusted
+        return [trusted(column.schema, list(row)) for row in zip(*fields)] if fields else [trusted(column.schema, []) for _ in range(count)]
     from standalone.data.arrow import from_arrow
 
     return from_arrow(column, schema)
@@ -58,6 +68,22 @@ class Batch:
             self._records = list(self._rows())
         return self._records
 
+    def texts(self):
+        """The values as a ByteColumn of the texts that Java prints of them (bytes are as they are), null where they are null; or None
+        where they are not in columns, or there is no quick way: then each record has its own.
+        """
+        column, schema = self.value, self.value_schema
+        if column is None or isinstance(column, (list, StructColumn)):
+            return None
+        if isinstance(column, ByteColumn):
+            return column
+        if isinstance(column, Shaped):
+            from standalone.data.java_text_column import java_texts
+
+            return None if column.shape.type == s.BYTES else java_texts(column)
+        is_text = schema is not None and schema.type in (s.STRING, s.BYTES) and not schema.logical
+        return ByteColumn.from_arrow(column) if is_text else None
+
     def _parts(self, low, high):
         """What a batch of the rows low to high shares with this one, as keyword arguments."""
         rows = slice(low, high)
@@ -65,7 +91,7 @@ class Batch:
         def pick(column):
             if column is None:
                 return None
-            if isinstance(column, ByteColumn):
+            if isinstance(column, (ByteColumn, StructColumn, Shaped)):
                 return column.slice(low, high)
             return column[rows]
 

@@ -11,6 +11,7 @@ from standalone.data import utf8
 from standalone.data.arrow import arrow_type, to_arrow
 from standalone.data.scalars import CLASSES, Float32, Instant
 from standalone.data.struct import Struct
+from standalone.data.struct_column import Shaped, StructColumn, pick
 from standalone.pipeline.types import has_parts
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
@@ -40,24 +41,19 @@ class Frame:
         parts = {name: getattr(self, name) for name in self.__slots__}
         return Frame(**{**parts, **changes})
 
+    @property
+    def key_shape(self):
+        return self.key.shape if isinstance(self.key, Shaped) else None
+
+    @property
+    def value_shape(self):
+        return self.value.shape if isinstance(self.value, Shaped) else None
+
     def take(self, rows):
         """These rows alone."""
         names = ["key", "value", "timestamps", "offsets"]
         names += [name for name in ("topic", "partition", "headers") if isinstance(getattr(self, name), list)]
         return self.with_(count=len(rows), **{name: pick(getattr(self, name), rows) for name in names})
-
-
-def pick(column, rows):
-    """The items of any kind of column at these rows."""
-    if column is None:
-        return None
-    if isinstance(column, ByteColumn):
-        return column.take(rows)
-    if isinstance(column, list):
-        return [column[row] for row in rows.tolist()]
-    if isinstance(column, np.ndarray):
-        return column[rows]
-    return column.take(pa.array(rows))
 
 
 # --- Columns out of values -----------------------------------------------------------------------------------------
@@ -67,13 +63,15 @@ _EXACT.update({kind: {int, width} for kind, width in CLASSES.items()})
 
 
 def columnar(column, schema, count):
-    """A column of that schema as a ByteColumn of valid text or bytes, or as an Arrow array. Raises NotColumns."""
+    """A column of that schema as a ByteColumn of valid text or bytes, a StructColumn, or an Arrow array. Raises NotColumns."""
     if isinstance(column, ByteColumn):
         if schema.type == s.STRING:
             return repaired(column)
         if schema.type == s.BYTES and not schema.logical:
             return column
         raise NotColumns(f"bytes are no {schema.name or schema.type}")
+    if isinstance(column, StructColumn) and has_parts(schema):
+        return column
     try:
         if isinstance(column, list):
             return _of_values(column, schema)
@@ -215,6 +213,8 @@ class Leaves:
             *self.shape.values(),
             frame.key_schema,
             frame.value_schema,
+            frame.key_shape,
+            frame.value_shape,
             frame.timestamp_type,
         )
 
@@ -236,6 +236,8 @@ class Leaves:
         return Leaf("header_names", HEADER_NAMES, False)
 
     def _part(self, name, column, schema):
+        if isinstance(column, Shaped):
+            column, schema = column.column, column.shape
         if schema is None:
             return self.UNKNOWN
         if column is None:
@@ -243,8 +245,8 @@ class Leaves:
         return self._taken_apart(name, columnar(column, schema, self.count), schema)
 
     def _taken_apart(self, name, column, schema):
-        if has_parts(schema) and not isinstance(column, ByteColumn) and not column.null_count:
-            parts = zip(column.flatten(), schema.fields)
+        if isinstance(column, StructColumn) or has_parts(schema) and not isinstance(column, ByteColumn) and not column.null_count:
+            parts = zip(column.parts if isinstance(column, StructColumn) else column.flatten(), schema.fields)
             return tuple(self._taken_apart(f"{name}_{field.index}", part, field.schema) for part, field in parts)
         return self._leaf(name, column, schema)
 
@@ -254,12 +256,15 @@ class Leaves:
             self._seen_nulls.add((name, schema))
         return Leaf(name, schema, (name, schema) in self._seen_nulls)
 
-    def arrow(self, leaf):
-        """The column of a leaf as an Arrow array."""
+    def arrow(self, leaf, count=None):
+        """The column of a leaf as an Arrow array: all of it, or its first rows."""
+        column = self.columns[leaf.name]
+        if count is not None:
+            column = column.slice(0, count) if isinstance(column, ByteColumn) else column[:count]
         if leaf.schema is HEADER_NAMES:
-            names = [[header.name for header in each or ()] for each in self.columns[leaf.name]]
+            names = [[header.name for header in each or ()] for each in column]
             return pa.array(names, arrow_type(HEADER_NAMES))
-        return to_arrow(self.columns[leaf.name], leaf.schema)
+        return to_arrow(column, leaf.schema)
 
 
 def leaves_in(shape):

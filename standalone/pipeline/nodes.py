@@ -6,7 +6,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, nulls_of, to_arrow
+from standalone.data.struct_column import StructColumn
 from standalone.pipeline.frame import Leaf
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
@@ -63,7 +65,7 @@ class AnyOf:
 
 
 def build(node, schema, leaves, computed):
-    """The column of a node: as it came, or an Arrow array."""
+    """The column of a node: as it came, a StructColumn, or an Arrow array."""
     if node is None:
         return None
     if isinstance(node, Leaf):
@@ -74,13 +76,18 @@ def build(node, schema, leaves, computed):
         array = computed[node.at]
         return array if array.type == kind else array.cast(kind)
     if isinstance(node, Fixed):
-        return None if node.value is None else pa.repeat(pa.scalar(node.value, kind), leaves.count)
+        if node.value is None:
+            return None
+        if schema.type == s.STRING:
+            return ByteColumn.repeat(node.value.encode(), leaves.count)
+        return pa.repeat(pa.scalar(node.value, kind), leaves.count)
     parts = [_part(part, field.schema, leaves, computed) for (_, part), field in zip(node.parts, schema.fields)]
-    return pa.StructArray.from_arrays(parts, fields=list(kind))
+    return StructColumn(schema, parts, leaves.count)
 
 
 def _part(node, schema, leaves, computed):
-    return to_arrow(build(node, schema, leaves, computed), schema, leaves.count)
+    column = build(node, schema, leaves, computed)
+    return to_arrow(None, schema, leaves.count) if column is None else column
 
 
 def timestamps_of(column):

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data import schema as s
+from standalone.data.struct_column import Shaped
 from standalone.pipeline.frame import HEADER_NAMES, Leaf, Leaves, leaves_in
 from standalone.pipeline.headers import Headers
 from standalone.pipeline.nodes import AnyOf, Computed, Fixed, NullsOf, Whole, build, mask_of, says_nothing, timestamps_of
@@ -95,31 +96,31 @@ class ColumnPlan:
         self._shape = leaves.shape
         self._leaf_list = [leaf for part in leaves.shape.values() for leaf in leaves_in(part)]
         result = _apply(links, _columns(leaves.shape, frame))
-        if result.key is not None and result.key_schema is None or result.value is not None and result.value_schema is None:
-            raise Declined("it makes values that have no schema")
         self.key_schema, self.value_schema = result.key_schema, result.value_schema
+        types = {"key": result.key_schema or result.key_shape, "value": result.value_schema or result.value_shape}
+        if any(getattr(result, name) is not None and schema is None for name, schema in types.items()):
+            raise Declined("it makes values that have no schema and no known shape")
         self._headers = Headers(result.header_edits)
         self._expressions = []  # what Spark computes
         self._reads = set()
         self._describe = []
-        self._optimize(result, leaves, session)
+        self._optimize(result, types, leaves, session)
         self.shipped = [leaf for leaf in self._leaf_list if leaf.name in self._reads]
 
-    def _optimize(self, result, leaves, session):
+    def _optimize(self, result, types, leaves, session):
         names = ("topic", "partition", "timestamp", "key", "value", "keep", "failed")
         asked = {name: column for name in names if _is_column(column := getattr(result, name))}
         asked.update(self._headers.columns)
         selected = []
         if asked:
-            one_row = _ship(session, self._leaf_list, {leaf.name: leaves.arrow(leaf).slice(0, 1) for leaf in self._leaf_list}, 1)
+            one_row = _ship(session, self._leaf_list, {leaf.name: leaves.arrow(leaf, 1) for leaf in self._leaf_list}, 1)
             selected = one_row.select(*(column.alias(_OUT + name) for name, column in asked.items()))
         optimized = _Optimized(selected) if asked else None
         schemas = {
             "topic": s.Schema.OPTIONAL_STRING,
             "partition": s.Schema.OPTIONAL_INT32,
             "timestamp": s.Schema.OPTIONAL_INT64,
-            "key": result.key_schema,
-            "value": result.value_schema,
+            **types,
             **self._headers.schemas,
         }
         self._schemas = schemas
@@ -198,6 +199,11 @@ class ColumnPlan:
                 return getattr(frame, name)  # of no known type, and not touched
             return build(node, schema, leaves, computed)
 
+        def part(name, schema):
+            built = column(name)
+            shaped = schema is None and built is not None and self._nodes[name] is not None
+            return Shaped(self._schemas[name], built) if shaped else built
+
         def one_or_all(name):
             node = self._nodes[name]
             return column(name).to_pylist() if isinstance(node, (Leaf, Computed)) else node.value if isinstance(node, Fixed) else node
@@ -206,9 +212,9 @@ class ColumnPlan:
             topic=one_or_all("topic"),
             partition=one_or_all("partition"),
             timestamps=timestamps_of(column("timestamp")),
-            key=column("key"),
+            key=part("key", self.key_schema),
             key_schema=self.key_schema,
-            value=column("value"),
+            value=part("value", self.value_schema),
             value_schema=self.value_schema,
             headers=self._headers.edited(frame, column, lambda name: self._rows(name, leaves, computed)),
         )
@@ -301,10 +307,12 @@ def _columns(shape, frame):
         timestamp=column(shape["timestamp"], s.Schema.OPTIONAL_INT64),
         timestamp_type=frame.timestamp_type,
         offset=None if shape["offset"] == Leaves.NULL else column(shape["offset"], s.Schema.INT64),
-        key=column(shape["key"], frame.key_schema),
+        key=column(shape["key"], frame.key_schema or frame.key_shape),
         key_schema=frame.key_schema,
-        value=column(shape["value"], frame.value_schema),
+        key_shape=frame.key_shape,
+        value=column(shape["value"], frame.value_schema or frame.value_shape),
         value_schema=frame.value_schema,
+        value_shape=frame.value_shape,
         nulls=frozenset(part for part in ("key", "value") if shape[part] == Leaves.NULL),
         header_names=None if shape["header_names"] == Leaves.NULL else column(shape["header_names"], HEADER_NAMES),
     )

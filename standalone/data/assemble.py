@@ -1,0 +1,135 @@
+"""Puts texts together, a text a row: the parts of a row with what stands between them, and lists of their items' texts."""
+
+import numpy as np
+
+from standalone.kernels import compiled, copy, readonly
+from standalone.wire import ByteColumn
+
+BLOCK = 1024  # rows that are put together at a time: about what the processor's cache holds
+NOTHING = readonly(np.empty(0, np.uint8))
+
+
+class Part:
+    """A text for each row: data[start : start + length], or side[~start : ...] where start is negative (a text that had to be written
+    anew), or no text where length is -1. One that `is_quoted` gets quotes around it.
+    """
+
+    __slots__ = ("data", "side", "starts", "lengths", "is_quoted")
+
+    def __init__(self, data, side, starts, lengths, is_quoted=False):
+        self.data, self.side = readonly(data), readonly(side)
+        self.starts, self.lengths = readonly(starts), readonly(lengths)
+        self.is_quoted = is_quoted
+
+
+def assembled(count, absent, before, parts, behind):
+    """Rows of `before`, then each part with the text before it, then `behind`; no text where `absent`."""
+    sizes = np.where(absent, -1, len(before) + len(behind)).astype(np.int64)
+    for text, part, null in parts:
+        _add_lengths(part.lengths, len(text), 2 * part.is_quoted, len(null), sizes)
+    lengths = sizes.astype(np.int32)
+    ends = np.cumsum(np.maximum(sizes, 0))
+    starts = ends - np.maximum(sizes, 0)
+    out = np.empty(int(ends[-1]) if count else 0, np.uint8)
+    cursors = np.where(absent, -1, starts)
+    texts = [(_frozen(text), part, _frozen(null)) for text, part, null in parts]
+    before, behind = _frozen(before), _frozen(behind)
+    for low in range(0, count, BLOCK):
+        high = min(count, low + BLOCK)
+        if len(before):
+            _put_text(out, cursors, low, high, before)
+        for text, part, null in texts:
+            _put_part(out, cursors, low, high, text, part.data, part.side, part.starts, part.lengths, part.is_quoted, null)
+        if len(behind):
+            _put_text(out, cursors, low, high, behind)
+    return ByteColumn(out, starts, lengths)
+
+
+def joined(ends, valid, texts, inside, brackets, between, failed):
+    """Lists of their items' texts; a list with an item that could not be done is marked."""
+    count = len(ends) - 1
+    if inside.any():
+        bad = np.concatenate([[0], np.cumsum(inside)])
+        failed |= valid & (bad[ends[1:]] > bad[ends[:-1]])
+        valid = valid & ~failed
+        texts = ByteColumn(texts.data, texts.starts, np.maximum(texts.lengths, 0))
+    out = np.empty(texts.nbytes + len(texts) * len(between) + 2 * count, np.uint8)
+    starts, lengths = np.empty(count, np.int64), np.empty(count, np.int32)
+    arrays = (readonly(texts.data), readonly(texts.starts), readonly(texts.lengths))
+    _join_items(readonly(ends), readonly(valid), *arrays, brackets[0], _frozen(between), brackets[1], out, starts, lengths)
+    return Part(out, NOTHING, starts, lengths)
+
+
+def _frozen(text):
+    return readonly(np.frombuffer(text, np.uint8))
+
+
+# --- The loops -----------------------------------------------------------------------------------------------------
+
+
+@compiled
+def _add_lengths(lengths, before, quotes, null, sizes):
+    """Add to `sizes` what a part and the text before it take; rows whose size is negative have no text at all."""
+    for row in range(len(sizes)):
+        if sizes[row] >= 0:
+            sizes[row] += before + (null if lengths[row] < 0 else lengths[row] + quotes)
+
+
+@compiled
+def _put_part(out, cursors, low, high, before, data, side, starts, lengths, is_quoted, null):
+    """Write `before` and the row's text at its cursor, for rows low to high."""
+    for row in range(low, high):
+        at = cursors[row]
+        if at < 0:
+            continue
+        copy(out, at, before, 0, len(before))
+        at += len(before)
+        length = np.int64(lengths[row])
+        if length < 0:
+            copy(out, at, null, 0, len(null))
+            at += len(null)
+        else:
+            if is_quoted:
+                out[at] = 34
+                at += 1
+            if starts[row] >= 0:
+                copy(out, at, data, starts[row], length)
+            else:
+                copy(out, at, side, ~starts[row], length)
+            at += length
+            if is_quoted:
+                out[at] = 34
+                at += 1
+        cursors[row] = at
+
+
+@compiled
+def _put_text(out, cursors, low, high, text):
+    for row in range(low, high):
+        if cursors[row] >= 0:
+            copy(out, cursors[row], text, 0, len(text))
+            cursors[row] += len(text)
+
+
+@compiled
+def _join_items(ends, valid, data, starts, lengths, opening, between, closing, out, new_starts, new_lengths):
+    """Lists of their items' texts: item n of all lists is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
+    at = 0
+    for row in range(len(ends) - 1):
+        new_starts[row] = at
+        new_lengths[row] = -1
+        if not valid[row]:
+            continue
+        out[at] = opening
+        at += 1
+        for item in range(ends[row], ends[row + 1]):
+            if item > ends[row]:
+                copy(out, at, between, 0, len(between))
+                at += len(between)
+            length = np.int64(lengths[item])
+            copy(out, at, data, starts[item], length)
+            at += length
+        out[at] = closing
+        at += 1
+        new_lengths[row] = at - new_starts[row]
+    return at

@@ -1,0 +1,87 @@
+"""Values without a schema as Java prints them, for whole columns of one shape: kernels write the text of maps, lists and numbers.
+
+`java_text.py` says the same for one value, and tests hold both equal.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from standalone.data import java_digits
+from standalone.data import schema as s
+from standalone.data.arrow import buffer_of, nulls_of
+from standalone.data.assemble import NOTHING, Part, assembled, joined
+from standalone.data.batch import values_of
+from standalone.data.java_text import java_text
+from standalone.data.struct_column import Shaped, StructColumn
+from standalone.data.utf8_column import repair
+from standalone.kernels import readonly
+from standalone.wire import ByteColumn
+
+_INTS = (s.INT8, s.INT16, s.INT32, s.INT64)
+_WORDS = np.frombuffer(b"truefalse", np.uint8)
+
+
+def java_texts(column):
+    """A ByteColumn of the texts of a Shaped column, null where the value is null."""
+    part = _part(column.column, column.shape, len(column))
+    return ByteColumn(part.data, part.starts, part.lengths)
+
+
+def _part(column, schema, count):
+    if schema.logical or schema.type == s.MAP:
+        return _by_value(column, schema, count)
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    if schema.type == s.STRUCT:
+        return _maps(column, schema, count)
+    if schema.type == s.ARRAY:
+        return _lists(column, schema)
+    if schema.type in (s.STRING, s.BYTES):
+        texts = column if isinstance(column, ByteColumn) else ByteColumn.from_arrow(column)
+        texts = repair(texts) if schema.type == s.BYTES else texts
+        return Part(texts.data, NOTHING, texts.starts, texts.lengths)
+    return _numbers(column, schema.type)
+
+
+def _maps(column, schema, count):
+    apart = isinstance(column, StructColumn)
+    absent = np.zeros(count, np.bool_) if apart else nulls_of(column)
+    parts = []
+    for field in schema.fields:
+        inner = column.parts[field.index] if apart else column.field(field.index)
+        before = (("{" if not parts else ", ") + field.name + "=").encode()
+        parts.append((before, _part(inner, field.schema, count), b"null"))
+    texts = assembled(count, absent, b"", parts, b"}" if parts else b"{}")
+    return Part(texts.data, NOTHING, texts.starts, texts.lengths)
+
+
+def _lists(column, schema):
+    ends = buffer_of(column, len(column) + 1).astype(np.int64)
+    items = column.values.slice(ends[0], ends[-1] - ends[0])
+    texts, none = _part(items, schema.value_schema, len(items)), np.zeros(len(items), np.bool_)
+    if (texts.lengths < 0).any():
+        filled = assembled(len(items), none, b"", [(b"", texts, b"null")], b"")
+    else:
+        filled = ByteColumn(texts.data, texts.starts, texts.lengths)
+    return joined(ends - ends[0], ~nulls_of(column), filled, none, b"[]", b", ", np.zeros(len(column), np.bool_))
+
+
+def _numbers(column, kind):
+    nulls, values, count = nulls_of(column), buffer_of(column), len(column)
+    if kind == s.BOOLEAN:
+        return Part(_WORDS, NOTHING, np.where(values, 0, 4), np.where(nulls, -1, np.where(values, 4, 5)).astype(np.int32))
+    out, starts, lengths = np.empty(count * java_digits.LONGEST, np.uint8), np.empty(count, np.int64), np.empty(count, np.int32)
+    valid = readonly(~nulls)
+    if kind in _INTS:
+        java_digits.ints(readonly(values.astype(np.int64)), valid, out, starts, lengths)
+    else:
+        write, bits = (java_digits.floats, np.int32) if kind == s.FLOAT32 else (java_digits.doubles, np.int64)
+        write(readonly(values), readonly(values.view(bits)), valid, out, starts, lengths, java_digits.new_scratch())
+    return Part(out, NOTHING, starts, lengths)
+
+
+def _by_value(column, schema, count):
+    """Dates, Decimals and maps are few."""
+    values = values_of(Shaped(schema, column), None, count)
+    texts = ByteColumn.of([None if value is None else java_text(value).encode("utf-8", "replace") for value in values])
+    return Part(texts.data, NOTHING, texts.starts, texts.lengths)

@@ -1,0 +1,118 @@
+"""Two more kinds of column: structs taken apart into the columns of their fields, and values that have no schema but all one shape.
+
+Both keep what they are made of as it is: texts stay where they were read, and only what is looked at is ever copied.
+"""
+
+import numpy as np
+
+from standalone.data import schema as s
+from standalone.wire import ByteColumn
+
+
+class StructColumn:
+    """Structs of a schema, none of them null: `parts` are the columns of its fields, of any kind that data/batch.py knows."""
+
+    __slots__ = ("schema", "parts", "count")
+
+    def __init__(self, schema, parts, count):
+        self.schema = schema
+        self.parts = parts
+        self.count = count
+
+    def __len__(self):
+        return self.count
+
+    def slice(self, low, high):
+        low, high, _ = slice(low, high).indices(self.count)
+        return StructColumn(self.schema, [_slice(part, low, high) for part in self.parts], max(0, high - low))
+
+    def take(self, rows):
+        return StructColumn(self.schema, [pick(part, rows) for part in self.parts], len(rows))
+
+    @property
+    def nbytes(self):
+        return sum(0 if part is None else len(part) if isinstance(part, list) else part.nbytes for part in self.parts)
+
+
+class Shaped:
+    """Values without a schema, as a column of the Schema `shape` that each of them provably has: its structs are maps, and a whole
+    number or a float is of the very class that the shape says, Long and Double where it says int64 and float64.
+    """
+
+    __slots__ = ("shape", "column")
+
+    def __init__(self, shape, column):
+        self.shape = shape
+        self.column = column
+
+    def __len__(self):
+        return len(self.column)
+
+    def slice(self, low, high):
+        return Shaped(self.shape, _slice(self.column, low, high))
+
+    def take(self, rows):
+        return Shaped(self.shape, pick(self.column, rows))
+
+    @property
+    def nbytes(self):
+        return self.column.nbytes
+
+
+def pick(column, rows):
+    """The items of any kind of column at these rows, an array of numbers."""
+    if column is None:
+        return None
+    if isinstance(column, (ByteColumn, StructColumn, Shaped)):
+        return column.take(rows)
+    if isinstance(column, list):
+        return [column[row] for row in rows.tolist()]
+    if isinstance(column, np.ndarray):
+        return column[rows]
+    import pyarrow as pa
+
+    return column.take(pa.array(rows))
+
+
+def _slice(column, low, high):
+    if column is None:
+        return None
+    if isinstance(column, (ByteColumn, StructColumn, Shaped)):
+        return column.slice(low, high)
+    return column[low:high]
+
+
+def loosened(values, schema):
+    """Values of a shape as they stand in records without a schema, given as they stand in records with that schema."""
+    loosen = _loosener(schema)
+    return values if loosen is _same else [None if value is None else loosen(value) for value in values]
+
+
+def _loosener(schema):
+    """A function from a value with a schema to the like without one; None where they are the same."""
+    from standalone.data.scalars import CLASSES, Float32
+
+    kind = schema.type
+    if schema.logical:
+        return _same
+    if kind == s.STRUCT:
+        names = [field.name for field in schema.fields]
+        inner = [None if (each := _loosener(field.schema)) is _same else each for field in schema.fields]
+        if not any(inner):
+            return lambda struct: dict(zip(names, struct.values))
+        return lambda struct: {
+            name: item if loosen is None or item is None else loosen(item) for name, loosen, item in zip(names, inner, struct.values)
+        }
+    if kind == s.ARRAY:
+        loosen = _loosener(schema.value_schema)
+        return _same if loosen is _same else lambda items: [None if item is None else loosen(item) for item in items]
+    if kind == s.MAP:
+        key, item = _loosener(schema.key_schema), _loosener(schema.value_schema)
+        return lambda items: {None if k is None else key(k): None if v is None else item(v) for k, v in items.items()}
+    if kind in (s.INT8, s.INT16, s.INT32):
+        return CLASSES[kind]
+    return Float32 if kind == s.FLOAT32 else _same
+
+
+def _same(value):
+    return value
