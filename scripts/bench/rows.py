@@ -1,6 +1,6 @@
 """How fast the rows engine is, which does small batches and what has no column meaning.
 
-    PYTHONPATH=. python scripts/bench/rows.py chains [--records 20000] [--repeats 5] [--profile]
+    PYTHONPATH=. python scripts/bench/rows.py chains [--records 3000] [--repeats 40] [--profile]
     PYTHONPATH=. python scripts/bench/rows.py latency [--records 200] [--bootstrap HOST:PORT]
 
 `chains` gives records a second of one core, by the CPU time of the thread: what else the machine does hardly shows in it. `latency`
@@ -10,6 +10,7 @@ acknowledgement; on the embedded log, or on the Kafka that is named.
 
 import argparse
 import cProfile
+import gc
 import json
 import os
 import pathlib
@@ -24,6 +25,7 @@ import numpy as np
 
 from connectors.file.sink import lines_of
 from standalone import ByteColumn, Schema, SourceBatch, SourceConnector, SourceRecord, SourceTask
+from standalone.cli.worker import GC_THRESHOLD
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.plan import Chain, Link
@@ -153,6 +155,7 @@ CHAINS = {
 
 
 def measure_chains(options):
+    gc.set_threshold(*GC_THRESHOLD)  # as the worker does
     print(f"{'chain':56} {'records/s':>10} {'us/record':>10}   (best of {options.repeats}, one core)")
     for name, prepare in CHAINS.items():
         work = prepare(options.records)
@@ -175,8 +178,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     commands = parser.add_subparsers(dest="command", required=True)
     chains = commands.add_parser("chains")
-    chains.add_argument("--records", type=int, default=20_000)
-    chains.add_argument("--repeats", type=int, default=5)
+    chains.add_argument("--records", type=int, default=3_000, help="in a batch; 3,000 are about one fetch of 1 MiB")
+    chains.add_argument("--repeats", type=int, default=40)
     chains.add_argument("--profile", action="store_true")
     options = parser.parse_args()
     measure_chains(options)

@@ -1,27 +1,39 @@
 """connect-standalone: the command that runs the worker.
 
-Exit codes: 0 after SIGTERM or SIGINT, 1 wrong usage, 2 the worker could not start, 3 a connector could not be created.
+Exit codes: 0 after SIGTERM or SIGINT, 1 wrong usage, 2 the worker could not start, 3 a connector could not be created, 4 a task has failed
+for good and task.failure.exit is set.
 """
 
+import gc
 import logging
 import os
 import signal
 import sys
 import threading
+import time
 
 import click
 
-USAGE, NOT_STARTED, NOT_CREATED = 1, 2, 3
+USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
+GC_THRESHOLD = 10_000, 10, 10  # records are many short-lived maps, none of them in a circle: Python's own 700 costs a fifth of the time
+
+_LAST_SECONDS = 1.0  # for threads that should be over by now
 
 log = logging.getLogger(__name__)
 
 
 @click.command(name="connect-standalone", context_settings={"help_option_names": ["-h", "--help"]})
 @click.option("-daemon", "--daemon", is_flag=True, help="Go on in the background; output goes to $LOG_DIR (logs)/connect-standalone.out.")
+@click.option(
+    "--log-format",
+    type=click.Choice(["text", "json"]),
+    envvar="CONNECT_LOG_FORMAT",
+    help="How log lines look: as Connect's, or a JSON object a line. Goes before the worker's key log.format.",
+)
 @click.version_option(package_name="connect-standalone", prog_name="connect-standalone")
 @click.argument("worker", metavar="WORKER.PROPERTIES")
 @click.argument("connectors", nargs=-1, metavar="[CONNECTOR.PROPERTIES | CONNECTOR.JSON]...")
-def command(daemon, worker, connectors):
+def command(daemon, log_format, worker, connectors):
     """Run Kafka Connect's standalone mode: one worker, and the connectors whose files are given.
 
     WORKER.PROPERTIES says where Kafka is (bootstrap.servers; left out: a log of the worker's own), how records are
@@ -29,7 +41,7 @@ def command(daemon, worker, connectors):
     """
     if daemon:
         _into_background()
-    sys.exit(run(worker, connectors))
+    _leave(run(worker, connectors, log_format))
 
 
 def main():
@@ -43,23 +55,28 @@ def main():
         sys.exit(USAGE)
 
 
-def run(worker_file, connector_files):
+def run(worker_file, connector_files, log_format=None):
     """Run until a signal comes; the exit code."""
-    from standalone.cli.logs import set_up_logs
+    from standalone.cli.logs import TEXT, change_form, set_up_logs
+    from standalone.cli.systemd import Notifier
 
-    set_up_logs(os.environ.get("CONNECT_LOG_LEVEL", "INFO"))
+    set_up_logs(os.environ.get("CONNECT_LOG_LEVEL", "INFO"), log_format or TEXT)
     asked_to_stop = threading.Event()
     _on_signals(asked_to_stop)
+    notifier = Notifier()
 
     from standalone import properties
     from standalone.errors import ConnectError
     from standalone.runtime.process import Process
 
     sys.setswitchinterval(0.0005)  # a thread that computes in Python holds up its neighbours no longer than this
-    process = Process()
+    gc.set_threshold(*GC_THRESHOLD)
+    process = Process(over=asked_to_stop)
     try:
         try:
-            process.open(properties.load(worker_file))
+            props = properties.load(worker_file)
+            change_form(log_format or props.get("log.format", TEXT))
+            process.open(props)
         except ConnectError as error:
             log.error("The worker cannot start: %s", error)
             return NOT_STARTED
@@ -68,11 +85,42 @@ def run(worker_file, connector_files):
         except ConnectError as error:
             log.error("%s", error)
             return NOT_CREATED
-        asked_to_stop.wait()
+        notifier.ready(f"{len(process.herder.names())} connectors, REST on {', '.join(process.rest.addresses)}")
+        _live(process, asked_to_stop, notifier)
         log.info("Stopping")
-        return 0
+        return FAILED if process.failed else 0
+    except Exception:
+        log.exception("The worker cannot go on")
+        return NOT_STARTED
     finally:
+        notifier.stopping(f"Stopping: {process.failed} has failed" if process.failed else "Stopping")
         process.close()
+
+
+def _live(process, asked_to_stop, notifier):
+    """Until it is asked to stop; meanwhile systemd's watchdog, if there is one, is told whether the worker lives."""
+    told = None
+    while not asked_to_stop.wait(notifier.interval):
+        ailment = process.ailment(notifier.interval / 2)
+        if ailment is None:
+            notifier.alive()
+        elif ailment != told:
+            log.error("The watchdog gets no sign of life from this worker: %s", ailment)
+        told = ailment
+
+
+def _leave(code):
+    """End with that code, whatever threads connectors have left behind."""
+    left = [thread for thread in threading.enumerate() if not thread.daemon and thread is not threading.current_thread()]
+    deadline = time.monotonic() + _LAST_SECONDS
+    for thread in left:
+        thread.join(max(0.0, deadline - time.monotonic()))
+    left = [thread.name for thread in left if thread.is_alive()]
+    if left:
+        log.warning("Ending although threads that are not the worker's own still run: %s", ", ".join(left))
+        logging.shutdown()
+        os._exit(code)
+    sys.exit(code)
 
 
 def _on_signals(asked_to_stop):

@@ -56,6 +56,8 @@ def narrowed(number, kind):
     A float becomes an int (or a long) first and only then loses its upper bits: (byte) 300.7 is 44, (byte) 1e10 is -1.
     """
     bits = WIDTHS[kind]
+    if not isinstance(number, Decimal) and -(1 << bits - 1) <= number < 1 << bits - 1:
+        return CLASSES[kind](number)
     if isinstance(number, float):
         number = clamped(number, max(bits, 32))
     elif isinstance(number, Decimal):
@@ -83,7 +85,7 @@ def decimal_of_text(text):
 def parse_whole(text, kind):
     """As Byte.parseByte … Long.parseLong, in the class of that width. Raises ValueError."""
     plain = with_ascii_digits(text)
-    if not _WHOLE.fullmatch(plain):
+    if not (plain.isascii() and plain.isdigit() or _WHOLE.fullmatch(plain)):
         raise ValueError(f"'{text}' is no whole number")
     bits = WIDTHS[kind]
     number = _int(plain)
@@ -100,6 +102,8 @@ def _int(digits):
 
 def parse_floating(text, kind):
     """As Float.parseFloat or Double.parseDouble: with blanks around, 1e400, 0x1.8p3, 1.5f, NaN, -Infinity. Raises ValueError."""
+    if kind == s.FLOAT64 and text.isascii() and text.isdigit():
+        return float(text)
     text = text.strip(BLANKS)
     if match := _FLOATING.fullmatch(text):
         return float(match[1]) if kind == s.FLOAT64 else _single(match[1])
@@ -121,10 +125,10 @@ def _single(text):
     double = float(text)
     if double == 0 or math.isinf(double):
         return Float32(double)
-    return to_single(Decimal(text) if _half_way(double) else double)
+    return to_single(Decimal(text) if half_way(double) else double)
 
 
-def _half_way(double):
+def half_way(double):
     """Whether a double stands just between two floats, so that the digits behind it decide."""
     _, exponent = math.frexp(double)
     step = math.ldexp(1.0, max(exponent, -125) - 25)

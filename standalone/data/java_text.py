@@ -10,7 +10,7 @@ import struct
 
 from standalone.data import schema as s
 from standalone.data import utf8
-from standalone.data.scalars import Float32, Instant, to_float32
+from standalone.data.scalars import Float32, Instant, Int8, Int16, Int32, Int64, to_float32
 from standalone.data.struct import MOMENTS, Struct
 
 _DOUBLE_BITS = struct.Struct(">d")
@@ -24,30 +24,27 @@ def java_text(value, schema=None):
     kind = value.__class__
     if kind is str:
         return value
-    if kind is int:
-        return str(value)
+    write = _PLAIN.get(kind)
+    if write is not None:
+        return write(value)
+    if kind is float and (schema is None or schema.type != s.FLOAT32):
+        return double_text(value)
     if kind is dict:
         return _map_text(value, schema)
-    if value is None:
-        return "null"
+    if isinstance(value, (list, tuple)):
+        return _list_text(value, schema)
+    if isinstance(value, Struct):
+        return _struct_text(value)
     if isinstance(value, str):
         return value
-    if isinstance(value, bool):
-        return "true" if value else "false"
     if isinstance(value, int):
         return int.__repr__(value)
     if isinstance(value, float):
-        is_single = isinstance(value, Float32) or kind is float and schema is not None and schema.type == s.FLOAT32
-        return float_text(to_float32(value)) if is_single else double_text(value)
-    if isinstance(value, (list, tuple)):
-        items = None if schema is None else schema.value_schema
-        return "[" + ", ".join([item if item.__class__ is str else java_text(item, items) for item in value]) + "]"
-    if isinstance(value, Struct):
-        return _struct_text(value)
+        return float_text(to_float32(value)) if isinstance(value, Float32) or kind is float else double_text(value)
     if isinstance(value, dict):
         return _map_text(value, schema)
     if isinstance(value, decimal.Decimal):
-        return str(value)  # Python and Java print by the same rules of the General Decimal Arithmetic
+        return str(value)
     if isinstance(value, MOMENTS):
         return date_text(Instant.of(value).ms)
     if isinstance(value, memoryview):
@@ -58,25 +55,41 @@ def java_text(value, schema=None):
     return str(value)
 
 
+def _list_text(value, schema):
+    items = None if schema is None else schema.value_schema
+    return "[" + ", ".join([item if item.__class__ is str else java_text(item, items) for item in value]) + "]"
+
+
 def _map_text(value, schema):
     keys, items = (None, None) if schema is None else (schema.key_schema, schema.value_schema)
-    # Texts and whole numbers are most of what there is, and are written without a call of their own.
-    entries = [
-        f"{key}={item}"
-        if key.__class__ is str and (item.__class__ is str or item.__class__ is int)
-        else f"{java_text(key, keys)}={java_text(item, items)}"
-        for key, item in value.items()
-    ]
-    return "{" + ", ".join(entries) + "}"
+    parts = []
+    for key, item in value.items():
+        if key.__class__ is not str:
+            key = java_text(key, keys)
+        if item.__class__ is not str and item.__class__ is not int:  # those two are written as they are
+            item = java_text(item, items)
+        parts.append(f"{key}={item}")
+    return "{" + ", ".join(parts) + "}"
 
 
 def _struct_text(struct):
-    entries = [
-        f"{field.name}={item}" if item.__class__ is str else f"{field.name}={java_text(item, field.schema)}"
-        for field, item in zip(struct.schema.fields, struct.values)
-        if item is not None
-    ]
-    return "Struct{" + ",".join(entries) + "}"
+    parts = []
+    for field, item in zip(struct.schema.fields, struct.values):
+        if item is not None:
+            if item.__class__ is not str:
+                item = java_text(item, field.schema)
+            parts.append(f"{field.name}={item}")
+    return "Struct{" + ",".join(parts) + "}"
+
+
+# Most values, by their very class; what is not here is found out step by step.
+_PLAIN = {
+    **dict.fromkeys((int, Int8, Int16, Int32, Int64), int.__repr__),
+    bool: {False: "false", True: "true"}.__getitem__,
+    type(None): lambda value: "null",
+    decimal.Decimal: str,  # Python and Java print by the same rules of the General Decimal Arithmetic
+    Instant: lambda value: date_text(value.ms),
+}
 
 
 # --- Floating point ------------------------------------------------------------------------------------------------

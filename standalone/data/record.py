@@ -91,8 +91,28 @@ class SourceRecord(Record):
 
     __slots__ = ("source_partition", "source_offset")
 
-    def __init__(self, topic, value=None, source_partition=None, source_offset=None, **rest):
-        super().__init__(topic, value=value, **rest)
+    def __init__(
+        self,
+        topic,
+        value=None,
+        source_partition=None,
+        source_offset=None,
+        *,
+        partition=None,
+        key_schema=None,
+        key=None,
+        value_schema=None,
+        timestamp=None,
+        headers=(),
+    ):
+        self.topic = topic
+        self.partition = partition
+        self.key_schema = key_schema
+        self.key = key
+        self.value_schema = value_schema
+        self.value = value
+        self.timestamp = timestamp
+        self.headers = tuple(headers)
         self.source_partition = source_partition
         self.source_offset = source_offset
 
@@ -119,8 +139,29 @@ class SinkRecord(Record):
 
     __slots__ = ("offset", "timestamp_type", "original_topic", "original_partition", "original_offset")
 
-    def __init__(self, topic, partition=None, offset=None, timestamp_type=NO_TIMESTAMP_TYPE, original=None, **rest):
-        super().__init__(topic, partition, **rest)
+    def __init__(
+        self,
+        topic,
+        partition=None,
+        offset=None,
+        timestamp_type=NO_TIMESTAMP_TYPE,
+        original=None,
+        *,
+        key_schema=None,
+        key=None,
+        value_schema=None,
+        value=None,
+        timestamp=None,
+        headers=(),
+    ):
+        self.topic = topic
+        self.partition = partition
+        self.key_schema = key_schema
+        self.key = key
+        self.value_schema = value_schema
+        self.value = value
+        self.timestamp = timestamp
+        self.headers = tuple(headers)
         self.offset = offset
         self.timestamp_type = timestamp_type
         self.original_topic, self.original_partition, self.original_offset = original or (topic, partition, offset)

@@ -115,6 +115,9 @@ class Schema:
         """The same schema but for these attributes."""
         return Schema(**{**self._attributes(), **changes})
 
+    def __reduce__(self):
+        return Schema, tuple(self._attributes().values())  # but for the hash, which is another one in another process
+
     def _attributes(self):
         return {
             "type": self.type,
