@@ -9,6 +9,7 @@ from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, 
 from standalone.rest.front import Front
 from standalone.rest.guard import Guard
 from standalone.rest.resource import json_answer
+from standalone.rest.same_origin import SameOrigin
 
 log = logging.getLogger(__name__)
 
@@ -22,7 +23,7 @@ def make_app(routes, config, extensions=()):
     )
     app.router.redirect_slashes = False
     origins = config["access.control.allow.origin"]
-    inner = Guard(app, extensions) if extensions else app
+    inner = Guard(SameOrigin(app, origins), extensions) if extensions else SameOrigin(app, origins)
     return Front(inner, origins, config["access.control.allow.methods"], config["response.http.headers.config"])
 
 

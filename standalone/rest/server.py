@@ -6,8 +6,10 @@
     plugins.py      /connector-plugins…
     admin.py        /, /health and /admin/loggers
     shapes.py openapi.py documentation.py       /openapi.json and /docs
+    ui_pages.py     /ui: the web page, its files in ui/; what only it asks for is in browse.py
     app.py          errors -> statuses
     front.py        addresses that are refused, CORS, added headers
+    same_origin.py  changes asked for by other origins' pages
     guard.py extension.py basic_auth.py         rest.extension.classes
     tls.py          certificates of https listeners
 """

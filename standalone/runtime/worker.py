@@ -17,6 +17,7 @@ from standalone.pipeline.session import SessionHolder
 from standalone.runtime.active_topics import ActiveTopics
 from standalone.runtime.connector_config import ConnectorConfig
 from standalone.runtime.dead_letter import DeadLetterQueue, Letters, SourceWriter
+from standalone.runtime.log_view import LogView
 from standalone.runtime.loggers import Loggers
 from standalone.runtime.memory import MemoryBudget
 from standalone.runtime.offset_changes import SinkOffsets, SourceOffsets
@@ -263,6 +264,15 @@ class Worker:
         if plan.kind == "source":
             return SourceOffsets(plan["name"], plan, self.offsets)
         return SinkOffsets(plan, self._client("consumer", plan.originals)["group.id"], self._admin(plan))
+
+    def log_view(self):
+        """What people see of topics and records, as the worker's own clients may."""
+        admin, consumer = AdminConfig.of(self._client("admin")), ConsumerConfig.of(self._client("consumer"))
+
+        def new_consumer(max_bytes):
+            return Consumer(self._clusters.get(consumer), consumer, self.clock, max_bytes=max_bytes)
+
+        return LogView(Admin(self._clusters.get(admin), admin, self.clock), new_consumer, self.clock)
 
     def _admin(self, plan):
         config = AdminConfig.of(self._client("admin", plan.originals))

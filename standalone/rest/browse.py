@@ -1,0 +1,120 @@
+"""/ui/api: what the web page shows beyond Connect's own API: throughput, topics and their newest records, how far sinks are behind."""
+
+from standalone.errors import BadRequestError, LogError, NotFoundError
+from standalone.rest.resource import json_answer, resource
+from standalone.rest.throughput import Throughput
+from standalone.runtime.log_view import MOST_RECORDS
+from standalone.runtime.offset_changes import OFFSET, PARTITION, TOPIC
+
+MOST_SHOWN_BYTES = 16 << 10  # of one key, value or header
+_MOST_HEADERS = 100
+_LIMIT = 50
+
+
+def routes(herder, worker):
+    throughput = Throughput(herder, worker.clock)
+
+    def shown_throughput(request):
+        return json_answer(throughput.look(_number(request, "since", 0)))
+
+    def topics(request):
+        return json_answer(worker.log_view().topics())
+
+    def records(request):
+        view, topic = worker.log_view(), request.path_params["topic"]
+        limit, partition = _number(request, "limit", _LIMIT), _number(request, "partition", None)
+        if not 1 <= limit <= MOST_RECORDS:
+            raise BadRequestError(f"'limit' must be from 1 to {MOST_RECORDS}, not {limit}.")
+        partitions = view.partitions(topic)
+        if partition is not None and partition not in partitions:
+            raise NotFoundError(f"The topic '{topic}' has no partition {partition}; it has {len(partitions)}.")
+        ranges = view.ranges([(topic, number) for number in partitions])
+        newest = view.newest(topic, partitions if partition is None else [partition], limit)
+        return json_answer(
+            {
+                "topic": topic,
+                "partitions": [{"partition": number, "begin": begin, "end": end} for (_, number), (begin, end) in ranges.items()],
+                "records": [_record(seen) for seen in newest],
+            }
+        )
+
+    def lag(request):
+        name = request.query_params.get("connector", "")
+        if herder.info(name)["type"] != "sink":
+            raise BadRequestError(f"The connector '{name}' is no sink: it reads no topic that it could be behind in.")
+        return json_answer(_lag(herder, worker.log_view(), name))
+
+    return [
+        resource("/ui/api/throughput", GET=shown_throughput),
+        resource("/ui/api/topics", GET=topics),
+        resource("/ui/api/topics/{topic}/records", GET=records),
+        resource("/ui/api/lag", GET=lag),
+    ]
+
+
+def _lag(herder, view, name):
+    """Of each partition with a committed offset, and of all partitions of the topics that the sink has read."""
+    committed = {(entry["partition"][TOPIC], entry["partition"][PARTITION]): entry["offset"][OFFSET] for entry in herder.offsets(name)}
+    pairs = set(committed)
+    for topic in herder.topics(name):
+        try:
+            pairs.update((topic, number) for number in view.partitions(topic))
+        except NotFoundError:
+            continue  # it was deleted since
+    found = []
+    for topic, number in sorted(pairs):
+        try:
+            begin, end = view.ranges([(topic, number)])[topic, number]
+        except LogError:
+            begin = end = None  # deleted, or nobody leads it now
+        at = committed.get((topic, number))
+        behind = None if end is None else max(0, end - (begin if at is None else at))
+        found.append({"topic": topic, "partition": number, "committed": at, "end": end, "lag": behind})
+    return found
+
+
+def _record(seen):
+    headers = [{"name": name, "value": _bytes(value)} for name, value in seen.headers[:_MOST_HEADERS]]
+    timestamp = None if seen.timestamp < 0 else seen.timestamp
+    return {
+        "partition": seen.partition,
+        "offset": seen.offset,
+        "timestamp": timestamp,
+        "key": _bytes(seen.key),
+        "value": _bytes(seen.value),
+        "headers": headers,
+    }
+
+
+def _bytes(data):
+    """Bytes as text, or as hex where they are not UTF-8; what is long is cut, and its whole length told."""
+    if data is None:
+        return None
+    cut = len(data) > MOST_SHOWN_BYTES
+    try:
+        text = _without_torn_end(data[:MOST_SHOWN_BYTES]).decode() if cut else data.decode()
+        encoding = "utf-8"
+    except UnicodeDecodeError:
+        text, encoding = data[:MOST_SHOWN_BYTES].hex(" "), "hex"
+    return {"text": text, "encoding": encoding, "bytes": len(data), "cut": cut}
+
+
+def _without_torn_end(data):
+    """Without a last character of which the cut has left only a part."""
+    for back in range(1, 4):
+        byte = data[-back]
+        if byte >= 0xC0:  # where a character of several bytes begins
+            length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
+            return data[:-back] if length > back else data
+        if byte < 0x80:
+            break
+    return data
+
+
+def _number(request, key, default):
+    text = request.query_params.get(key)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 19):
+        raise BadRequestError(f"'{key}' must be a whole number, 0 or more, not '{text}'.")
+    return int(text)

@@ -1,0 +1,50 @@
+// Requests to the worker that served this page. Paths are relative, so that a proxy may put it anywhere.
+
+const ROOT = new URL("../", document.baseURI);
+
+export class ApiError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+export const get = (path, options) => call("GET", path, undefined, options);
+export const post = (path, body) => call("POST", path, body);
+export const put = (path, body, options) => call("PUT", path, body, options);
+export const patch = (path, body) => call("PATCH", path, body);
+export const remove = (path) => call("DELETE", path);
+
+// The path of one connector, whatever its name holds.
+export function connectorPath(name, rest = "") {
+  if (!isAddressable(name)) {
+    throw new ApiError(0, `The REST API cannot address a connector named “${name}”: of a path, “/”, “%”, “.” and “..” have another meaning.`);
+  }
+  return `connectors/${encodeURIComponent(name)}${rest}`;
+}
+
+export const isAddressable = (name) => !/[/%]/.test(name) && name !== "." && name !== "..";
+
+async function call(method, path, body, { signal } = {}) {
+  const request = { method, signal, headers: { Accept: "application/json" }, credentials: "same-origin", cache: "no-store" };
+  if (body !== undefined) {
+    request.headers["Content-Type"] = "application/json";
+    request.body = JSON.stringify(body);
+  }
+  let answer;
+  try {
+    answer = await fetch(new URL(path, ROOT), request);
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+    throw new ApiError(0, "The worker does not answer.");
+  }
+  const text = await answer.text();
+  let said = null;
+  try {
+    said = text ? JSON.parse(text) : null;
+  } catch {
+    said = null;
+  }
+  if (!answer.ok) throw new ApiError(answer.status, said?.message || text.trim() || `The worker answered ${answer.status}.`);
+  return said;
+}

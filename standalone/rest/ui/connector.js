@@ -1,0 +1,111 @@
+// One connector: its tasks and their traces, throughput, offsets, topics and configuration.
+
+import { actions } from "./actions.js";
+import { connectorPath, get, post } from "./api.js";
+import { chart } from "./chart.js";
+import { h, keyed, setText } from "./dom.js";
+import { count, plural, simpleName } from "./format.js";
+import { live } from "./live.js";
+import { busy } from "./notes.js";
+import { offsetsPart } from "./offsets.js";
+import { badge, setBadge } from "./state.js";
+
+const SLOW_MS = 6000; // what is asked for less often: topics, configuration
+
+export function connectorView(name) {
+  const heading = h("h1", { tabindex: -1, class: "name" }, name);
+  const state = badge("UNASSIGNED");
+  const kind = h("p", { class: "hint" });
+  const buttons = actions(name);
+  const trace = h("pre", { class: "trace", tabindex: 0, "aria-label": "Trace of the connector" });
+  const failure = h("div", { class: "panel bad", hidden: true }, h("h2", {}, "The connector has failed"), trace);
+  const speed = chart("Records per second");
+  const total = h("p", { class: "hint" });
+  const tasks = h("ul", { class: "tasks" });
+  const noTasks = h("p", { class: "hint" }, "It has no tasks now.");
+  const topics = h("ul", { class: "topics" });
+  const config = h("dl", { class: "config" });
+  const gone = h("div", { class: "empty", hidden: true }, h("h2", {}, "There is no such connector"), h("p", {}, h("a", { href: "#/" }, "To the connectors")));
+  const offsets = offsetsPart(name);
+  const parts = h(
+    "div",
+    {},
+    buttons.node,
+    failure,
+    part("Throughput", speed.node, total),
+    part("Tasks", tasks, noTasks),
+    offsets.node,
+    part("Topics", topics),
+    part("Configuration", config),
+  );
+  const node = h("section", {}, h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Connectors")), h("div", { class: "head" }, heading, state), kind, parts, gone);
+  let asked = 0;
+
+  function update() {
+    const connector = live.connectors.get(name);
+    parts.hidden = !connector;
+    state.hidden = !connector;
+    gone.hidden = Boolean(connector) || !live.loaded;
+    if (!connector) return;
+    setBadge(state, connector.health);
+    const { version, worker_id: worker } = connector.connector;
+    const known = version && version !== "undefined" && `version ${version}`; // so Connect writes that there is none
+    setText(kind, [connector.type, simpleName(connector.className), known, `worker ${worker}`].filter(Boolean).join(" · "));
+    buttons.update(connector);
+    failure.hidden = !connector.connector.trace;
+    setText(trace, connector.connector.trace ?? "");
+    speed.set(live.series(name));
+    setText(total, `${plural(live.total(name), "record")} since its tasks started`);
+    noTasks.hidden = connector.tasks.length > 0;
+    keyed(tasks, connector.tasks, (task) => task.id, (task) => makeTask(name, task), (row, task) => row.show(task));
+    offsets.update(connector);
+    if (Date.now() - asked > SLOW_MS) {
+      asked = Date.now();
+      more().catch(() => {}); // it is told at the top that the worker does not answer
+    }
+  }
+
+  async function more() {
+    const said = await get(connectorPath(name, "/config"));
+    keyed(config, Object.entries(said).sort(), ([key]) => key, ([key]) => h("div", {}, h("dt", {}, key), h("dd")), (row, [, value]) => setText(row.lastChild, value ?? ""));
+    const used = (await get(connectorPath(name, "/topics")))[name].topics;
+    keyed(topics, used.length ? used : [null], (topic) => topic, (topic) => h("li", {}, topic === null ? h("span", { class: "hint" }, "None yet") : h("a", { href: `#/topics/${encodeURIComponent(topic)}` }, topic)));
+  }
+
+  return { title: name, node, update };
+}
+
+function part(title, ...content) {
+  return h("section", { class: "panel", "aria-label": title }, h("h2", {}, title), ...content);
+}
+
+function makeTask(name, { id }) {
+  const state = badge("UNASSIGNED");
+  const where = h("span", { class: "hint" });
+  const trace = h("pre", { class: "trace", tabindex: 0, "aria-label": `Trace of task ${id}` });
+  const first = h("p", { class: "first" });
+  const details = h("details", { hidden: true }, h("summary", {}, `Trace of task ${id}`), trace);
+  const restart = h(
+    "button",
+    {
+      type: "button",
+      "aria-label": `Restart task ${id}`,
+      onclick: (event) =>
+        busy(event.currentTarget, async () => {
+          await post(connectorPath(name, `/tasks/${id}/restart`));
+          await live.refresh();
+        }),
+    },
+    "Restart",
+  );
+  const row = h("li", {}, h("div", { class: "task" }, h("strong", {}, `Task ${count(id)}`), state, where, restart), first, details);
+  row.show = (task) => {
+    setBadge(state, task.state);
+    setText(where, task.worker_id);
+    details.hidden = !task.trace;
+    setText(trace, task.trace ?? "");
+    first.hidden = !task.trace;
+    setText(first, (task.trace ?? "").split("\n")[0]);
+  };
+  return row;
+}

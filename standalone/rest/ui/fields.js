@@ -1,0 +1,165 @@
+// One key of a configuration as a field: label, input that suits its type, documentation, default, errors.
+
+import { h, newId, setAttribute, setText } from "./dom.js";
+
+export const HIDDEN = "[hidden]"; // what the worker shows in a secret's place, and takes back for it
+const OTHER = "other value…";
+const SECRET_NAME = /password|secret|jaas\.config|user\.info|token|keystore\.key$/i;
+
+export const looksSecret = (key) => SECRET_NAME.test(key);
+
+// {node, key, value(), set(text), show(definition, verdict, withErrors), focus()}; `changed` is called with each edit.
+export function field(definition, text, { changed, readOnly = false }) {
+  const id = newId("field");
+  const ids = { help: `${id}-help`, error: `${id}-error` };
+  const input = inputFor(definition, id, { changed: edited, readOnly });
+  const help = h("p", { class: "help", id: ids.help });
+  const error = h("p", { class: "error", id: ids.error });
+  const mark = h("span", { class: "required", hidden: !definition.required }, "required");
+  const title = h("label", { for: id }, definition.display_name || definition.name);
+  const key = definition.display_name && definition.display_name !== definition.name ? h("code", {}, definition.name) : null;
+  const node = h("div", { class: "field" }, h("div", { class: "label" }, title, key, mark), input.node, error, help);
+  let touched = false;
+  input.set(text);
+
+  function edited() {
+    touched = true;
+    changed();
+  }
+
+  return {
+    node,
+    key: definition.name,
+    secret: definition.type === "PASSWORD",
+    id,
+    value: input.value,
+    set: input.set,
+    get touched() {
+      return touched;
+    },
+    get wrong() {
+      return error.textContent !== "";
+    },
+    show(found, verdict, withErrors) {
+      const standing = found.default_value === null || found.default_value === "" || found.type === "PASSWORD" ? "" : ` Default: ${found.default_value}.`;
+      setText(help, `${found.documentation ?? ""}${standing}`);
+      const errors = withErrors || touched ? verdict.errors : [];
+      setText(error, errors.join(" "));
+      for (const control of input.controls()) {
+        setAttribute(control, "aria-invalid", errors.length ? "true" : null);
+        setAttribute(control, "aria-describedby", errors.length ? `${ids.error} ${ids.help}` : ids.help);
+        setAttribute(control, "aria-required", found.required ? "true" : null);
+      }
+      input.offer?.(verdict.recommended_values, found);
+    },
+    focus: () => input.controls()[0].focus(),
+  };
+}
+
+function inputFor(definition, id, options) {
+  if (options.readOnly) return readOnlyInput(id);
+  if (definition.type === "PASSWORD") return secretInput(id, options);
+  if (definition.type === "BOOLEAN") return choice(id, definition, ["true", "false"], options);
+  return openChoice(id, definition, options);
+}
+
+const plain = { autocomplete: "off", spellcheck: "false", autocapitalize: "none" };
+
+function readOnlyInput(id) {
+  const input = h("input", { id, readonly: true, ...plain });
+  return { node: input, value: () => input.value, set: (text) => (input.value = text), controls: () => [input] };
+}
+
+// What is stored is not shown, nor sent back here; left empty, it stays.
+function secretInput(id, { changed }) {
+  const input = h("input", { id, type: "password", autocomplete: "new-password", spellcheck: "false", oninput: changed });
+  let stored = false;
+  return {
+    node: input,
+    value: () => input.value || (stored ? HIDDEN : ""),
+    set(text) {
+      stored = text === HIDDEN;
+      input.value = stored ? "" : text;
+      setAttribute(input, "placeholder", stored ? "stored; leave empty to keep it" : null);
+    },
+    controls: () => [input],
+  };
+}
+
+function choice(id, definition, values, { changed }) {
+  const standing = definition.default_value;
+  const select = h("select", { id, onchange: changed }, h("option", { value: "" }, standing === null ? "not set" : `default (${standing})`), values.map((each) => h("option", { value: each }, each)));
+  return {
+    node: select,
+    value: () => select.value,
+    set(text) {
+      if (text && !values.includes(text)) select.append(h("option", { value: text }, text));
+      select.value = text;
+    },
+    controls: () => [select],
+  };
+}
+
+// A text; where the worker recommends values, a list of them with a way to write another.
+function openChoice(id, definition, { changed }) {
+  const numeric = ["INT", "LONG", "SHORT"].includes(definition.type);
+  const input = h("input", { id, ...plain, inputmode: numeric ? "numeric" : null, placeholder: definition.default_value || null, oninput: changed });
+  const list = h("datalist", { id: `${id}-list` });
+  const select = h("select", { hidden: true, onchange: choose });
+  const node = h("div", { class: "choice" }, select, input, list);
+  const single = definition.type !== "LIST";
+  let offered = "";
+
+  function choose() {
+    if (select.value === OTHER) {
+      turn(false);
+      input.value = "";
+      input.focus();
+    } else input.value = select.value;
+    changed();
+  }
+
+  // The label belongs to whichever of the two is there.
+  function turn(toSelect) {
+    select.hidden = !toSelect;
+    input.hidden = toSelect;
+    setAttribute(toSelect ? select : input, "id", id);
+    (toSelect ? input : select).removeAttribute("id");
+  }
+
+  return {
+    node,
+    value: () => input.value,
+    set(text) {
+      input.value = text;
+      if (!select.hidden) reflect();
+    },
+    controls: () => (select.hidden ? [input] : [select]),
+    offer(values, found) {
+      const signature = JSON.stringify([values, found.default_value]);
+      if (signature === offered) return;
+      offered = signature;
+      list.replaceChildren(...values.map((each) => h("option", { value: each })));
+      setAttribute(input, "list", values.length ? list.id : null);
+      const empty = found.default_value ? `default (${found.default_value})` : "not set";
+      select.replaceChildren(h("option", { value: "" }, empty), ...values.map((each) => h("option", { value: each }, each)), h("option", { value: OTHER }, OTHER));
+      if (document.activeElement !== input) turn(single && values.length > 0 && (!input.value || values.includes(input.value)));
+      if (!select.hidden) reflect();
+    },
+  };
+
+  function reflect() {
+    if ([...select.options].some((option) => option.value === input.value)) select.value = input.value;
+    else turn(false);
+  }
+}
+
+// A key that no definition is known of: its name is part of the label.
+export function looseField(key, text, { changed, removed }) {
+  const id = newId("loose");
+  const input = h("input", { id, type: looksSecret(key) ? "password" : "text", ...plain, oninput: changed });
+  input.value = text;
+  const button = h("button", { type: "button", "aria-label": `Remove ${key}`, onclick: removed }, "Remove");
+  const node = h("div", { class: "field" }, h("div", { class: "label" }, h("label", { for: id }, key)), h("div", { class: "beside" }, input, button));
+  return { node, key, id, secret: looksSecret(key), value: () => input.value, set: (said) => (input.value = said) };
+}

@@ -1,0 +1,113 @@
+// What is going on, asked for every two seconds while the page is looked at; views hear of it by "change".
+
+import { get } from "./api.js";
+import { announce } from "./notes.js";
+
+const EVERY_MS = 2000;
+const KEPT = 300;
+
+class Live extends EventTarget {
+  constructor() {
+    super();
+    this.connectors = new Map(); // name -> {name, type, className, connector, tasks, health}
+    this.samples = []; // {number, at, rates}
+    this.totals = {};
+    this.loaded = false;
+    this.problem = null;
+    this.infos = new Map(); // name -> class name
+    this.timer = null;
+    this.asking = null;
+  }
+
+  start() {
+    document.addEventListener("visibilitychange", () => (document.hidden ? this.rest() : this.refresh()));
+    this.refresh();
+  }
+
+  rest() {
+    clearTimeout(this.timer);
+  }
+
+  // Ask now; whoever asks while an answer is under way gets the next one.
+  refresh() {
+    clearTimeout(this.timer);
+    this.asking = (this.asking ?? Promise.resolve()).then(() => this.ask());
+    return this.asking;
+  }
+
+  async ask() {
+    clearTimeout(this.timer);
+    const since = this.samples.at(-1)?.number ?? 0;
+    try {
+      const [status, throughput] = await Promise.all([get("connectors?expand=status"), get(`ui/api/throughput?since=${since}`)]);
+      if (Object.keys(status).some((name) => !this.infos.has(name))) await this.learn();
+      this.take(status, throughput);
+      this.problem = null;
+    } catch (error) {
+      this.problem = error;
+    }
+    this.dispatchEvent(new Event("change"));
+    if (!document.hidden) this.timer = setTimeout(() => this.refresh(), EVERY_MS);
+  }
+
+  async learn() {
+    const found = await get("connectors?expand=info");
+    this.infos = new Map(Object.entries(found).map(([name, { info }]) => [name, info.config["connector.class"] ?? ""]));
+  }
+
+  forget(name) {
+    this.infos.delete(name);
+  }
+
+  take(status, throughput) {
+    const before = this.connectors;
+    this.connectors = new Map();
+    for (const name of Object.keys(status).sort((a, b) => a.localeCompare(b))) {
+      const found = status[name].status;
+      const one = { ...found, className: this.infos.get(name) ?? "", health: healthOf(found) };
+      this.connectors.set(name, one);
+      const old = before.get(name)?.health;
+      if (this.loaded && old !== one.health) announce(`${name}: ${LABELS[one.health]}`);
+    }
+    if (this.loaded) for (const name of before.keys()) if (!this.connectors.has(name)) announce(`${name} is gone`);
+    this.samples = [...this.samples, ...throughput.samples].slice(-KEPT);
+    this.totals = throughput.totals;
+    this.loaded = true;
+  }
+
+  rate(name) {
+    return own(this.samples.at(-1)?.rates, name);
+  }
+
+  total(name) {
+    return own(this.totals, name);
+  }
+
+  // [{at, value}] of a connector, or of all together.
+  series(name) {
+    const value = (rates) => (name === undefined ? Object.values(rates).reduce((sum, each) => sum + each, 0) : own(rates, name));
+    return this.samples.map(({ at, rates }) => ({ at, value: value(rates) }));
+  }
+}
+
+export const LABELS = {
+  RUNNING: "Running",
+  PAUSED: "Paused",
+  STOPPED: "Stopped",
+  FAILED: "Failed",
+  TASK_FAILED: "Task failed",
+  RESTARTING: "Restarting",
+  UNASSIGNED: "Starting",
+};
+
+// The one word for a connector with its tasks: a failed task counts, though Connect calls its connector RUNNING.
+function healthOf({ connector, tasks }) {
+  if (connector.state === "FAILED") return "FAILED";
+  if (tasks.some((task) => task.state === "FAILED")) return "TASK_FAILED";
+  return connector.state;
+}
+
+// A connector may be called "constructor".
+const own = (numbers, name) => (numbers && Object.hasOwn(numbers, name) ? numbers[name] : 0);
+
+export const live = new Live();

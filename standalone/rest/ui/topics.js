@@ -1,0 +1,164 @@
+// Topics and their newest records, as text where they are text and as hex where they are not.
+
+import { get } from "./api.js";
+import { h, keyed, newId, setText } from "./dom.js";
+import { count, plural, pretty, size, time } from "./format.js";
+import { live } from "./live.js";
+import { busy } from "./notes.js";
+
+const EVERY_MS = 5000;
+
+export function topicsView() {
+  const rows = h("tbody");
+  const table = h(
+    "div",
+    { class: "scroll" },
+    h("table", { class: "list" }, h("caption", { class: "visually-hidden" }, "Topics"), h("thead", {}, h("tr", {}, ["Topic", "Partitions", "Records"].map((each) => h("th", { scope: "col" }, each)))), rows),
+  );
+  const empty = h("p", { class: "empty", hidden: true }, "There are no topics yet: a source makes them, or a producer.");
+  const problem = h("p", { class: "error", role: "alert" });
+  const node = h("section", {}, h("h1", { tabindex: -1 }, "Topics"), problem, table, empty);
+  let asked = 0;
+
+  async function look() {
+    asked = Date.now();
+    try {
+      const topics = await get("ui/api/topics");
+      keyed(rows, topics, (topic) => topic.name, makeRow, (row, topic) => {
+        setText(row.children[1], count(topic.partitions));
+        setText(row.children[2], count(topic.records));
+      });
+      table.hidden = !topics.length;
+      empty.hidden = topics.length > 0;
+      setText(problem, "");
+    } catch (error) {
+      setText(problem, error.message);
+    }
+  }
+
+  const update = () => Date.now() - asked > EVERY_MS && look();
+  return { title: "Topics", node, update };
+}
+
+function makeRow({ name }) {
+  const cell = (label) => h("td", { "data-label": label });
+  return h("tr", {}, h("th", { scope: "row", "data-label": "Topic" }, h("a", { class: "name", href: `#/topics/${encodeURIComponent(name)}` }, name)), cell("Partitions"), cell("Records"));
+}
+
+export function topicView(name) {
+  const partition = h("select", { id: "partition", onchange: () => look() }, h("option", { value: "" }, "All"));
+  const limit = h("select", { id: "limit", onchange: () => look() }, [20, 50, 200, 500].map((each) => h("option", { value: each, selected: each === 50 }, String(each))));
+  const filter = h("input", { id: "filter", type: "search", autocomplete: "off", spellcheck: "false", oninput: () => show() });
+  const follow = h("input", { id: "follow", type: "checkbox" });
+  const refresh = h("button", { type: "button", onclick: (event) => busy(event.currentTarget, look) }, "Refresh");
+  const shown = h("p", { class: "hint", role: "status" });
+  const problem = h("p", { class: "error", role: "alert" });
+  const heads = ["Offset", "Partition", "Time", "Key", "Value"];
+  const rows = h(
+    "table",
+    { class: "list records" },
+    h("caption", { class: "visually-hidden" }, "Newest records, the newest first"),
+    h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
+  );
+  const table = h("div", { class: "scroll" }, rows);
+  const control = (input, text) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
+  const node = h(
+    "section",
+    {},
+    h("p", { class: "crumbs" }, h("a", { href: "#/topics" }, "Topics")),
+    h("h1", { tabindex: -1, class: "name" }, name),
+    h(
+      "div",
+      { class: "controls" },
+      control(partition, "Partition"),
+      control(limit, "At most"),
+      control(filter, "Only with this text"),
+      h("div", { class: "field check" }, follow, h("label", { for: "follow" }, "Keep looking")),
+      refresh,
+    ),
+    shown,
+    problem,
+    table,
+  );
+  let answer = null;
+  let asked = 0;
+  let number = 0;
+
+  async function look() {
+    asked = Date.now();
+    const mine = ++number;
+    const wanted = new URLSearchParams({ limit: limit.value });
+    if (partition.value !== "") wanted.set("partition", partition.value);
+    try {
+      const found = await get(`ui/api/topics/${encodeURIComponent(name)}/records?${wanted}`);
+      if (mine !== number) return; // another question has been asked since
+      answer = found;
+      setText(problem, "");
+      keyed(partition, [null, ...answer.partitions], (each) => each?.partition ?? null, (each) => (each === null ? partition.firstChild : h("option", { value: each.partition }, String(each.partition))));
+      show();
+    } catch (error) {
+      setText(problem, error.message);
+    }
+  }
+
+  function show() {
+    if (!answer) return;
+    const wanted = filter.value.toLowerCase();
+    const found = answer.records.filter((record) => !wanted || searchable(record).includes(wanted));
+    const total = answer.partitions.reduce((sum, each) => sum + each.end - each.begin, 0);
+    setText(shown, `${plural(found.length, "record")} of ${count(total)} in ${plural(answer.partitions.length, "partition")}, the newest first`);
+    keyed(rows, found, (record) => `${record.partition}:${record.offset}`, makeRecord);
+    table.hidden = !found.length;
+  }
+
+  function update() {
+    if (!answer ? Date.now() - asked > EVERY_MS : follow.checked && !live.problem) look();
+  }
+
+  return { title: name, node, update };
+}
+
+function searchable(record) {
+  const headers = record.headers.map((header) => `${header.name} ${header.value?.text ?? ""}`);
+  return [record.key?.text, record.value?.text, ...headers].join("\n").toLowerCase();
+}
+
+function makeRecord(record) {
+  const details = newId("record");
+  const toggle = h("button", { type: "button", class: "link", "aria-expanded": "false", "aria-controls": details, "aria-label": `Offset ${record.offset}: details` }, String(record.offset));
+  const more = h("tr", { id: details, class: "more", hidden: true }, h("td", { colspan: 5 }));
+  toggle.addEventListener("click", () => {
+    if (!more.firstChild.hasChildNodes()) more.firstChild.append(whole(record));
+    more.hidden = !more.hidden;
+    toggle.setAttribute("aria-expanded", String(!more.hidden));
+  });
+  const row = h(
+    "tr",
+    {},
+    h("th", { scope: "row", "data-label": "Offset" }, toggle),
+    h("td", { "data-label": "Partition" }, String(record.partition)),
+    h("td", { "data-label": "Time", class: "when" }, record.timestamp === null ? "–" : time(record.timestamp)),
+    h("td", { "data-label": "Key" }, preview(record.key)),
+    h("td", { "data-label": "Value" }, preview(record.value)),
+  );
+  return h("tbody", {}, row, more);
+}
+
+function preview(bytes) {
+  if (bytes === null) return h("span", { class: "null" }, "null");
+  const text = bytes.text.slice(0, 300);
+  return h("span", { class: "preview" }, bytes.encoding === "hex" && h("span", { class: "tag" }, "hex"), text);
+}
+
+function whole(record) {
+  const parts = [part("Key", record.key), part("Value", record.value)];
+  const headers = record.headers.map((header) => part(`Header ${header.name}`, header.value));
+  return h("div", {}, ...parts, ...(headers.length ? headers : [h("p", { class: "hint" }, "No headers")]));
+}
+
+function part(title, bytes) {
+  if (bytes === null) return h("div", {}, h("h3", {}, title), h("p", { class: "null" }, "null"));
+  const length = `${size(bytes.bytes)}${bytes.encoding === "hex" ? ", not UTF-8: shown as hex" : ""}${bytes.cut ? ", only its beginning is shown" : ""}`;
+  const text = bytes.encoding === "hex" || bytes.cut ? bytes.text : pretty(bytes.text);
+  return h("div", {}, h("h3", {}, title, " ", h("small", {}, length)), h("pre", { tabindex: 0, "aria-label": title }, text));
+}

@@ -1,0 +1,103 @@
+"""What is in the log, for people who look: topics, how far partitions reach, and their newest records. Nothing is changed or committed."""
+
+import collections
+
+from standalone.errors import LogError, NotFoundError
+from standalone.log.admin import EARLIEST, LATEST
+
+MOST_RECORDS = 500
+MOST_FETCHED_BYTES = 16 << 20  # for one look: what is large is looked at in smaller numbers
+_LOOK_SECONDS = 10.0
+_POLL_SECONDS = 0.5
+
+Seen = collections.namedtuple("Seen", "partition offset timestamp key value headers")
+Seen.__doc__ = """A record as bytes. key and value may be None; headers: [(name, bytes or None)]; timestamp: milliseconds, -1 for none."""
+
+
+class LogView:
+    """`new_consumer(max_bytes)` gives a consumer without a group. Thread-safe: each call has clients of its own, or shared connections."""
+
+    def __init__(self, admin, new_consumer, clock):
+        self._admin, self._new_consumer, self._clock = admin, new_consumer, clock
+
+    def topics(self):
+        """[{name, partitions, records}], by name; records is None where a partition cannot be asked."""
+        names = sorted(self._admin.list_topics())
+        described = self._admin.describe_topics(*names) if names else {}
+        pairs = {name: [(name, number) for number in topic.partitions] for name, topic in described.items()}
+        try:
+            ranges = self.ranges([pair for each in pairs.values() for pair in each])
+            counts = {name: _records_in(ranges[pair] for pair in pairs[name]) for name in names}
+        except LogError:
+            counts = {name: self._count(pairs[name]) for name in names}  # one that cannot be asked hides no other
+        return [{"name": name, "partitions": len(pairs[name]), "records": counts[name]} for name in names]
+
+    def _count(self, pairs):
+        try:
+            return _records_in(self.ranges(pairs).values())
+        except LogError:
+            return None
+
+    def partitions(self, topic):
+        """The numbers of a topic's partitions. Raises NotFoundError."""
+        if topic not in self._admin.list_topics(internal=True):
+            raise NotFoundError(f"There is no topic '{topic}'.")
+        return sorted(self._admin.describe_topics(topic)[topic].partitions)
+
+    def ranges(self, pairs):
+        """{(topic, partition): (first offset, offset behind the last)}"""
+        begins, ends = (self._admin.list_offsets(dict.fromkeys(pairs, at)) if pairs else {} for at in (EARLIEST, LATEST))
+        return {pair: (begins[pair], ends[pair]) for pair in pairs}
+
+    def newest(self, topic, partitions, limit):
+        """The newest records of these partitions, at most `limit`, the newest first.
+
+        Where so many do not fit into MOST_FETCHED_BYTES there are fewer, never older ones in place of newer.
+        """
+        ranges = self.ranges([(topic, number) for number in partitions])
+        share = limit
+        while True:
+            found = self._from_the_end(ranges, share)
+            if found is not None or share == 1:
+                order = (lambda seen: seen.offset) if len(ranges) == 1 else (lambda seen: (seen.timestamp, seen.offset))
+                return sorted(found or (), key=order, reverse=True)[:limit]
+            share = max(1, share // 8)
+
+    def _from_the_end(self, ranges, share):
+        """The last `share` offsets of each partition; None where that is too much or takes too long."""
+        begin = {pair: max(first, end - share) for pair, (first, end) in ranges.items() if end > first}
+        found = {pair: collections.deque(maxlen=share) for pair in begin}
+        left, size, deadline = set(begin), 0, self._clock.monotonic() + _LOOK_SECONDS
+        if not left:
+            return []
+        consumer = self._new_consumer(MOST_FETCHED_BYTES // 2)
+        try:
+            consumer.assign(sorted(left))
+            for pair, offset in begin.items():
+                consumer.seek(*pair, offset)
+            while left:
+                if size > MOST_FETCHED_BYTES or self._clock.monotonic() > deadline:
+                    return None if share > 1 else [seen for seens in found.values() for seen in seens]
+                for topic, partition, records, _ in consumer.poll(_POLL_SECONDS):
+                    size += records.nbytes
+                    found[topic, partition].extend(_seen(partition, records.slice(max(0, len(records) - share), len(records))))
+                done = {pair for pair in left if consumer.position(pair) >= ranges[pair][1]}
+                consumer.pause(sorted(done))
+                left -= done
+        finally:
+            consumer.close(0)
+        return [seen for seens in found.values() for seen in seens]
+
+
+def _records_in(ranges):
+    return sum(end - begin for begin, end in ranges)
+
+
+def _seen(partition, records):
+    count = len(records)
+    keys = [None] * count if records.keys is None else list(records.keys)
+    values = [None] * count if records.values is None else list(records.values)
+    headers = records.headers or [None] * count
+    offsets, timestamps = records.offsets.tolist(), records.timestamps.tolist()
+    for offset, timestamp, key, value, row in zip(offsets, timestamps, keys, values, headers):
+        yield Seen(partition, offset, timestamp, key, value, list(row or ()))
