@@ -253,7 +253,9 @@ def read_schemaless(node):
 
 
 def to_double(number):
-    """A Decimal or int as BigDecimal.doubleValue: a decimal zero has no sign."""
+    """A Decimal, int or float as BigDecimal.doubleValue: a decimal zero has no sign; a float's is that of what was too small for it."""
+    if isinstance(number, float):
+        return number
     try:
         return float(number) if number else 0.0
     except OverflowError:
@@ -288,9 +290,11 @@ def _is_number(node):
 def _to_single(node):
     if not _is_number(node):
         return Float32(0.0)
-    if isinstance(node, float) and half_way(node):
-        raise Inexact
-    return to_float32(node)
+    if isinstance(node, float):
+        if half_way(node):
+            raise Inexact
+        return to_float32(node)
+    return to_float32(node) if node else Float32(0.0)
 
 
 def _plain_reader(schema, fills_defaults):

@@ -59,13 +59,13 @@ def to_float32(number):
     if not number:
         return Float32(math.copysign(0.0, number))  # a Decimal may be a zero below zero
     if isinstance(number, decimal.Decimal) and abs(number.adjusted()) > 60:
-        return Float32(0.0 if number.adjusted() < 0 else math.copysign(math.inf, number))
+        return Float32(math.copysign(0.0 if number.adjusted() < 0 else math.inf, number))
     exact = Fraction(number)
     if abs(exact) >= 1 << 128:
         return Float32(math.inf if exact > 0 else -math.inf)
     _, exponent = math.frexp(float(exact))
     step = Fraction(2) ** (max(exponent, -125) - 24)
-    return to_float32(float(round(exact / step) * step))
+    return to_float32(float(round(exact / step) * step) or math.copysign(0.0, exact))
 
 
 WIDTHS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
