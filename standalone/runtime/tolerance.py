@@ -18,6 +18,7 @@ log = logging.getLogger(__name__)
 
 TASK_PUT, KAFKA_PRODUCE = "TASK_PUT", "KAFKA_PRODUCE"
 SINK_TASK, SOURCE_TASK = "org.apache.kafka.connect.sink.SinkTask", "org.apache.kafka.connect.runtime.WorkerSourceTask"
+_SHORTEST_QUOTE = 6  # letters that a message and a record have in common by more than accident
 _TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 
 
@@ -100,16 +101,17 @@ class Tolerance:
         return written
 
     def produce(self, topic, partition, records, failures, on_stored):
-        """The same of records that the log refused: their bytes are there, the failures' rows are theirs."""
+        """The same of records that the log refused: their bytes are there, the failures' rows are theirs. Any thread."""
         self._count(failures)
         for failure in failures if self._logs else ():
             self._log(failure, *_place_of_source(failure.record, topic, partition))
+        if self.dead_letters is not None:
+            letters = self.dead_letters.letters.of_refused(topic, partition, records, failures)
+            # Of what is not tolerated the offset stays where it is.
+            self.dead_letters.write(letters, lambda problem: problem or not self.all or on_stored())
+        self._judge(failures)
         if self.dead_letters is None:
             on_stored()
-        else:
-            letters = self.dead_letters.letters.of_refused(topic, partition, records, failures)
-            self.dead_letters.write(letters, lambda problem: problem or on_stored())
-        self._judge(failures)
 
     def _count(self, failures):
         if failures:
@@ -124,8 +126,8 @@ class Tolerance:
 
     def _log(self, failure, place, hidden):
         message = " ".join(str(failure.error).split())
-        for text in hidden:  # converters quote what they cannot read
-            message = re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "…", message) if text else message
+        for text in hidden:
+            message = _without(message, text)
         shown = f", on the record of {place}" if self._shows else ""
         log.error("Error in stage %s, class %s, %s%s: %s: %s", failure.stage, failure.class_name, self._task, shown, shown_class(failure.error), message)
         self.counters.total_errors_logged += 1
@@ -146,6 +148,19 @@ def _place_of_source(record, topic=None, partition=None):
     place = f"topic {topic}, partition {'unset' if partition is None else partition}{time}, source partition {record.source_partition}, "
     place += f"source offset {record.source_offset}"
     return place, [part if isinstance(part, str) else _text(part) for part in (record.value, record.key)]
+
+
+def _without(message, text):
+    """The message without what it quotes of that text, as converters do of what they cannot read."""
+    size = min(_SHORTEST_QUOTE, len(text))
+    if size < _SHORTEST_QUOTE:
+        return re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "…", message) if text else message
+    quoted = [False] * len(message)
+    for at in range(len(message) - size + 1):
+        if message[at : at + size] in text:
+            quoted[at : at + size] = [True] * size
+    shown = "".join("\0" if hide else letter for letter, hide in zip(message, quoted))
+    return re.sub("\0+", "…", shown)
 
 
 def _text(data):
