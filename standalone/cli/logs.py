@@ -1,20 +1,77 @@
-"""How log lines look: Connect's form, with the connector's context, on standard error."""
+"""How log lines look, on standard error: in Connect's form with the connector's context, or as JSON, an object a line.
+
+    [2026-11-21 14:35:00,123] WARN [orders|task-0] The task asks to be polled again: ... (standalone.runtime.source_runner:93)
+    {"time":"2026-11-21T14:35:00.123Z","level":"WARN","connector":"orders","task":0,"message":"The task asks ...", ...}
+
+Values that must not be seen are masked in both.
+"""
 
 import logging
+import re
 import sys
+from datetime import datetime, timezone
 
-_FORM = "[%(asctime)s] %(levelname)s %(context)s%(message)s (%(name)s:%(lineno)d)"
+from standalone.secrets import mask
+
+TEXT, JSON = "text", "json"
+
+_FORM = "[%(asctime)s] %(level)s %(context)s%(message)s (%(name)s:%(lineno)d)"
+_LEVELS = {logging.WARNING: "WARN", logging.CRITICAL: "FATAL"}  # as Java names them; the others have the same names
 _CHATTY = ("kafka", "uvicorn", "py4j", "numba", "asyncio")
+_CONTEXT = re.compile(r"\[(?P<connector>.*?)\|(?:task-(?P<task>\d+)(?:\|(?P<part>\w+))?|(?P<scope>\w+))\] ", re.DOTALL)
 
 
-def set_up_logs(level="INFO"):
+def set_up_logs(level="INFO", form=TEXT):
     from standalone.runtime.lifecycle import ContextFilter
 
     handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(_FORM))
+    handler.setFormatter(_formatter(form))
     handler.addFilter(ContextFilter())
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(level)
     for name in _CHATTY:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+def change_form(form):
+    """From now on lines look so."""
+    for handler in logging.getLogger().handlers:
+        handler.setFormatter(_formatter(form))
+
+
+def _formatter(form):
+    return _JsonLines() if form == JSON else _TextLines(_FORM)
+
+
+class _TextLines(logging.Formatter):
+    def format(self, record):
+        record.level = _LEVELS.get(record.levelno, record.levelname)
+        return mask(super().format(record))
+
+
+class _JsonLines(logging.Formatter):
+    def format(self, record):
+        import orjson
+
+        when = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        line = {"time": when, "level": _LEVELS.get(record.levelno, record.levelname), **_fields(record.context)}
+        line["message"] = mask(record.getMessage())
+        line.update({"logger": record.name, "line": record.lineno, "thread": record.threadName})
+        if record.exc_info and record.exc_info[1] is not None:
+            error = record.exc_info[1]
+            trace = mask(self.formatException(record.exc_info))
+            line["error"] = {"class": type(error).__name__, "message": mask(str(error)), "trace": trace}
+        return orjson.dumps(line, default=str).decode()
+
+
+def _fields(context):
+    """What [orders|task-0], [orders|worker] or [orders|task-0|offsets] tells: connector, task, and scope where it is not the task."""
+    match = _CONTEXT.fullmatch(context)
+    if match is None:
+        return {"scope": context.strip(" []")} if context else {}
+    found = {"connector": match["connector"]}
+    if match["task"] is not None:
+        found["task"] = int(match["task"])
+    scope = match["part"] or match["scope"]
+    return {**found, "scope": scope} if scope else found

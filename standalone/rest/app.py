@@ -10,6 +10,7 @@ from standalone.rest.front import Front
 from standalone.rest.guard import Guard
 from standalone.rest.resource import json_answer
 from standalone.rest.same_origin import SameOrigin
+from standalone.secrets import mask
 
 log = logging.getLogger(__name__)
 
@@ -44,4 +45,4 @@ def _on_any_error(request, error):
 
 
 def _problem(status, message, headers=None):
-    return json_answer({"error_code": status, "message": message}, status, headers)
+    return json_answer({"error_code": status, "message": mask(message)}, status, headers)

@@ -108,6 +108,7 @@ def routes(herder):
             PATCH=Operation(patch_config, "Change some keys of a configuration; null takes a key away", info, body=shapes.CONFIG_SENT, problems=_BUSY),
         ),
         resource(f"{one}/status", GET=look(herder.status, "States of a connector and its tasks", shapes.STATUS)),
+        resource(f"{one}/history", GET=look(herder.history, "States and failures of a connector and its tasks, the newest first", shapes.HISTORY)),
         resource(f"{one}/tasks", GET=look(herder.tasks, "A connector's tasks with their configurations", shapes.TASKS)),
         resource(f"{a_task}/status", GET=Operation(task_status, "State of a task", {200: shapes.TASK_STATE})),
         resource(f"{a_task}/restart", POST=Operation(restart_task, "Restart a task", {204: None}, problems=_BUSY)),

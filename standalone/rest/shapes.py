@@ -74,6 +74,10 @@ STATUS = _shape(
 )
 EXPANDED = _shape("Expanded", _map(_object({}, status=STATUS.ref, info=CONNECTOR.ref)))
 LISTED = _shape("Listed", {"anyOf": [NAMES.ref, EXPANDED.ref]})
+HISTORY = _shape(
+    "History",
+    _list(_object({"time": TEXT, "connector": TEXT, "task": {"type": ["integer", "null"]}, "state": TEXT, "worker_id": TEXT, "trace": MAYBE_TEXT})),
+)
 TASKS = _shape("Tasks", _list(_object({"id": TASK_ID.ref, "config": CONFIG.ref})))
 TOPICS = _shape("Topics", _map(_object({"topics": _list(TEXT)})))
 

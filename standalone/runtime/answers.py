@@ -117,6 +117,13 @@ class Answers:
         with self._lock:
             return [task.runner for connector in self._connectors.values() for task in connector.tasks if task.runner is not None]
 
+    def answers_within(self, seconds):
+        """Whether anything can be asked at all."""
+        free = self._lock.acquire(timeout=seconds)
+        if free:
+            self._lock.release()
+        return free
+
     # ---------------------------------------------------------------- what both halves use
     def _shown(self, head, part, connector):
         shown = {**head, "state": part.state, "worker_id": self._worker.id, "version": connector.version}

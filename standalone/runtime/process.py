@@ -1,6 +1,7 @@
 """The whole worker process: what is opened, in which order, and closed again."""
 
 import logging
+import threading
 import time
 
 from standalone import properties
@@ -11,12 +12,19 @@ from standalone.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
 
+_NEEDED = ("state", "offsets", "heartbeats", "rest")  # threads without which the worker only seems to live
+
 
 class Process:
-    """`open`, `create_connectors`, `close`. Also what the test kit runs in place of a process."""
+    """`open`, `create_connectors`, `close`. Also what the test kit runs in place of a process.
 
-    def __init__(self, clock=SYSTEM):
+    `over` is set when the process is to end by itself; `failed` then says what has failed for good (task.failure.exit).
+    """
+
+    def __init__(self, clock=SYSTEM, over=None):
         self._clock = clock
+        self.over = over or threading.Event()
+        self.failed = None
         self._began = time.monotonic()
         self.worker = None
         self.herder = None
@@ -29,7 +37,7 @@ class Process:
         self.worker = Worker(props, self._clock)
         self.rest = RestServer(self.worker.config).bind()
         self.worker.open(self.rest.advertised())
-        self.herder = Herder(self.worker, self.worker.state, self._clock)
+        self.herder = Herder(self.worker, self.worker.state, self._clock, self._failed_for_good)
         self.worker.watch(self.herder)
         self.rest.start(self.herder, self.worker)
 
@@ -49,6 +57,25 @@ class Process:
         self.herder.restore({connector.name for connector in found})
         self.worker.starting = False
         log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))
+
+    def ailment(self, seconds):
+        """What keeps the worker from doing its work, as far as can be told within that time; None if nothing does."""
+        alive = {thread.name for thread in threading.enumerate()}
+        needed = (*_NEEDED, "embedded-log") if self.worker.config.embedded else _NEEDED
+        missing = [name for name in needed if name not in alive]
+        if missing:
+            return f"its thread '{missing[0]}' has ended"
+        if not self.herder.answers_within(seconds):
+            return f"nobody could ask it for a connector's state within {seconds:.0f} s"
+        if not self.worker.state.answers_within(seconds):
+            return f"its state on disk could not be read within {seconds:.0f} s"
+        return None
+
+    def _failed_for_good(self, what, trace):
+        if self.worker.config["task.failure.exit"] and not self.over.is_set():
+            log.error("%s has failed for good: the worker ends (task.failure.exit)", what)
+            self.failed = what
+            self.over.set()
 
     def close(self):
         """Stop connectors, make offsets durable, let go of everything. Every step is tried, whatever became of the others."""

@@ -133,7 +133,7 @@ class State:
         query = "SELECT task, state, trace, worker_id, time_ms FROM history WHERE connector = ? ORDER BY id DESC"
         return self._ask(lambda db: db.execute(query, (connector,)).fetchall())
 
-    def answers(self, seconds):
+    def answers_within(self, seconds):
         """Whether its thread does what it is asked, within that time."""
         answer = queue.SimpleQueue()
         self._posts.put((lambda db: db.execute("SELECT 1").fetchone(), answer))

@@ -58,7 +58,7 @@ class Worker:
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
         """Take the state folder, reach the log. Raises StartError, OffsetsError, LogError, each with what to do."""
-        host, port = self.config["rest.advertised.host.name"] or address[0], self.config["rest.advertised.port"] or address[1]
+        host, port = address
         self.id = f"{'127.0.0.1' if host in ('', '0.0.0.0', '::') else host}:{port}"
         for message in self.config.warnings:
             log.warning("%s", message)
@@ -160,7 +160,10 @@ class Worker:
         most = plan["tasks.max"]
         configs = connector.task_configs(most)
         if len(configs) > most:
-            raise ConnectError(f"The connector '{plan['name']}' made {len(configs)} task configurations, but tasks.max is {most}.")
+            said = f"The connector '{plan['name']}' made {len(configs)} task configurations, but tasks.max is {most}"
+            if plan["tasks.max.enforce"]:
+                raise ConnectError(f"{said}. Raise tasks.max, or let it pass with tasks.max.enforce=false.")
+            log.warning("%s, which tasks.max.enforce=false lets pass", said)
         task_class = plan.connector_class.task_class
         shown = f"{getattr(task_class, 'java_name', None) or f'{task_class.__module__}.{task_class.__qualname__}'}"
         return [{**plan.originals, **config, "task.class": shown} for config in configs]
