@@ -41,6 +41,7 @@ from standalone.runtime import restarts, unread_keys
 from standalone.runtime.topic_groups import topic_groups, valid_count
 from standalone.runtime.worker_config import CONVERTERS, converter_props
 from standalone.secrets import mask
+from standalone.stage import Converter, HeaderConverter
 
 COMMON, ERRORS, TRANSFORMS, PREDICATES = "Common", "Error Handling", "Transforms", "Predicates"
 TOPICS, EXACTLY_ONCE, OFFSETS = "Topic Creation", "Exactly Once Support", "offsets.topic"
@@ -328,7 +329,7 @@ def examine(props, plugins, worker=None, recommend=False):
         values = {value.name: value for value in part.validate(props, finder)}
         for option in part:
             found.setdefault(option.name, (option, values[option.name]))
-    for key, message in {**wrong, **_late_errors(props, kind, connector_class, worker)}.items():
+    for key, message in {**wrong, **_late_errors(props, kind, connector_class, worker, plugins)}.items():
         if key not in found:
             option = Option(key, STRING, LOW, "A key that was given.", None)
             found[key] = (option, ConfigValue(key, props.get(key), [], []))
@@ -441,13 +442,32 @@ class _Choices:
         return self._visible
 
 
-def _late_errors(props, kind, connector_class, worker):
+def _late_errors(props, kind, connector_class, worker, plugins):
     """{key: message} of what no single option can tell."""
     errors = dict(worker.refused_overrides(props)) if worker is not None else {}
+    errors.update(_converters_that_cannot_be_made(props, plugins))
+    for alias in _list(props, "transforms"):
+        condition = f"transforms.{alias}."
+        if f"{condition}negate" in props and f"{condition}predicate" not in props:
+            errors[f"{condition}type"] = f"{condition}negate is given, but no {condition}predicate that it would negate"
     if kind == "sink":
         errors.update(_sink_errors(props))
     if connector_class is not None:
         errors.update(connector_class().validate({key: value for key, value in props.items() if value is not None}) or {})
+    return errors
+
+
+def _converters_that_cannot_be_made(props, plugins):
+    errors, finder = {}, plugins.class_finder(CONVERTERS.get)
+    for key in CONVERTERS:
+        found = _found(finder, key, props)
+        try:
+            if found in (Converter, HeaderConverter):
+                raise TypeError("it is the base of all others")
+            if found is not None:
+                found()
+        except Exception as error:  # a stranger's code
+            errors[key] = f"{props[key]} cannot be made: {type(error).__name__}: {error}"
     return errors
 
 
@@ -462,7 +482,8 @@ def _sink_errors(props):
     except ConfigError:
         return {}
     if reads_it:
-        return {"errors.deadletterqueue.topic.name": f"the sink itself reads '{dead_letters}': its failures would come back to it for ever"}
+        key = "topics" if dead_letters in topics else "topics.regex"
+        return {key: f"names '{dead_letters}', the sink's own errors.deadletterqueue.topic.name: its failures would come back to it for ever"}
     return {}
 
 
