@@ -110,7 +110,7 @@ class Consumer:
 
     def lag(self):
         """{pair: records that are in the log and were not handed out}, as of the last answer."""
-        known = {pair: part for pair, part in self._partitions.items() if part.end is not None and part.position is not None}
+        known = {pair: part for pair, part in list(self._partitions.items()) if part.end is not None and part.position is not None}
         return {pair: max(0, part.end - part.position) for pair, part in known.items()}
 
     def end_offsets(self, pairs, timeout_s=60.0):

@@ -42,6 +42,17 @@ class Counters:
     failed_records: int = 0
     largest_batch: int = 0
 
+    def values(self):
+        """By the names of Java's producer metrics."""
+        return {
+            "record-send-total": self.records,
+            "outgoing-byte-total": self.bytes,
+            "request-total": self.requests,
+            "record-retry-total": self.retried_batches,
+            "record-error-total": self.failed_records,
+            "batch-size-max": self.largest_batch,
+        }
+
 
 class Producer:
     """`config` holds Java's producer properties. The thread that `run` needs is the caller's."""

@@ -16,6 +16,7 @@ from standalone.data.batch import SinkBatch, SourceBatch
 from standalone.errors import Stopped
 from standalone.pipeline.ends import NO_ROWS, ByRows, Ends, union
 from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick
+from standalone.pipeline.interleave import interleaved
 from standalone.pipeline.outgoing import Sent, divide, join
 from standalone.pipeline.plan import ColumnPlan, Declined
 from standalone.pipeline.rows import RowsEngine, class_name, sink_rows, source_rows
@@ -61,6 +62,10 @@ class Stats:
     workers_records: int = 0
     redone_records: int = 0  # left to the rows engine by the columns engine
     failed_batches: int = 0  # that the columns engine broke on
+
+    def records(self):
+        """Records by the engine that did them."""
+        return {"rows": self.rows_records + self.redone_records, "columns": self.columns_records, "workers": self.workers_records}
 
 
 class Pipeline:
@@ -390,6 +395,9 @@ def _merged(batch, numbers, again):
     if batch is None:
         return list(SinkBatch.runs([record for _, record in again]))
     if len(again) > MOST_SPLITS:
+        whole = interleaved(batch, numbers, again)
+        if whole is not None:
+            return [whole]
         every = sorted([*zip(numbers.tolist(), batch.records()), *again], key=lambda pair: pair[0])
         return list(SinkBatch.runs([record for _, record in every]))
     batches, low, run = [], 0, []

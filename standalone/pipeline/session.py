@@ -111,6 +111,8 @@ class SessionHolder:
         self.cache_dir = cache_dir or default_cache_dir()
         self.failure = None  # why it was given up
         self.starts = 0
+        self.jobs = 0  # done since the start, and the seconds that they took
+        self.job_seconds = 0.0
         self.exit_code = None  # of the last Java process that has ended
         self._java = java
         self._archive_after_seconds = archive_after_seconds
@@ -166,7 +168,13 @@ class SessionHolder:
         try:
             with self._lock:
                 self._waiting -= 1
-            yield
+            begun = time.monotonic()
+            try:
+                yield
+            finally:
+                with self._lock:
+                    self.jobs += 1
+                    self.job_seconds += time.monotonic() - begun
         finally:
             # py4j's objects are rings: until Python finds them, Java keeps the data of every job that was. The young ones are enough.
             gc.collect(1)

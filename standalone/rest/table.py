@@ -1,6 +1,6 @@
 """All routes: each module of the API adds its list here."""
 
-from standalone.rest import admin, connectors, documentation, plugins, ui_pages
+from standalone.rest import admin, connectors, documentation, metrics, plugins, ui_pages
 from standalone.rest.resource import json_answer, resource
 
 
@@ -11,6 +11,7 @@ def tables(herder, worker, extensions, admin_apart):
         *admin.routes(worker),
         *connectors.routes(herder),
         *plugins.routes(herder),
+        *metrics.routes(herder, worker),
         *ui_pages.routes(herder, worker),
         *(resource(path, GET=_as_json(handler)) for extension in extensions for path, handler in extension.routes().items()),
         *([] if admin_apart else own),

@@ -10,7 +10,7 @@ _LOOKED_AT_SECONDS = 900.0  # how long after the last look it is still measured
 
 def records_of(herder):
     """[(connector, runner, records)] of all tasks: polled by sources, given to sinks, since each task started."""
-    return [(runner.connector, runner, runner.polled if hasattr(runner, "polled") else runner.sent) for runner in herder.runners()]
+    return [(runner.connector, runner, runner.meter.records) for runner in herder.runners()]
 
 
 class Throughput:

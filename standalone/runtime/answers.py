@@ -1,6 +1,7 @@
 """What may be asked of the herder. Answers come from memory, or from code that is given a bounded time."""
 
 import concurrent.futures
+from typing import Any, NamedTuple
 
 from standalone.errors import BadRequestError, ConfigError, ConflictError, NotFoundError
 from standalone.runtime.lanes import Abandoned, Lane
@@ -10,6 +11,30 @@ from standalone.runtime.state import CONNECTOR
 from standalone.secrets import mask
 
 CALL_SECONDS = 90.0  # how long a caller waits for a connector's own code; as Connect's REST requests
+
+
+class CountedTask(NamedTuple):
+    number: int
+    state: str
+    runner: Any
+
+
+class Counted(NamedTuple):
+    """A connector, for who counts."""
+
+    name: str
+    kind: str
+    java_class: str
+    version: Any
+    state: str
+    tasks: list  # of CountedTask
+
+    @classmethod
+    def of(cls, connector):
+        tasks = [CountedTask(task.number, task.state, task.runner) for task in connector.tasks]
+        said = connector.config.get("connector.class", "")
+        java_class = getattr(connector.plan and connector.plan.connector_class, "java_name", None) or said
+        return cls(connector.name, connector.kind, java_class, connector.version, connector.state, tasks)
 
 
 class Answers:
@@ -111,6 +136,11 @@ class Answers:
 
     def worker_value(self, key):
         return self._worker.config[key]
+
+    def census(self):
+        """Every connector and its tasks, as they are now, to be counted."""
+        with self._lock:
+            return [Counted.of(connector) for connector in self._connectors.values()]
 
     def runners(self):
         """The runners of all tasks that have one."""

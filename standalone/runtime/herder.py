@@ -17,7 +17,8 @@ from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, 
 from standalone.runtime.answers import CALL_SECONDS, Answers
 from standalone.runtime.lanes import Lane
 from standalone.runtime.lifecycle import FAILED, PAUSED, RESTARTING, STOPPED, trace_of
-from standalone.runtime.managed import STARTED, Managed
+from standalone.runtime.managed import STARTED, Managed, plan_of
+from standalone.runtime.metrics import Starts
 from standalone.runtime.plugin_options import HIDDEN
 from standalone.runtime.restarts import Timers
 
@@ -36,12 +37,14 @@ class Shared(NamedTuple):
     timers: Timers
     closing: threading.Event
     failed_for_good: Any  # called with (what, trace), under the lock
+    starts: Any  # "connector" and "task" -> metrics.Starts
 
 
 class Herder(Answers):
     def __init__(self, worker, state, clock, failed_for_good=lambda what, trace: None):
         super().__init__(worker, state, threading.RLock())
-        self._shared = Shared(worker, state, self._lock, clock, Timers(clock), threading.Event(), failed_for_good)
+        self.starts = {"connector": Starts(), "task": Starts()}
+        self._shared = Shared(worker, state, self._lock, clock, Timers(clock), threading.Event(), failed_for_good, self.starts)
 
     # ---------------------------------------------------------------- making
     def restore(self, from_files):
@@ -61,13 +64,13 @@ class Herder(Answers):
             log.error("The connector '%s', stored earlier, cannot be started: %s", name, error)
             with self._lock:
                 connector = self._connectors.setdefault(name, Managed(name, self._shared))
-                connector.take(config, None, target)
+                connector.take(config, target)
             connector.note(FAILED, trace_of(error))
 
     def create(self, name, config, target=None, replace=False, from_file=False, wait=True):
         """Make a connector, or give one another configuration; returns (info, whether it is new). Raises ConfigError, AlreadyExistsError."""
         config = self._with_secrets(name, {"name": name, **config})
-        plan = self._bounded(Lane(name, "validate").post(lambda: self._worker.plan({**config, "name": name})), name, "validate")
+        plan, version = self._bounded(Lane(name, "validate").post(lambda: plan_of(self._worker, {**config, "name": name})), name, "validate")
         with self._lock:
             connector = self._connectors.get(name)
             if connector is not None and not replace:
@@ -77,7 +80,7 @@ class Herder(Answers):
             self._state.put_connector(name, config, target, from_file)
             connector = self._connectors.setdefault(name, connector or Managed(name, self._shared))
             connector.cancel_restarts()
-            connector.take(config, plan, target)
+            connector.take(config, target, plan, version)
         started = connector.lane.post(lambda: connector.start_anew(plan), urgent=True)
         if wait:
             self._bounded(started, name, "start")

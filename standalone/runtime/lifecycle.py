@@ -38,10 +38,11 @@ class ContextFilter(logging.Filter):
 
 
 class TaskRunner:
-    """Runs one task on a thread of its own. Subclasses define `work`, which returns once `stopping` is set."""
+    """Runs one task on a thread of its own. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
 
-    def __init__(self, connector, number, listener, paused=False):
+    def __init__(self, connector, number, listener, meter, paused=False):
         self.connector = connector
+        self.meter = meter
         self.number = number
         self.error = None
         self.stopping = threading.Event()
@@ -95,7 +96,12 @@ class TaskRunner:
         if not self.stopping.is_set():
             self.say(RUNNING)
 
+    def metrics(self):
+        """What has been counted: {group: {name: value}}, by Connect's names."""
+        return {**self.meter.values(), "task-error-metrics": self.errors.values(), "engine": self.pipeline.stats.records()}
+
     def say(self, state, trace=None):
+        self.meter.entered(state)
         self._listener(state, trace)
 
     def work(self):

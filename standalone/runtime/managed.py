@@ -65,12 +65,11 @@ class Managed(Part):
         self._shared = shared
 
     # ---------------------------------------------------------------- told by the herder
-    def take(self, config, plan, target=None):
-        """Another configuration; `plan` is None if it is no good."""
-        self.config = config
-        self.target = target or self.target
+    def take(self, config, target, plan=None, version=None):
+        """Another configuration; no `plan` if it is no good."""
+        self.config, self.target = config, target
         if plan is not None:
-            self.kind, self.version, self.secrets = plan.kind, self._shared.worker.version(plan), secret_keys(plan)
+            self.kind, self.version, self.secrets = plan.kind, version, secret_keys(plan)
             self.plan = self.plan or plan  # its offsets can be asked for before it has started
             self.attempts = Attempts(Policy.of(self._shared.worker.config, plan), self._shared.clock)
 
@@ -129,11 +128,14 @@ class Managed(Part):
             if not fresh:
                 self._look_up_values()
             self._start_instance()
+            self._shared.starts["connector"].count(True)
             self.note(RUNNING)
             self.bring_tasks_in_line()
         except Abandoned:
             log.warning("The connector '%s' had not started when something else was wanted of it, and is abandoned", self.name)
         except Exception as error:
+            if self._instance is None:
+                self._shared.starts["connector"].count(False)
             self.fail(error)
         self._plan_reload()
 
@@ -187,7 +189,11 @@ class Managed(Part):
         if self._shared.closing.is_set():
             return
 
+        count_start = iter([self._shared.starts["task"].count])  # once
+
         def listen(state, trace):
+            for count in count_start:
+                count(state != FAILED)
             self._note_task(task, state, trace)
 
         plan, paused = self.plan, self.target == PAUSED
@@ -196,6 +202,7 @@ class Managed(Part):
         except Abandoned:
             log.warning("Task %d of connector '%s' was not yet made when something else was wanted, and is abandoned", task.number, self.name)
         except Exception as error:
+            self._shared.starts["task"].count(False)
             log.error("Task %d of connector '%s' cannot be started: %s", task.number, self.name, trace_of(error))
             self._note_task(task, FAILED, trace_of(error))
         else:
@@ -291,9 +298,10 @@ class Managed(Part):
     def _look_up_values(self):
         """The plan anew, where it holds values that a provider gave, or where there is none yet."""
         if self.plan is None or self.plan.references:
-            self.plan = self._apart(lambda: self._shared.worker.plan(self.config))
+            self.plan, version = self._apart(lambda: plan_of(self._shared.worker, self.config))
             if self.kind == "unknown":
-                self.take(self.config, self.plan)
+                with self._shared.lock:
+                    self.take(self.config, self.target, self.plan, version)
 
     def _plan_reload(self):
         plan = self.plan
@@ -380,6 +388,12 @@ class Managed(Part):
             return
         log.error("The connector '%s' has failed: %s", self.name, trace_of(error))
         self.note(FAILED, trace_of(error))
+
+
+def plan_of(worker, config):
+    """(what a configuration means, the version of its connector). Asks the connector's own code."""
+    plan = worker.plan(config)
+    return plan, worker.version(plan)
 
 
 class _Context(ConnectorContext):

@@ -11,6 +11,7 @@ from standalone.connector import SinkTaskContext
 from standalone.errors import ConnectError, LogRetriableError, RetriableError, Stopped
 from standalone.runtime.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
 from standalone.runtime.lifecycle import PAUSED, RUNNING, TaskRunner
+from standalone.runtime.metrics import SinkMeter
 from standalone.runtime.tolerance import ToleranceExceeded
 
 log = logging.getLogger(__name__)
@@ -20,7 +21,7 @@ _POLL_SECONDS = 1.0
 
 class SinkRunner(TaskRunner):
     def __init__(self, task, config, *, pipeline, new_consumer, subscription, tolerance, retries, clock, max_poll_records, commit_seconds, flush_seconds, stop_seconds, **base):
-        super().__init__(**base)
+        super().__init__(meter=SinkMeter(clock), **base)
         self.task = task
         self.config = config
         self.pipeline = pipeline
@@ -45,12 +46,15 @@ class SinkRunner(TaskRunner):
         self._open = set()
         self._held = False  # connector paused: nothing is fetched
         self._next_commit = None
-        self.read = 0
-        self.sent = 0
 
     # ---------------------------------------------------------------- told from other threads
     def wake(self):
         self.consumer.wakeup()
+
+    def metrics(self):
+        lag = self.consumer.lag()
+        self.meter.assigned(len(self._open), lag)
+        return {**super().metrics(), "lag": lag}
 
     def cancel(self):
         if self._letters is not None:
@@ -126,7 +130,7 @@ class SinkRunner(TaskRunner):
         """(batches for the task, the offset behind each partition's records, what failed and is not tolerated or None)"""
         batches, ends = [], {}
         for topic, partition, records in ((f.topic, f.partition, f.records) for f in fetched):
-            self.read += len(records)
+            self.meter.read(len(records))
             result = self.pipeline.sink(topic, partition, records)
             if result.failures and not self._tolerance.all:
                 # As in Java nothing of the poll that holds the bad record is put; a poll there has max.poll.records.
@@ -144,19 +148,18 @@ class SinkRunner(TaskRunner):
 
     def _deliver(self, batches):
         if self.task.takes_batches:
-            self._put_records(batches)
-            self.sent += sum(map(len, batches))
+            self._put_records(batches, sum(map(len, batches)))
             return
         if not batches:
-            self._put_records([])
+            self._put_records([], 0)
         for batch in batches:
             for low in range(0, len(batch), self._max_poll_records):
                 records = batch.slice(low, low + self._max_poll_records).records()
-                self._put_records(records)
-                self.sent += len(records)
+                self._put_records(records, len(records))
 
-    def _put_records(self, records):
+    def _put_records(self, records, count):
         """Put these; where the task lets bad ones be found, all but those."""
+        begun = self._clock.monotonic()
         try:
             self._put_with_retries(records)
         except Stopped:
@@ -173,6 +176,8 @@ class SinkRunner(TaskRunner):
         else:
             if self._culprits is not None:
                 self._culprits.passed(records)
+        if count:
+            self.meter.put(count, self._clock.monotonic() - begun)
 
     def _put_with_retries(self, records):
         held, pauses = None, None
@@ -212,23 +217,28 @@ class SinkRunner(TaskRunner):
                 return
             agreed = self.task.pre_commit(dict(offsets)) or {}
         except RetriableError as error:
+            self.meter.skipped_commit()
             log.warning("The task cannot flush now, its offsets are committed later: %s", error)
             return
         agreed = {pair: min(offset, self._put[pair]) for pair, offset in agreed.items() if pair in offsets}
         changed = {pair: offset for pair, offset in agreed.items() if self._committed.get(pair) != offset}
         if not changed or not self._letters_are_stored(seconds):  # a flush may report, too
             return
+        begun = self._clock.monotonic()
         try:
             self.consumer.commit(changed, seconds)
+            self.meter.committed(self._clock.monotonic() - begun)
             self._committed.update(changed)
             for pair, offset in changed.items():
                 self._originals.forget(pair, offset)
         except LogRetriableError as error:
+            self.meter.committed(self._clock.monotonic() - begun, well=False)
             log.warning("The offsets could not be committed now (%s): %s", "they come again after a restart" if final else "later", error)
 
     def _letters_are_stored(self, seconds):
         stored = self._letters is None or self._letters.stored(seconds)
         if not stored:
+            self.meter.skipped_commit()
             log.warning("Offsets are not committed yet: bad records are not in the dead letter queue '%s' after %.0f s", self._letters.topic, seconds)
         return stored
 

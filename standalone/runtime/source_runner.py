@@ -17,6 +17,7 @@ from standalone.data.batch import SourceBatch
 from standalone.data.record import SourceRecord
 from standalone.errors import ConnectError, RetriableError, Stopped
 from standalone.runtime.lifecycle import RUNNING, TaskRunner, log_context
+from standalone.runtime.metrics import SourceMeter
 from standalone.runtime.tolerance import KAFKA_PRODUCE, SOURCE_TASK
 from standalone.stage import StageFailed
 
@@ -32,8 +33,8 @@ _FAULT_OF_ONE = "org.apache.kafka.common.errors.InvalidRecordException"  # of on
 
 
 class SourceRunner(TaskRunner):
-    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, retries, memory, stop_seconds, **base):
-        super().__init__(**base)
+    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, retries, memory, clock, stop_seconds, **base):
+        super().__init__(meter=SourceMeter(clock), **base)
         self.task = task
         self.config = config
         self.pipeline = pipeline
@@ -46,6 +47,7 @@ class SourceRunner(TaskRunner):
         self.stopping = retries.stopping  # one event ends all waiting
         self.errors = tolerance.counters
         self._memory = memory
+        self._clock = clock
         self._stop_seconds = stop_seconds
         self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
         self._sender = threading.Thread(target=self._send, name=f"send-{self.connector}-{self.number}", daemon=True)
@@ -54,7 +56,6 @@ class SourceRunner(TaskRunner):
         self._told = False  # whether the task has been told to stop
         self._closing = False
         self._acknowledged = collections.deque() if type(task).commit_record is not SourceTask.commit_record else None
-        self.polled = 0
 
     # ---------------------------------------------------------------- told from other threads
     def wake(self):
@@ -69,10 +70,14 @@ class SourceRunner(TaskRunner):
         if self._letters is not None:
             self._letters.abort()
 
-    def offsets_synced(self):
-        """The offsets file has just been made durable: the task's commit is due."""
+    def offsets_synced(self, seconds=0.0):
+        """The offsets file has just been made durable, within that time: the task's commit is due."""
         if self._tracker.take_progress():
+            self.meter.committed(seconds)
             self._synced.set()
+
+    def metrics(self):
+        return {**super().metrics(), "producer-metrics": self._producer.counters.values()}
 
     def _went_wrong(self, error):
         self._trouble = self._trouble or error
@@ -120,7 +125,7 @@ class SourceRunner(TaskRunner):
                 self.wait_while_paused()
                 continue
             try:
-                polled = self.task.poll()
+                polled = self._poll()
             except RetriableError as error:
                 log.warning("The task asks to be polled again: %s", error)
                 pauses = pauses or self._retries.pauses()
@@ -128,18 +133,26 @@ class SourceRunner(TaskRunner):
                 self.stopping.wait(next(pauses))
                 continue
             pauses = None
-            for batch in self._enlarged(list(_batches(polled))):
+            for batch in self._enlarged(polled):
                 if self._trouble is not None:
                     return
                 self._ship(batch)
             self._tell_task()
+
+    def _poll(self):
+        """What the task has, as SourceBatches."""
+        begun = self._clock.monotonic()
+        polled = list(_batches(self.task.poll()))
+        if polled:
+            self.meter.polled(sum(map(len, polled)), self._clock.monotonic() - begun)
+        return polled
 
     def _enlarged(self, batches):
         """What was polled and, where the chain is quicker with more at once and more is there, what follows it."""
         run = batches[-1:]
         while run and run[-1].more_follows and not self.stopping.is_set() and self.pipeline.prefers_more_than(sum(map(len, run))):
             try:
-                following = list(_batches(self.task.poll()))
+                following = self._poll()
             except RetriableError as error:
                 log.warning("The task asks to be polled again: %s", error)
                 break
@@ -150,8 +163,8 @@ class SourceRunner(TaskRunner):
 
     def _ship(self, batch):
         result = self.pipeline.source(batch)
-        self.polled += len(batch)
         out, failures = result.out, result.failures
+        self.meter.left_out(len(batch) - sum(len(outgoing.records) for outgoing in out))
         if not failures:
             self._hand_over(batch, out, len(batch))
             return
@@ -208,6 +221,7 @@ class SourceRunner(TaskRunner):
             if delivered.error is not None:
                 self._refused(sent, batch, outgoing, delivered)
             else:
+                self.meter.answered(len(outgoing.records))
                 self._tracker.done(sent)
             if self._acknowledged is not None:
                 self._acknowledged.append((batch, outgoing, delivered))
@@ -229,6 +243,7 @@ class SourceRunner(TaskRunner):
                 time = None if outgoing.records.timestamps is None else int(outgoing.records.timestamps[row])
                 record = SourceRecord(outgoing.topic, None, batch.source_partition, batch.offset_of(at), partition=outgoing.partition, timestamp=time)
                 failures.append(StageFailed(KAFKA_PRODUCE, None, row, error, record, SOURCE_TASK))
+        self.meter.answered(count, len(failures))
         try:
             self._tolerance.produce(outgoing.topic, outgoing.partition, outgoing.records, failures, lambda: self._tracker.done(sent))
         except ConnectError as problem:

@@ -35,6 +35,9 @@ class ErrorCounters:
     deadletterqueue_produce_failures: int = 0
     last_error_timestamp: int = 0  # milliseconds since the epoch
 
+    def values(self):
+        return {name.replace("_", "-"): value for name, value in dataclasses.asdict(self).items()}
+
 
 class ToleranceExceeded(ConnectError):
     """A record failed, and the configuration does not tolerate it; the cause says why."""

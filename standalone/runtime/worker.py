@@ -95,6 +95,18 @@ class Worker:
     def about(self):
         return {"version": KAFKA_VERSION, "commit": f"connect-standalone-{__version__}", "kafka_cluster_id": self._cluster_id}
 
+    def figures(self):
+        """What is counted of the worker as a whole: {"worker": {name: value}, "log": sizes of the embedded log's partitions}."""
+        session = self._session
+        spark = {
+            "spark_up": int(session.ready() is not None),
+            "spark_starts-total": session.starts,
+            "spark_jobs-total": session.jobs,
+            "spark_job_seconds-total": session.job_seconds,
+            "spark_waiting_jobs": session.waiting,
+        }
+        return {"worker": spark, "log": self._embedded.sizes() if self._embedded is not None else []}
+
     @property
     def listeners(self):
         return self.config["listeners"]
@@ -137,10 +149,12 @@ class Worker:
         seconds = self.config["offset.flush.interval.ms"] / 1000
         while not self.clock.wait(self._closing, seconds):
             try:
+                begun = self.clock.monotonic()
                 if self.offsets.sync():
+                    took = self.clock.monotonic() - begun
                     for runner in self._herder.runners():
                         if isinstance(runner, SourceRunner):
-                            runner.offsets_synced()
+                            runner.offsets_synced(took)
             except (ConnectError, OSError) as error:
                 log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
 
@@ -190,6 +204,7 @@ class Worker:
             tolerance=tolerance,
             retries=retries,
             memory=self._memory.share(),
+            clock=self.clock,
             stop_seconds=min(self.graceful_seconds, self._flush_seconds),
             **base,
         )

@@ -115,6 +115,18 @@ class EmbeddedLog:
         if errors:
             raise LogError(errors[0])
 
+    def sizes(self):
+        """[(topic, partition, bytes on disk, first offset, next offset)]"""
+        if self._node is None:
+            return []
+        told = queue.SimpleQueue()
+
+        def tell():
+            told.put([(p.topic, p.number, p.size, p.start, p.end) for p in self._node.topics.partitions()])
+
+        self._owner.post(tell, refuse=lambda: told.put([]))
+        return told.get()
+
     def stop(self):
         """fsync everything, close every connection. May be called twice."""
         if self._owner is not None:

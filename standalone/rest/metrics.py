@@ -1,0 +1,124 @@
+"""/metrics: what worker, connectors and tasks count, for Prometheus.
+
+Names are those that dashboards for Connect expect of the JMX exporter, in lower case: `source-record-poll-total` of the group
+`source-task-metrics` is `kafka_connect_source_task_source_record_poll_total`, with the labels connector and task. Statuses are
+series of the value 1 with a label `status`. What Connect has no name for begins with `connect_standalone_`.
+"""
+
+from prometheus_client import CollectorRegistry, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, InfoMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_LATEST, generate_latest
+from starlette.responses import Response
+from starlette.routing import Route
+
+from standalone import __version__
+
+_STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
+_PREFIXES = {
+    "connector-task-metrics": "kafka_connect_connector_task_",
+    "source-task-metrics": "kafka_connect_source_task_",
+    "sink-task-metrics": "kafka_connect_sink_task_",
+    "task-error-metrics": "kafka_connect_task_error_",
+    "producer-metrics": "kafka_producer_",
+}
+
+
+def routes(herder, worker):
+    registry = CollectorRegistry(auto_describe=False)
+    registry.register(_Collector(herder, worker))
+    ProcessCollector(registry=registry)
+
+    def metrics(request):
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_LATEST)
+
+    return [Route("/metrics", metrics, methods=["GET"])]
+
+
+class _Collector:
+    """Asks herder and worker anew at each look."""
+
+    def __init__(self, herder, worker):
+        self._herder = herder
+        self._worker = worker
+
+    def collect(self):
+        families = _Families()
+        about = self._worker.about()
+        families.info("kafka_connect_app", "The worker.", {"version": about["version"], "commit_id": about["commit"]})
+        families.info("connect_standalone_build", "The program.", {"version": __version__})
+        census = self._herder.census()
+        self._worker_counts(families, census)
+        for connector in census:
+            self._connector(families, connector)
+        self._engines(families)
+        return families
+
+    def _worker_counts(self, families, census):
+        counts = {"connector-count": len(census), "task-count": sum(len(connector.tasks) for connector in census)}
+        for what, starts in self._herder.starts.items():
+            counts.update(starts.values(what))
+        for name, value in counts.items():
+            families.add("kafka_connect_worker_" + name, {}, value)
+
+    def _connector(self, families, connector):
+        name = {"connector": connector.name}
+        families.add("kafka_connect_connector_status", {**name, "status": connector.state.lower()}, 1)
+        described = {"class": connector.java_class, "type": connector.kind, "version": str(connector.version)}
+        families.add("kafka_connect_connector_info", {**name, **described}, 1)
+        states = [task.state.lower() for task in connector.tasks]
+        families.add("kafka_connect_worker_connector_total_task_count", name, len(states))
+        for state in _STATES:
+            families.add(f"kafka_connect_worker_connector_{state}_task_count", name, states.count(state))
+        for task in connector.tasks:
+            labels = {**name, "task": str(task.number)}
+            families.add("kafka_connect_connector_task_status", {**labels, "status": task.state.lower()}, 1)
+            if task.runner is not None:
+                self._task(families, connector, labels, task.runner.metrics())
+
+    def _task(self, families, connector, labels, groups):
+        client = f"connector-{'producer' if connector.kind == 'source' else 'consumer'}-{labels['connector']}-{labels['task']}"
+        for group, values in groups.items():
+            if group == "lag":
+                for (topic, partition), records in values.items():
+                    place = {"clientid": client, "topic": topic, "partition": str(partition)}
+                    families.add("kafka_consumer_fetch_manager_records_lag", place, records)
+                families.add("kafka_consumer_fetch_manager_records_lag_max", {"clientid": client}, max(values.values(), default=0))
+            elif group == "engine":
+                for engine, records in values.items():
+                    families.add("connect_standalone_engine_records-total", {**labels, "engine": engine}, records)
+            else:
+                own = {"clientid": client} if group == "producer-metrics" else labels
+                for name, value in values.items():
+                    families.add(_PREFIXES[group] + name, own, value)
+
+    def _engines(self, families):
+        figures = self._worker.figures()
+        for name, value in figures["worker"].items():
+            families.add("connect_standalone_" + name, {}, value)
+        for topic, partition, size, start, end in figures["log"]:
+            place = {"topic": topic, "partition": str(partition)}
+            families.add("connect_standalone_embedded_log_bytes", place, size)
+            families.add("connect_standalone_embedded_log_records", place, end - start)
+
+
+class _Families:
+    """Metric families by name, made as their first value comes."""
+
+    def __init__(self):
+        self._families = {}
+
+    def __iter__(self):
+        return iter(self._families.values())
+
+    def add(self, name, labels, value):
+        """A name with `-total` at its end is a counter; everything else, also `total-record-failures`, a gauge."""
+        family = self._families.get(name)
+        if family is None:
+            kind = CounterMetricFamily if name.endswith("-total") else GaugeMetricFamily
+            text = name.replace("-", "_")
+            family = self._families[name] = kind(text, text.replace("_", " "), labels=list(labels))
+        family.add_metric(list(labels.values()), value)
+
+    def info(self, name, help_text, labels):
+        family = self._families[name] = InfoMetricFamily(name, help_text)
+        family.add_metric([], labels)
