@@ -44,7 +44,11 @@ def routes(herder, worker):
             raise BadRequestError(f"The connector '{name}' is no sink: it reads no topic that it could be behind in.")
         return json_answer(_lag(herder, worker.log_view(), name))
 
+    def where(request):
+        return json_answer({"bootstrap": worker.bootstrap, "embedded": worker.config.embedded})
+
     return [
+        resource("/ui/api/log", GET=where),
         resource("/ui/api/throughput", GET=shown_throughput),
         resource("/ui/api/topics", GET=topics),
         resource("/ui/api/topics/{topic}/records", GET=records),

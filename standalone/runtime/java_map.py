@@ -1,4 +1,4 @@
-"""Reads the offsets file of Java's worker: a serialised HashMap<byte[], byte[]>.
+"""Reads and writes the offsets file of Java's worker: a serialised HashMap<byte[], byte[]>.
 
 Only that one shape of Java's serialisation is known here, which is all that its worker writes. Layout, big-endian:
 stream header, object, class description of HashMap with loadFactor and threshold, the two fields, a block with capacity and
@@ -8,6 +8,16 @@ count, then the entries: each a byte array (its class described the first time, 
 import struct
 
 MAGIC = b"\xac\xed\x00\x05"
+
+# What stands in every such file before the map's capacity: HashMap with a load factor of 0.75, and its threshold.
+_HEAD = (
+    MAGIC
+    + b"\x73\x72\x00\x11java.util.HashMap"
+    + bytes.fromhex("0507dac1c31660d1")  # its serial version
+    + b"\x03\x00\x02F\x00\x0aloadFactorI\x00\x09threshold\x78\x70"
+)
+_ARRAY_CLASS = b"\x72\x00\x02[B" + bytes.fromhex("acf317f8060854e0") + b"\x02\x00\x00\x78\x70"
+_LOAD_FACTOR = 0.75
 
 _NULL, _REFERENCE, _CLASS, _OBJECT, _ARRAY, _BLOCK, _END = 0x70, 0x71, 0x72, 0x73, 0x75, 0x77, 0x78
 _BASE_HANDLE = 0x7E0000
@@ -23,6 +33,23 @@ def read(data):
         return _Reader(data).map()
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise NotAMap(f"it ends or breaks off in the midst ({error})") from error
+
+
+def write(entries):
+    """The bytes of a HashMap with these (key, value or None)."""
+    capacity = 16
+    while capacity * _LOAD_FACTOR < len(entries):
+        capacity *= 2
+    parts = [_HEAD, struct.pack(">fi", _LOAD_FACTOR, int(capacity * _LOAD_FACTOR)), struct.pack(">BBii", _BLOCK, 8, capacity, len(entries))]
+    described = _ARRAY_CLASS
+    for item in (item for entry in entries for item in entry):
+        if item is None:
+            parts.append(bytes([_NULL]))
+            continue
+        parts += [bytes([_ARRAY]), described, struct.pack(">i", len(item)), item]
+        # The class of byte arrays is described once: it is the third thing that references can point at, behind map's class and map.
+        described = struct.pack(">Bi", _REFERENCE, _BASE_HANDLE + 2)
+    return b"".join([*parts, bytes([_END])])
 
 
 class _Reader:

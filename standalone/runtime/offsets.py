@@ -38,14 +38,7 @@ class OffsetsFile:
     # ---------------------------------------------------------------- opening
     def open(self):
         """Read what is there and get ready to append."""
-        try:
-            os.makedirs(os.path.dirname(self.path), exist_ok=True)
-            data = b""
-            if os.path.exists(self.path):
-                with open(self.path, "rb") as file:
-                    data = file.read()
-        except OSError as error:
-            raise OffsetsError(f"The offsets file {self.path} (offset.storage.file.filename) cannot be read: {error.strerror}.") from error
+        data = self._read(make_folder=True)
         if data.startswith(java_map.MAGIC):
             self._import_java(data)
         elif data:
@@ -58,6 +51,26 @@ class OffsetsFile:
                 log.warning("The offsets file %s is empty: every source starts from its beginning", self.path)
             self._rewrite()
         return self
+
+    def load(self):
+        """Read what is there and change nothing, for those who only look: nothing can be appended."""
+        data = self._read()
+        if data.startswith(java_map.MAGIC):
+            self._take_java(data)
+        elif data:
+            self._replay(data)
+        return self
+
+    def _read(self, make_folder=False):
+        try:
+            if make_folder:
+                os.makedirs(os.path.dirname(self.path), exist_ok=True)
+            if not os.path.exists(self.path):
+                return b""
+            with open(self.path, "rb") as file:
+                return file.read()
+        except OSError as error:
+            raise OffsetsError(f"The offsets file {self.path} (offset.storage.file.filename) cannot be read: {error.strerror}.") from error
 
     def _replay(self, data):
         """Take in the lines; the length up to which the file is sound."""
@@ -84,16 +97,18 @@ class OffsetsFile:
             f"Restore it from a copy, or remove the bad line, or move the file away to start every source from its beginning."
         )
 
-    def _import_java(self, data):
+    def _take_java(self, data):
         try:
-            for key, value in java_map.read(data):
-                connector, partition = orjson.loads(key)
-                self._set(connector, partition, None if value is None else orjson.loads(value))
+            for connector, partition, offset in java_offsets(data):
+                self._set(connector, partition, offset)
         except (java_map.NotAMap, ValueError, TypeError) as error:
             raise OffsetsError(
                 f"The offsets file {self.path} begins like one of Java's worker but cannot be read as such: {error}. "
                 f"Restore it from a copy, or move it away to start every source from its beginning."
             ) from error
+
+    def _import_java(self, data):
+        self._take_java(data)
         kept = self.path + ".java"
         with open(kept + ".tmp", "wb") as file:
             file.write(data)
@@ -113,6 +128,11 @@ class OffsetsFile:
         """[(source partition, source offset), ...] of one connector."""
         with self._lock:
             return [entry for entry in self._live.get(connector, {}).values()]
+
+    def connectors(self):
+        """The names of all connectors that have offsets here."""
+        with self._lock:
+            return [name for name, entries in self._live.items() if entries]
 
     def reader(self, connector):
         return _Reader(self, connector)
@@ -215,6 +235,15 @@ class _Reader(OffsetReader):
 
     def offset(self, partition):
         return self._file.get(self._connector, partition)
+
+
+def java_offsets(data):
+    """[(connector, partition, offset or None), …] of the bytes of a Java worker's offsets file. Raises NotAMap, ValueError or TypeError."""
+    found = []
+    for key, value in java_map.read(data):
+        connector, partition = orjson.loads(key)
+        found.append((connector, partition, None if value is None else orjson.loads(value)))
+    return found
 
 
 def _canonical(partition):

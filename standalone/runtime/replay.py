@@ -12,10 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from standalone.errors import ConnectError
+from standalone.runtime.dead_letter import PREFIX
 from standalone.runtime.log_access import rows
 from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
-PREFIX = "__connect.errors."
 NO_CLASS = "(unknown)"  # a letter without context headers
 _GROUP = "connectctl-dlq-"
 _DONE = re.compile(r"done (\d+-\d+|\d+)(,(\d+-\d+|\d+))*")
