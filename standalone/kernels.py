@@ -2,6 +2,7 @@
 
 import numba
 import numpy as np
+from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
@@ -33,6 +34,18 @@ def copy(typing_context, target, target_at, source, source_at, count):
         return context.get_dummy_value()
 
     return types.void(target, types.intp, source, types.intp, types.intp), generate
+
+
+@intrinsic
+def word_at(typing_context, source, at):
+    """The eight bytes from source[at] on as one uint64, the first one lowest."""
+
+    def generate(context, builder, signature, arguments):
+        data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
+        word = builder.bitcast(builder.gep(data, [arguments[1]]), ir.IntType(64).as_pointer())
+        return builder.load(word, align=1)
+
+    return types.uint64(source, types.intp), generate
 
 
 @compiled

@@ -1,7 +1,7 @@
 """The kernels that follow the steps of a form (json_split.py) through JSON messages, and take the escapes out of strings.
 
-A step is a token as it stands, a value of a kind, a list of such values, or an object that begins, as four numbers:
-TOKEN, where it begins in the tokens, its length, 0
+A step is a token, a value of a kind, a list of such values, or an object that begins, as four numbers:
+TOKEN, where it begins in the tokens, its length, 0: a bracket, or a bracket or comma with the name and the colon behind it
 value, the leaf's number, 0, 0
 LIST, the list's number, the kind of its items, the leaf's number
 OBJECT, the object's number, the step behind it, 0
@@ -13,12 +13,14 @@ in which the items of all messages follow each other.
 import numpy as np
 
 from standalone.data.utf8_column import is_utf8
-from standalone.kernels import compiled
+from standalone.kernels import compiled, word_at
 
 TOKEN, OBJECT, STRING, WHOLE, FLOAT, BOOLEAN, LIST = range(7)
 FRACTION = 7  # a FLOAT that looks like no whole number
 SINGLE = 8  # a FLOAT of which only the text is wanted: to round it twice would not be to round it once
 ABSENT, PRESENT, ESCAPED, TEXT = 0, 1, 2, 3  # what a value is; of a TEXT, which is a number, only where it stands
+_ONES, _HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
+_QUOTES, _BACKSLASHES, _BLANKS = _ONES * np.uint64(34), _ONES * np.uint64(92), _ONES * np.uint64(32)
 _POWERS_OF_TEN = np.array([10.0**n for n in range(23)])  # each of them exact
 
 
@@ -41,7 +43,84 @@ def split(data, first, row_starts, row_lengths, head, tail, steps, tokens, bad, 
         if row_lengths[row] < 0 or end < at + len(head) or not _alike(data, at, head) or not _alike(data, end, tail):
             bad[row] = True
             continue
-        at = _follow(data, at + len(head), end, steps, tokens, row, present, ends, states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths)
+        at += len(head)
+        step = 0
+        while step < len(steps):  # one loop for all: a call with so many arrays costs more than what it does
+            what, number = steps[step, 0], steps[step, 1]
+            if what == TOKEN:
+                length = steps[step, 2]
+                at = _token(data, at, end, tokens, number, length)
+                if at < 0:
+                    break
+                step += 1
+                continue
+            at = _behind_blanks(data, at, end)
+            if at >= end:
+                at = -1
+                break
+            if data[at] == 110:
+                at = _null(data, at, end)
+                if what == OBJECT:
+                    step = steps[step, 2] - 1
+            elif what == OBJECT:
+                present[number, row] = True
+            elif what == STRING:
+                state, length = _string(data, at, end)
+                states[number, row], cells[number, row], lengths[number, row] = state, at + 1, length
+                at = at + length + 2 if length >= 0 else -1
+            elif what == WHOLE:
+                at, value = _whole(data, at, end)
+                states[number, row], cells[number, row] = PRESENT, value
+            elif what == BOOLEAN:
+                at, value = _boolean(data, at, end)
+                states[number, row], cells[number, row] = PRESENT, value
+            elif what == LIST:
+                kind = steps[step, 2]
+                states[steps[step, 3], row] = PRESENT
+                at = _behind_blanks(data, at + 1, end) if data[at] == 91 else -1
+                more = 0 <= at < end and data[at] != 93
+                while more:  # none of the items may be null
+                    item = ends[number, row]
+                    if kind == STRING:
+                        state, length = _string(data, at, end)
+                        item_states[number, item], item_cells[number, item], item_lengths[number, item] = state, at + 1, length
+                        at = at + length + 2 if length >= 0 else -1
+                    elif kind == WHOLE:
+                        at, value = _whole(data, at, end)
+                        item_states[number, item], item_cells[number, item] = PRESENT, value
+                    elif kind == BOOLEAN:
+                        at, value = _boolean(data, at, end)
+                        item_states[number, item], item_cells[number, item] = PRESENT, value
+                    else:
+                        begin = at
+                        at, state, real = _float(data, at, end, kind)
+                        item_states[number, item] = state
+                        if state == TEXT:
+                            item_cells[number, item], item_lengths[number, item] = begin, at - begin
+                        else:
+                            item_reals[number, item] = real
+                    if at < 0:
+                        break
+                    ends[number, row] += 1
+                    at = _behind_blanks(data, at, end)
+                    more = at < end and data[at] == 44
+                    if more:
+                        at = _behind_blanks(data, at + 1, end)
+                        if at >= end:
+                            at = -1
+                            break
+                at = at + 1 if 0 <= at < end and data[at] == 93 else -1
+            else:
+                begin = at
+                at, state, real = _float(data, at, end, what)
+                states[number, row] = state
+                if state == TEXT:
+                    cells[number, row], lengths[number, row] = begin, at - begin
+                else:
+                    reals[number, row] = real
+            if at < 0:
+                break
+            step += 1
         if at < 0 or _behind_blanks(data, at, end) != end:
             bad[row] = True
             for each in range(len(ends)):
@@ -51,7 +130,8 @@ def split(data, first, row_starts, row_lengths, head, tail, steps, tokens, bad, 
 
 @compiled
 def _alike(data, at, text):
-    """As `_same`, for long texts that mostly are: without a way out early, and on a slice, many bytes are compared at once."""
+    """Whether the text stands there. For long texts that mostly do: without a way out early, and on a slice, many bytes are compared at
+    once."""
     found = data[at : at + len(text)]
     different = np.uint8(0)
     for place in range(len(text)):
@@ -68,6 +148,24 @@ def _same(data, at, text, begin, length):
 
 
 @compiled
+def _token(data, at, end, tokens, begin, length):
+    """Where a token ends; -1 where it does not stand there."""
+    if at + length <= end and _same(data, at, tokens, begin, length):
+        return at + length
+    at = _behind_blanks(data, at, end)
+    if at >= end or data[at] != tokens[begin]:
+        return -1
+    at = at + 1
+    if length == 1:
+        return at
+    at, length = _behind_blanks(data, at, end), length - 2
+    if at + length > end or not _same(data, at, tokens, begin + 1, length):
+        return -1
+    at = _behind_blanks(data, at + length, end)
+    return at + 1 if at < end and data[at] == 58 else -1
+
+
+@compiled
 def _behind_blanks(data, at, end):
     while at < end and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
         at += 1
@@ -75,94 +173,42 @@ def _behind_blanks(data, at, end):
 
 
 @compiled
-def _follow(data, at, end, steps, tokens, row, present, ends, states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths):
-    """Where the steps end in a message; -1 where it leaves them."""
-    step = 0
-    while step < len(steps):
-        at = _behind_blanks(data, at, end)
-        if at >= end:
-            return -1
-        what, number = steps[step, 0], steps[step, 1]
-        if what == TOKEN:
-            length = steps[step, 2]
-            if at + length > end or not _same(data, at, tokens, number, length):
-                return -1
-            at += length
-        elif data[at] == 110:
-            if at + 4 > end or data[at + 1] != 117 or data[at + 2] != 108 or data[at + 3] != 108:
-                return -1
-            at += 4
-            if what == OBJECT:
-                step = steps[step, 2] - 1
-        elif what == OBJECT:
-            present[number, row] = True
-        elif what == LIST:
-            states[steps[step, 3], row] = PRESENT
-            at = _list(data, at, end, number, steps[step, 2], row, ends, item_states, item_cells, item_reals, item_lengths)
-        else:
-            at = _value(data, at, end, what, number, row, states, cells, reals, lengths)
-        if at < 0:
-            return -1
-        step += 1
-    return at
+def _null(data, at, end):
+    return at + 4 if at + 4 <= end and data[at + 1] == 117 and data[at + 2] == 108 and data[at + 3] == 108 else -1
 
 
 @compiled
-def _value(data, at, end, kind, number, row, states, cells, reals, lengths):
-    if kind == STRING:
-        return _string(data, at, end, number, row, states, cells, lengths)
-    if kind == WHOLE:
-        return _whole(data, at, end, number, row, states, cells)
-    if kind == BOOLEAN:
-        return _boolean(data, at, end, number, row, states, cells)
-    return _float(data, at, end, kind, number, row, states, cells, reals, lengths)
-
-
-@compiled
-def _list(data, at, end, number, kind, row, ends, states, cells, reals, lengths):
-    """A list of plain values, of which none may be null."""
-    if data[at] != 91:
-        return -1
-    at = _behind_blanks(data, at + 1, end)
-    if at < end and data[at] == 93:
-        return at + 1
-    while at < end:
-        at = _value(data, at, end, kind, number, ends[number, row], states, cells, reals, lengths)
-        if at < 0:
-            return -1
-        ends[number, row] += 1
-        at = _behind_blanks(data, at, end)
-        if at < end and data[at] == 93:
-            return at + 1
-        if at >= end or data[at] != 44:
-            return -1
-        at = _behind_blanks(data, at + 1, end)
-    return -1
-
-
-@compiled
-def _string(data, at, end, number, row, states, cells, lengths):
+def _string(data, at, end):
+    """(PRESENT or ESCAPED, its length) of a string in its quotes; the length is -1 where it is none."""
     if data[at] != 34:
-        return -1
-    rest = data[at + 1 : end]
-    state, wide, place = PRESENT, np.uint8(0), np.uint64(0)  # an index that cannot be negative saves a question a byte
-    size = np.uint64(len(rest))
-    while place < size and rest[place] != 34:
-        byte = rest[place]
-        if byte < 32:
-            return -1
-        if byte == 92:
-            state = ESCAPED
-            place += np.uint64(1)
-        wide |= byte
-        place += np.uint64(1)
-    length = np.int64(place)
-    if place >= size or wide >= 128 and not is_utf8(data, at + 1, at + 1 + length):
-        return -1
-    states[number, row] = state
-    cells[number, row] = at + 1
-    lengths[number, row] = length
-    return at + length + 2
+        return ABSENT, -1
+    at += 1
+    begin, state, wide = at, PRESENT, False
+    while True:
+        while at + 8 <= end:  # eight bytes at once, until there is one that is special, or may be
+            word = word_at(data, at)
+            quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
+            special = (quotes - _ONES) & ~quotes | (slashes - _ONES) & ~slashes | (word - _BLANKS) & ~word | word
+            if special & _HIGHS:
+                break
+            at += 8
+        stop = min(at + 8, end)
+        while at < stop:
+            byte = data[at]
+            if byte == 34:
+                if wide and not is_utf8(data, begin, at):
+                    return ABSENT, -1
+                return state, at - begin
+            if byte < 32:
+                return ABSENT, -1
+            if byte == 92:
+                state = ESCAPED
+                at += 1
+            elif byte >= 128:
+                wide = True
+            at += 1
+        if at >= end:
+            return ABSENT, -1
 
 
 @compiled
@@ -173,20 +219,20 @@ def _digits_end(data, at, end):
 
 
 @compiled
-def _whole(data, at, end, number, row, states, cells):
+def _whole(data, at, end):
+    """(where it ends, the number), or (-1, 0)."""
     negative = data[at] == 45
     begin = at + 1 if negative else at
-    place = _digits_end(data, begin, end)
-    if place == begin or place - begin > 19 or place < end and _goes_on(data[place]):
-        return -1
+    place = begin
     value = np.uint64(0)
-    for digit in range(begin, place):
-        value = value * np.uint64(10) + np.uint64(data[digit] - 48)
+    while place < end and 48 <= data[place] <= 57:
+        value = value * np.uint64(10) + np.uint64(data[place] - 48)
+        place += 1
+    if place == begin or place - begin > 19 or place < end and _goes_on(data[place]):
+        return -1, np.int64(0)
     if value > np.uint64(0x7FFFFFFFFFFFFFFF) + np.uint64(negative):
-        return -1
-    states[number, row] = PRESENT
-    cells[number, row] = -np.int64(value) if negative else np.int64(value)
-    return place
+        return -1, np.int64(0)
+    return place, -np.int64(value) if negative else np.int64(value)
 
 
 @compiled
@@ -196,20 +242,20 @@ def _goes_on(byte):
 
 
 @compiled
-def _float(data, at, end, kind, number, row, states, cells, reals, lengths):
-    """A number. One that is not exact in a few steps is left as its text."""
+def _float(data, at, end, kind):
+    """(where it ends or -1, PRESENT or TEXT, the number). One that is not exact in a few steps is left as its text."""
     negative = data[at] == 45
     place = at + 1 if negative else at
     begin = place
     place = _digits_end(data, begin, end)
     if place == begin or data[begin] == 48 and place > begin + 1:
-        return -1
+        return -1, ABSENT, 0.0
     whole_end, point, exponent = place, place, 0
     if place < end and data[place] == 46:
         point = place + 1
         place = _digits_end(data, point, end)
         if place == point:
-            return -1
+            return -1, ABSENT, 0.0
         exponent = point - place
     digits_end = place
     if place < end and (data[place] == 69 or data[place] == 101):
@@ -219,41 +265,33 @@ def _float(data, at, end, kind, number, row, states, cells, reals, lengths):
             first += 1
         place = _digits_end(data, first, end)
         if place == first or place - first > 2:
-            return -1
+            return -1, ABSENT, 0.0
         power = 0
         for digit in range(first, place):
-            power = power * 10 + (data[digit] - 48)
+            power = power * 10 + (np.int64(data[digit]) - 48)
         exponent += -power if down else power
     if place - at > 40 or place < end and _goes_on(data[place]) or kind == FRACTION and place == whole_end:
-        return -1
+        return -1, ABSENT, 0.0
     value = np.int64(0)
     for digit in range(begin, min(digits_end, begin + 18)):
         if data[digit] != 46:
             value = value * 10 + (np.int64(data[digit]) - 48)
     exact = digits_end - begin <= 18 and value < 1 << 53 and -22 <= exponent <= 22 and not (value == 0 and negative)
     if kind == SINGLE or not exact:
-        states[number, row] = TEXT
-        cells[number, row] = at
-        lengths[number, row] = place - at
-        return place
+        return place, TEXT, 0.0
     # Both are exact, so that the one rounding is the right one.
     real = np.float64(value) / _POWERS_OF_TEN[-exponent] if exponent < 0 else np.float64(value) * _POWERS_OF_TEN[exponent]
-    states[number, row] = PRESENT
-    reals[number, row] = -real if negative else real
-    return place
+    return place, PRESENT, -real if negative else real
 
 
 @compiled
-def _boolean(data, at, end, number, row, states, cells):
+def _boolean(data, at, end):
+    """(where it ends, 1 or 0), or (-1, 0)."""
     if at + 4 <= end and data[at] == 116 and data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101:
-        cells[number, row] = 1
-        place = at + 4
-    elif at + 5 <= end and data[at] == 102 and data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101:
-        place = at + 5
-    else:
-        return -1
-    states[number, row] = PRESENT
-    return place
+        return at + 4, 1
+    if at + 5 <= end and data[at] == 102 and data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101:
+        return at + 5, 0
+    return -1, 0
 
 
 @compiled

@@ -1,7 +1,7 @@
 """Splits JSON messages of one form into columns: kernels (json_scan.py) follow a list of steps through each message.
 
-The steps of {"a":1,"b":{"c":"x"}} are: "{", the name "a", ":", a whole number, ",", the name "b", ":", an object that may be null, ...
-Blanks may stand between them. A message that leaves the steps is bad, and nobody looks at it any further.
+The steps of {"a":1,"b":{"c":"x"}} are: "{" with the name "a" and ":", a whole number, "," with the name "b" and ":", an object that may
+be null, ... Blanks may stand anywhere between. A message that leaves the steps is bad, and nobody looks at it any further.
 """
 
 import numpy as np
@@ -101,13 +101,11 @@ class Form:
         self.objects += 1
         begin = len(self._steps)
         self._steps.append(None)
-        self._token("{")
         for field in schema.fields:
-            if found.parts:
-                self._token(",")
-            self._token(quoted(field.name))
-            self._token(":")
+            self._token(("," if found.parts else "{") + quoted(field.name) + ":")
             found.parts.append(self._value(field.schema))
+        if not schema.fields:
+            self._token("{")
         self._token("}")
         self._steps[begin] = (OBJECT, found.number, len(self._steps), 0)
         return found
