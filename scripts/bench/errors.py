@@ -1,0 +1,128 @@
+"""What bad records cost: a sink's chain through the Spark engine, all good, with some bad, and with some that only rows can do.
+
+    PYTHONPATH=. python scripts/bench/errors.py [--records 1000000] [--share 0.01] [--batch 200000] [--repeats 3]
+
+JSON with its schema, a Cast and an InsertField. Half of the bad records are no JSON, half hold a text that is no number. They go, with
+context headers, to a dead letter queue on an embedded log; a run ends when all are stored there. Runs take turns, the best of each counts.
+"""
+
+import argparse
+import logging
+import tempfile
+import time
+
+import numpy as np
+
+from standalone.clock import SYSTEM
+from standalone.converters.json import JsonConverter
+from standalone.converters.string import StringConverter
+from standalone.log.admin import Admin
+from standalone.log.broker.server import EmbeddedLog
+from standalone.log.client import Clusters
+from standalone.log.client_config import AdminConfig, ProducerConfig
+from standalone.log.producer import Producer
+from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.run import Pipeline
+from standalone.pipeline.session import SessionHolder
+from standalone.runtime.dead_letter import DeadLetterQueue, Letters
+from standalone.runtime.tolerance import ErrorCounters, Tolerance
+from standalone.transforms.cast import Cast
+from standalone.transforms.insert_field import InsertField
+from standalone.wire import ByteColumn, Records
+
+SCHEMA = (
+    '{"type":"struct","optional":false,"fields":[{"type":"string","optional":false,"field":"n"},'
+    '{"type":"string","optional":false,"field":"text"}]}'
+)
+CONFIG = {"errors.tolerance": "all", "errors.log.enable": False, "errors.log.include.messages": False}
+
+
+def good(row):
+    return f'{{"schema":{SCHEMA},"payload":{{"n":"{row}","text":"handled request {row} in 42 ms, all is well"}}}}'.encode()
+
+
+def bad(row):
+    return b"this is no JSON, number %d" % row if row % 2 else good(row).replace(b'"n":"', b'"n":"x')
+
+
+def odd(row):
+    return good(row).replace(b'"payload":', b'"payload" : ')  # good, but not in the form of the others
+
+
+def batches(count, size, share, other):
+    """wire.Records whose every so-manieth is another."""
+    step = round(1 / share)
+    for low in range(0, count, size):
+        rows = range(low, min(count, low + size))
+        values = [other(row // step) if other is not good and row % step == step // 2 else good(row) for row in rows]
+        yield Records(len(rows), None, ByteColumn.of(values), None, None, np.arange(rows.start, rows.stop))
+
+
+def run(pipeline, tolerance, work):
+    """Records a second, and how many came out."""
+    began, done, runs = time.perf_counter(), 0, 0
+    for records in work:
+        result = pipeline.sink("topic", 0, records)
+        tolerance.sink("topic", 0, records, result.failures)
+        done += sum(map(len, result.batches))
+        runs += len(result.batches)
+    assert tolerance.dead_letters.stored(60)
+    return sum(map(len, work)) / (time.perf_counter() - began), done, runs
+
+
+def queue(bootstrap, counters):
+    clusters, properties = Clusters(SYSTEM), {"bootstrap.servers": bootstrap}
+    producer, admin = ProducerConfig.of(properties), AdminConfig.of(properties)
+    letters = DeadLetterQueue(
+        *("dlq", 1, Letters("bench", 0, True)),
+        lambda: Admin(clusters.get(admin), admin, SYSTEM),
+        lambda: Producer(clusters.get(producer), producer, SYSTEM),
+        *(counters, "bench"),
+    )
+    letters.open("the replication factor")
+    return letters
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=int, default=1_000_000)
+    parser.add_argument("--share", type=float, default=0.01)
+    parser.add_argument("--batch", type=int, default=200_000)
+    parser.add_argument("--repeats", type=int, default=3)
+    said = parser.parse_args()
+    logging.basicConfig(level=logging.WARNING)
+    holder = SessionHolder({}, archive_after_seconds=None)
+    holder.request()
+    if holder.wait(120) is None:
+        raise SystemExit(f"no Spark session: {holder.failure}")
+    with tempfile.TemporaryDirectory() as folder:
+        log = EmbeddedLog(folder, "127.0.0.1:0", {}, SYSTEM)
+        log.start()
+        try:
+            _compare(said, holder, log.bootstrap)
+        finally:
+            log.stop()
+            holder.stop()
+
+
+def _compare(said, holder, bootstrap):
+    links = [Link("cast", Cast.Value.of({"spec": "n:int32"})), Link("insert", InsertField.Value.of({"static.field": "from", "static.value": "here"}))]
+    counters = ErrorCounters()
+    tolerance = Tolerance(CONFIG, "bench", 0, counters, SYSTEM, queue(bootstrap, counters))
+    work = {kind.__name__: list(batches(said.records, said.batch, said.share, kind)) for kind in (good, bad, odd)}
+    best = dict.fromkeys(work, 0)
+    pipeline = Pipeline(Chain("sink", StringConverter.of(is_key=True), JsonConverter.of({}), StringConverter.of(), links), "spark", holder)
+    run(pipeline, tolerance, work["good"][:1])
+    for _ in range(said.repeats):
+        for name, records in work.items():
+            rate, done, runs = run(pipeline, tolerance, records)
+            best[name] = max(best[name], rate)
+            print(f"{name:5} {rate:12,.0f} records/s, {done:,} came out in {runs} batches", flush=True)
+    stats = pipeline.stats
+    print(f"best: good {best['good']:,.0f}/s; bad {best['bad'] / best['good']:.0%} and odd {best['odd'] / best['good']:.0%} of that; "
+          f"Spark jobs {stats.spark_batches}, done again by rows {stats.redone_records:,}; letters {counters.deadletterqueue_produce_requests:,}")  # fmt: skip
+    tolerance.dead_letters.close(5)
+
+
+if __name__ == "__main__":
+    main()
