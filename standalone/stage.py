@@ -247,3 +247,4 @@ class StageFailed(ConnectError):
         self.row = row
         self.error = error
         self.record = record
+        self.java_class = getattr(error, "java_class", self.java_class)
