@@ -11,6 +11,7 @@ import numpy as np
 from standalone.data.batch import values_of
 from standalone.data.record import SinkRecord
 from standalone.data.schema import BYTES, STRING
+from standalone.local_worker import LocalWorker, LogRecord, apply_transforms, failing, wait_for  # noqa: F401
 from standalone.pipeline.frame import Frame, Leaves, NotColumns, columnar
 from standalone.pipeline.plan import ColumnPlan, Declined, Link
 from standalone.wire import NO_TIMESTAMP, ByteColumn
@@ -145,14 +146,18 @@ def frame_of(records):
     is_sink = isinstance(first, SinkRecord)
     return Frame(
         len(records),
-        first.topic,
-        partition=first.partition,
+        _one_or_all([record.topic for record in records]),
+        partition=_one_or_all([record.partition for record in records]),
         timestamps=np.array(times, np.int64),
         headers=[record.headers for record in records] if any(record.headers for record in records) else None,
         offsets=np.array([record.offset for record in records], np.int64) if is_sink else None,
         timestamp_type=first.timestamp_type if is_sink else None,
         **parts,
     )
+
+
+def _one_or_all(items):
+    return items[0] if items.count(items[0]) == len(items) else items
 
 
 def records_of(frame, records):

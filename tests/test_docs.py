@@ -17,7 +17,7 @@ README = (ROOT / "README.md").read_text()
 
 
 def test_the_readmes_connector_runs_as_written(tmp_path):
-    (example,) = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
     assert len([line for line in example.splitlines() if line.strip()]) <= 22
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "counter.py").write_text(example)

@@ -33,6 +33,8 @@ MAY_SEE = {
     "rest": LEAVES | {"", "config", "properties", "runtime"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest"},
     "testing": {"*"},
+    "local_worker": {"*"},
+    "pytest_plugin": {"local_worker"},
     "public": {"config", "connector", "data", "errors", "provider", "stage", "wire"},
     "": {"public"},
 }
@@ -43,6 +45,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "sqlite3": {"runtime", "log"},
     "starlette": {"rest"},
     "uvicorn": {"rest"},
+    "prometheus_client": {"rest"},
     "pyspark": {"transforms", "predicates", "pipeline", "converters", "testing"},
     "numba": {"kernels", "data", "log", "converters", "pipeline", "connectors"},
     "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "testing"},
@@ -111,7 +114,7 @@ def test_nothing_in_standalone_imports_connectors():
 
 
 def test_threads_are_started_only_where_they_may():
-    homes = {"runtime", "rest", "pipeline/session.py", "log/broker/server.py", "testing.py"}
+    homes = {"runtime", "rest", "pipeline/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))
         if "threading.Thread(" in path.read_text():

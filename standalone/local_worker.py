@@ -1,0 +1,337 @@
+"""The test kit's worker: the whole of it inside the test's process, on an embedded log with a free port, without Spark.
+
+    with LocalWorker(tmp_path) as worker:
+        records = worker.run_source({"connector.class": "FileStreamSource", "topic": "logs"}, lines=["foo", "bar"])
+        worker.run_sink({"connector.class": "FileStreamSink", "file": "out", "topics": "logs"}, [b"one", b"two"])
+
+`standalone.testing` gives all of it, `standalone.pytest_plugin` makes fixtures of it. Nothing heavy is imported before it is needed.
+"""
+
+import collections
+import contextlib
+import threading
+import time
+
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+_PATIENCE_SECONDS = 15
+_LOOK_SECONDS = 0.005
+
+LogRecord = collections.namedtuple("LogRecord", "topic partition offset timestamp key value headers")
+LogRecord.__doc__ = """A record as it lies in the log: key, value and headers ([(name, value)]) are bytes or None, timestamp is in ms or -1."""
+
+
+def wait_for(condition, seconds=_PATIENCE_SECONDS, what=""):
+    """What the condition returns, once that is true; an AssertionError at the deadline."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what or condition}"
+        time.sleep(_LOOK_SECONDS)
+    return found
+
+
+def apply_transforms(config, record):
+    """The record behind the transforms of a connector's properties; None where one of them drops it.
+
+    Give what stands in the connector's file: `transforms`, `transforms.ALIAS.*`, `predicates`… All that is wrong with it is one
+    ConfigError, and what a transform raises is raised.
+    """
+    from standalone.data.record import SinkRecord
+    from standalone.plugins import Plugins
+    from standalone.runtime.connector_config import ConnectorConfig
+
+    kind = ("FileStreamSink", "topics") if isinstance(record, SinkRecord) else ("FileStreamSource", "topic")
+    props = {"name": "tested", "connector.class": kind[0], "file": "unused", kind[1]: "unused", **config}
+    for link in ConnectorConfig.of(props, Plugins()).links():
+        _, transform, predicate, negate = link.build()
+        try:
+            if predicate is None or bool(predicate.test(record)) is not bool(negate):
+                record = transform.apply(record)
+        finally:
+            transform.close()
+        if record is None:
+            return None
+    return record
+
+
+@contextlib.contextmanager
+def failing(owner, method, error, times=1):
+    """Within it the first calls of that method of a class raise the error, as many as `times` says; None for all of them."""
+    original, left, lock = getattr(owner, method), [times], threading.Lock()
+
+    def wrapped(*arguments, **named):
+        with lock:
+            fails = left[0] is None or left[0] > 0
+            if fails and left[0] is not None:
+                left[0] -= 1
+        if fails:
+            raise error
+        return original(*arguments, **named)
+
+    own = owner.__dict__.get(method)
+    setattr(owner, method, wrapped)
+    try:
+        yield
+    finally:
+        if own is None:
+            delattr(owner, method)
+        else:
+            setattr(owner, method, own)
+
+
+class LocalWorker:
+    """`with LocalWorker(folder) as worker:` … the same folder again is a restart.
+
+    Named arguments are worker properties, with two underscores for a dot. Both converters are StringConverter unless they say otherwise.
+    """
+
+    def __init__(self, folder, **props):
+        self.folder = folder
+        self.props = {
+            "bootstrap.servers": "embedded",
+            "embedded.log.listener": "127.0.0.1:0",
+            "listeners": "http://127.0.0.1:0",
+            "key.converter": STRING,
+            "value.converter": STRING,
+            "offset.storage.file.filename": str(folder / "connect.offsets"),
+            "offset.flush.interval.ms": "200",
+            "spark.start": "lazy",
+            "pipeline.engine": "rows",
+            **_keys(props),
+        }
+        self.process = None
+        self._client = None
+
+    def __enter__(self):
+        from standalone.runtime.process import Process
+
+        self.process = Process()
+        try:
+            self.process.open(self.props)
+        except BaseException:
+            self.process.close()
+            raise
+        self.process.create_connectors([])
+        self._client = _LogClient(self.bootstrap)
+        return self
+
+    def __exit__(self, *_):
+        self._client.close()
+        self.process.close()
+
+    @property
+    def herder(self):
+        return self.process.herder
+
+    @property
+    def bootstrap(self):
+        """Where the log is, for any Kafka client."""
+        return self.process.worker.bootstrap
+
+    # --- Connectors ----------------------------------------------------------------------------------------------------
+
+    def create(self, name, config):
+        """Start a connector, as a POST to /connectors does. Raises ConfigError with all that is wrong."""
+        return self.herder.create(name, _keys(config))
+
+    def states(self, name):
+        """The connector's state, then that of each task."""
+        status = self.herder.status(name)
+        return [status["connector"]["state"]] + [task["state"] for task in status["tasks"]]
+
+    def wait_states(self, name, *states, seconds=_PATIENCE_SECONDS):
+        wait_for(lambda: self.states(name) == list(states), seconds, f"{name} to be {states}, not {self.states(name)}")
+
+    def trace(self, name):
+        """Why the connector or one of its tasks FAILED, or None."""
+        status = self.herder.status(name)
+        return next((part["trace"] for part in (status["connector"], *status["tasks"]) if part["state"] == "FAILED"), None)
+
+    def run_source(self, config, lines=None, count=None, topic=None, seconds=_PATIENCE_SECONDS):
+        """What a source connector brought to the topic: a list of LogRecords. It is deleted then.
+
+        With `lines` a file of them is what its key `file` names, and as many records are awaited unless `count` says otherwise. The topic
+        is the one that its key `topic` names, unless `topic` says otherwise.
+        """
+        config = _keys(config)
+        name, topic = config.setdefault("name", "tested"), topic or config["topic"]
+        if lines is not None:
+            path = self.folder / f"{name}.lines"
+            path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            config["file"] = str(path)
+            count = len(lines) if count is None else count
+        with self._running(name, config):
+            return self.records(topic, count, seconds, failed=lambda: self.trace(name))
+
+    def run_sink(self, config, messages, seconds=_PATIENCE_SECONDS):
+        """Feed a sink connector: it is over, and the connector deleted, when the offsets behind all messages are committed.
+
+        `messages` are sent to the first of its `topics`: values as bytes or text, (key, value) pairs, or LogRecords.
+        """
+        config = _keys(config)
+        name, topic = config.setdefault("name", "tested"), config["topics"].split(",")[0].strip()
+        self.send(topic, messages)
+        with self._running(name, config):
+            ends = self._client.ends(topic)
+            wait_for(lambda: self._fail_with(self.trace(name)) or self._committed(name, topic) == ends, seconds, f"{name} to commit {ends}")
+
+    @contextlib.contextmanager
+    def _running(self, name, config):
+        self.create(name, config)
+        try:
+            yield
+        finally:
+            self.herder.delete(name)
+
+    def _committed(self, name, topic):
+        known = {}
+        for entry in self.herder.offsets(name):
+            if entry["partition"]["kafka_topic"] == topic:
+                known[entry["partition"]["kafka_partition"]] = entry["offset"]["kafka_offset"]
+        return known
+
+    @staticmethod
+    def _fail_with(trace):
+        assert trace is None, f"the connector failed:\n{trace}"
+
+    # --- The log -------------------------------------------------------------------------------------------------------
+
+    def send(self, topic, messages):
+        """Write to a topic; it is made if there is none. Values as bytes or text, (key, value) pairs, or LogRecords."""
+        self._client.send(topic, [_message(topic, each) for each in messages])
+
+    def records(self, topic, count, seconds=_PATIENCE_SECONDS, failed=lambda: None):
+        """The first `count` LogRecords of a topic, by partition and offset; waits for them. Fails early where `failed()` says why."""
+        return self._client.read(topic, count, seconds, lambda: self._fail_with(failed()))
+
+    def values(self, topic, count, seconds=_PATIENCE_SECONDS):
+        """Their values alone."""
+        return [record.value for record in self.records(topic, count, seconds)]
+
+    @contextlib.contextmanager
+    def log_outage(self):
+        """Within it the embedded log is gone; afterwards it is there again, with all that it had."""
+        log = self.process.worker._embedded
+        log.stop()
+        try:
+            yield
+        finally:
+            log.start()
+
+    @contextlib.contextmanager
+    def log_refusing(self, times=None, for_good=False):
+        """Within it the embedded log takes no records: it answers with an error that passes, or with one that does not."""
+        from standalone.log.broker.partitions import Partition
+        from standalone.log.broker.refusal import Refusal, codes
+
+        kind = codes.TopicAuthorizationFailedError if for_good else codes.NotEnoughReplicasError
+        with failing(Partition, "append", Refusal(kind, "refused by a test"), times):
+            yield
+
+
+def _keys(config):
+    return {key.replace("__", "."): str(value) for key, value in config.items()}
+
+
+def _message(topic, item):
+    if isinstance(item, LogRecord):
+        return item
+    key, value = item if isinstance(item, tuple) else (None, item)
+    return LogRecord(topic, None, None, -1, _bytes(key), _bytes(value), [])
+
+
+def _bytes(item):
+    return item.encode() if isinstance(item, str) else item
+
+
+class _LogClient:
+    """Writes to the log and reads it, with the worker's own client."""
+
+    def __init__(self, bootstrap):
+        from standalone.clock import SYSTEM
+        from standalone.log.client import Clusters
+
+        self._clock = SYSTEM
+        self._clusters = Clusters(SYSTEM)
+        self._props = {"bootstrap.servers": bootstrap}
+
+    def close(self):
+        self._clusters.close()
+
+    def send(self, topic, messages):
+        from standalone.log.client_config import ProducerConfig
+        from standalone.log.producer import Producer
+        from standalone.wire import ByteColumn, Records
+        import numpy as np
+
+        config = ProducerConfig.of(self._props)
+        producer = Producer(self._clusters.get(config), config, self._clock)
+        self._admin().create_topics(topic)
+        delivered = []
+        sender = threading.Thread(target=producer.run, daemon=True)
+        sender.start()
+        for partition in dict.fromkeys(message.partition for message in messages):
+            some = [message for message in messages if message.partition == partition]
+            records = Records(
+                len(some),
+                ByteColumn.of([message.key for message in some]),
+                ByteColumn.of([message.value for message in some]),
+                np.array([message.timestamp for message in some], np.int64),
+                [message.headers for message in some],
+            )
+            producer.send(topic, partition, records, delivered.append)
+        assert producer.flush(_PATIENCE_SECONDS), f"the log did not take the messages for '{topic}' within {_PATIENCE_SECONDS} s"
+        producer.close(0)
+        sender.join()
+        for each in delivered:
+            if each.error is not None:
+                raise each.error
+
+    def _admin(self):
+        from standalone.log.admin import Admin
+        from standalone.log.client_config import AdminConfig
+
+        config = AdminConfig.of(self._props)
+        return Admin(self._clusters.get(config), config, self._clock)
+
+    def ends(self, topic):
+        """{partition: the offset behind its last record} of those that have records."""
+        from standalone.log.admin import LATEST
+
+        admin = self._admin()
+        pairs = [(topic, partition) for partition in admin.describe_topics(topic)[topic].partitions]
+        return {partition: end for (_, partition), end in admin.list_offsets(dict.fromkeys(pairs, LATEST)).items() if end}
+
+    def read(self, topic, count, seconds, check):
+        from standalone.log.client_config import ConsumerConfig
+        from standalone.log.consumer import Consumer
+
+        deadline = time.monotonic() + seconds
+        wait_for(lambda: check() or topic in self._admin().list_topics(), seconds, f"the topic '{topic}'")
+        pairs = [(topic, partition) for partition in self._admin().describe_topics(topic)[topic].partitions]
+        config = ConsumerConfig.of(self._props)
+        consumer = Consumer(self._clusters.get(config), config, self._clock)
+        found = []
+        try:
+            consumer.assign(pairs)
+            for pair in pairs:
+                consumer.seek(*pair, 0)
+            while len(found) < count:
+                check()
+                assert time.monotonic() < deadline, f"{len(found)} of {count} records in '{topic}' after {seconds} s: {found[:5]}…"
+                for each in consumer.poll(0.1):
+                    found += _log_records(each.topic, each.partition, each.records)
+        finally:
+            consumer.close(0)
+        return sorted(found, key=lambda record: (record.partition, record.offset))[:count]
+
+
+def _log_records(topic, partition, records):
+    count = len(records)
+    columns = (
+        records.offsets.tolist(),
+        records.timestamps.tolist(),
+        [None] * count if records.keys is None else list(records.keys),
+        [None] * count if records.values is None else list(records.values),
+        [list(row or ()) for row in records.headers or [None] * count],
+    )
+    return [LogRecord(topic, partition, *row) for row in zip(*columns)]
