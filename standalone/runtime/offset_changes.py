@@ -3,10 +3,12 @@
 Keys of source offsets that begin with `_` are a connector's own notes: they are neither shown nor taken.
 """
 
-from standalone.errors import BadRequestError, ConnectError, LogError
+from standalone.errors import BadRequestError, ConflictError, ConnectError, LogError
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
+# What a broker says while the group has members: a task that hangs does not leave it.
+_MEMBERS_LEFT = ("GroupNotEmpty", "UnknownMemberId", "GroupSubscribedToTopic", "NonEmptyGroup", "RebalanceInProgress")
 
 
 def parse(said):
@@ -64,8 +66,7 @@ class SinkOffsets:
         except LogError as error:
             if _UNKNOWN_TOPIC in error.java_class:
                 raise BadRequestError(f"The offsets cannot be set: {error}") from error
-            if "GroupIdNotFound" not in error.java_class:
-                raise
+            self._unless_there_is_no_group(error)
         return managed
 
     def reset(self):
@@ -73,9 +74,17 @@ class SinkOffsets:
         try:
             self._admin.delete_group(self._group)
         except LogError as error:
-            if "GroupIdNotFound" not in error.java_class:
-                raise
+            self._unless_there_is_no_group(error)
         return managed
+
+    def _unless_there_is_no_group(self, error):
+        if any(name in error.java_class for name in _MEMBERS_LEFT):
+            raise ConflictError(
+                f"The offsets cannot be changed while the group '{self._group}' has members: a task of the connector has not stopped yet, or "
+                "somebody else reads by that group. Try again later."
+            ) from error
+        if "GroupIdNotFound" not in error.java_class:
+            raise error
 
 
 def _ask_connector(plan, offsets):

@@ -298,4 +298,7 @@ class Worker:
 
     def _client(self, kind, connector=None, defaults=None):
         """Java-named properties of a client: the worker's own, then the connector's overrides."""
-        return {**(defaults or {}), **self.config.client(kind, connector), "bootstrap.servers": self.bootstrap}
+        found = {**(defaults or {}), **self.config.client(kind, connector)}
+        if found["bootstrap.servers"] == self.config.bootstrap():  # not overridden: the embedded log's port may have been chosen just now
+            found["bootstrap.servers"] = self.bootstrap
+        return found

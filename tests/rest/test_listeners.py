@@ -1,6 +1,7 @@
 """Several listeners, one for /admin, headers and CORS as the worker's configuration says; levels of loggers."""
 
 import logging
+import socket
 
 import pytest
 from pytest import param
@@ -31,6 +32,12 @@ def test_every_listener_serves_the_same(guarded):
     assert len(set(addresses)) == 2
     for address in addresses:
         assert Api(guarded, address).json("GET", "/connectors") == []
+
+
+def test_answers_are_sent_at_once(guarded):
+    """Else the body of each answer on a kept connection waits 40 ms for the acknowledgement of its head."""
+    for listener in guarded.process.rest._all():
+        assert listener.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_admin_is_served_by_its_own_listener_alone(guarded):
