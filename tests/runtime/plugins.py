@@ -142,3 +142,49 @@ class FailOn(Transform):
         if record.value == self.bad:
             raise TypeError(f"bad value {record.value}")
         return None if record.value == self.drop else record
+
+
+FAILING = {}  # connector's name (or name|connector) -> how often it still fails
+
+
+def _fail(key):
+    if FAILING.get(key):
+        FAILING[key] -= 1
+        raise RuntimeError(f"{key} is down")
+
+
+class FailingTask(SourceTask):
+    """Fails when it starts as often as FAILING says; then sends one record."""
+
+    def start(self, config):
+        self.name, self.topic, self.sent = config["name"], config["topic"], False
+        self.over = threading.Event()
+        SAID[self.name].append(("start", dict(config)))
+        _fail(self.name)
+
+    def poll(self):
+        if self.sent:
+            self.over.wait(0.05)
+            return None
+        self.sent = True
+        return [SourceRecord(self.topic, "well", {"p": self.name}, {"n": 1}, value_schema=Schema.STRING)]
+
+    def stop(self):
+        self.over.set()
+
+
+class FailingSource(SourceConnector):
+    task_class = FailingTask
+
+    def start(self, config):
+        self.config = config
+        _fail(f"{config['name']}|connector")
+
+
+class TellingTask(SourceTask):
+    def start(self, config):
+        raise RuntimeError(f"cannot log in with {config['secret']}")
+
+
+class TellingSource(SourceConnector):
+    task_class = TellingTask
