@@ -16,9 +16,9 @@ from standalone.data import schema as s
 from standalone.data.struct_column import Shaped
 from standalone.pipeline.frame import HEADER_NAMES, Leaf, Leaves, leaves_in
 from standalone.pipeline.headers import Headers
-from standalone.pipeline.nodes import AnyOf, Computed, Fixed, NullsOf, Whole, build, mask_of, says_nothing, timestamps_of
+from standalone.pipeline.nodes import AnyOf, Computed, Fixed, NullsOf, TextOf, Whole, build, mask_of, says_nothing, timestamps_of
 from standalone.pipeline.types import some_value, spark_type
-from standalone.stage import Columns, NoColumns
+from standalone.stage import TEXT_OF, Columns, NoColumns
 
 JOB_BYTES = 24 << 20  # shipped in one job; the Java heap holds it several times over
 LEAST_JOB_ROWS = 1000
@@ -58,15 +58,32 @@ _OUT = "out_"  # a result of its leaf's own name would lose its alias, and look 
 
 
 class _Optimized:
-    """Spark's optimized plan of a select over the leaves, as a tree of expressions for each output."""
+    """Spark's optimized plan of selects over the leaves, as a tree of expressions for each output."""
 
     def __init__(self, frame):
-        plan = json.loads(frame._jdf.queryExecution().optimizedPlan().toJSON())
-        top = plan[0]
-        if top["class"] != _LOGICAL + "Project" or len(plan) != 2 or not plan[1]["class"].endswith(".LogicalRDD"):
+        *projects, source = json.loads(frame._jdf.queryExecution().optimizedPlan().toJSON())
+        if not projects or any(each["class"] != _LOGICAL + "Project" for each in projects) or not source["class"].endswith(".LogicalRDD"):
             raise Declined("Spark's plan for it is no plain projection")
-        self.names = {output[0]["exprId"]["id"]: output[0]["name"] for output in plan[1]["output"]}
-        self.outputs = {nodes[0]["name"].removeprefix(_OUT): _tree(iter(nodes))[1][0] for nodes in top["projectList"]}
+        self.names = {output[0]["exprId"]["id"]: output[0]["name"] for output in source["output"]}
+        self._defined = {}  # what the select below calls by an id
+        for project in reversed(projects):
+            made = {nodes[0]["exprId"]["id"]: self._tree(iter(nodes)) for nodes in project["projectList"]}
+            self._defined.update(made)
+        self.outputs = {nodes[0]["name"].removeprefix(_OUT): made[nodes[0]["exprId"]["id"]] for nodes in projects[0]["projectList"]}
+
+    def _tree(self, nodes):
+        """(node, its children) out of a list in which each node stands before its children. Parts of structs that are made further below
+        are those parts."""
+        node = next(nodes)
+        children = [self._tree(nodes) for _ in range(node["num-children"])]
+        kind = node["class"].removeprefix(_EXPRESSIONS)
+        if kind == "Alias":
+            return children[0]
+        if kind == "AttributeReference":
+            return self._defined.get(node["exprId"]["id"], (node, children))
+        if kind == "GetStructField" and children[0][0]["class"] == _EXPRESSIONS + "CreateNamedStruct":
+            return children[0][1][2 * node["ordinal"] + 1]
+        return node, children
 
     def leaf(self, tree):
         """The name of the leaf that this expression is, or None."""
@@ -75,15 +92,52 @@ class _Optimized:
 
     def reads(self, tree):
         """The names of all leaves that this expression reads."""
-        _, children = tree
-        name = self.leaf(tree)
-        return {name} if name else {name for child in children for name in self.reads(child)}
+        found, seen, left = set(), set(), [tree]
+        while left:  # a part that stands in many places is looked at once
+            tree = left.pop()
+            if id(tree) not in seen:
+                seen.add(id(tree))
+                found.add(self.leaf(tree))
+                left += tree[1]
+        return found - {None}
+
+    def shown(self, tree, longest=200):
+        """An expression in words, for people."""
+
+        def words(tree, depth=8):
+            node, children = tree
+            if name := self.leaf(tree):
+                return name
+            kind = node["class"].rpartition(".")[2]
+            if kind == "Literal":
+                return repr(node["value"])
+            return f"{kind}({', '.join(words(child, depth - 1) for child in children)})" if depth else "…"
+
+        text = words(tree)
+        return text if len(text) <= longest else text[:longest] + "…"
 
 
-def _tree(nodes):
-    """(node, its children) out of a list in which each node stands before its children."""
-    node = next(nodes)
-    return node, [_tree(nodes) for _ in range(node["num-children"])]
+def _text_of(tree):
+    """The type of the number where all of this is its text."""
+    node, children = tree
+    if node["class"] == _EXPRESSIONS + "Concat" and len(children) == 2:
+        said = children[0][0].get("value")
+        return next((kind for kind in (s.FLOAT32, s.FLOAT64) if said == TEXT_OF.format(kind)), None)
+
+
+def _reads_text(tree):
+    """Whether a text of a number is looked into; only whether it is null may be asked."""
+    seen, left = set(), [tree]
+    while left:
+        node, children = tree = left.pop()
+        if id(tree) in seen:
+            continue
+        seen.add(id(tree))
+        if node["class"] == _EXPRESSIONS + "Literal" and isinstance(node["value"], str) and node["value"].startswith(TEXT_OF[:10]):
+            return True
+        asks_for_null = node["class"].removeprefix(_EXPRESSIONS) in ("IsNull", "IsNotNull") and _text_of(children[0])
+        left += [children[0][1][1]] if asks_for_null else children
+    return False
 
 
 # --- The plan ------------------------------------------------------------------------------------------------------
@@ -95,7 +149,8 @@ class ColumnPlan:
     def __init__(self, links, leaves, frame, session):
         self._shape = leaves.shape
         self._leaf_list = [leaf for part in leaves.shape.values() for leaf in leaves_in(part)]
-        result = _apply(links, _columns(leaves.shape, frame))
+        self._stages = _Stages()
+        result = _apply(links, self._stages.named(_columns(leaves.shape, frame)), self._stages)
         self.key_schema, self.value_schema = result.key_schema, result.value_schema
         types = {"key": result.key_schema or result.key_shape, "value": result.value_schema or result.value_shape}
         if any(getattr(result, name) is not None and schema is None for name, schema in types.items()):
@@ -103,7 +158,7 @@ class ColumnPlan:
         self._headers = Headers(result.header_edits)
         self._expressions = []  # what Spark computes
         self._reads = set()
-        self._describe = []
+        self._shown = []
         self._optimize(result, types, leaves, session)
         self.shipped = [leaf for leaf in self._leaf_list if leaf.name in self._reads]
 
@@ -114,7 +169,7 @@ class ColumnPlan:
         selected = []
         if asked:
             one_row = _ship(session, self._leaf_list, {leaf.name: leaves.arrow(leaf, 1) for leaf in self._leaf_list}, 1)
-            selected = one_row.select(*(column.alias(_OUT + name) for name, column in asked.items()))
+            selected = self._stages.on(one_row).select(*(column.alias(_OUT + name) for name, column in asked.items()))
         optimized = _Optimized(selected) if asked else None
         schemas = {
             "topic": s.Schema.OPTIONAL_STRING,
@@ -140,8 +195,13 @@ class ColumnPlan:
         name = optimized.leaf(tree)
         if name is not None:
             return next(leaf for leaf in self._leaf_list if leaf.name == name)
+        if _reads_text(tree) and not children:
+            raise Declined("it folds the text of a number into a literal")
         if kind == "Literal" and (node["value"] is None or isinstance(node["dataType"], str) and node["dataType"] in _FIXED_TYPES):
             return Fixed(None if node["value"] is None else _FIXED_TYPES[node["dataType"]](node["value"]))
+        if text := _text_of(tree):
+            number = column.substr(len(TEXT_OF.format(text)) + 1, 400).cast(spark_type(s.Schema(text)))
+            return TextOf(self._computed(optimized, children[1], number), s.Schema(text, optional=True))
         if kind == "CreateNamedStruct" and schema.type == s.STRUCT:
             names = [child[0].get("value") for child in children[::2]]
             if names == [field.name for field in schema.fields]:
@@ -150,8 +210,11 @@ class ColumnPlan:
         return self._computed(optimized, tree, column)
 
     def _computed(self, optimized, tree, column):
+        if _reads_text(tree):
+            raise Declined("it reads the text of floating-point numbers, which is written behind all links")
         self._reads |= optimized.reads(tree)
         self._expressions.append(column)
+        self._shown.append(optimized.shown(tree))
         return Computed(len(self._expressions) - 1)
 
     def _mask(self, optimized, tree, column):
@@ -181,7 +244,7 @@ class ColumnPlan:
         lines = ["; ".join(results) or "all as it was"]
         if self.computes:
             shipped = ", ".join(leaf.name for leaf in self.shipped) or "nothing"
-            computed = "; ".join(f"computed {at} = {expression._jc.toString()}" for at, expression in enumerate(self._expressions))
+            computed = "; ".join(f"computed {at} = {shown}" for at, shown in enumerate(self._shown))
             lines.append(f"Spark is sent {shipped}: {computed}")
         else:
             lines.append("nothing to compute: no Spark job")
@@ -249,8 +312,18 @@ class ColumnPlan:
         return [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in pa.concat_tables(tables).columns]
 
     def _computed_by(self, session, arrays, count, cores):
+        return self._selected(session, arrays, count, cores).toArrow()
+
+    def _selected(self, session, arrays, count, cores):
         sent = _ship(session, self._leaf_list, arrays, count, cores)
-        return sent.select(*(column.alias(f"c{at}") for at, column in enumerate(self._expressions))).toArrow()
+        return self._stages.on(sent).select(*(column.alias(f"c{at}") for at, column in enumerate(self._expressions)))
+
+    def spark_plan(self, leaves, session):
+        """Spark's own words for the job of such a batch, from what is asked of it to what it runs; None where there is no job."""
+        if not self.computes:
+            return None
+        arrays = {leaf.name: leaves.arrow(leaf) for leaf in self.shipped}
+        return self._selected(session, arrays, leaves.count, 1)._jdf.queryExecution().toString()
 
 
 def _ship(session, all_leaves, arrays, count, pieces=1):
@@ -318,8 +391,35 @@ def _columns(shape, frame):
     )
 
 
-def _apply(links, columns):
-    """The columns behind all links. Raises Declined at the first that has no column meaning here."""
+class _Stages:
+    """Selects one upon the other, that give the results of each link a name for the next one to use: an expression that held those
+    before it as a whole, wherever it uses them, would grow beyond all bounds.
+    """
+
+    _PARTS = ("topic", "partition", "timestamp", "key", "value")
+
+    def __init__(self):
+        self._selects = []
+
+    def named(self, columns):
+        """The same columns, by names."""
+        from pyspark.sql import functions as F
+
+        at = len(self._selects)
+        selected = {name: column for name in self._PARTS if _is_column(column := getattr(columns, name))}
+        self._selects.append([column.alias(f"{name}_{at}") for name, column in selected.items()])
+        return columns.with_(nulls=columns.nulls, **{name: F.col(f"{name}_{at}") for name in selected})
+
+    def on(self, frame):
+        for columns in self._selects:
+            frame = frame.select("*", *columns)
+        return frame
+
+
+def _apply(links, columns, stages=None):
+    """The columns behind all links; without `stages` as one expression each. Raises Declined at the first link that has no column
+    meaning here.
+    """
     for link in links:
         before = columns.with_(keep=None, failed=None)
         applies = True if link.predicate is None else _meant(link.predicate, before, f"the predicate of {link.alias}")
@@ -335,6 +435,8 @@ def _apply(links, columns):
         keep = after.keep if columns.keep is None else columns.keep if after.keep is None else columns.keep & after.keep
         failed = after.failed if columns.failed is None else columns.failed if after.failed is None else columns.failed | after.failed
         columns = after.with_(keep=keep, failed=failed)
+        if stages is not None:
+            columns = stages.named(columns)
     return columns
 
 
