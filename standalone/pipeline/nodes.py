@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, nulls_of, to_arrow
-from standalone.data.struct_column import StructColumn
+from standalone.data.java_text_column import java_texts
+from standalone.data.struct_column import Shaped, StructColumn
 from standalone.pipeline.frame import Leaf
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
@@ -44,6 +45,17 @@ class Computed:
 
 
 @dataclass(frozen=True)
+class TextOf:
+    """The text of a floating-point number of that schema, in Java 17's digits."""
+
+    number: Any
+    schema: Any
+
+    def __str__(self):
+        return f"text of {self.number}"
+
+
+@dataclass(frozen=True)
 class NullsOf:
     """A mask: which rows of a leaf are null, or are not."""
 
@@ -71,6 +83,8 @@ def build(node, schema, leaves, computed):
     if isinstance(node, Leaf):
         column = leaves.columns[node.name]
         return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
+    if isinstance(node, TextOf):
+        return java_texts(Shaped(node.schema, build(node.number, node.schema, leaves, computed)))
     kind = arrow_type(schema)
     if isinstance(node, Computed):
         array = computed[node.at]
