@@ -47,7 +47,7 @@ export function chart(label, height = 180) {
     line.setAttribute("d", path);
     area.setAttribute("d", seen.length > 1 ? `${path}L${place.x(seen.at(-1).at)} ${place.y(0)}L${place.x(seen[0].at)} ${place.y(0)}Z` : "");
     const peak = Math.max(0, ...seen.map((point) => point.value));
-    const said = `now ${rate(seen.at(-1)?.value ?? 0)}, peak ${rate(peak)} in the last ${ago(span)}`;
+    const said = `now ${rate(seen.at(-1)?.value ?? 0)}, peak ${rate(peak)} within ${ago(span)}`;
     picture.setAttribute("aria-label", `${label}: ${said}`);
     if (cursor.getAttribute("visibility") === "hidden") setText(caption, `${label}: ${said}`);
   }

@@ -4,7 +4,7 @@ import { actions } from "./actions.js";
 import { connectorPath, get, post } from "./api.js";
 import { chart } from "./chart.js";
 import { h, keyed, setText } from "./dom.js";
-import { count, plural, simpleName } from "./format.js";
+import { count, plural, simpleName, time } from "./format.js";
 import { live } from "./live.js";
 import { busy } from "./notes.js";
 import { offsetsPart } from "./offsets.js";
@@ -49,8 +49,8 @@ export function connectorView(name) {
     if (!connector) return;
     setBadge(state, connector.health);
     const { version, worker_id: worker } = connector.connector;
-    const known = version && version !== "undefined" && `version ${version}`; // so Connect writes that there is none
-    setText(kind, [connector.type, simpleName(connector.className), known, `worker ${worker}`].filter(Boolean).join(" · "));
+    const shown = version && version !== "undefined" && `version ${version}`; // so Connect writes that there is none
+    setText(kind, [connector.type, simpleName(connector.className), shown, `worker ${worker}`, ...attempts(connector.connector)].filter(Boolean).join(" · "));
     buttons.update(connector);
     failure.hidden = !connector.connector.trace;
     setText(trace, connector.connector.trace ?? "");
@@ -73,6 +73,11 @@ export function connectorView(name) {
   }
 
   return { title: name, node, update };
+}
+
+// What task.restart.* has done and is about to do.
+function attempts({ restart_attempts: made, next_restart: next }) {
+  return [made && `restarted by itself ${plural(made, "time")}`, next && `next try ${time(Date.parse(next))}`].filter(Boolean);
 }
 
 function part(title, ...content) {
@@ -101,7 +106,7 @@ function makeTask(name, { id }) {
   const row = h("li", {}, h("div", { class: "task" }, h("strong", {}, `Task ${count(id)}`), state, where, restart), first, details);
   row.show = (task) => {
     setBadge(state, task.state);
-    setText(where, task.worker_id);
+    setText(where, [task.worker_id, ...attempts(task)].join(" · "));
     details.hidden = !task.trace;
     setText(trace, task.trace ?? "");
     first.hidden = !task.trace;

@@ -44,7 +44,7 @@ export function field(definition, text, { changed, readOnly = false }) {
       const standing = found.default_value === null || found.default_value === "" || found.type === "PASSWORD" ? "" : ` Default: ${found.default_value}.`;
       setText(help, `${found.documentation ?? ""}${standing}`);
       const errors = withErrors || touched ? verdict.errors : [];
-      setText(error, errors.join(" "));
+      setText(error, errors.join("; "));
       for (const control of input.controls()) {
         setAttribute(control, "aria-invalid", errors.length ? "true" : null);
         setAttribute(control, "aria-describedby", errors.length ? `${ids.error} ${ids.help}` : ids.help);

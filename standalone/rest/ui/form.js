@@ -108,7 +108,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
   );
   const json = h("textarea", { id: newId("json"), rows: 20, spellcheck: "false", autocapitalize: "none", class: "code" });
   const jsonError = h("p", { class: "error", role: "alert" });
-  const jsonPart = h("section", { class: "panel", hidden: true, "aria-label": "Configuration as JSON" }, h("div", { class: "label" }, h("label", { for: json.id }, "Configuration as JSON")), h("p", { class: "help" }, `${HIDDEN} stands for a secret that was given before.`), json, jsonError);
+  const jsonPart = h("section", { class: "panel", hidden: true }, h("div", { class: "label" }, h("label", { for: json.id }, "Configuration as JSON")), h("p", { class: "help" }, `${HIDDEN} stands for a secret that was given before.`), json, jsonError);
   const toForm = h("button", { type: "button", "aria-pressed": "true", onclick: () => turn(false) }, "Form");
   const toJson = h("button", { type: "button", "aria-pressed": "false", onclick: () => turn(true) }, "JSON");
   const submit = h("button", { type: "submit", class: "primary" }, action);
@@ -206,16 +206,21 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
 
   // ---- what the worker says
 
+  // While one types, a later question takes the place of an earlier one.
   async function check() {
-    asking?.abort();
+    leave();
     asking = new AbortController();
-    const said = gather();
     try {
-      verdict = await put(`connector-plugins/${encodeURIComponent(values.get("connector.class"))}/config/validate`, said, { signal: asking.signal });
+      await validate(gather(), { signal: asking.signal });
     } catch (error) {
-      if (error.name === "AbortError") return null;
-      throw error;
+      if (error.name !== "AbortError") throw error;
     }
+  }
+
+  async function validate(said, options) {
+    const name = values.get("connector.class");
+    if (!isAddressable(name)) throw new Error(`“${name}” is no name of a connector's class.`);
+    verdict = await put(`connector-plugins/${encodeURIComponent(name)}/config/validate`, said, options);
     show();
     return verdict;
   }
@@ -314,9 +319,8 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     setText(status, "Checking…");
     try {
       const said = gather();
-      const found = await check();
-      if (!found) return;
-      const wrong = found.configs.filter(({ value }) => value.errors.length);
+      leave();
+      const wrong = (await validate(said)).configs.filter(({ value }) => value.errors.length);
       if (said.name !== undefined && !isAddressable(said.name)) {
         wrong.unshift({ definition: { name: "name" }, value: { errors: ["The REST API cannot address a name that holds “/” or “%”, or is “.” or “..”."] } });
       }
@@ -342,7 +346,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     const title = h("h2", { id: summary.getAttribute("aria-labelledby") }, action === "Create" ? "It cannot be created like this" : "It cannot be saved like this");
     const items = wrong.map(({ definition, value }) => {
       const one = fields.get(definition.name);
-      const said = value.errors.join(" ");
+      const said = value.errors.join("; ");
       const text = !definition.name || said.startsWith(`${definition.name} `) ? said : `${definition.name}: ${said}`;
       return h("li", {}, one && !asJson ? h("button", { type: "button", class: "link", onclick: () => lead(one) }, text) : text);
     });

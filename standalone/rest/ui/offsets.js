@@ -11,7 +11,8 @@ const EVERY_MS = 5000;
 export function offsetsPart(name) {
   const head = h("tr");
   const rows = h("tbody");
-  const table = h("div", { class: "scroll" }, h("table", {}, h("caption", { class: "visually-hidden" }, "Offsets"), h("thead", {}, head), rows));
+  const scroll = { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table of offsets" }; // a keyboard scrolls it, where it is too wide
+  const table = h("div", scroll, h("table", {}, h("caption", { class: "visually-hidden" }, "Offsets"), h("thead", {}, head), rows));
   const none = h("p", { class: "hint" }, "None are stored yet.");
   const behind = h("p", { class: "hint" });
   const problem = h("p", { class: "error" });
@@ -33,7 +34,7 @@ export function offsetsPart(name) {
   function update(connector) {
     if (type !== connector.type) {
       type = connector.type;
-      const heads = type === "sink" ? ["Topic", "Partition", "Committed", "End of the log", "Lag"] : ["Partition of the source", "Offset"];
+      const heads = type === "sink" ? ["Topic", "Partition", "Committed", "Log end", "Lag"] : ["Partition of the source", "Offset"];
       head.replaceChildren(...heads.map((each) => h("th", { scope: "col" }, each)));
     }
     if (Date.now() - asked > EVERY_MS) look();
