@@ -12,7 +12,7 @@ import os
 
 import click
 
-from standalone.cli import ctl_config, ctl_connectors, ctl_dlq, ctl_log, ctl_offsets
+from standalone.cli import ctl_config, ctl_connectors, ctl_dlq, ctl_log, ctl_offsets, ctl_preview
 from standalone.cli.ctl_rest import DEFAULT_URL, Rest
 from standalone.cli.ctl_show import Group
 
@@ -43,7 +43,7 @@ def main(context, url, user, cacert, cert, key):
     context.obj = Rest(url, name if user else None, password, cacert, cert, key)
 
 
-for _module in (ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq):
+for _module in (ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview):
     _module.add_to(main)
 
 

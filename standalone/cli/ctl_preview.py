@@ -1,0 +1,143 @@
+"""connectctl preview and explain: records through a connector's chain before it runs. Nothing is written, no offset moves."""
+
+import functools
+import json
+
+import click
+
+from standalone.cli.ctl_show import Command, emit, one_line, printable
+
+_PLACE = ("topic", "partition", "timestamp")
+_MOST_TEXT = 4000
+
+
+def add_to(main):
+    for command in (preview, explain):
+        main.add_command(command)
+
+
+def _records_from(command):
+    """The files, and where the records come from; the command gets `opened` (a ConnectorPreview) and `taken`."""
+    @click.argument("worker", metavar="WORKER.PROPERTIES", type=click.Path(exists=True, dir_okay=False))
+    @click.argument("connector", metavar="CONNECTOR.PROPERTIES", type=click.Path(exists=True, dir_okay=False))
+    @click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="So many records at most.")
+    @click.option("--stdin", is_flag=True, help="Take lines of standard input: texts for a source, bytes from the log for a sink.")
+    @click.option("-K", "--key-separator", help="With --stdin, for a sink: what stands between key and value on each line.")
+    @click.option("--from-beginning", is_flag=True, help="A source: as if it had no stored offsets. (A sink begins there anyway.)")
+    @click.option("--newest", is_flag=True, help="A sink: the newest records of its topics, not the oldest.")
+    @click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to wait for records.")
+    @click.option("-b", "--bootstrap", help="A sink: where the log is, if not where the worker's file says.")
+    @functools.wraps(command)
+    def with_records(worker, connector, count, stdin, key_separator, from_beginning, newest, seconds, bootstrap, **kwargs):
+        from standalone import properties
+        from standalone.runtime.preview import ConnectorPreview
+
+        found = properties.load_connector(connector)
+        opened = ConnectorPreview(properties.load(worker), found.name, found.config, bootstrap)
+        if stdin:
+            lines = (line.rstrip(b"\n").removesuffix(b"\r") for line in click.get_binary_stream("stdin"))
+            taken = opened.take_lines(lines, count, key_separator.encode() if key_separator else None)
+        else:
+            taken = opened.take(count, seconds, from_beginning, newest)
+        return command(opened=opened, taken=taken, **kwargs)
+
+    return with_records
+
+
+@click.command(cls=Command)
+@_records_from
+def preview(opened, taken):
+    """Show records before and after every transform, and the bytes that would be written.
+
+    A source is run for a moment, on offsets that it can only read; a sink's topics are read without a group. Nothing is written and no
+    offset moves.
+    """
+    traces = opened.traces(taken)
+
+    def render():
+        if not traces:
+            click.echo("no records came (--seconds waits longer, --stdin takes lines)")
+        for number, trace in enumerate(traces, 1):
+            _print_trace(number, trace)
+
+    emit(traces, render)
+
+
+@click.command(cls=Command)
+@_records_from
+def explain(opened, taken):
+    """Show what a connector's chain is compiled to for records such as there are: Spark's plans, logical and physical. Starts Spark."""
+    words, plans = opened.explain(taken)
+
+    def render():
+        click.echo(printable(words))
+        for plan in plans:
+            click.echo("\n" + click.style(printable(plan["title"]), bold=True))
+            click.echo(printable(plan["spark"] or "nothing to compute: no Spark job"))
+
+    emit({"chain": words.splitlines(), "plans": plans}, render)
+
+
+# --- A trace as text -----------------------------------------------------------------------------------------------
+
+_OUTCOMES = {"dropped": "yellow", "failed": "red", "skipped": "cyan", "unchanged": None, "changed": "green"}
+
+
+def _print_trace(number, trace):
+    click.echo(click.style(f"record {number}", bold=True))
+    before = None
+    for step in trace["steps"]:
+        outcome = step.get("outcome")
+        title = printable(step["step"]) + (f" ({printable(step['class'])})" if step.get("class") else "")
+        words = {"skipped": "not for this record, its predicate says"}.get(outcome, outcome)
+        click.echo(f"  {title}" + (f": {click.style(words, fg=_OUTCOMES[outcome])}" if outcome else ""))
+        if "bytes" in step:
+            _print_bytes(step["bytes"])
+        if "error" in step:
+            click.echo(click.style(f"    {printable(step['error']['class'])}: {one_line(step['error']['message'])}", fg="red"))
+        if "record" in step:
+            _print_record(step["record"], before)
+            before = step["record"]
+    if "written" in trace:
+        click.echo(f"  would be {click.style('written', fg='green')}")
+        _print_bytes(trace["written"])
+    elif trace["outcome"] == "put":
+        click.echo(f"  would be {click.style('put', fg='green')} into the sink as it is then")
+    click.echo()
+
+
+def _print_record(record, before):
+    """Its parts; behind the first link only those that changed."""
+    before = before or {}
+    place = [f"{name} {printable(str(record[name]))}" for name in _PLACE if record[name] != before.get(name) and record[name] is not None]
+    if place:
+        click.echo(f"    {', '.join(place)}")
+    for name in ("key", "value"):
+        part = record[name]
+        if part != before.get(name) and (before or part["value"] is not None or part["schema"]):
+            click.echo(f"    {name:<8} {_cut(json.dumps(part['value'], ensure_ascii=False))}  {click.style(part['schema'] or 'no schema', dim=True)}")
+    if record["headers"] != before.get("headers", []):
+        for header in record["headers"]:
+            shown = _cut(json.dumps(header["value"], ensure_ascii=False))
+            click.echo(f"    header   {printable(header['name'])}={shown}  {click.style(header['schema'] or 'no schema', dim=True)}")
+        if not record["headers"]:
+            click.echo("    headers  none")
+
+
+def _print_bytes(said):
+    place = [f"{name} {printable(str(said[name]))}" for name in (*_PLACE, "offset") if said.get(name) is not None]
+    click.echo(f"    {', '.join(place)}")
+    for name in ("key", "value"):
+        click.echo(f"    {name:<8} {_shown(said[name])}")
+    for header in said["headers"]:
+        click.echo(f"    header   {printable(header['name'])}={_shown(header['value'])}")
+
+
+def _shown(data):
+    if data is None:
+        return "null"
+    return _cut(data) if isinstance(data, str) else f"(base64) {_cut(data['base64'])}"
+
+
+def _cut(text):
+    return one_line(text[:_MOST_TEXT]) + (" …" if len(text) > _MOST_TEXT else "")

@@ -1,0 +1,189 @@
+"""What a chain does to records, shown: each record before and after every link, and the bytes that it becomes; and what the chain is compiled to.
+
+Everything here is for people: a trace is made of plain dicts, lists and texts, as JSON has them. The rows engine does the work, one link at a
+time, so that what is shown is what happens.
+"""
+
+import base64
+import decimal
+import math
+
+from standalone.data.java_text import java_text
+from standalone.data.scalars import Instant
+from standalone.data.struct import MOMENTS, Struct
+from standalone.pipeline.ends import Ends
+from standalone.pipeline.frame import Frame, Leaves, NotColumns
+from standalone.pipeline.plan import ColumnPlan, Declined
+from standalone.pipeline.rows import DROPPED, RowsEngine, class_name
+from standalone.pipeline.run import SPARK, Pipeline
+from standalone.stage import StageFailed
+from standalone.wire import NO_TIMESTAMP
+
+CHANGED, UNCHANGED, SKIPPED, GONE, FAILED = "changed", "unchanged", "skipped", "dropped", "failed"
+
+
+class Preview:
+    """Traces records through a chain. Nothing is sent or stored."""
+
+    def __init__(self, chain):
+        self._chain = chain
+        self._ends = RowsEngine(chain._replace(links=[]))
+        self._links = [(link, RowsEngine(chain._replace(links=[link]))) for link in chain.links]
+
+    def source(self, record):
+        """The trace of a SourceRecord on its way to the log."""
+        steps = [{"step": "polled", "record": shown_record(record)}]
+        changed = self._through_links(record, steps)
+        if changed is None:
+            return {"outcome": steps[-1]["outcome"], "steps": steps}
+        try:
+            key, value, headers = self._ends.encode(changed, 0)
+        except StageFailed as failure:
+            steps.append({"step": failure.stage, "class": failure.name, "outcome": FAILED, "error": shown_error(failure)})
+            return {"outcome": FAILED, "steps": steps}
+        written = _shown_place(changed.topic, changed.partition, changed.timestamp) | _shown_bytes(key, value, headers)
+        return {"outcome": "written", "steps": steps, "written": written}
+
+    def sink(self, topic, partition, records, row):
+        """The trace of one row of wire.Records on its way from the log to the task."""
+        key, value, headers = (None if part is None else part[row] for part in (records.keys, records.values, records.headers))
+        time = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
+        fetched = _shown_place(topic, partition, None if time == NO_TIMESTAMP else time) | {"offset": int(records.offsets[row])}
+        steps = [{"step": "fetched", "bytes": fetched | _shown_bytes(key, value, headers)}]
+        try:
+            record = self._ends.decode(topic, partition, records, row)
+        except StageFailed as failure:
+            steps.append({"step": failure.stage, "class": failure.name, "outcome": FAILED, "error": shown_error(failure)})
+            return {"outcome": FAILED, "steps": steps}
+        steps.append({"step": "converted", "record": shown_record(record)})
+        changed = self._through_links(record, steps)
+        return {"outcome": "put" if changed is not None else steps[-1]["outcome"], "steps": steps}
+
+    def _through_links(self, record, steps):
+        """The record behind all links; None where it is dropped or fails."""
+        for link, engine in self._links:
+            step = {"step": link.alias, "class": class_name(link.transform)}
+            steps.append(step)
+            try:
+                changed = engine.transform(record, 0)
+            except StageFailed as failure:
+                step.update(outcome=FAILED, error=shown_error(failure))
+                return None
+            if changed is DROPPED:
+                step["outcome"] = GONE
+                return None
+            if changed is record and link.predicate is not None and bool(link.predicate.test(record)) is bool(link.negate):
+                step["outcome"] = SKIPPED
+            else:
+                step["outcome"] = UNCHANGED if changed == record else CHANGED
+            step["record"] = shown_record(changed)
+            record = changed
+        return record
+
+
+# --- A record as plain things --------------------------------------------------------------------------------------
+
+
+def shown_record(record):
+    return _shown_place(record.topic, record.partition, record.timestamp) | {
+        "key": _shown_part(record.key_schema, record.key),
+        "value": _shown_part(record.value_schema, record.value),
+        "headers": [{"name": header.name, **_shown_part(header.schema, header.value)} for header in record.headers],
+    }
+
+
+def shown_error(failure):
+    return {"stage": failure.stage, "class": failure.java_class, "message": str(failure.error)}
+
+
+def _shown_place(topic, partition, timestamp):
+    return {"topic": topic, "partition": partition, "timestamp": timestamp}
+
+
+def _shown_part(schema, value):
+    return {"schema": schema_text(schema), "value": plain(value)}
+
+
+def _shown_bytes(key, value, headers):
+    return {"key": shown_bytes(key), "value": shown_bytes(value), "headers": [{"name": name, "value": shown_bytes(data)} for name, data in headers or ()]}
+
+
+def shown_bytes(data):
+    """Bytes as text, or as {"base64": …} where they are none."""
+    if data is None:
+        return None
+    data = bytes(data)
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return {"base64": base64.b64encode(data).decode()}
+
+
+def schema_text(schema):
+    """A schema in a few words, such as `struct<id: int64, name: string?>`; None where there is none."""
+    if schema is None:
+        return None
+    kind = schema.type.lower()
+    if schema.fields:
+        kind += "<" + ", ".join(f"{field.name}: {schema_text(field.schema)}" for field in schema.fields) + ">"
+    elif schema.value_schema is not None or schema.key_schema is not None:
+        inside = [schema_text(each) or "any" for each in (schema.key_schema, schema.value_schema) if each is not None]
+        kind += f"<{', '.join(inside)}>"
+    named = f"{schema.name}({kind})" if schema.name else kind
+    return named + ("?" if schema.optional else "")
+
+
+def plain(value):
+    """A value as JSON has it. What JSON has not is a text, and bytes are {"base64": …}."""
+    if value is None or isinstance(value, (bool, str)):
+        return value
+    if isinstance(value, int):
+        return int(value)
+    if isinstance(value, float):
+        return float(value) if math.isfinite(value) else java_text(value)
+    if isinstance(value, Struct):
+        return {field.name: plain(item) for field, item in zip(value.schema.fields, value.values)}
+    if isinstance(value, dict):
+        return {key if isinstance(key, str) else java_text(key): plain(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(item) for item in value]
+    if isinstance(value, (bytes, bytearray, memoryview)):
+        return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, decimal.Decimal):
+        return str(value)
+    if isinstance(value, MOMENTS):
+        return {"ms": Instant.of(value).ms, "text": java_text(value)}
+    return java_text(value)
+
+
+# --- What it is compiled to ----------------------------------------------------------------------------------------
+
+
+def explain(chain, batches, holder):
+    """What becomes of the chain for such batches, in words, and Spark's plans, as [{title, spark}] of each shape of batch.
+
+    `batches` are SourceBatches of a source, (topic, partition, wire.Records) of a sink. The SessionHolder's session is started.
+    """
+    pipeline = Pipeline(chain, SPARK, holder)
+    plans, seen = [], set()
+    for batch in batches:
+        if chain.kind == "source":
+            pipeline.source(batch)
+            frame = Frame.of_source(batch)
+        else:
+            pipeline.sink(*batch)
+            frame, _, _ = Ends(chain, RowsEngine(chain)).decode(*batch)
+        session = holder.ready()
+        if session is None or not chain.links or not frame.count:
+            continue
+        try:
+            leaves = Leaves(frame, set())
+            if leaves.key not in seen:
+                seen.add(leaves.key)
+                topic = frame.topic if isinstance(frame.topic, str) else "several topics"
+                title = f"{topic}: key {schema_text(frame.key_schema) or 'without schema'}, value {schema_text(frame.value_schema) or 'without schema'}"
+                plan = ColumnPlan(chain.links, leaves, frame, session)
+                plans.append({"title": title, "spark": plan.spark_plan(leaves, session)})
+        except (Declined, NotColumns):
+            continue  # the pipeline's own words say so
+    return pipeline.explain(), plans
