@@ -1,7 +1,7 @@
 """How fast the rows engine is, which does small batches and what has no column meaning.
 
     PYTHONPATH=. python scripts/bench/rows.py chains [--records 3000] [--repeats 40] [--profile]
-    PYTHONPATH=. python scripts/bench/rows.py latency [--records 200] [--bootstrap HOST:PORT]
+    PYTHONPATH=. python scripts/bench/rows.py latency [--records 500] [--bootstrap HOST:PORT]
 
 `chains` gives records a second of one core, by the CPU time of the thread: what else the machine does hardly shows in it. `latency`
 runs a worker with a source of its own and four links, sends one record at a time and tells what passes between its poll and its
@@ -12,13 +12,11 @@ import argparse
 import cProfile
 import gc
 import json
-import os
 import pathlib
 import pstats
 import random
-import statistics
+import sys
 import tempfile
-import threading
 import time
 
 import numpy as np
@@ -28,6 +26,7 @@ from standalone import ByteColumn, Schema, SourceBatch, SourceConnector, SourceR
 from standalone.cli.worker import GC_THRESHOLD
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
+from standalone.local_worker import LocalWorker, wait_for
 from standalone.pipeline.plan import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.transforms.cast import Cast
@@ -168,6 +167,68 @@ def measure_chains(options):
             pstats.Stats(profile).sort_stats("tottime").print_stats(18)
 
 
+# --- Latency ---------------------------------------------------------------------------------------------------------
+
+
+class OneByOneTask(SourceTask):
+    """Polls a record, waits for its acknowledgement, polls the next one."""
+
+    seconds = []  # between poll and commit_record, of each record
+
+    def start(self, config):
+        self.left = int(config["records"])
+        self.values = messages(self.left)
+        self.waits = None
+
+    def poll(self):
+        if self.waits is not None or not self.left:
+            time.sleep(0.0002)
+            return None
+        self.left -= 1
+        record = SourceRecord("latency", next(self.values), {"source": "bench"}, {"left": self.left})
+        self.waits = time.perf_counter()
+        return [record]
+
+    def commit_record(self, record, metadata):
+        self.seconds.append(time.perf_counter() - self.waits)
+        self.waits = None
+
+
+class OneByOne(SourceConnector):
+    task_class = OneByOneTask
+
+
+FOUR_LINKS = {
+    "transforms": "ins,rep,cast,route",
+    "transforms.ins.type": "InsertField$Value",
+    "transforms.ins.static.field": "pipeline",
+    "transforms.ins.static.value": "bench",
+    "transforms.rep.type": "ReplaceField$Value",
+    "transforms.rep.exclude": "retries",
+    "transforms.rep.renames": "msg:message,host:hostname",
+    "transforms.cast.type": "Cast$Value",
+    "transforms.cast.spec": "latency_ms:int64,ok:int8,status:float64",
+    "transforms.route.type": "RegexRouter",
+    "transforms.route.regex": "(.*)",
+    "transforms.route.replacement": "$1-copy",
+}
+
+
+def measure_latency(options):
+    converter = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "false"}
+    sys.setswitchinterval(0.0005)  # as the worker does
+    with tempfile.TemporaryDirectory() as folder:
+        with LocalWorker(pathlib.Path(folder), **{"bootstrap.servers": options.bootstrap}) as worker:
+            connector = {"connector.class": "__main__:OneByOne", "records": options.records}
+            worker.create("latency", {**connector, **FOUR_LINKS, **converter})
+            wait_for(lambda: worker.trace("latency") or len(OneByOneTask.seconds) == options.records, 120, "all records")
+            if trace := worker.trace("latency"):
+                raise SystemExit(trace)
+    found = sorted(OneByOneTask.seconds[options.records // 10 :])  # the first ones make the topic, and load what they need
+    print(f"poll -> acknowledged, four links, one record at a time, on {options.bootstrap}:")
+    print(f"p50 {found[len(found) // 2] * 1e3:.2f} ms, p90 {found[len(found) * 9 // 10] * 1e3:.2f} ms, p99 {found[len(found) * 99 // 100] * 1e3:.2f} ms")
+
+
 def _cpu_seconds(work):
     began = time.thread_time()
     work()
@@ -181,8 +242,11 @@ def main():
     chains.add_argument("--records", type=int, default=3_000, help="in a batch; 3,000 are about one fetch of 1 MiB")
     chains.add_argument("--repeats", type=int, default=40)
     chains.add_argument("--profile", action="store_true")
+    latency = commands.add_parser("latency")
+    latency.add_argument("--records", type=int, default=500)
+    latency.add_argument("--bootstrap", default="embedded")
     options = parser.parse_args()
-    measure_chains(options)
+    (measure_chains if options.command == "chains" else measure_latency)(options)
 
 
 if __name__ == "__main__":
