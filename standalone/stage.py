@@ -20,6 +20,7 @@ class Stage:
     config_def = None  # ConfigDef; None takes no options
     java_name = None  # the class a Java user knows it by
     version = None
+    stateless = False  # True where copies in other processes do the same: they remember nothing from one record to the next
 
     @classmethod
     def of(cls, props=None, **more):
@@ -105,8 +106,8 @@ class FieldTransform(Transform):
 
     def with_part(self, record, schema, value):
         if self.where == "key":
-            return record.with_(key_schema=schema, key=value)
-        return record.with_(value_schema=schema, value=value)
+            return record.with_key(schema, value)
+        return record.with_value(schema, value)
 
 
 class Predicate(Stage):
@@ -132,6 +133,12 @@ class HeaderEdit(NamedTuple):
     added: Any = None
     shape: Any = None
     where: Any = None
+
+
+# No number becomes text inside the JVM, where each version of Java has digits of its own. A column meaning that wants the text of floats
+# joins this literal, with "float32" or "float64" put in, and Spark's text of the number; where nothing but moving is done to that later,
+# the pipeline writes Java 17's digits in its place, and else it declines.
+TEXT_OF = "\x01java text of {}\x01"
 
 
 class Columns:
