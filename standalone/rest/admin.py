@@ -4,7 +4,9 @@ from starlette.exceptions import HTTPException
 
 from standalone.errors import BadRequestError
 from standalone.rest import shapes
+from standalone.rest.connectors import texts
 from standalone.rest.resource import Operation, body_object, json_answer, nothing, resource
+from standalone.runtime.loggers import ROOT
 
 
 def routes(worker):
@@ -29,18 +31,18 @@ def admin_routes(worker):
         return json_answer(loggers.all())
 
     def shown(request):
-        return json_answer(loggers.get(request.path_params["name"]))
+        return json_answer(loggers.get(_name(request)))
 
     def changed(request, said):
-        level = body_object(said).get("level")
-        if not isinstance(level, str):
+        level = texts(body_object(said)).get("level")
+        if level is None:
             raise BadRequestError("The request has no 'level': it must be a text such as DEBUG.")
         scope = request.query_params.get("scope", "worker").lower()
         if scope not in ("worker", "cluster"):
             return json_answer([])  # Connect answers so: nobody is concerned
         if not loggers.knows_level(level):
             raise HTTPException(404, f"'{level}' is no level. There are {', '.join(loggers.LEVELS)}.")
-        touched = loggers.set(request.path_params["name"], level)
+        touched = loggers.set(_name(request), level)
         return json_answer(touched) if scope == "worker" else nothing()
 
     return [
@@ -57,3 +59,9 @@ def admin_routes(worker):
             ),
         ),
     ]
+
+
+def _name(request):
+    """The root's name counts in any case, as in Connect."""
+    name = request.path_params["name"]
+    return ROOT if name.lower() == ROOT else name

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 
 from standalone.errors import BadRequestError, NotFoundError
 from standalone.rest import shapes
-from standalone.rest.resource import Operation, body_object, json_answer, nothing, resource
+from standalone.rest.resource import Operation, body_object, flag, json_answer, nothing, resource
 from standalone.runtime import offset_changes
 from standalone.runtime.herder import check_target
 
@@ -43,7 +43,7 @@ def routes(herder):
         return json_answer(herder.patch(_path_name(request), texts(body_object(said))))
 
     def restart(request):
-        include_tasks, only_failed = (request.query_params.get(key, "").lower() == "true" for key in ("includeTasks", "onlyFailed"))
+        include_tasks, only_failed = (flag(request, key) for key in ("includeTasks", "onlyFailed"))
         shown = herder.restart(_path_name(request), include_tasks, only_failed)
         return json_answer(shown, 202) if include_tasks or only_failed else nothing()
 

@@ -4,7 +4,7 @@ from standalone.config import Password, key_info, text_of
 from standalone.errors import BadRequestError
 from standalone.rest import shapes
 from standalone.rest.connectors import texts
-from standalone.rest.resource import Operation, body_object, json_answer, resource
+from standalone.rest.resource import Operation, body_object, flag, json_answer, resource
 
 _CONNECTORS = ("source", "sink")
 
@@ -12,7 +12,7 @@ _CONNECTORS = ("source", "sink")
 def routes(herder):
     def listed(request):
         plugins = herder.plugins()
-        if request.query_params.get("connectorsOnly", "true").lower() != "false":
+        if flag(request, "connectorsOnly", default=True):
             plugins = [plugin for plugin in plugins if plugin["type"] in _CONNECTORS]
         return json_answer(plugins)
 

@@ -49,6 +49,12 @@ def nothing(status=204):
     return Response(status_code=status)
 
 
+def flag(request, name, default=False):
+    """A query parameter that is true or false, read as JAX-RS reads it: the first one counts, and any other word is false."""
+    text = next(iter(request.query_params.getlist(name)), "").strip().lower()
+    return text == "true" if text else default
+
+
 class Resource:
     """`path` with its `operations`, as an ASGI application."""
 

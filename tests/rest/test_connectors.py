@@ -109,6 +109,7 @@ def test_patch_config(api, config, patch, status, change):
     [
         ("", 204, None),
         ("?includeTasks=maybe", 204, None),
+        ("?includeTasks=false&includeTasks=true", 204, None),
         ("?includeTasks=true", 202, ["RESTARTING", "RESTARTING"]),
         ("?onlyFailed=true", 202, ["RUNNING", "RUNNING"]),
         ("?includeTasks=true&onlyFailed=true", 202, ["RUNNING", "RUNNING"]),

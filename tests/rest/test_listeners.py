@@ -96,11 +96,12 @@ def test_levels_of_loggers_reach_those_below_and_outlive_a_restart(tmp_path):
     with LocalWorker(tmp_path) as worker:
         api = Api(worker)
         assert api.json("GET", "/admin/loggers/root")["last_modified"] is None
+        assert api.json("GET", "/admin/loggers/ROOT") == api.json("GET", "/admin/loggers/root")
         api.json("GET", "/admin/loggers/rest.test.none", status=404)
         assert api.json("PUT", "/admin/loggers/rest.test.own.logger", {"level": "DEBUG"}) == ["rest.test.own.logger"]
         assert api.json("PUT", "/admin/loggers/rest.test.own", {"level": "warn"}) == ["rest.test.own", "rest.test.own.logger"]
         assert logging.getLogger("rest.test.own.logger").level == logging.WARNING
-        for body, status in (({"level": "LOUD"}, 404), ({}, 400), ({"level": None}, 400)):
+        for body, status in (({"level": "LOUD"}, 404), ({"level": 5}, 404), ({}, 400), ({"level": None}, 400)):
             api.json("PUT", "/admin/loggers/rest.test.own", body, status)
         assert api("PUT", "/admin/loggers/rest.test.own?scope=cluster", {"level": "ERROR"}).status_code == 204
         assert api.json("PUT", "/admin/loggers/rest.test.own?scope=galaxy", {"level": "INFO"}) == []

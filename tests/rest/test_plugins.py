@@ -19,6 +19,15 @@ def test_connectors_are_listed_and_others_if_asked(api):
 
 
 @pytest.mark.parametrize(
+    "query, all_kinds",
+    [("", False), ("?connectorsOnly=", False), ("?connectorsOnly=TRUE", False), ("?connectorsOnly=maybe", True), ("?connectorsOnly=false&connectorsOnly=true", True)],
+)
+def test_whether_all_are_listed(api, query, all_kinds):
+    kinds = {plugin["type"] for plugin in api.json("GET", f"/connector-plugins{query}")}
+    assert (kinds > {"source", "sink"}) == all_kinds
+
+
+@pytest.mark.parametrize(
     "name, keys",
     [
         (SOURCE, {"file", "topic", "batch.size", "name", "connector.class", "errors.tolerance", "topic.creation.groups"}),
