@@ -82,6 +82,17 @@ def test_large_records_are_fewer_but_the_newest(api):
     assert found == [f"{number:03d}" for number in range(39, 39 - len(found), -1)]
 
 
+@pytest.mark.kafka
+def test_a_real_brokers_records_are_seen(kafka, tmp_path):
+    with LocalWorker(tmp_path, bootstrap__servers=kafka) as worker:
+        topic = _topic(worker, f"seen-{tmp_path.name}", 2)
+        _produce(worker, topic, *({"key": b"k", "value": b"%d" % number, "headers": [("h", b"v")]} for number in range(100)), partition=1)
+        api = Api(worker)
+        assert [record["value"]["text"] for record in _records(api, topic, limit=2)] == ["99", "98"]
+        assert _records(api, topic, partition=0) == []
+        assert {"name": topic, "partitions": 2, "records": 100} in api.json("GET", "/ui/api/topics")
+
+
 @pytest.mark.parametrize(
     "path, status",
     [

@@ -5,7 +5,7 @@ import { connectorPath, get, post } from "./api.js";
 import { chart } from "./chart.js";
 import { h, keyed, setText } from "./dom.js";
 import { count, plural, simpleName, time } from "./format.js";
-import { live } from "./live.js";
+import { live, paced } from "./live.js";
 import { busy } from "./notes.js";
 import { offsetsPart } from "./offsets.js";
 import { badge, setBadge } from "./state.js";
@@ -39,7 +39,7 @@ export function connectorView(name) {
     part("Configuration", config),
   );
   const node = h("section", {}, h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Connectors")), h("div", { class: "head" }, heading, state), kind, parts, gone);
-  let asked = 0;
+  const now = paced(SLOW_MS, more);
 
   function update() {
     const connector = live.connectors.get(name);
@@ -59,10 +59,7 @@ export function connectorView(name) {
     noTasks.hidden = connector.tasks.length > 0;
     keyed(tasks, connector.tasks, (task) => task.id, (task) => makeTask(name, task), (row, task) => row.show(task));
     offsets.update(connector);
-    if (Date.now() - asked > SLOW_MS) {
-      asked = Date.now();
-      more().catch(() => {}); // it is told at the top that the worker does not answer
-    }
+    now().catch(() => {}); // it is told at the top that the worker does not answer
   }
 
   async function more() {

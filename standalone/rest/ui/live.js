@@ -107,6 +107,22 @@ function healthOf({ connector, tasks }) {
   return connector.state;
 }
 
+// look() at most every so often, and never while its last answer is still to come: a log that hangs is not asked again and again.
+export function paced(milliseconds, look) {
+  let next = 0;
+  let waiting = false;
+  return async () => {
+    if (waiting || Date.now() < next) return;
+    next = Date.now() + milliseconds;
+    waiting = true;
+    try {
+      await look();
+    } finally {
+      waiting = false;
+    }
+  };
+}
+
 // A connector may be called "constructor".
 const own = (numbers, name) => (numbers && Object.hasOwn(numbers, name) ? numbers[name] : 0);
 

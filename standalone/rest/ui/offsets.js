@@ -4,6 +4,7 @@ import { stopFirst } from "./actions.js";
 import { connectorPath, get, patch, remove } from "./api.js";
 import { h, keyed, newId, setText } from "./dom.js";
 import { count, plural } from "./format.js";
+import { paced } from "./live.js";
 import { ask, busy, say } from "./notes.js";
 
 const EVERY_MS = 5000;
@@ -17,7 +18,7 @@ export function offsetsPart(name) {
   const behind = h("p", { class: "hint" });
   const problem = h("p", { class: "error" });
   let type = null;
-  let asked = 0;
+  const now = paced(EVERY_MS, look);
 
   const edit = h("button", { type: "button", onclick: (event) => busy(event.currentTarget, change) }, "Set offsets…");
   const reset = h("button", { type: "button", class: "danger", onclick: (event) => busy(event.currentTarget, forget) }, "Reset offsets…");
@@ -37,11 +38,10 @@ export function offsetsPart(name) {
       const heads = type === "sink" ? ["Topic", "Partition", "Committed", "Log end", "Lag"] : ["Partition of the source", "Offset"];
       head.replaceChildren(...heads.map((each) => h("th", { scope: "col" }, each)));
     }
-    if (Date.now() - asked > EVERY_MS) look();
+    now();
   }
 
   async function look() {
-    asked = Date.now();
     try {
       const cells = type === "sink" ? await sinkRows() : await sourceRows();
       keyed(rows, cells, ([key]) => key, ([, ...texts]) => h("tr", {}, texts.map(() => h("td"))), (row, [, ...texts]) => texts.forEach((text, at) => setText(row.children[at], text)));

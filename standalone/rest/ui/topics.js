@@ -3,7 +3,7 @@
 import { get } from "./api.js";
 import { h, keyed, newId, setText } from "./dom.js";
 import { count, plural, pretty, size, time } from "./format.js";
-import { live } from "./live.js";
+import { live, paced } from "./live.js";
 import { busy } from "./notes.js";
 
 const EVERY_MS = 5000;
@@ -18,10 +18,8 @@ export function topicsView() {
   const empty = h("p", { class: "empty", hidden: true }, "There are no topics yet: a source makes them, or a producer.");
   const problem = h("p", { class: "error", role: "alert" });
   const node = h("section", {}, h("h1", { tabindex: -1 }, "Topics"), problem, table, empty);
-  let asked = 0;
 
   async function look() {
-    asked = Date.now();
     try {
       const topics = await get("ui/api/topics");
       keyed(rows, topics, (topic) => topic.name, makeRow, (row, topic) => {
@@ -36,8 +34,7 @@ export function topicsView() {
     }
   }
 
-  const update = () => Date.now() - asked > EVERY_MS && look();
-  return { title: "Topics", node, update };
+  return { title: "Topics", node, update: paced(EVERY_MS, look) };
 }
 
 function makeRow({ name }) {
@@ -81,11 +78,11 @@ export function topicView(name) {
     table,
   );
   let answer = null;
-  let asked = 0;
   let number = 0;
+  const first = paced(EVERY_MS, look);
+  const again = paced(0, look);
 
   async function look() {
-    asked = Date.now();
     const mine = ++number;
     const wanted = new URLSearchParams({ limit: limit.value });
     if (partition.value !== "") wanted.set("partition", partition.value);
@@ -112,7 +109,8 @@ export function topicView(name) {
   }
 
   function update() {
-    if (!answer ? Date.now() - asked > EVERY_MS : follow.checked && !live.problem) look();
+    if (!answer) first();
+    else if (follow.checked && !live.problem) again();
   }
 
   return { title: name, node, update };
