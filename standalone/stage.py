@@ -41,7 +41,7 @@ class Transform(Stage):
     """Makes another record of a record, or drops it."""
 
     def apply(self, record):
-        """Row meaning: the new record, or None to drop it. Raises DataError where the record is bad."""
+        """Row meaning: the new record, None to drop it, or a list of records in its place. Raises DataError where the record is bad."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(record)")
 
     def columns(self, columns):
@@ -108,6 +108,21 @@ class FieldTransform(Transform):
         if self.where == "key":
             return record.with_key(schema, value)
         return record.with_value(schema, value)
+
+
+class QueryTransform(Transform):
+    """A transform that is an SQL statement over the records of a batch. Whoever runs the chain runs it too, and says how in `query`."""
+
+    statement = None
+    query = None  # with records(list of records): for each the list of those that come of it, or an exception
+
+    def apply(self, record):
+        if self.query is None:
+            raise ConnectError(f"{type(self).__name__} runs only in a chain that has Spark.")
+        (outcome,) = self.query.records([record])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
 
 
 class Predicate(Stage):

@@ -127,8 +127,9 @@ class _Joined:
         unknown = {"topic": "together", "partition": None, "timestamp": Leaves.NULL, "offset": Leaves.NULL, "key": Leaves.UNKNOWN}
         self.shape = {**unknown, "value": Leaves.UNKNOWN, "header_names": Leaves.NULL, "of all chains": tuple(leaf for leaf, _ in pairs)}
 
-    def arrow(self, leaf):
-        return self.columns[leaf.name]
+    def arrow(self, leaf, count=None):
+        column = self.columns[leaf.name]
+        return column if count is None else column.slice(0, count)
 
 
 class _Together(Transform):

@@ -23,7 +23,7 @@ def may_be_spread(chain):
     """Whether copies of the chain's stages do the same as the stages themselves."""
     stages = [chain.key_converter, chain.value_converter, chain.header_converter]
     stages += [stage for link in chain.links for stage in (link.transform, link.predicate) if stage is not None]
-    return all(type(stage).__module__.startswith("standalone.") or getattr(stage, "stateless", False) for stage in stages)
+    return all(type(stage).__module__.startswith("standalone.") or stage.stateless for stage in stages)
 
 
 class Workers:

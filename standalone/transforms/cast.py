@@ -178,6 +178,7 @@ class FieldCast:
         self._schema = schema
         self._kind = kind
         self.row = self._row_meaning()
+        self.keeps_nulls = schema.type in FLOATING and kind == s.STRING  # a condition around it would be more than moving
 
     def _row_meaning(self):
         schema, kind = self._schema, self._kind

@@ -1,11 +1,12 @@
 """Cast's column meaning: one type as another, as Spark expressions that do what Java does, or say which rows they do not do.
 
-Floating-point numbers become text by rows only, whose digits no JVM is asked for.
+Floating-point numbers become text outside of the JVM, whose digits nobody asks for: see TEXT_OF.
 """
 
 from standalone import NoColumns
 from standalone.data import schema as s
 from standalone.data.java_calendar import DAY_MS
+from standalone.stage import TEXT_OF
 from standalone.transforms import spark
 from standalone.transforms.date_columns import END_MS, cut_div, written
 from standalone.transforms.date_format import DateFormat
@@ -22,6 +23,8 @@ _CLOCK, _DATE = DateFormat("HH:mm:ss.SSS'Z'"), DateFormat("yyyy-MM-dd")
 
 def cast(column, schema, kind):
     """(the column as that type, rows that the rows engine must do or None). Raises NoColumns."""
+    from pyspark.sql import functions as F
+
     if schema.name == s.DECIMAL:
         return _of_decimal(column, kind)
     if schema.logical:
@@ -33,7 +36,7 @@ def cast(column, schema, kind):
     if schema.type not in _SPARK and schema.type != s.BOOLEAN:
         raise NoColumns(f"a {schema.type} as {kind} is an error")
     if kind == s.STRING and schema.type in _FLOATING:
-        raise NoColumns("floating-point numbers become text by rows")
+        return F.concat(F.lit(TEXT_OF.format(schema.type)), column.cast("string")), None
     if kind == s.STRING:
         return column.cast("string"), None
     return _of_number(column, schema.type, kind), None

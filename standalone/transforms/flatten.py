@@ -76,8 +76,7 @@ class Flatten(FieldTransform):
             self._leaves_of_shape(value, known, "", found)
             leaves = [leaf.alias(name) for name, (leaf, _) in found.items()]
             target = struct_schema([(name, shape) for name, (_, shape) in found.items()])
-        if not leaves:
-            raise NoColumns("no field is left, and Spark knows no struct without fields")
+
         # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
         return self.with_known_part(columns, target, F.struct(*leaves), [value.isNull(), *failed], has_schema)
 

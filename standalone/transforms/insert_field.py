@@ -19,8 +19,9 @@ from standalone import (
     timestamp_schema,
 )
 from standalone.data.struct import checked
-from standalone.transforms import spark
-from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, struct_schema
+from standalone.transforms import field_path, spark
+from standalone.transforms.field_path import PathTree
+from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_struct_schema, struct_schema
 
 _MARKS = "Append `!` to make it a required field, `?` to keep it optional (the default)."
 _KINDS = ("topic", "partition", "offset", "timestamp", "static")  # in the order in which the fields are added
@@ -38,6 +39,8 @@ class InsertField(FieldTransform):
     """Add fields with the record's topic, partition, offset (sinks only) or timestamp, or with a fixed text.
 
     static.field=host, static.value=web1      {"line": "foo"}  ->  {"line": "foo", "host": "web1"}
+
+    With nested paths the struct or map on the way must be there: where it is missing or null nothing is added.
     """
 
     java_name = "org.apache.kafka.connect.transforms.InsertField"
@@ -49,6 +52,7 @@ class InsertField(FieldTransform):
         Option("static.field", STRING, MEDIUM, f"Field for the fixed text. {_MARKS}", default=None),
         Option("static.value", STRING, MEDIUM, "The fixed text.", default=None),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        field_path.SYNTAX,
     )
 
     def configure(self, config):
@@ -61,8 +65,14 @@ class InsertField(FieldTransform):
             message = f"is missing, but static.field is '{config['static.field']}'. Say the text to insert."
             raise ConfigError.of({"static.value": message})
         self.fills_defaults = config["replace.null.with.default"]
+        paths = [field_path.field_path(name, config) if name else (name,) for _, name, _ in self.inserted]
+        self.inserted = [(kind, path[-1], optional) for (kind, _, optional), path in zip(self.inserted, paths)]
         self._items = [(name, self.static if kind == "static" else None, _KNOWN.get(kind)) for kind, name, _ in self.inserted]
         self._plans = PerSchema(self._plan)
+        self._is_nested = any(len(path) > 1 for path in paths)
+        # By path, at which places of `inserted` stands what is inserted there.
+        self._tree = PathTree.of({path: [at for at, each in enumerate(paths) if each == path] for path in paths})
+        self._nested = PerSchema(lambda schema: _Nested(self, schema, self._tree))
 
     # Row meaning: the truth.
     def apply(self, record):
@@ -72,6 +82,8 @@ class InsertField(FieldTransform):
         if schema is None:
             if not isinstance(value, dict):
                 raise DataError(f"InsertField needs a map where the {self.where} has no schema; found a {type(value).__name__}.")
+            if self._is_nested:
+                return self.with_part(record, None, self._inserted_map(value, self._tree, self._known_items(record)))
             inserted = dict(value)
             for name, item, known in self._items:
                 if known is not None:
@@ -81,6 +93,9 @@ class InsertField(FieldTransform):
             return self.with_part(record, None, inserted)
         if not isinstance(value, Struct):
             raise DataError(f"InsertField needs a struct; the {self.where} is a {schema.name or schema.type}.")
+        if self._is_nested:
+            nested = self._nested[value.schema]
+            return self.with_part(record, nested.target, nested.row(value, self._known_items(record)))
         updated, copy, fields = self._plans.of(value.schema)
         values = copy.values(value)
         for field, (_, item, known) in zip(fields, self._items):
@@ -89,6 +104,19 @@ class InsertField(FieldTransform):
                 item = None if item is _UNSET else self._fitting(field, item)
             values.append(item)
         return self.with_part(record, updated, Struct.trusted(updated, values))
+
+    def _known_items(self, record):
+        return [item if known is None else known(record) for _, item, known in self._items]
+
+    def _inserted_map(self, value, tree, items):
+        inserted = dict(value)
+        for name, below in tree.inside.items():
+            if below.said:
+                inserted.update({name: items[at] for at in below.said if items[at] is not _UNSET})
+            elif inserted.get(name) is not None:
+                field_path.need_map(inserted[name], "InsertField", f"field '{name}'")
+                inserted[name] = self._inserted_map(inserted[name], below, items)
+        return inserted
 
     def _fitting(self, field, item):
         """What is known, as a field of the struct holds it."""
@@ -109,26 +137,41 @@ class InsertField(FieldTransform):
         if self.is_null(columns):
             return columns
         known, value, has_schema = self.known_struct(columns)
+        with left_to_rows(DataError):
+            made, target, failed = self._inserted_column(value, known, self._tree, columns, has_schema)
         # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
-        failed = [value.isNull()]
-        fields = {field.name: value.getField(field.name) for field in known.fields}
-        if has_schema:
-            with left_to_rows(DataError):
-                target = self._plans[known][0]
-            for field in known.fields:
-                if self.fills_defaults and field.schema.default is not None:
-                    fields[field.name] = F.coalesce(fields[field.name], spark.literal(field.schema.default, field.schema))
-                failed.append(spark.misfit(fields[field.name], field.schema))
-        else:
-            shapes = {field.name: field.schema for field in known.fields}
-            shapes.update({name: _SHAPES[kind] for kind, name, _ in self.inserted})
-            target = struct_schema(shapes.items())
-        for kind, name, optional in self.inserted:
-            column = fields[name] = self._known_column(kind, columns)
-            if not has_schema and kind in ("partition", "timestamp") or kind == "topic" and not optional:
-                failed.append(column.isNull())  # a map would lack the key; a required text would be null
-        made = F.struct(*(column.alias(name) for name, column in fields.items()))
-        return self.with_known_part(columns, target, made, failed, has_schema)
+        return self.with_known_part(columns, target, made, [value.isNull(), *failed], has_schema)
+
+    def _inserted_column(self, value, known, tree, columns, has_schema, inside=False):
+        """(a struct column with what is inserted into it, its schema or shape, where the rows engine must do it)."""
+        from pyspark.sql import functions as F
+
+        def nullable(part):  # Arrow will not have a null struct of fields that never are
+            return F.when(value.isNotNull(), part) if inside else part
+
+        fields, failed = {}, []
+        for field in known.fields:
+            part, schema, below = value.getField(field.name), field.schema, tree.inside.get(field.name)
+            if has_schema and self.fills_defaults and schema.default is not None:
+                part = nullable(F.coalesce(part, spark.literal(schema.default, schema)))
+            failed.append(spark.misfit(part, schema) if has_schema else None)
+            if below is not None and not below.said:
+                need_struct_schema(field, "InsertField")
+                present = part.isNotNull()
+                part, schema, more = self._inserted_column(part, schema, below, columns, has_schema, inside=True)
+                part = F.when(present, part)
+                failed += [None if mask is None else present & mask for mask in more]
+            fields[field.name] = (part, schema)
+        for name, below in tree.inside.items():
+            for kind, _, optional in [self.inserted[at] for at in below.said or ()]:
+                part = self._known_column(kind, columns)
+                if not has_schema and kind in ("partition", "timestamp") or kind == "topic" and not optional:
+                    failed.append(part.isNull())  # a map would lack the key; a required text would be null
+                if has_schema and name in fields:
+                    raise DataError(f"there are two fields '{name}'")
+                fields[name] = (nullable(part), _SCHEMAS[kind][optional] if has_schema else _SHAPES[kind])
+        target = struct_schema([(name, schema) for name, (_, schema) in fields.items()], known if has_schema else None, inside)
+        return F.struct(*(part.alias(name) for name, (part, _) in fields.items())), target, failed
 
     def _known_column(self, kind, columns):
         from pyspark.sql import functions as F
@@ -138,6 +181,35 @@ class InsertField(FieldTransform):
             raise NoColumns("it is an error: a record of a source has no offset")
         column = column if spark.is_column(column) else F.lit(column)
         return column.cast(spark.spark_type(_SCHEMAS[kind][1]))
+
+
+class _Nested:
+    """How structs of one schema get new fields, at any depth."""
+
+    def __init__(self, transform, schema, tree, inside=False):
+        self._fitting = transform._fitting
+        self._copy = StructCopy(schema, schema.fields, transform.fills_defaults)
+        self._inner, fields = {}, []
+        for field in schema.fields:
+            below, made = tree.inside.get(field.name), field.schema
+            if below is not None and not below.said:
+                need_struct_schema(field, "InsertField")
+                nested = self._inner[field.index] = _Nested(transform, field.schema, below, inside=True)
+                made = nested.target
+            fields.append((field.name, made))
+        new = [(name, at) for name, below in tree.inside.items() for at in below.said or ()]
+        kinds = [transform.inserted[at] for _, at in new]
+        self.target = struct_schema([*fields, *((name, _SCHEMAS[kind][optional]) for (name, _), (kind, _, optional) in zip(new, kinds))], schema, inside)
+        self._new = [(field, at) for field, (_, at) in zip(self.target.fields[len(fields) :], new)]
+
+    def row(self, struct, items):
+        values = self._copy.values(struct)
+        for at, nested in self._inner.items():
+            if values[at] is not None:
+                values[at] = nested.row(values[at], items)
+        for field, at in self._new:
+            values.append(None if items[at] is _UNSET else self._fitting(field, items[at]))
+        return Struct.trusted(self.target, values)
 
 
 _UNSET = object()  # what the record does not know

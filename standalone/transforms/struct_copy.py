@@ -93,15 +93,16 @@ class StructCopy:
     def column(self, column):
         """(the copy, where the rows engine must do it: a column or None). Raises NoColumns.
 
-        A null becomes a struct of nulls: what a null means is for the caller to say.
+        A null becomes a struct of nulls: what a null means is for the caller to say. He may put a null in its place, since every part of
+        it is nullable then: Arrow will not have a null struct of fields that never are.
         """
         from pyspark.sql import functions as F
 
-        parts, failed = [], []
+        parts, failed, there = [], [], column.isNotNull()
         for field, source in zip(self.target.fields, self._sources):
             part = column.getField(source.name)
             if self._fills and source.schema.default is not None:
-                part = F.coalesce(part, spark.literal(source.schema.default, source.schema))
+                part = F.when(there, F.coalesce(part, spark.literal(source.schema.default, source.schema)))
             change = self._changes.get(field.name)
             if change is None:
                 if source.schema is not field.schema and source.schema != field.schema:
@@ -110,16 +111,11 @@ class StructCopy:
             else:
                 present, (part, bad) = part.isNotNull(), change.column(part)
                 failed.append(None if bad is None else present & bad)
-                if getattr(change, "keeps_nulls", False):
-                    failed.append(None if source.schema.optional or not self._checked else ~present)
-                elif source.schema.optional or not self._checked:
-                    # The cast says that what is inside may be null: Arrow will not have a null struct of fields that never are.
-                    part = F.when(present, part.cast(spark.spark_type(field.schema)))
-                else:
+                if self._checked and not source.schema.optional:
                     failed.append(~present)
+                if not getattr(change, "keeps_nulls", False):
+                    part = F.when(present, part)
             parts.append(part.alias(field.name))
-        if not parts:
-            raise NoColumns("no field is left, and Spark knows no struct without fields")
         return F.struct(*parts), spark.any_of(failed)
 
 

@@ -176,21 +176,20 @@ class TimestampConverter(FieldTransform):
 
     # Column meaning: an expression (timestamp_columns.py).
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         known, value, has_schema = self.known_struct(columns) if self._tree else self.known_part(columns)
         with left_to_rows(ConnectError):
             if self._tree is None:
-                target = SCHEMAS[self.target][known.optional]
                 made, failed = _Conversion(self, known).column(value)
-            else:
-                need_names(known, self._tree.inside, has_schema)
-                self._check_forms(known)
-                copy = self._copy(known, self._tree, inside=False, checked=has_schema)
-                target, (made, failed) = copy.target, copy.column(value)
-                # The cast says that what is inside may be null: Arrow will not have a null struct of fields that never are.
-                made = F.when(value.isNotNull(), made.cast(spark.spark_type(target)))
-        return self.with_known_part(columns, target, made, [None if failed is None else value.isNotNull() & failed], has_schema)
+                failed = None if failed is None else value.isNotNull() & failed
+                return self.with_known_part(columns, SCHEMAS[self.target][known.optional], made, [failed], has_schema)
+            need_names(known, self._tree.inside, has_schema)
+            copy = self._copy(known, self._tree, inside=False, checked=has_schema)
+            if self.is_null(columns):
+                return self.with_known_part(columns, copy.target, spark.literal(None, copy.target), [], has_schema)
+            self._check_forms(known)
+            made, failed = copy.column(value)
+        # To keep a null among the structs would make all of them travel, which as they are travel only as far as they change.
+        return self.with_known_part(columns, copy.target, made, [value.isNull(), failed], has_schema)
 
 
 class _Conversion:

@@ -25,8 +25,10 @@ from standalone import (
     time_schema,
     timestamp_schema,
 )
-from standalone.testing import check_transform
+from standalone.pipeline.plan import Link
+from standalone.testing import LeftToRows, check_transform, transform_columns
 from standalone.transforms.cast import Cast
+from standalone.transforms.hoist_field import HoistField
 
 V2 = {"field.syntax.version": "V2"}
 NOON = Instant(1_700_000_000_123)
@@ -176,16 +178,24 @@ def test_points_in_time(schema, value, kind, cast, spark_holder):
         (Schema.FLOAT64, 2e23, "1.9999999999999998E23"),
         (Schema.FLOAT64, 1e7, "1.0E7"),
         (Schema.FLOAT32, Float32(0.10000000149011612), "0.1"),
-        (Schema.FLOAT32, math.nan, "NaN"),
+        (Schema.FLOAT32, Float32(math.nan), "NaN"),
     ],
 )
-def test_floats_become_text_by_rows(schema, value, text):
-    check_transform(Cast.Value.of(spec="f:string"), of(schema, value), of(Schema.STRING, text))
+@pytest.mark.spark
+def test_floats_become_text(schema, value, text, spark_holder):
+    check_transform(Cast.Value.of(spec="f:string"), of(schema, value), of(Schema.STRING, text), spark_holder)
 
 
 @pytest.mark.spark
-def test_floats_have_no_text_by_columns(spark_holder):
-    check_field(Schema.FLOAT64, 2.5, "string", "2.5", spark_holder, by_columns=False)
+@pytest.mark.parametrize("then, by_columns", [(HoistField.Value.of(field="x"), True), (Cast.Value.of(spec="f:float64"), False)])
+def test_the_text_of_a_float_may_be_moved_and_not_be_read(then, by_columns, spark_holder):
+    links = [Link("text", Cast.Value.of(spec="f:string")), Link("then", then)]
+    before = of(Schema.FLOAT64, 2e23)
+    if by_columns:
+        assert transform_columns(links, [before], spark_holder) == [then.apply(links[0].transform.apply(before))]
+    else:
+        with pytest.raises(LeftToRows, match="text of floating-point numbers"):
+            transform_columns(links, [before], spark_holder)
 
 
 @pytest.mark.spark
@@ -301,7 +311,7 @@ def test_a_field_that_a_map_lacks_is_there_as_a_null():
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("spec, by_columns", [("n:int32,s:boolean", True), ("n:string", True), ("x:string", False), ("nope:int8", False)])
+@pytest.mark.parametrize("spec, by_columns", [("n:int32,s:boolean", True), ("n:string", True), ("nope:int8", False)])
 def test_maps_of_one_shape(spec, by_columns, check_shape):
     shape = SchemaBuilder.struct().field("n", Schema.INT64).field("s", Schema.STRING).field("x", Schema.FLOAT64).build()
     check_shape(Cast.Value.of(spec=spec), [{"n": 1, "s": "true", "x": 0.5}, {"n": 1 << 33, "s": "", "x": 1.5}], shape, by_columns)

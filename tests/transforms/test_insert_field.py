@@ -145,3 +145,55 @@ def test_a_null_beside_structs_is_left_to_the_rows_engine(spark_holder):
 def test_options_that_say_too_little_are_refused(props):
     with pytest.raises(ConfigError):
         InsertField.Value.of(props)
+
+
+# --- Nested paths --------------------------------------------------------------------------------------------------
+
+V2 = {"field.syntax.version": "V2"}
+META = SchemaBuilder.struct().optional().field("a", Schema.INT32).build()
+NEST = SchemaBuilder.struct().field("meta", META).field("line", Schema.STRING).build()
+
+
+def nested(meta, **more):
+    """(before, after) with a text and the topic put into `meta`."""
+    grown = SchemaBuilder.struct().field("a", Schema.INT32).field("t", Schema.OPTIONAL_STRING).field("x.y", Schema.STRING).build().with_(optional=True)
+    after = SchemaBuilder.struct().field("meta", grown).field("line", Schema.STRING).build()
+    before = Struct(NEST, {"meta": None if meta is None else Struct(META, {"a": meta}), "line": "l"})
+    made = None if meta is None else Struct(grown, {"a": meta, "t": "orders", "x.y": "s"})
+    return source(before, NEST), source(Struct(after, {"meta": made, "line": "l"}), after)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("meta", [7, None], ids=["into a struct", "not into a null"])
+def test_nested_paths_lead_into_structs(meta, spark_holder):
+    before, after = nested(meta)
+    props = {"topic.field": "meta.t", "static.field": "meta.`x.y`!", "static.value": "s", **V2}
+    check_transform(InsertField.Value.of(props), before, after, spark_holder)
+
+
+@pytest.mark.parametrize(
+    "before, after",
+    [
+        ({"m": {"a": 1}}, {"m": {"a": 1, "x": "s"}}),
+        ({"m": {"x": 1}}, {"m": {"x": "s"}}),
+        ({"m": None}, {"m": None}),
+        ({"b": 1}, {"b": 1}),
+    ],
+)
+def test_nested_paths_lead_into_maps(before, after):
+    props = {"static.field": "m.x", "static.value": "s", **V2}
+    check_transform(InsertField.Value.of(props), source(before), source(after))
+
+
+def test_a_path_that_leads_through_something_else_is_an_error():
+    props = {"static.field": "line.x", "static.value": "s", **V2}
+    check_transform(InsertField.Value.of(props), nested(7)[0], DataError)
+    check_transform(InsertField.Value.of(props), source({"line": "x"}), DataError)
+
+
+@pytest.mark.spark
+def test_nested_paths_of_maps_of_one_shape(check_shape):
+    inner = SchemaBuilder.struct().field("a", Schema.INT64).build()
+    shape = SchemaBuilder.struct().field("m", inner).field("b", Schema.STRING).build()
+    props = {"static.field": "m.x", "static.value": "s", **V2}
+    check_shape(InsertField.Value.of(props), [{"m": {"a": 1}, "b": "x"}, {"m": {"a": 2}, "b": "y"}], shape)

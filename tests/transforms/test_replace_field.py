@@ -101,7 +101,7 @@ def test_what_cannot_be_made_is_an_error(props, before, schema, error, spark_hol
 @pytest.mark.spark
 def test_nothing_kept_is_an_empty_struct(spark_holder):
     empty = struct({})
-    check_transform(ReplaceField.Value.of(include="nope"), record(HERE, PLACE), record(empty, empty.schema), spark_holder, by_columns=False)
+    check_transform(ReplaceField.Value.of(include="nope"), record(HERE, PLACE), record(empty, empty.schema), spark_holder)
 
 
 @pytest.mark.parametrize("schema", [None, PLACE])
