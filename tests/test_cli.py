@@ -2,6 +2,9 @@
 
 import json
 import os
+import pathlib
+import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -13,7 +16,8 @@ import pytest
 from tests.runtime.local import STRING, wait_for
 from tests.servers.kafka_broker import free_port
 
-USAGE, NOT_STARTED, NOT_CREATED = 1, 2, 3
+ROOT = pathlib.Path(__file__).parent.parent
+USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
 GOOD = {"name": "ok1", "connector.class": "FileStreamSource", "topic": "t", "file": "in.txt"}
 
 
@@ -45,7 +49,7 @@ class Command:
     def connector(self, path="c.properties", **props):
         return self.file(path, "".join(f"{key.replace('__', '.')}={value}\n" for key, value in {**GOOD, **props}.items()))
 
-    def start(self, *arguments):
+    def start(self, *arguments, **environment):
         self.log = open(self.folder / "log", "w+")
         self.process = subprocess.Popen(
             [sys.executable, "-m", "standalone.cli.worker", *arguments],
@@ -53,7 +57,7 @@ class Command:
             stdout=self.log,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": os.getcwd()},
+            env={**os.environ, "PYTHONPATH": os.getcwd(), **{name: value for name, value in environment.items() if value}},
         )
         return self
 
@@ -75,6 +79,16 @@ class Command:
                 return json.load(response)
         except OSError:
             return None
+
+    def ask(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"}, method=method)
+        with urllib.request.urlopen(request, timeout=30) as response:
+            assert response.status < 300
+
+    def states(self):
+        found = self.get("/connectors?expand=status") or {}
+        return {name: views["status"]["connector"]["state"] for name, views in found.items()}
 
     def wait_up(self):
         wait_for(lambda: (self.get("/health") or {}).get("status") == "healthy" or self.process.poll() is not None, 30)
@@ -219,3 +233,187 @@ def test_sigterm_loses_and_repeats_nothing(command):
     wait_for(lambda: out.exists() and len(out.read_text()) >= len(written), 20)
     assert command.stop() == 0
     assert out.read_text() == written
+
+
+# ---------------------------------------------------------------- what outlives kill -9
+def test_what_rest_made_and_set_outlives_kill_9_and_a_file_wins(command):
+    ask = command.ask
+    command.start(command.worker(), command.connector())
+    command.wait_up()
+    for name in ("runs", "waits", "rests"):
+        ask("POST", "/connectors", {"name": name, "config": {**GOOD, "name": name}})
+    ask("PUT", "/connectors/waits/pause")
+    ask("PUT", "/connectors/rests/stop")
+    ask("PUT", "/connectors/ok1/config", {**GOOD, "batch.size": "7"})
+    ask("PUT", "/admin/loggers/some.library", {"level": "ERROR"})
+    command.stop(signal.SIGKILL)
+
+    command.start(command.worker(), command.connector())
+    command.wait_up()
+    wait_for(lambda: command.states() == {"ok1": "RUNNING", "runs": "RUNNING", "waits": "PAUSED", "rests": "STOPPED"}, what=str(command.states()))
+    assert "batch.size" not in command.get("/connectors/ok1")["config"]
+    assert command.get("/admin/loggers/some.library")["level"] == "ERROR"
+    assert "'ok1' has another configuration in its file than it was given by REST: the file's configuration is taken" in command.output()
+    assert {entry["state"] for entry in command.get("/connectors/waits/history")} >= {"RUNNING", "PAUSED"}
+    command.stop(signal.SIGKILL)
+
+    command.start(command.worker())  # without the file
+    command.wait_up()
+    assert set(command.get("/connectors")) == {"runs", "waits", "rests"}
+    assert command.stop() == 0
+
+
+# ---------------------------------------------------------------- operations
+FAILS = {"connector.class": "FileStreamSink", "topics": "t", "file": "no such folder/out"}
+
+
+def test_the_process_ends_when_a_task_has_failed_for_good(command):
+    sink = command.file("k.properties", "name=k\n" + "".join(f"{key}={value}\n" for key, value in FAILS.items()))
+    code, output = command.run(command.worker(task__failure__exit="true"), sink)
+    assert code == FAILED, output
+    assert "Task 0 of connector 'k' has failed for good" in output
+
+
+def test_threads_that_a_connector_leaves_behind_do_not_hold_the_end_up(command):
+    (command.folder / "plugins").mkdir()
+    command.file(
+        "plugins/lingers.py",
+        "import threading\nfrom standalone import SourceConnector\n"
+        "class Lingers(SourceConnector):\n"
+        "    def start(self, config):\n        threading.Thread(target=threading.Event().wait, name='lingers', daemon=False).start()\n"
+        "    def task_configs(self, most):\n        return []\n",
+    )
+    worker = command.worker(plugin__path=str(command.folder / "plugins"))
+    command.start(worker, command.file("l.properties", "name=l\nconnector.class=Lingers\n"))
+    command.wait_up()
+    assert command.stop() == 0
+    assert "still run: lingers" in command.output()
+
+
+@pytest.mark.parametrize("by", ["key", "option", "environment"])
+def test_json_lines(command, by):
+    worker = command.worker(**({"log__format": "json"} if by == "key" else {}), some__key="1")
+    command.start(*(["--log-format", "json"] if by == "option" else []), worker, command.connector(), CONNECT_LOG_FORMAT="json" if by == "environment" else "")
+    command.wait_up()
+    command.stop()
+    lines = [json.loads(line) for line in command.output().splitlines()]
+    assert all({"time", "level", "message", "logger", "line", "thread"} <= set(line) for line in lines)
+    assert any(line["level"] == "WARN" and "some.key" in line["message"] for line in lines)
+    assert any("Started in" in line["message"] for line in lines)
+
+
+def test_a_text_line_has_connects_form(command):
+    command.start(command.worker(some__key="1"), command.connector())
+    command.wait_up()
+    command.stop()
+    for line in command.output().splitlines():
+        assert re.fullmatch(r"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}\] (INFO|WARN|ERROR) (\[[^]]+\] )?.* \([\w.]+:\d+\)", line), line
+    assert re.search(r" WARN some\.key ", command.output())
+
+
+def test_mistyped_keys_are_told_with_the_nearest_name(command):
+    worker = command.worker(ofset__flush__interval__ms="1", value__converter__schemas__enabel="false", value__converter="org.apache.kafka.connect.json.JsonConverter")
+    connector = command.connector(
+        batch__sise="1", transforms="h", transforms__h__type="HoistField$Value", transforms__h__field="f", transforms__h__feild="x",
+        producer__override__anything="1", task__restart__max__atempts="1",
+    )  # fmt: skip
+    command.start(worker, connector)
+    command.wait_up()
+    command.stop()
+    for key, meant in {
+        "ofset.flush.interval.ms": "offset.flush.interval.ms",
+        "value.converter.schemas.enabel": "value.converter.schemas.enable",
+        "batch.sise": "batch.size",
+        "transforms.h.feild": "transforms.h.field",
+        "task.restart.max.atempts": "task.restart.max.attempts",
+    }.items():
+        assert re.search(rf"{re.escape(key)} is no key .*Did you mean {re.escape(meant)}\?", command.output()), key
+    assert "producer.override.anything" not in command.output()
+
+
+def test_secrets_of_a_worker_and_its_connectors_are_in_no_log(command):
+    secret = "tr0ub4dor-and-three"
+    command.file("secrets.properties", f"name={secret}\n")
+    keys = {"config.providers": "file", "config.providers.file.class": "org.apache.kafka.common.config.provider.FileConfigProvider"}
+    worker = command.worker(**keys, producer__acks=f"${{file:{command.folder}/secrets.properties:name}}")
+    command.start(worker, command.connector(topic=f"${{file:{command.folder}/secrets.properties:name}}"))
+    command.wait_up()
+    (command.folder / "in.txt").write_text("a\n")
+    wait_for(lambda: command.get("/connectors/ok1/status")["tasks"][0]["state"] == "FAILED", what="a producer that refuses its setting")
+    said = json.dumps([command.get(f"/connectors/ok1{path}") for path in ("", "/status", "/tasks", "/history", "/config")])
+    command.stop()
+    assert secret not in command.output() + said and "[hidden]" in said
+
+
+# ---------------------------------------------------------------- systemd
+class Systemd:
+    """The socket that a service tells how it is."""
+
+    def __init__(self, path):
+        self.path = str(path)
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self._socket.bind(self.path)
+        self._socket.settimeout(30)
+
+    def next(self):
+        return dict(line.split("=", 1) for line in self._socket.recv(4096).decode().splitlines())
+
+
+def test_systemd_is_told_that_it_is_up_lives_and_stops(command):
+    systemd = Systemd(command.folder / "notify")
+    command.start(command.worker(), command.connector(), NOTIFY_SOCKET=systemd.path, WATCHDOG_USEC="400000")
+    ready = systemd.next()
+    assert ready["READY"] == "1" and "1 connectors" in ready["STATUS"]
+    assert command.get("/connectors/ok1/status")["connector"]["state"] == "RUNNING"
+    assert systemd.next() == systemd.next() == {"WATCHDOG": "1"}
+    command.process.send_signal(signal.SIGTERM)
+    while (told := systemd.next()) == {"WATCHDOG": "1"}:
+        pass
+    assert told["STOPPING"] == "1"
+    assert command.process.wait(20) == 0
+
+
+def test_systemd_is_told_nothing_of_a_worker_that_could_not_start(command):
+    systemd = Systemd(command.folder / "notify")
+    command.start(command.worker(), str(command.folder / "missing.properties"), NOTIFY_SOCKET=systemd.path)
+    assert command.process.wait(30) == NOT_CREATED
+    assert systemd.next()["STOPPING"] == "1"
+
+
+@pytest.mark.parametrize(
+    "environment, seconds",
+    [
+        ({}, None),
+        ({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "30000000"}, 15),
+        ({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": str(os.getpid())}, 15),
+        ({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "30000000", "WATCHDOG_PID": "1"}, None),
+        ({"NOTIFY_SOCKET": "/x", "WATCHDOG_USEC": "soon"}, None),
+        ({"WATCHDOG_USEC": "30000000"}, None),
+    ],
+)
+def test_how_often_the_watchdog_wants_a_sign(environment, seconds):
+    from standalone.cli.systemd import Notifier
+
+    assert Notifier(environment).interval == seconds
+
+
+def test_an_abstract_socket_is_told_too():
+    from standalone.cli.systemd import Notifier
+
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listens:
+        listens.bind(f"\0connect-standalone-test-{os.getpid()}")
+        listens.settimeout(5)
+        Notifier({"NOTIFY_SOCKET": f"@connect-standalone-test-{os.getpid()}"}).ready("up")
+        assert listens.recv(100) == b"READY=1\nSTATUS=up"
+
+
+def test_the_unit_is_one_that_systemd_takes(tmp_path):
+    verify = shutil.which("systemd-analyze")
+    if verify is None:
+        pytest.skip("no systemd-analyze")
+    unit = (ROOT / "config" / "connect-standalone.service").read_text()
+    assert "Type=notify" in unit and "RestartPreventExitStatus=1" in unit
+    path = tmp_path / "connect-standalone.service"
+    path.write_text(unit.replace("/opt/connect-standalone/bin/connect-standalone", "/bin/true"))
+    done = subprocess.run([verify, "verify", "--man=no", str(path)], capture_output=True, text=True)
+    assert done.returncode == 0 and "connect-standalone.service" not in done.stderr, done.stderr

@@ -51,9 +51,7 @@ class Herder(Answers):
         """Start the connectors that were made by REST, all at once; `from_files` are names that the command line brings anew."""
         started = []
         for name, config, target, from_file in self._state.connectors():
-            if name in from_files and not from_file:
-                log.info("The connector '%s', made by REST, has a file on the command line now: the file's configuration is taken", name)
-            elif not from_file:
+            if not from_file and name not in from_files:
                 started.append(Lane(name).post(lambda each=(name, config, target): self._restore(*each)))
         concurrent.futures.wait(started, CALL_SECONDS)
 
@@ -88,10 +86,11 @@ class Herder(Answers):
 
     def _stored_target(self, name, config, from_file):
         """A file's connector stays paused or stopped over a restart."""
-        for stored, old_config, target, _ in self._state.connectors() if from_file else ():
+        for stored, old_config, target, was_from_file in self._state.connectors() if from_file else ():
             if stored == name:
                 if old_config != config:
-                    log.info("The connector '%s' has another configuration in its file than it had before: the file's is taken", name)
+                    before = "its file had before" if was_from_file else "it was given by REST"
+                    log.info("The connector '%s' has another configuration in its file than %s: the file's configuration is taken", name, before)
                 if target != STARTED:
                     log.info("The connector '%s' stays %s, as it was left; resume it to start it", name, target)
                 return target
