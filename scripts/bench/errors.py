@@ -7,12 +7,15 @@ context headers, to a dead letter queue on an embedded log; a run ends when all 
 """
 
 import argparse
+import gc
 import logging
+import sys
 import tempfile
 import time
 
 import numpy as np
 
+from standalone.cli.worker import GC_THRESHOLD
 from standalone.clock import SYSTEM
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
@@ -91,6 +94,8 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     said = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
+    gc.set_threshold(*GC_THRESHOLD)  # both as the worker does
+    sys.setswitchinterval(0.0005)
     holder = SessionHolder({}, archive_after_seconds=None)
     holder.request()
     if holder.wait(120) is None:
