@@ -37,13 +37,12 @@ def admin_routes(worker):
         level = texts(body_object(said)).get("level")
         if level is None:
             raise BadRequestError("The request has no 'level': it must be a text such as DEBUG.")
-        scope = request.query_params.get("scope", "worker").lower()
-        if scope not in ("worker", "cluster"):
-            return json_answer([])  # Connect answers so: nobody is concerned
         if not loggers.knows_level(level):
             raise HTTPException(404, f"'{level}' is no level. There are {', '.join(loggers.LEVELS)}.")
         touched = loggers.set(_name(request), level)
-        return json_answer(touched) if scope == "worker" else nothing()
+        # Any other scope is the worker's, as in Connect.
+        cluster = next(iter(request.query_params.getlist("scope")), "").lower() == "cluster"
+        return nothing() if cluster else json_answer(touched)
 
     return [
         resource("/admin/loggers", GET=Operation(listed, "Loggers with a level of their own", {200: shapes.LOGGERS})),

@@ -44,10 +44,11 @@ class Loggers:
         return found
 
     def set(self, name, level):
-        """Give a logger and those below it this level; their names."""
+        """Give a logger and those below it this level; the names of those that had another one."""
         level, now = level.upper(), self._clock.now_ms()
         with self._lock:
-            touched = sorted({name, *(each for each in self._set if name == ROOT or each.startswith(f"{name}."))})
+            meant = {name, *(each for each in self._set if name == ROOT or each.startswith(f"{name}."))}
+            touched = sorted(each for each in meant if _name_of(_logger(each).getEffectiveLevel()) != level)
             for each in touched:
                 self._set[each] = (level, now)
                 _logger(each).setLevel(self.LEVELS[level])

@@ -99,12 +99,14 @@ def test_levels_of_loggers_reach_those_below_and_outlive_a_restart(tmp_path):
         assert api.json("GET", "/admin/loggers/ROOT") == api.json("GET", "/admin/loggers/root")
         api.json("GET", "/admin/loggers/rest.test.none", status=404)
         assert api.json("PUT", "/admin/loggers/rest.test.own.logger", {"level": "DEBUG"}) == ["rest.test.own.logger"]
-        assert api.json("PUT", "/admin/loggers/rest.test.own", {"level": "warn"}) == ["rest.test.own", "rest.test.own.logger"]
-        assert logging.getLogger("rest.test.own.logger").level == logging.WARNING
+        assert api.json("PUT", "/admin/loggers/rest.test.own", {"level": "error"}) == ["rest.test.own", "rest.test.own.logger"]
+        assert logging.getLogger("rest.test.own.logger").level == logging.ERROR
         for body, status in (({"level": "LOUD"}, 404), ({"level": 5}, 404), ({}, 400), ({"level": None}, 400)):
             api.json("PUT", "/admin/loggers/rest.test.own", body, status)
-        assert api("PUT", "/admin/loggers/rest.test.own?scope=cluster", {"level": "ERROR"}).status_code == 204
-        assert api.json("PUT", "/admin/loggers/rest.test.own?scope=galaxy", {"level": "INFO"}) == []
+        assert api("PUT", "/admin/loggers/rest.test.own?scope=cluster", {"level": "FATAL"}).status_code == 204
+        assert api.json("PUT", "/admin/loggers/rest.test.own?scope=galaxy", {"level": "FATAL"}) == [], "they had it already"
+        assert api.json("PUT", "/admin/loggers/rest.test.own.logger?scope=galaxy", {"level": "INFO"}) == ["rest.test.own.logger"]
+        assert api.json("PUT", "/admin/loggers/rest.test.own", {"level": "ERROR"}) == ["rest.test.own", "rest.test.own.logger"]
         shown = api.json("GET", "/admin/loggers/rest.test.own")
         assert shown["level"] == "ERROR" and shown["last_modified"] > 0
     logging.getLogger("rest.test.own").setLevel(logging.NOTSET)
