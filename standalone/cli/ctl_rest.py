@@ -89,12 +89,12 @@ def connector_path(name, rest=""):
 def _reason(error):
     """What an error answer says."""
     content = error.read()
+    if error.code == 401:
+        return "The worker wants to know who asks: give --user NAME (and CONNECT_PASSWORD), or it does not know that name and password."
     try:
         return json.loads(content)["message"]
     except (ValueError, KeyError, TypeError):
         said = content.decode("utf-8", "replace").strip()
-        if error.code == 401:
-            return "The worker wants to know who asks: give --user NAME (and CONNECT_PASSWORD), or it does not know that name and password."
         return f"HTTP {error.code} {error.reason}" + (f": {said[:500]}" if said else "")
 
 

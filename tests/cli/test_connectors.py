@@ -91,6 +91,17 @@ def test_history_is_told_newest_first(ctl, monkeypatch):
     assert ctl.json("history", "a", "-n", "1") == entries[:1]
 
 
+def test_what_a_connector_went_through(ctl, worker, source):
+    source("past")
+    ctl("pause", "past")
+    worker.wait_states("past", "PAUSED", "PAUSED")
+    wait_for(lambda: "PAUSED" in {each["state"] for each in ctl.json("history", "past")})
+    found = ctl.json("history", "past")
+    assert {"RUNNING", "PAUSED"} <= {each["state"] for each in found} and {each["task"] for each in found} == {None, 0}
+    assert "task 0" in ctl("history", "past")
+    assert "no connector" in ctl("history", "nobody", code=1)
+
+
 # --- Steering ------------------------------------------------------------------------------------------------------
 
 
