@@ -42,9 +42,10 @@ class ErrorCounters:
 class ToleranceExceeded(ConnectError):
     """A record failed, and the configuration does not tolerate it; the cause says why."""
 
-    def __init__(self, failure):
+    def __init__(self, failure, place, task):
+        link = f"'{failure.name}', " if failure.name and failure.name != failure.class_name else ""
         super().__init__(
-            f"A record failed in stage {failure.stage} ({failure.class_name}), and errors.tolerance is none. "
+            f"The record of {place} failed in stage {failure.stage} ({link}{failure.class_name}) of {task}, and errors.tolerance is none. "
             "Mend what is wrong with it, or let it be skipped with errors.tolerance=all (and kept in a dead letter queue)."
         )
 
@@ -74,7 +75,7 @@ class Tolerance:
             self._log(failure, *_place_of_sink(topic, partition, records, failure.row))
         if self.dead_letters is not None and failures:
             self.dead_letters.write(self.dead_letters.letters.of_sink(topic, partition, records, failures))
-        self._judge(failures)
+        self._judge(failures, lambda failure: _place_of_sink(topic, partition, records, failure.row))
 
     def errant(self, topic, partition, records, row, error):
         """A sink's task reports this record; a Future of its being stored. Raises ToleranceExceeded."""
@@ -88,7 +89,7 @@ class Tolerance:
             self.dead_letters.write(letters, lambda problem: stored.set_exception(problem) if problem else stored.set_result(None))
         else:
             stored.set_result(None)
-        self._judge([failure])
+        self._judge([failure], lambda _: _place_of_sink(topic, partition, records, row))
         return stored
 
     def source(self, failures, on_stored):
@@ -100,7 +101,7 @@ class Tolerance:
         written = self.dead_letters is not None and bool(failures)
         if written:
             self.dead_letters.write(self.dead_letters.letters.of_source(failures), lambda problem: problem or on_stored())
-        self._judge(failures)
+        self._judge(failures, lambda failure: _place_of_source(failure.record))
         return written
 
     def produce(self, topic, partition, records, failures, on_stored):
@@ -112,7 +113,7 @@ class Tolerance:
             letters = self.dead_letters.letters.of_refused(topic, partition, records, failures)
             # Of what is not tolerated the offset stays where it is.
             self.dead_letters.write(letters, lambda problem: problem or not self.all or on_stored())
-        self._judge(failures)
+        self._judge(failures, lambda failure: _place_of_source(failure.record, topic, partition))
         if self.dead_letters is None:
             on_stored()
 
@@ -122,9 +123,9 @@ class Tolerance:
             self.counters.total_record_errors += len(failures)
             self.counters.last_error_timestamp = self._clock.now_ms()
 
-    def _judge(self, failures):
+    def _judge(self, failures, place_of):
         if failures and not self.all:
-            raise ToleranceExceeded(failures[0]) from failures[0].error
+            raise ToleranceExceeded(failures[0], place_of(failures[0])[0], self._task) from failures[0].error
         self.counters.total_records_skipped += len(failures)
 
     def _log(self, failure, place, hidden):
