@@ -188,3 +188,8 @@ class TellingTask(SourceTask):
 
 class TellingSource(SourceConnector):
     task_class = TellingTask
+
+
+class ThreeTasksSource(FailingSource):
+    def task_configs(self, max_tasks):
+        return [dict(self.config)] * 3

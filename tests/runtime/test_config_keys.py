@@ -471,3 +471,41 @@ def test_a_reference_can_be_drawn_of_every_definition():
         page = definition.to_markdown("Keys")
         assert all(f"| `{option.name}` |" in page for option in definition)
         assert not re.search(r"0x[0-9a-f]{6,}", page)
+
+
+# ---------------------------------------------------------------- topic.creation.*
+@pytest.mark.parametrize(
+    "keys, wrong",
+    [
+        param({"groups": "a"}, {"default.replication.factor", "default.partitions", "a.replication.factor", "a.partitions", "a.include"}, id="nothing of it"),
+        param({"default.partitions": "1"}, {"default.replication.factor"}, id="default needs both"),
+        param({"default.partitions": "0", "default.replication.factor": "-2"}, {"default.partitions", "default.replication.factor"}, id="-1 or more than 0"),
+        param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "a"}, {"a.include"}, id="a group needs include"),
+        param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "a", "a.include": "[", "a.exclude": "("}, {"a.include", "a.exclude"}, id="no regex"),
+        param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "default"}, {"groups"}, id="default is no group"),
+    ],
+)
+def test_groups_of_topics_that_will_not_do(plugins, worker, keys, wrong):
+    with pytest.raises(ConfigError) as caught:
+        ConnectorConfig.of({**SOURCE_PROPS, **{f"topic.creation.{key}": value for key, value in keys.items()}}, plugins, worker)
+    assert set(caught.value.errors) == {f"topic.creation.{key}" for key in wrong}
+
+
+def test_groups_of_topics_take_what_they_include_and_the_default_takes_the_rest(plugins, worker):
+    keys = {
+        **{"groups": "compact,big", "default.partitions": "1", "default.replication.factor": "-1"},
+        **{"compact.include": "state-.*", "compact.exclude": "state-x,state-y", "compact.cleanup.policy": "compact"},
+        **{"big.include": ".*-x", "big.partitions": "9", "small.include": "x"},
+    }
+    found = ConnectorConfig.of({**SOURCE_PROPS, **{f"topic.creation.{key}": value for key, value in keys.items()}}, plugins, worker)
+    groups = found.topic_groups()
+    chosen = {topic: next(group for group in groups if group.takes(topic)) for topic in ("state-a", "state-x", "state-y", "x-state-a")}
+    assert {topic: group.name for topic, group in chosen.items()} == {"state-a": "compact", "state-x": "big", "state-y": "default", "x-state-a": "default"}
+    assert (chosen["state-a"].configs, chosen["state-a"].partitions, chosen["state-x"].partitions) == ({"cleanup.policy": "compact"}, 1, 9)
+    assert found.warnings == ["topic.creation.small.include has no effect: topic.creation.groups does not name 'small'."]
+
+
+def test_groups_of_topics_have_no_effect_where_the_worker_makes_none(plugins):
+    worker = WorkerConfig.of({**WORKER_PROPS, "topic.creation.enable": "false"}, plugins)
+    keys = {"topic.creation.default.partitions": "1", "topic.creation.default.replication.factor": "1"}
+    assert len([said for said in ConnectorConfig.of({**SOURCE_PROPS, **keys}, plugins, worker).warnings if "topic.creation.enable" in said]) == 2

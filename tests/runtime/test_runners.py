@@ -176,3 +176,12 @@ def test_a_connector_whose_start_hangs_holds_up_nobody(tmp_path):
         worker.herder.create("hangs", {"connector.class": f"{HERE}:HangingStartSource"}, wait=False)
         make(worker, "s", "ListSource", topic="t", count=3)
         assert worker.values("t", 3) == [b"0", b"1", b"2"]
+
+
+# ---------------------------------------------------------------- tasks.max.enforce
+@pytest.mark.parametrize("enforce, states", [("true", ["FAILED"]), ("false", ["RUNNING", "RUNNING", "RUNNING", "RUNNING"])])
+def test_more_tasks_than_tasks_max_fail_the_connector_unless_that_is_not_enforced(tmp_path, caplog, enforce, states):
+    with LocalWorker(tmp_path) as worker:
+        make(worker, "s", "ThreeTasksSource", topic="t", tasks__max=2, tasks__max__enforce=enforce)
+        worker.wait_states("s", *states)
+        assert ("made 3 task configurations, but tasks.max is 2" in caplog.text) and ("lets pass" in caplog.text) == (enforce == "false")
