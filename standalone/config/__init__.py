@@ -161,7 +161,10 @@ class ConfigDef:
         """The same options as a part of a larger definition: named `prefix` + name and, if a group is given, in that group, from place
         `order` on, in the order in which Kafka sorts options."""
         parts = []
-        for place, option in enumerate(self.sorted() if group else self, order):
+        inner = self.sorted() if group else list(self)
+        # Last, so that keys of our own leave the places of Kafka's as they are.
+        inner.sort(key=lambda option: option.internal)
+        for place, option in enumerate(inner, order):
             changes = {"group": group, "order": place} if group else {}
             dependents = tuple(prefix + name for name in option.dependents)
             recommend = _Embedded(prefix, option.recommend) if option.recommend else None

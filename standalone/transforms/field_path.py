@@ -4,6 +4,8 @@ In Kafka only ExtractField knows V2. Here every transform that is told fields by
 is as a field of that name at the top would be, and where there is nothing to hold it, nothing happens.
 """
 
+from dataclasses import replace
+
 from standalone import HIGH, STRING, ConfigError, DataError, Option, Struct, case_insensitive_one_of
 
 SYNTAX = Option(
@@ -15,6 +17,8 @@ SYNTAX = Option(
     default="V1",
     check=case_insensitive_one_of("V1", "V2"),
 )
+# For the transforms that take paths here and in Kafka do not: it is not among the keys that the REST API tells unless it is set.
+OWN_SYNTAX = replace(SYNTAX, internal=True)
 
 
 def field_names(name, value):

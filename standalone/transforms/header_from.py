@@ -35,7 +35,7 @@ class HeaderFrom(FieldTransform):
         Option("headers", LIST, HIGH, "Names of the headers, one for each of the fields, in their order.", check=non_empty_list),
         Option("operation", STRING, HIGH, "Whether the fields stay (copy) or go (move).", check=one_of("move", "copy")),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
-        field_path.SYNTAX,
+        field_path.OWN_SYNTAX,
     )
 
     def configure(self, config):

@@ -52,7 +52,7 @@ class InsertField(FieldTransform):
         Option("static.field", STRING, MEDIUM, f"Field for the fixed text. {_MARKS}", default=None),
         Option("static.value", STRING, MEDIUM, "The fixed text.", default=None),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
-        field_path.SYNTAX,
+        field_path.OWN_SYNTAX,
     )
 
     def configure(self, config):

@@ -83,7 +83,7 @@ class MaskField(FieldTransform):
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=field_path.field_names),
         Option("replacement", STRING, LOW, "Written instead, into numbers and texts only.", default=None, check=non_empty),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
-        field_path.SYNTAX,
+        field_path.OWN_SYNTAX,
     )
 
     def configure(self, config):

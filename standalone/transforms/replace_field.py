@@ -38,7 +38,7 @@ class ReplaceField(FieldTransform):
         Option("include", LIST, MEDIUM, "Fields to keep; empty keeps all.", default=[], check=field_path.optional_names),
         Option("renames", LIST, MEDIUM, "New names of fields: a list of old:new.", default=[], check=rename_mappings),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
-        field_path.SYNTAX,
+        field_path.OWN_SYNTAX,
     )
 
     def configure(self, config):

@@ -56,7 +56,7 @@ class TimestampConverter(FieldTransform):
         Option("format", STRING, MEDIUM, "What texts look like, to be read and to be written: a SimpleDateFormat pattern.", default=""),
         Option("unix.precision", STRING, LOW, "What numbers count.", default="milliseconds", check=one_of(*PER_SECOND)),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Convert a field's default in the place of its null.", default=True),
-        field_path.SYNTAX,
+        field_path.OWN_SYNTAX,
     )
 
     def configure(self, config):

@@ -15,7 +15,7 @@ class ValueToKey(Transform):
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the value's fields that make the key.", check=field_path.field_names),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
-        field_path.SYNTAX,
+        field_path.OWN_SYNTAX,
     )
 
     def configure(self, config):
