@@ -66,6 +66,7 @@ BUILT_IN = {
         for names, inner in ((_ON_A_PART, ("Key", "Value")), (_ON_A_RECORD, ()))
         for name in names.split()
     },
+    "standalone.transforms.sql.Sql": ("standalone.transforms.sql:Sql", ("transform",), ()),
     **{
         f"org.apache.kafka.connect.transforms.predicates.{name}": (f"standalone.predicates.{_snake(name)}:{name}", ("predicate",), ())
         for name in _PREDICATES.split()

@@ -53,5 +53,5 @@ from standalone.data.schema import (
 from standalone.data.struct import Struct
 from standalone.errors import ConfigError, ConnectError, DataError, RetriableError, SerializationError
 from standalone.provider import ConfigProvider, Values
-from standalone.stage import Columns, Converter, FieldTransform, HeaderConverter, HeaderEdit, NoColumns, Predicate, Transform
+from standalone.stage import Columns, Converter, FieldTransform, HeaderConverter, HeaderEdit, NoColumns, Predicate, QueryTransform, Transform
 from standalone.wire import ByteColumn

@@ -417,3 +417,28 @@ def test_the_unit_is_one_that_systemd_takes(tmp_path):
     path.write_text(unit.replace("/opt/connect-standalone/bin/connect-standalone", "/bin/true"))
     done = subprocess.run([verify, "verify", "--man=no", str(path)], capture_output=True, text=True)
     assert done.returncode == 0 and "connect-standalone.service" not in done.stderr, done.stderr
+
+
+def test_a_statement_makes_several_records_of_a_line_and_the_offset_moves_behind_all_of_them(command):
+    (command.folder / "in.txt").write_text("a b\nskip\nc\n")
+    sql = {
+        "value.converter": "JsonConverter",
+        "value.converter.schemas.enable": "false",
+        "transforms": "hoist,sql",
+        "transforms.hoist.type": "HoistField$Value",
+        "transforms.hoist.field": "line",
+        "transforms.sql.type": "Sql",
+        "transforms.sql.statement": "SELECT explode(split(line, ' ')) AS word FROM record WHERE line <> 'skip'",
+    }
+    sink = command.file("s.properties", "name=s\nconnector.class=FileStreamSink\ntopics=t\nfile=out.txt\n")
+    out = command.folder / "out.txt"
+    command.start(command.worker(), command.connector(**sql), sink)
+    wait_for(lambda: out.exists() and len(out.read_text().splitlines()) == 3 or command.process.poll() is not None, 90)
+    assert out.read_text() == '{"word":"a"}\n{"word":"b"}\n{"word":"c"}\n'
+    assert command.stop() == 0
+    with open(command.folder / "in.txt", "a") as file:
+        file.write("d e\n")
+    command.start(command.worker(), command.connector(**sql), sink)
+    wait_for(lambda: len(out.read_text().splitlines()) == 5 or command.process.poll() is not None, 90)
+    assert out.read_text().splitlines()[3:] == ['{"word":"d"}', '{"word":"e"}']
+    assert command.stop() == 0

@@ -19,8 +19,10 @@ from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick
 from standalone.pipeline.interleave import interleaved
 from standalone.pipeline.outgoing import Sent, divide, join
 from standalone.pipeline.plan import ColumnPlan, Declined
+from standalone.pipeline.queries import Query
 from standalone.pipeline.rows import RowsEngine, class_name, sink_rows, source_rows
 from standalone.pipeline.workers import Workers, may_be_spread
+from standalone.stage import QueryTransform
 
 log = logging.getLogger(__name__)
 
@@ -79,6 +81,8 @@ class Pipeline:
         self.stats = Stats()
         self._session = session
         self._min_rows = min_rows
+        self._segments = list(_segments(chain.links, session))
+        self._has_queries = any(isinstance(segment, Query) for segment in self._segments)
         self._rows = RowsEngine(chain, retry)
         self._ends = Ends(chain, self._rows)
         self._plans = {}  # shape of a batch -> _Plan
@@ -89,7 +93,7 @@ class Pipeline:
         self._workers = None
         self.needs_spark = bool(chain.links)
         self.is_identity = not chain.links and self._ends.hand_bytes_through(chain.kind)
-        if self.needs_spark and engine != ROWS and session is not None and session.start != "lazy":
+        if session is not None and (self._has_queries or self.needs_spark and engine != ROWS and session.start != "lazy"):
             session.request()
 
     def close(self):
@@ -131,6 +135,10 @@ class Pipeline:
     def _source_by_columns(self, batch):
         frame, numbers, dropped, redo = self._through_links(Frame.of_source(batch))
         parts, left = self._ends.encode(frame, numbers)
+        if self._has_queries and len(left):
+            left = np.unique(left)
+            parts = [sent._replace(records=sent.records.take(kept), rows=sent.rows[kept], **_lists(sent, kept)) for sent in parts
+                     if len(kept := np.flatnonzero(~np.isin(sent.rows, left)))]  # fmt: skip
         redo, failures = union(redo, left), []
         if len(redo):
             sent, failures, gone = source_rows(self._rows, _rows_of(batch, redo).records(), redo.tolist())
@@ -201,6 +209,8 @@ class Pipeline:
         """Whether a batch of that size is one for the columns engine, as far as can be told without a look at it."""
         if not self.chain.links:  # kernels alone, beside the socket: nothing to compute for Spark
             return self.is_identity or self.engine == SPARK or count >= MIN_ROWS_WITHOUT_JOB
+        if self._has_queries:
+            return self._session is not None and self._session.wait() is not None
         if self.engine == ROWS or self._session is None:
             return False
         if self.engine == SPARK:
@@ -222,6 +232,26 @@ class Pipeline:
         """
         if not self.chain.links:
             return frame, None, [], NO_ROWS
+        if not self._has_queries:
+            return self._through(self.chain.links, frame)
+        count, numbers, redo = frame.count, np.arange(frame.count), NO_ROWS
+        for segment in self._segments:
+            if isinstance(segment, Query):
+                frame, rows = segment.frame(frame)
+                numbers = numbers[rows]
+            else:
+                frame, rows, _, left = self._through(segment, frame)
+                redo = union(redo, np.unique(numbers[left]))
+                numbers = numbers if rows is None else numbers[rows]
+            if not frame.count:
+                break
+        if len(redo):  # a record is done again as a whole
+            whole = ~np.isin(numbers, redo)
+            frame, numbers = frame.take(np.flatnonzero(whole)), numbers[whole]
+        return frame, numbers, np.setdiff1d(np.arange(count), union(np.unique(numbers), redo)).tolist(), redo
+
+    def _through(self, links, frame):
+        """The same of these links."""
         leaves = Leaves(frame, self._seen_nulls)
         session = self._session.ready()
         if session is None:
@@ -229,13 +259,14 @@ class Pipeline:
         if session is not self._compiled_for:  # plans are of one Java machine, and go with it
             self._plans.clear()
             self._compiled_for = session
-        plan = self._plans.get(leaves.key)
+        key = (links[0].alias, leaves.key) if self._has_queries else leaves.key
+        plan = self._plans.get(key)
         if plan is None:
             if self.engine == AUTO and frame.count < min(self._min_rows, MIN_ROWS_TO_COMPILE):
                 raise ByRows
             if len(self._plans) >= MOST_PLANS:
                 del self._plans[next(iter(self._plans))]
-            plan = self._plans[leaves.key] = _Plan(self.chain.links, leaves, frame, session, self._session)
+            plan = self._plans[key] = _Plan(links, leaves, frame, session, self._session)
         if plan.declined:
             raise _Spread if self.engine == SPARK or frame.count >= self._min_rows else ByRows
         if plan.compiled.computes:
@@ -297,6 +328,27 @@ class Pipeline:
         self.stats.redone_records += len(redo)
 
 
+def _segments(links, holder):
+    """Runs of plain links, and a Query for each that is one; its link gets to know it."""
+    plain = []
+    for link in links:
+        if isinstance(link.transform, QueryTransform):
+            link.transform.query = Query(link.transform.statement, holder, for_all=link.predicate is None)
+            if plain:
+                yield plain
+            yield link.transform.query
+            plain = []
+        else:
+            plain.append(link)
+    if plain:
+        yield plain
+
+
+def _lists(sent, kept):
+    """Topic and partition of these rows, where there is one for each."""
+    return {name: [part[at] for at in kept.tolist()] for name in ("topic", "partition") if isinstance(part := getattr(sent, name), list)}
+
+
 class _Spread(Exception):
     """This batch has no column meaning, and is large: by rows, but on all cores."""
 
@@ -349,7 +401,8 @@ def _divided(parts, count):
     if not parts:
         return []
     sent = join(parts)
-    return divide(sent._replace(rows=None) if sent.rows is not None and len(sent.rows) == count else sent)
+    is_whole = sent.rows is not None and len(sent.rows) == count and (np.diff(sent.rows) == 1).all()  # a row may have given several
+    return divide(sent._replace(rows=None) if is_whole else sent)
 
 
 def _rows_of(batch, rows):

@@ -393,6 +393,10 @@ def _pieces(outgoing):
         yield [outgoing]
         return
     step = max(1, len(records) * _PIECE_BYTES // size)
-    for low in range(0, len(records), step):
+    low = 0
+    while low < len(records):
         high = min(low + step, len(records))
+        while rows is not None and high < len(records) and rows[high] == rows[high - 1]:
+            high += 1  # what came of one record stays together: an offset stands behind all of it
         yield [outgoing._replace(records=records.slice(low, high), rows=None if rows is None else rows[low:high])]
+        low = high
