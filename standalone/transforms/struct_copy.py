@@ -114,7 +114,8 @@ class StructCopy:
                 if self._checked and not source.schema.optional:
                     failed.append(~present)
                 if not getattr(change, "keeps_nulls", False):
-                    part = F.when(present, part)
+                    # The cast says of what has parts, as a Decimal has, that they are nullable, too.
+                    part = F.when(present, part if isinstance(change, StructCopy) else part.cast(spark.spark_type(field.schema)))
             parts.append(part.alias(field.name))
         return F.struct(*parts), spark.any_of(failed)
 

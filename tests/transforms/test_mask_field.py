@@ -21,7 +21,8 @@ from standalone import (
     decimal_schema,
     timestamp_schema,
 )
-from standalone.testing import check_transform
+from standalone.pipeline.plan import Link
+from standalone.testing import check_transform, transform_columns
 from standalone.transforms.mask_field import MaskField
 
 V2 = {"field.syntax.version": "V2"}
@@ -196,3 +197,11 @@ def test_maps_of_one_shape(props, by_columns, check_shape):
 def test_what_is_refused_at_configure(props):
     with pytest.raises(ConfigError):
         MaskField.Value.of(props)
+
+
+@pytest.mark.spark
+def test_a_decimal_that_is_masked_may_be_beside_nulls(spark_holder):
+    schema = SchemaBuilder.struct().field("d", decimal_schema(2, optional=True)).build()
+    records = [SourceRecord("t", Struct(schema, {"d": each}), value_schema=schema) for each in (decimal.Decimal("1.50"), None)]
+    transform = MaskField.Value.of(fields="d")
+    assert transform_columns([Link("mask", transform)], records, spark_holder) == [transform.apply(each) for each in records]
