@@ -227,6 +227,10 @@ class Consumer:
 
     # ---- fetching
 
+    def expect(self, max_bytes):
+        """Fetch up to so much at once from now on, as far as fetch.max.bytes allows."""
+        self._max_bytes = max(1, min(max_bytes, self._config["fetch.max.bytes"]))
+
     def _fetch(self):
         """Send every broker that has nothing to do its next fetch."""
         now = self._clock.monotonic()

@@ -7,6 +7,7 @@ inserts needs no job at all.
 """
 
 import json
+import logging
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -19,6 +20,8 @@ from standalone.pipeline.headers import Headers
 from standalone.pipeline.nodes import AnyOf, Computed, Fixed, NullsOf, TextOf, Whole, build, mask_of, says_nothing, timestamps_of
 from standalone.pipeline.types import some_value, spark_type
 from standalone.stage import TEXT_OF, Columns, NoColumns
+
+log = logging.getLogger(__name__)
 
 JOB_BYTES = 24 << 20  # shipped in one job; the Java heap holds it several times over
 LEAST_JOB_ROWS = 1000
@@ -161,6 +164,7 @@ class ColumnPlan:
         self._shown = []
         self._optimize(result, types, leaves, session)
         self.shipped = [leaf for leaf in self._leaf_list if leaf.name in self._reads]
+        self._again = None  # a _Job, or _selected where there can be none
 
     def _optimize(self, result, types, leaves, session):
         names = ("topic", "partition", "timestamp", "key", "value", "keep", "failed")
@@ -312,7 +316,10 @@ class ColumnPlan:
         return [array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array for array in pa.concat_tables(tables).columns]
 
     def _computed_by(self, session, arrays, count, cores):
-        return self._selected(session, arrays, count, cores).toArrow()
+        if self._again is None:
+            first = {name: array.slice(0, 1) for name, array in arrays.items()}
+            self._again = _Job.of(self._selected(session, first, 1, 1), session, first) or self._selected
+        return self._again(session, arrays, count, cores).toArrow()
 
     def _selected(self, session, arrays, count, cores):
         sent = _ship(session, self._leaf_list, arrays, count, cores)
@@ -331,7 +338,14 @@ def _ship(session, all_leaves, arrays, count, pieces=1):
     from pyspark.sql import functions as F
 
     by_name = {leaf.name: leaf for leaf in all_leaves}
-    fields = [pa.field(name, array.type, by_name[name].nullable) for name, array in arrays.items()]
+    sent = _sent(session, arrays, {name: by_name[name].nullable for name in arrays}, count, pieces)
+    stay = [leaf for leaf in all_leaves if leaf.name not in arrays]
+    return sent.select("*", *(_stand_in(F, leaf).alias(leaf.name) for leaf in stay)) if stay else sent
+
+
+def _sent(session, arrays, nullable, count, pieces):
+    """A Spark frame of these arrays."""
+    fields = [pa.field(name, array.type, nullable[name]) for name, array in arrays.items()]
     columns = list(arrays.values())
     if not fields:  # something must say how many rows there are
         fields, columns = [pa.field("row", pa.int32(), False)], [pa.array(np.arange(count, dtype=np.int32))]
@@ -339,9 +353,50 @@ def _ship(session, all_leaves, arrays, count, pieces=1):
     step = -(-count // pieces)
     if pieces > 1 and step >= LEAST_JOB_ROWS:  # a piece for each core; a table's chunks become Spark's partitions
         table = pa.concat_tables([table.slice(low, step) for low in range(0, count, step)])
-    sent = session.createDataFrame(table)
-    stay = [leaf for leaf in all_leaves if leaf.name not in arrays]
-    return sent.select("*", *(_stand_in(F, leaf).alias(leaf.name) for leaf in stay)) if stay else sent
+    return session.createDataFrame(table)
+
+
+class _Job:
+    """Spark's optimized plan of what is computed, put upon one frame after the other: to have it analyse and optimize all the selects
+    anew took more time than the work on 100,000 rows.
+    """
+
+    def __init__(self, plan, read):
+        self._plan = plan
+        self._read = read  # attributes by name
+
+    @classmethod
+    def of(cls, frame, session, arrays):
+        """Of the frame of a first job on these arrays; None where its plan is more than one projection."""
+        try:
+            plan = frame._jdf.queryExecution().optimizedPlan()
+            if plan.nodeName() != "Project" or plan.child().nodeName() != "LogicalRDD":
+                return None
+            output = plan.child().output()
+            attributes = [output.apply(at) for at in range(output.size())]
+            job = cls(plan, {each.name(): (each, each.nullable()) for each in attributes})
+            job(session, arrays, 1, 1)
+            return job
+        except Exception as error:  # these are the insides of Spark, and another version's may be others
+            log.info("Spark's plan cannot be used again, so that each job costs more: %s", error)
+            return None
+
+    def __call__(self, session, arrays, count, cores):
+        from pyspark.sql import DataFrame
+
+        nullable = {name: self._read[name][1] if name in self._read else True for name in arrays}
+        sent = _sent(session, arrays, nullable, count, cores)
+        jvm, child = session._jvm, sent._jdf.queryExecution().analyzed()
+        output, pairs = child.output(), []
+        for at in range(output.size()):
+            attribute = output.apply(at)
+            if attribute.name() in self._read:
+                pairs.append(jvm.scala.Tuple2(self._read[attribute.name()][0], attribute))
+        to_seq = jvm.PythonUtils.toSeq
+        companion = getattr(jvm.org.apache.spark.sql.catalyst.expressions, "AttributeMap$")
+        renamed = getattr(companion, "MODULE$").apply(to_seq(pairs))
+        plan = self._plan.withNewChildren(to_seq([child])).rewriteAttrs(renamed)
+        return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session)
 
 
 def _stand_in(F, leaf):

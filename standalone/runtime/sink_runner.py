@@ -17,6 +17,7 @@ from standalone.runtime.tolerance import ToleranceExceeded
 log = logging.getLogger(__name__)
 
 _POLL_SECONDS = 1.0
+_LARGE_FETCH_BYTES = 32 << 20  # where the chain is quicker with more records at once: about 100,000 of 300 bytes
 
 
 class SinkRunner(TaskRunner):
@@ -103,6 +104,8 @@ class SinkRunner(TaskRunner):
         if self.paused or self.stopping.is_set() and not fetched:
             return
         self._originals.begin((each.topic, each.partition, each.records) for each in fetched)
+        if fetched and self.pipeline.prefers_more_than(max(len(each.records) for each in fetched)):
+            self.consumer.expect(_LARGE_FETCH_BYTES)
         batches, ends, failed = self._work_chain(fetched)
         if batches or not fetched:
             self._deliver(batches)
