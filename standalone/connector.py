@@ -18,7 +18,6 @@ and one whose put() may be given the same records twice declares `put_is_idempot
 refuses is put again by halves, until the bad records stand alone; those are reported for it.
 """
 
-from standalone.errors import ConnectError
 
 
 class Connector:

@@ -258,10 +258,11 @@ class _LogClient:
         self._clusters.close()
 
     def send(self, topic, messages):
+        import numpy as np
+
         from standalone.log.client_config import ProducerConfig
         from standalone.log.producer import Producer
         from standalone.wire import ByteColumn, Records
-        import numpy as np
 
         config = ProducerConfig.of(self._props)
         producer = Producer(self._clusters.get(config), config, self._clock)

@@ -38,8 +38,8 @@ from standalone.connector import (
     SourceTask,
 )
 from standalone.data.batch import SinkBatch, SourceBatch
-from standalone.data.record import Header, Record, SinkRecord, SourceRecord
 from standalone.data.java_text import java_text
+from standalone.data.record import Header, Record, SinkRecord, SourceRecord
 from standalone.data.scalars import BigInt, Float32, Float64, Instant, Int8, Int16, Int32, Int64, to_float32
 from standalone.data.schema import (
     Field,

@@ -11,10 +11,9 @@ import zlib
 
 import numpy as np
 
-from standalone import ConnectError
-
 from connectors.file.lines import CR, first_end, split
 from connectors.file.rotation import MARK_BYTES, Place, checksum, offset_of
+from standalone import ConnectError
 
 log = logging.getLogger(__name__)
 

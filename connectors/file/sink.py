@@ -34,7 +34,7 @@ class FileStreamSinkConnector(SinkConnector):
     java_name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
     config_def = ConfigDef(
-        Option("file", STRING, HIGH, "The file to append to. It is made if there is none; its folder is not. Standard output, if not given.", default=None),
+        Option("file", STRING, HIGH, "The file to append to. It is made if need be; its folder is not. Standard output, if not given.", default=None),
     )  # fmt: skip
 
     def task_configs(self, max_tasks):

@@ -11,6 +11,11 @@ import time
 
 import numpy as np
 
+from connectors.file.open_file import CUT, FAIL, SKIP, Limits
+from connectors.file.rotation import Place
+from connectors.file.stream import StreamTail
+from connectors.file.tail import FileTail
+from connectors.file.watch import StreamWatch, Watch
 from standalone import (
     HIGH,
     INT,
@@ -29,12 +34,6 @@ from standalone import (
     non_empty,
     one_of,
 )
-
-from connectors.file.open_file import CUT, FAIL, SKIP, Limits
-from connectors.file.rotation import Place
-from connectors.file.stream import StreamTail
-from connectors.file.tail import FileTail
-from connectors.file.watch import StreamWatch, Watch
 
 FILENAME, POSITION = "filename", "position"
 
@@ -55,7 +54,7 @@ class FileStreamSourceConnector(SourceConnector):
     config_def = ConfigDef(
         Option("file", STRING, HIGH, "The file to read. Standard input, if it is not given.", default=None),
         Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
-        Option("batch.size", INT, LOW, "How many records the task hands on at once at most. If not given, as many as it can read at once.", default=2000),
+        Option("batch.size", INT, LOW, "How many records the task hands on at once at most. If not given, as many as it can read.", default=2000),
         Option(
             "file.max.line.bytes", INT, LOW,
             "The longest line that is read, in bytes without the line end. A line must also fit into a request to the log.",
@@ -87,7 +86,7 @@ class FileStreamSourceConnector(SourceConnector):
             position = offset.get(POSITION)
             if not isinstance(position, int) or isinstance(position, bool) or position < 0:
                 raise ConnectError(
-                    f"The source offset {offset!r} of '{partition[FILENAME]}' must be {{\"{POSITION}\": N}}, N being a whole number of bytes, 0 or more."
+                    f"The source offset {offset!r} of '{partition[FILENAME]}' must be {{\"{POSITION}\": N}}, N a whole number of bytes, 0 or more."
                 )
         return True
 

@@ -6,10 +6,9 @@ import select
 
 import numpy as np
 
-from standalone import ConnectError
-
 from connectors.file.lines import CR, split
 from connectors.file.open_file import CUT, FAIL, Lines
+from standalone import ConnectError
 
 log = logging.getLogger(__name__)
 
@@ -89,4 +88,5 @@ class StreamTail:
                 f"A line of the input has {length} bytes or more; 'file.max.line.bytes' allows {longest}. "
                 "Raise that, or set 'file.long.lines' to 'cut' or 'skip'."
             )
-        log.warning("A line of the input has %d bytes or more, file.max.line.bytes is %d: %s.", length, longest, "cut" if policy == CUT else "left out")
+        done = "cut" if policy == CUT else "left out"
+        log.warning("A line of the input has %d bytes or more, file.max.line.bytes is %d: %s.", length, longest, done)

@@ -12,11 +12,10 @@ import math
 import os
 import stat
 
-from standalone import ConnectError
-
 from connectors.file import rotation
 from connectors.file.open_file import OpenFile, Rewritten
 from connectors.file.rotation import SURE_BYTES
+from standalone import ConnectError
 
 log = logging.getLogger(__name__)
 
@@ -173,7 +172,8 @@ class FileTail:
         place, size = self._file.place(), self._file.status().st_size
         copy = rotation.find_copy(os.path.realpath(self.path), place)
         first = f"What was not read of it yet is read from its copy '{copy.path}'. " if copy else ""
-        log.warning("'%s' was truncated: %d bytes were read, it has %d. %sIt is read from its beginning.", self._file.path, place.position, size, first)
+        told = "'%s' was truncated: %d bytes were read, it has %d. %sIt is read from its beginning."
+        log.warning(told, self._file.path, place.position, size, first)
         if copy is None:
             self._file.restart()
             return

@@ -77,7 +77,7 @@ def _kafka_python_unpacks(buffer):
         batch = batches.next_batch()
         batch.validate_crc()
         for record in batch:
-            record.value
+            assert record.value is not None
 
 
 def _rate(count, work):

@@ -63,7 +63,8 @@ class Connect:
         }
         kind = ("Source", "topic") if job.direction == TO_TOPIC else ("Sink", "topics")
         # The name is new each time: a sink's group is called after it, and must begin at the beginning.
-        connector = {"name": f"compare-{folder.name}", "connector.class": f"FileStream{kind[0]}", "tasks.max": 1, "file": job.file, kind[1]: job.topic}
+        connector = {"name": f"compare-{folder.name}", "connector.class": f"FileStream{kind[0]}", "tasks.max": 1}
+        connector |= {"file": job.file, kind[1]: job.topic}
         paths = [write_properties(folder / "worker.properties", worker), write_properties(folder / "connector.properties", connector)]
         return started([*self._command, *paths], folder)
 
@@ -261,7 +262,8 @@ class Broker:
     def values(self, topic, count):
         """Each value with a line end, in the log's order."""
         partition = self._partition(topic, 0)
-        consumer = self._consumer(bootstrap_servers=self.bootstrap, max_poll_records=10_000, fetch_max_bytes=8 << 20, max_partition_fetch_bytes=8 << 20)
+        large = {"fetch_max_bytes": 8 << 20, "max_partition_fetch_bytes": 8 << 20}
+        consumer = self._consumer(bootstrap_servers=self.bootstrap, max_poll_records=10_000, **large)
         consumer.assign([partition])
         consumer.seek_to_beginning(partition)
         try:
@@ -369,7 +371,8 @@ def table(direction, by_engine):
             times(its.get("wall"), ours.get("wall")), number(its.get("cpu")), number(its.get("stop")), f"{right}/{len(runs)}",
         ))  # fmt: skip
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
-    return "\n".join("  ".join(cell.ljust(width) if at == 0 else cell.rjust(width) for at, (cell, width) in enumerate(zip(row, widths))) for row in rows)
+    aligned = [[row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))] for row in rows]
+    return "\n".join("  ".join(cells) for cells in aligned)
 
 
 def median(runs):

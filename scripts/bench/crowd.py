@@ -125,7 +125,7 @@ def latency(said):
         watcher.start()
         files = [open(folder / name, "a") for name in names]
         warm, sent, began = 15.0, 0, time.monotonic()
-        while (now := time.monotonic()) < began + warm + said.seconds:
+        while time.monotonic() < began + warm + said.seconds:
             for number, file in enumerate(files):
                 file.write(f"@{time.monotonic():.6f}@ a line of source {number}\n")
                 file.flush()
@@ -166,7 +166,8 @@ def rate(said):
     path = pathlib.Path(tempfile.mkdtemp(prefix="crowd-in-")) / "lines"
     with open(path, "w") as file:
         for number in range(said.lines):
-            file.write(f"2026-11-21T00:00:00.000 host app[{number % 997}]: a line of about one hundred bytes, as they are found in logs id={number}\n")
+            said = "a line of about one hundred bytes, as they are found in logs"
+            file.write(f"2026-11-21T00:00:00.000 host app[{number % 997}]: {said} id={number}\n")
     rates = [one_rate(said, path, burn) for burn in (False, True)]
     print(f"raw source alone {rates[0]:,.0f} lines/s, beside a burner {rates[1]:,.0f} lines/s: {rates[1] / rates[0]:.0%}")
     shutil.rmtree(path.parent)

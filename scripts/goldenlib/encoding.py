@@ -9,7 +9,24 @@ import decimal
 import math
 from fractions import Fraction
 
-from standalone import BigInt, Field, Float32, Float64, Header, Instant, Int8, Int16, Int32, Int64, Schema, SinkRecord, SourceRecord, Struct, java_text, to_float32
+from standalone import (
+    BigInt,
+    Field,
+    Float32,
+    Float64,
+    Header,
+    Instant,
+    Int8,
+    Int16,
+    Int32,
+    Int64,
+    Schema,
+    SinkRecord,
+    SourceRecord,
+    Struct,
+    java_text,
+    to_float32,
+)
 
 TIMESTAMP_TYPES = {"NO_TIMESTAMP_TYPE": -1, "CREATE_TIME": 0, "LOG_APPEND_TIME": 1}
 _WIDTHS = {"int8": Int8, "int16": Int16, "int32": Int32, "int64": Int64}

@@ -2,6 +2,7 @@
 
 import base64
 
+from goldenlib import encoding
 from standalone import (
     ConnectError,
     Schema,
@@ -17,8 +18,6 @@ from standalone.data.struct import validate_value
 from standalone.data.values import convert, infer_schema
 from standalone.errors import NotFoundError
 from standalone.plugins import Plugins
-
-from goldenlib import encoding
 
 PLUGINS = Plugins()
 

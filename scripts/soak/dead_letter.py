@@ -139,7 +139,8 @@ class Soak:
         for message in self._letters():
             row = int(message.key())
             headers = dict(message.headers())
-            intact = self.bad[row] and message.value().decode() == self.value(row) and headers["n"] == str(row).encode() and int(headers[OFFSET]) == row
+            intact = self.bad[row] and message.value().decode() == self.value(row)
+            intact = intact and headers["n"] == str(row).encode() and int(headers[OFFSET]) == row
             wrong += not intact
             letters[row] += 1
         lines = collections.Counter(self.sink.read_text().splitlines())

@@ -95,7 +95,8 @@ def _say_changes(name, verb, changes):
         click.echo(f"{verb} {printable(name)}")
         for key, (kind, old, new) in changes.items():
             sign, colour = _SIGNS[kind]
-            text = {"added": f"{key}={new}", "removed": f"{key}={old}", "changed": f"{key}={old} → {new}", "sent": f"{key} (hidden, sent again)"}[kind]
+            texts = {"added": f"{key}={new}", "removed": f"{key}={old}", "changed": f"{key}={old} → {new}"}
+            text = texts.get(kind, f"{key} (hidden, sent again)")
             click.echo("  " + click.style(f"{sign} {one_line(text)}", fg=colour))
 
     emit_line({"name": name, "done": verb, "changes": shown}, render)
@@ -161,7 +162,9 @@ def patch(rest, name, pairs, unset):
 
 @click.command(cls=Command)
 @files_argument
-@click.option("-w", "--worker", type=click.Path(exists=True, dir_okay=False), help="Check here, against that worker.properties, without a running worker.")
+@click.option(
+    "-w", "--worker", type=click.Path(exists=True, dir_okay=False), help="Check here, against that worker.properties, without a running worker."
+)
 @click.pass_context
 def validate(context, files, worker):
     """Check connectors' files without creating anything: what is wrong with which key. Exit code 1 if something is."""

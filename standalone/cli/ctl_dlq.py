@@ -134,7 +134,8 @@ def _print_letter(queue, letter, again, traces):
     if context.get("topic"):
         place = "-".join(filter(None, (context["topic"], context.get("partition"))))
         offset = f" offset {context['offset']}" if context.get("offset") else ""
-        click.echo(f"  from       {printable(place)}{offset}, by {printable(context.get('connector.name') or '?')} task {context.get('task.id') or '?'}")
+        by = f"{printable(context.get('connector.name') or '?')} task {context.get('task.id') or '?'}"
+        click.echo(f"  from       {printable(place)}{offset}, by {by}")
     if context.get("source.partition"):
         click.echo(f"  source     {one_line(context['source.partition'])} at {one_line(context.get('source.offset') or 'null')}")
     if context.get("exception.class.name"):

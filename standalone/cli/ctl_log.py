@@ -26,7 +26,9 @@ def add_to(main):
 
 def log_options(command):
     """How a command finds the log; it gets `reach`, a function that gives a LogAccess."""
-    @click.option("-b", "--bootstrap", envvar="CONNECT_BOOTSTRAP", help="The log's address, HOST:PORT[,...] (CONNECT_BOOTSTRAP). If not given, the worker's.")
+    @click.option(
+        "-b", "--bootstrap", envvar="CONNECT_BOOTSTRAP", help="The log's address, HOST:PORT[,...] (CONNECT_BOOTSTRAP). If not given, the worker's."
+    )
     @click.option("--worker-config", type=click.Path(exists=True, dir_okay=False), help="Reach the log as the clients of this worker.properties do.")
     @click.option("--command-config", type=click.Path(exists=True, dir_okay=False), help="Properties of clients, such as security.protocol.")
     @functools.wraps(command)
@@ -285,7 +287,9 @@ def _to_records(rows):
 @click.option("-g", "--group", help="Read as a member of this consumer group, go on where it was, and commit what was printed.")
 @click.option("-e", "--exit", "at_end", is_flag=True, help="End with the last record that is there now.")
 @click.option("--timeout", type=click.FloatRange(min=0), help="End when nothing came for so many seconds.")
-@click.option("--show", metavar="LIST", default="", help="What stands before each value: any of topic,partition,offset,timestamp,key,headers; or all.")
+@click.option(
+    "--show", metavar="LIST", default="", help="What stands before each value: any of topic,partition,offset,timestamp,key,headers; or all."
+)
 @click.option("--format", "form", help=f"How each record is printed: {_TOKENS}.")
 def consume(topic, reach, from_beginning, most, partitions, offset, group, at_end, timeout, show, form):
     """Print records: values alone, a line each, unless --show, --format or --json say otherwise. Ends at Ctrl-C, or as told."""

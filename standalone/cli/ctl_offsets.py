@@ -46,7 +46,11 @@ def _compact(value):
     return json.dumps(value, ensure_ascii=False)
 
 
-@offsets.command("set", epilog="""Of a source: connectctl offsets set NAME '{"filename":"in.txt"}' '{"position":0}'. Of a sink: connectctl offsets set NAME TOPIC:0 42.""")
+@offsets.command(
+    "set",
+    epilog="""Of a source: connectctl offsets set NAME '{"filename":"in.txt"}' '{"position":0}'. """
+    "Of a sink: connectctl offsets set NAME TOPIC:0 42.",
+)
 @one_name
 @click.argument("partition", required=False)
 @click.argument("offset", required=False)
@@ -140,7 +144,9 @@ def lag(rest, name, reach):
         found.append({"topic": topic, "partition": number, "committed": at, "end": end, "lag": max(0, end - (begin if at is None else at))})
 
     def render():
-        rows = [(each["topic"], each["partition"], "-" if each["committed"] is None else each["committed"], each["end"], each["lag"]) for each in found]
+        rows = [
+            (each["topic"], each["partition"], "-" if each["committed"] is None else each["committed"], each["end"], each["lag"]) for each in found
+        ]
         table(("TOPIC", "PARTITION", "COMMITTED", "END", "LAG"), rows, empty="it reads no topic that is there")
         if found:
             click.echo(f"total lag: {sum(each['lag'] for each in found)}")
@@ -199,11 +205,13 @@ def export_offsets(file, worker, connectors, overwrite):
 
     config = _worker_config(worker)
     with Stopped(config, SYSTEM) as held:
-        written = write_java(os.path.abspath(file), held, config.plugins.find("converter", "JsonConverter").of({"schemas.enable": "false"}), connectors, overwrite)
+        converter = config.plugins.find("converter", "JsonConverter").of({"schemas.enable": "false"})
+        written = write_java(os.path.abspath(file), held, converter, connectors, overwrite)
     found = [{"connector": connector, "partition": partition, "offset": offset} for connector, partition, offset in written]
 
     def render():
-        table(("CONNECTOR", "PARTITION", "OFFSET"), [(each["connector"], _compact(each["partition"]), _compact(each["offset"])) for each in found], empty="no offsets")
+        rows = [(each["connector"], _compact(each["partition"]), _compact(each["offset"])) for each in found]
+        table(("CONNECTOR", "PARTITION", "OFFSET"), rows, empty="no offsets")
         click.echo(f"{len(found)} written to {file}")
 
     emit({"file": file, "offsets": found}, render)

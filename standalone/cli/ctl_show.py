@@ -14,7 +14,15 @@ import click
 
 OK, REFUSED, USAGE, SOMETHING_FAILED = 0, 1, 2, 3
 
-_COLOURS = {"RUNNING": "green", "PAUSED": "yellow", "STOPPED": "yellow", "RESTARTING": "cyan", "UNASSIGNED": "cyan", "FAILED": "red", "DESTROYED": "red"}
+_COLOURS = {
+    "RUNNING": "green",
+    "PAUSED": "yellow",
+    "STOPPED": "yellow",
+    "RESTARTING": "cyan",
+    "UNASSIGNED": "cyan",
+    "FAILED": "red",
+    "DESTROYED": "red",
+}
 _STATES = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _JSON = "connectctl.json"

@@ -21,7 +21,6 @@ from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
 
 
-
 def plan(schema, opening, numeric_decimals, fills_defaults):
     """A Plan for columns of a schema; `opening` is the envelope up to its payload, or None where there is none."""
     return Plan(schema, opening, _Writer(schema, numeric_decimals, fills_defaults))

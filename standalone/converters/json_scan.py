@@ -25,7 +25,10 @@ _POWERS_OF_TEN = np.array([10.0**n for n in range(23)])  # each of them exact
 
 
 @compiled
-def split(data, first, row_starts, row_lengths, head, tail, steps, tokens, bad, present, ends, states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths):
+def split(
+    data, first, row_starts, row_lengths, head, tail, steps, tokens, bad, present, ends,
+    states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths,
+):  # fmt: skip
     """Follow the steps through the messages from the row `first` on; returns the row behind the last one that was done, which is not
     the last of all where the items of lists need more room.
 

@@ -3,8 +3,8 @@
 import codecs
 
 from standalone import HIGH, STRING, ConfigDef, Converter, HeaderConverter, Option, Schema, SerializationError, java_text
-from standalone.converters.part import PART
 from standalone.converters import text_column
+from standalone.converters.part import PART
 from standalone.data import utf8
 
 _UTF_8 = "utf-8"

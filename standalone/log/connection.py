@@ -15,9 +15,8 @@ import socket
 import ssl
 import struct
 
-import numpy as np
-
 import kafka.errors
+import numpy as np
 from kafka.protocol.api_header import RequestHeader, ResponseClassRegistry, ResponseHeader
 from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from standalone.kernels import compiled
-from standalone.kernels import readonly
+from standalone.kernels import compiled, readonly
 
 SEED = 0x9747B28C
 NO_PARTITION = -1

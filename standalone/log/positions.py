@@ -8,7 +8,7 @@ import re
 from kafka.protocol.consumer import ListOffsetsRequest
 
 from standalone.errors import ConfigError, LogFatalError, LogRetriableError
-from standalone.log.broker_errors import broker_error, is_retriable, java_class
+from standalone.log.broker_errors import broker_error, java_class
 from standalone.log.client import Backoff
 from standalone.log.link import Trouble
 

@@ -105,7 +105,8 @@ def _shown_part(schema, value):
 
 
 def _shown_bytes(key, value, headers):
-    return {"key": shown_bytes(key), "value": shown_bytes(value), "headers": [{"name": name, "value": shown_bytes(data)} for name, data in headers or ()]}
+    shown_headers = [{"name": name, "value": shown_bytes(data)} for name, data in headers or ()]
+    return {"key": shown_bytes(key), "value": shown_bytes(value), "headers": shown_headers}
 
 
 def shown_bytes(data):
@@ -181,7 +182,8 @@ def explain(chain, batches, holder):
             if leaves.key not in seen:
                 seen.add(leaves.key)
                 topic = frame.topic if isinstance(frame.topic, str) else "several topics"
-                title = f"{topic}: key {schema_text(frame.key_schema) or 'without schema'}, value {schema_text(frame.value_schema) or 'without schema'}"
+                key, value = (schema_text(schema) or "without schema" for schema in (frame.key_schema, frame.value_schema))
+                title = f"{topic}: key {key}, value {value}"
                 plan = ColumnPlan(chain.links, leaves, frame, session)
                 plans.append({"title": title, "spark": plan.spark_plan(leaves, session)})
         except (Declined, NotColumns):

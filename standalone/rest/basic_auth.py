@@ -63,7 +63,8 @@ def _file_of_jaas(options):
     """The file of names and passwords, by way of Java's option."""
     found = _JAAS_OPTION.search(options)
     if not found:
-        raise ConfigError.of({FILE_KEY: "is missing: a file of name=password lines, or KAFKA_OPTS=-Djava.security.auth.login.config=FILE as for Java"})
+        wanted = "a file of name=password lines, or KAFKA_OPTS=-Djava.security.auth.login.config=FILE as for Java"
+        raise ConfigError.of({FILE_KEY: f"is missing: {wanted}"})
     path = found[1] or found[2]
     try:
         with open(path, encoding="utf-8") as file:

@@ -105,7 +105,7 @@ def routes(herder):
             f"{one}/config",
             GET=look(herder.config, "A connector's configuration", shapes.CONFIG),
             PUT=Operation(put_config, "Create a connector or give it another configuration", info | created, body=shapes.CONFIG_SENT, problems=_BUSY),
-            PATCH=Operation(patch_config, "Change some keys of a configuration; null takes a key away", info, body=shapes.CONFIG_SENT, problems=_BUSY),
+            PATCH=Operation(patch_config, "Change some keys of a configuration; null takes one away", info, body=shapes.CONFIG_SENT, problems=_BUSY),
         ),
         resource(f"{one}/status", GET=look(herder.status, "States of a connector and its tasks", shapes.STATUS)),
         resource(f"{one}/history", GET=look(herder.history, "States and failures of a connector and its tasks, the newest first", shapes.HISTORY)),

@@ -88,7 +88,9 @@ OFFSETS_SENT = _shape(
     {
         "type": "object",
         "properties": {
-            "offsets": _list({"type": "object", "properties": {"partition": _ANY_OBJECT, "offset": _ANY_OBJECT}, "required": ["partition"]}, minItems=1)
+            "offsets": _list(
+                {"type": "object", "properties": {"partition": _ANY_OBJECT, "offset": _ANY_OBJECT}, "required": ["partition"]}, minItems=1
+            )
         },
         "required": ["offsets"],
     },

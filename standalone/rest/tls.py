@@ -15,7 +15,10 @@ from standalone.errors import ConfigError
 _VERSIONS = {"TLSv1": "TLSv1", "TLSv1.1": "TLSv1_1", "TLSv1.2": "TLSv1_2", "TLSv1.3": "TLSv1_3"}
 _TLS13_SUITES = ("TLS_AES_", "TLS_CHACHA20_")
 _CLIENTS = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}
-_CONVERT = "Convert it: keytool -importkeystore -srckeystore {0} -destkeystore store.p12 -deststoretype PKCS12; openssl pkcs12 -in store.p12 -out store.pem"
+_CONVERT = (
+    "Convert it: keytool -importkeystore -srckeystore {0} -destkeystore store.p12 -deststoretype PKCS12; "
+    "openssl pkcs12 -in store.p12 -out store.pem"
+)
 
 
 def server_context(config, prefix):
@@ -149,7 +152,8 @@ def _lines(text):
     if "\n" in text.strip():
         return text
     for label in ("CERTIFICATE", "PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"):
-        text = text.replace(f"-----BEGIN {label}-----", f"\n-----BEGIN {label}-----\n").replace(f"-----END {label}-----", f"\n-----END {label}-----\n")
+        for mark in (f"-----BEGIN {label}-----", f"-----END {label}-----"):
+            text = text.replace(mark, f"\n{mark}\n")
     return text
 
 

@@ -36,9 +36,9 @@ from standalone.config import (
 )
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError, NotFoundError
-from standalone.runtime.config_values import Providers
 from standalone.runtime import restarts, unread_keys
-from standalone.runtime.topic_groups import topic_groups, valid_count
+from standalone.runtime.config_values import Providers
+from standalone.runtime.topic_groups import topic_groups
 from standalone.runtime.worker_config import CONVERTERS, converter_props
 from standalone.secrets import mask
 from standalone.stage import Converter, HeaderConverter

@@ -134,7 +134,8 @@ class Herder(Answers):
 
         def in_lane():
             if connector.target != STOPPED or connector.state != STOPPED:
-                raise BadRequestError(f"The connector '{name}' is not STOPPED: its offsets can be changed only then. PUT /connectors/{name}/stop first.")
+                why = "is not STOPPED: its offsets can be changed only then."
+                raise BadRequestError(f"The connector '{name}' {why} PUT /connectors/{name}/stop first.")
             return connector.change_offsets(act)
 
         if connector.target != STOPPED:

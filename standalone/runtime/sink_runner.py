@@ -21,7 +21,10 @@ _LARGE_FETCH_BYTES = 32 << 20  # where the chain is quicker with more records at
 
 
 class SinkRunner(TaskRunner):
-    def __init__(self, task, config, *, pipeline, new_consumer, subscription, tolerance, retries, clock, max_poll_records, commit_seconds, flush_seconds, stop_seconds, **base):
+    def __init__(
+        self, task, config, *, pipeline, new_consumer, subscription, tolerance, retries, clock,
+        max_poll_records, commit_seconds, flush_seconds, stop_seconds, **base,
+    ):  # fmt: skip
         super().__init__(meter=SinkMeter(clock), **base)
         self.task = task
         self.config = config

@@ -133,7 +133,8 @@ class Tolerance:
         for text in hidden:
             message = _without(message, text)
         shown = f", on the record of {place}" if self._shows else ""
-        log.error("Error in stage %s, class %s, %s%s: %s: %s", failure.stage, failure.class_name, self._task, shown, shown_class(failure.error), message)
+        error_class = shown_class(failure.error)
+        log.error("Error in stage %s, class %s, %s%s: %s: %s", failure.stage, failure.class_name, self._task, shown, error_class, message)
         self.counters.total_errors_logged += 1
 
 

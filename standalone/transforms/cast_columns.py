@@ -7,7 +7,6 @@ from standalone import NoColumns
 from standalone.data import schema as s
 from standalone.data.java_calendar import DAY_MS
 from standalone.stage import TEXT_OF
-from standalone.transforms import spark
 from standalone.transforms.date_columns import END_MS, cut_div, written
 from standalone.transforms.date_format import DateFormat
 

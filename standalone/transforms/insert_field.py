@@ -112,7 +112,9 @@ class InsertField(FieldTransform):
         inserted = dict(value)
         for name, below in tree.inside.items():
             if below.said:
-                inserted.update({name: items[at] for at in below.said if items[at] is not _UNSET})
+                for at in below.said:
+                    if items[at] is not _UNSET:
+                        inserted[name] = items[at]
             elif inserted.get(name) is not None:
                 field_path.need_map(inserted[name], "InsertField", f"field '{name}'")
                 inserted[name] = self._inserted_map(inserted[name], below, items)
@@ -132,7 +134,6 @@ class InsertField(FieldTransform):
 
     # Column meaning: the struct again, with more fields.
     def columns(self, columns):
-        from pyspark.sql import functions as F
 
         if self.is_null(columns):
             return columns
@@ -199,7 +200,8 @@ class _Nested:
             fields.append((field.name, made))
         new = [(name, at) for name, below in tree.inside.items() for at in below.said or ()]
         kinds = [transform.inserted[at] for _, at in new]
-        self.target = struct_schema([*fields, *((name, _SCHEMAS[kind][optional]) for (name, _), (kind, _, optional) in zip(new, kinds))], schema, inside)
+        added = [(name, _SCHEMAS[kind][optional]) for (name, _), (kind, _, optional) in zip(new, kinds)]
+        self.target = struct_schema([*fields, *added], schema, inside)
         self._new = [(field, at) for field, (_, at) in zip(self.target.fields[len(fields) :], new)]
 
     def row(self, struct, items):

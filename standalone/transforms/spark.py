@@ -13,7 +13,7 @@ from standalone.data.schema import ARRAY, DECIMAL, MAP, STRUCT
 
 
 def quoted(name):
-    """A field's name for Spark where it parses one (withField, dropFields): in backticks, since it may hold dots. getField takes names as they are."""
+    """A field's name for Spark where it parses one (withField, dropFields): in backticks, for its dots. getField takes names as they are."""
     return "`" + name.replace("`", "``") + "`"
 
 

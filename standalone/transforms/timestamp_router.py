@@ -15,7 +15,9 @@ class TimestampRouter(Transform):
 
     java_name = "org.apache.kafka.connect.transforms.TimestampRouter"
     config_def = ConfigDef(
-        Option("topic.format", STRING, HIGH, "The new name: ${topic} stands for the old one, ${timestamp} for the time.", default="${topic}-${timestamp}"),
+        Option(
+            "topic.format", STRING, HIGH, "The new name: ${topic} stands for the old one, ${timestamp} for the time.", default="${topic}-${timestamp}"
+        ),
         Option("timestamp.format", STRING, HIGH, "What the time looks like: a SimpleDateFormat pattern, in UTC.", default="yyyyMMdd"),
     )
 

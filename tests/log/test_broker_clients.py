@@ -10,7 +10,6 @@ import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
 from standalone.log.broker.server import EmbeddedLog
-
 from tests.log.broker_clients import wait_for
 
 confluent_kafka = pytest.importorskip("confluent_kafka")

@@ -287,7 +287,7 @@ def test_a_static_member_with_another_subscription_starts_a_round(world):
 
 
 def test_a_static_member_that_replaces_itself_during_a_division_starts_the_round_again(world):
-    first, second = world.join(instance_id="a"), world.join(instance_id="b")
+    first, _ = world.join(instance_id="a"), world.join(instance_id="b")
     first += world.join(first[0].member_id, "a")
     assert world.group.state == COMPLETING
     new = world.join(instance_id="b")

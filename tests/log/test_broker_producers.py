@@ -6,7 +6,6 @@ from pytest import param
 from standalone.log import batch_header
 from standalone.log.broker.producers import EXPIRATION_MS, Producers
 from standalone.log.broker.refusal import Refusal, codes
-
 from tests.log.broker_clients import batch
 
 MAX = 2**31 - 1

@@ -7,10 +7,8 @@ import pytest
 from kafka.protocol.consumer import FetchResponse
 from pytest import param
 
-from standalone.log.broker import options
 from standalone.log.broker.refusal import codes
 from standalone.log.broker.server import EmbeddedLog
-
 from tests.log.broker_clients import (
     RawClient,
     batch,

@@ -13,7 +13,6 @@ from standalone.log.broker import options
 from standalone.log.broker.partitions import Partition
 from standalone.log.broker.refusal import Refusal, codes
 from standalone.log.broker.segments import INDEX_INTERVAL, Segment
-
 from tests.log.broker_clients import batch, values_of
 
 DEFAULTS = options.settings({})

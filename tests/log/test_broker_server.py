@@ -10,7 +10,6 @@ from standalone.errors import ConfigError, StartError
 from standalone.log.broker import options
 from standalone.log.broker.refusal import codes
 from standalone.log.broker.server import EmbeddedLog
-
 from tests.log.broker_clients import (
     RawClient,
     ServerProcess,

@@ -10,7 +10,6 @@ from pytest import param
 from standalone.log.broker import topics
 from standalone.log.broker.refusal import codes
 from standalone.log.broker.server import EmbeddedLog
-
 from tests.log.broker_clients import (
     RawClient,
     batch,

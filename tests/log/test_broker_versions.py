@@ -2,7 +2,6 @@
 
 import os
 import socket
-import time
 
 import pytest
 from kafka.protocol import admin, consumer, metadata, producer
@@ -10,8 +9,7 @@ from kafka.protocol.producer import ProduceRequest
 from pytest import param
 
 from standalone.log.broker.refusal import codes
-from standalone.log.broker.server import EmbeddedLog, HANDLERS
-
+from standalone.log.broker.server import HANDLERS, EmbeddedLog
 from tests.log.broker_clients import RawClient, batch, commit, fetch_request, make_topic, produce_request, values_of
 
 

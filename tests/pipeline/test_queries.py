@@ -15,8 +15,8 @@ from standalone.pipeline.outgoing import Outgoing
 from standalone.pipeline.plan import Chain, Link
 from standalone.pipeline.queries import NoSpark
 from standalone.pipeline.run import Pipeline
-from standalone.runtime.source_runner import _pieces
 from standalone.predicates.topic_name_matches import TopicNameMatches
+from standalone.runtime.source_runner import _pieces
 from standalone.transforms.insert_field import InsertField
 from standalone.transforms.replace_field import ReplaceField
 from standalone.transforms.sql import Sql

@@ -6,7 +6,7 @@
 import collections
 import threading
 
-from standalone import STRING, ConfigDef, ConnectError, LOW, Option, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask
+from standalone import LOW, STRING, ConfigDef, ConnectError, Option, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask
 
 COUNTS = collections.Counter()
 FAIL = set()

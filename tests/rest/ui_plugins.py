@@ -2,7 +2,22 @@
 
 import threading
 
-from standalone import BOOLEAN, HIGH, INT, LOW, MEDIUM, PASSWORD, STRING, ConfigDef, Option, SourceConnector, SourceRecord, SourceTask, at_least, one_of
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LOW,
+    MEDIUM,
+    PASSWORD,
+    STRING,
+    ConfigDef,
+    Option,
+    SourceConnector,
+    SourceRecord,
+    SourceTask,
+    at_least,
+    one_of,
+)
 
 MARKUP = '<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>'
 
