@@ -198,18 +198,42 @@ class PartitionQueue:
         """Make several batches of one that is too large; False if it is a single record."""
         if batch.count == 1:
             return False
-        self.lost(batch, uncertain=False)
         self.limit = max(1, min(self.limit, sum(piece.size for piece in batch.pieces)) // 2)
-        at = self._batches.index(batch)
-        parts = []
-        for packed in self._pack(batch.pieces, batch.sequence):
-            sequence = record_batch.next_sequence(batch.sequence, packed.low)
-            parts.append(Batch(self, packed.data, sequence, _cut(batch.pieces, packed.low, packed.high)))
-        self._batches.rotate(-at)
-        self._batches.popleft()
-        self._batches.extendleft(reversed(parts))
-        self._batches.rotate(at)
+        self._divide(batch, [(packed.low, packed.high) for packed in self._pack(batch.pieces, batch.sequence)])
         return True
+
+    def halve(self, batch):
+        """Make two batches of one that is refused for a record in it, nobody says which."""
+        self._divide(batch, [(0, batch.count // 2), (batch.count // 2, batch.count)])
+
+    def leave_out(self, batch, bad):
+        """The broker wants no batch with these rows in it, [(row numbers, error)]: what is left stands in the batch's place.
+
+        Behind it all have other sequences, so that of a batch which may be in the log already nothing is sent again.
+        """
+        if batch.uncertain:
+            self.refused(batch, _unknown_fate(batch, self.name))
+            return
+        self.lost(batch)
+        self._renumber = True
+        pieces, batch.pieces = batch.pieces, []
+        failing, first = [], 0
+        for piece in pieces:
+            kept = np.ones(len(piece), bool)
+            for numbers, error in bad:
+                inside = numbers[(numbers >= first) & (numbers < first + len(piece))] - first
+                kept[inside] = False
+                failing += [(piece.take(inside), error)] if len(inside) else []
+            if kept.any():
+                batch.pieces.append(piece if kept.all() else piece.take(np.flatnonzero(kept)))
+            first += len(piece)
+        batch.count = sum(map(len, batch.pieces))
+        if not batch.count:
+            self._batches.remove(batch)
+        elif self._identity is None:
+            batch.data = self._pack_whole(batch.pieces, -1)
+        for piece, error in failing:
+            piece.delivery.fail(piece, error)
 
     def should_be_in_order(self, batch):
         """Whether all before it is in the log, so that its sequence ought to be the next."""
@@ -311,19 +335,32 @@ class PartitionQueue:
                 if batch.uncertain:
                     batch.fail(_unknown_fate(batch, self.name))
                     continue
-                (packed,) = self._pack_whole(batch)
-                batch.data, batch.sequence = packed.data, self._sequence
+                batch.data, batch.sequence = self._pack_whole(batch.pieces, self._sequence), self._sequence
                 self._sequence = record_batch.next_sequence(self._sequence, batch.count)
                 self._batches.append(batch)
         self._renumber = False
 
-    def _pack_whole(self, batch):
-        """As it was packed before, whatever the limit is now."""
+    def _pack_whole(self, pieces, sequence):
+        """The bytes of one batch of these, whatever the limit is now."""
         limit, self.limit = self.limit, record_batch.MAX_INT
         try:
-            return list(self._pack(batch.pieces, self._sequence))
+            (packed,) = self._pack(pieces, sequence)
+            return packed.data
         finally:
             self.limit = limit
+
+    def _divide(self, batch, spans):
+        """Put batches of these rows (low, high) of it in its place."""
+        self.lost(batch, uncertain=False)
+        at = self._batches.index(batch)
+        parts = []
+        for low, high in spans:
+            sequence, pieces = record_batch.next_sequence(batch.sequence, low), _cut(batch.pieces, low, high)
+            parts.append(Batch(self, self._pack_whole(pieces, sequence), sequence, pieces))
+        self._batches.rotate(-at)
+        self._batches.popleft()
+        self._batches.extendleft(reversed(parts))
+        self._batches.rotate(at)
 
 
 def _unknown_fate(batch, name):

@@ -6,6 +6,7 @@ Everything here happens on the thread that calls `work` and `wait` in turn, but 
 import logging
 import select
 
+import numpy as np
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from standalone.errors import LogError, LogFatalError, LogRetriableError
@@ -32,6 +33,7 @@ PATIENCE_S = 1.0  # with what a cluster that has just started, or a new topic, i
 MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
 NO_ERROR, UNKNOWN_TOPIC, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, BATCH_TOO_LARGE, AFTER_APPEND = 0, 3, 7, 10, 18, 20
 OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER = 45, 46, 59
+FAULTS_OF_SINGLE_RECORDS = (32, 87)  # INVALID_TIMESTAMP, INVALID_RECORD: of some in a batch, all of which is refused with them
 FOREVER = float("inf")
 
 
@@ -324,9 +326,10 @@ class Sender:
             elif result.error_code == NO_ERROR:
                 self._landed(batch, result.base_offset, result.log_append_time_ms)
             else:
-                self._failed(batch, result.error_code, result.error_message)
+                self._failed(batch, result.error_code, result.error_message, result.record_errors)
 
-    def _failed(self, batch, code, message):
+    def _failed(self, batch, code, message, named=None):
+        """`named` are the records that the broker finds fault with, where it says (by their place in the batch)."""
         queue = batch.queue
         idempotent = self._config["enable.idempotence"]
         error = broker_error(code, f"Sending {batch.count} records to {queue.name}", message)
@@ -335,6 +338,10 @@ class Sender:
         elif code in (MESSAGE_TOO_LARGE, BATCH_TOO_LARGE):
             if not queue.split(batch):
                 queue.refused(batch, self._refused_as_too_large(batch))
+        elif code in FAULTS_OF_SINGLE_RECORDS and named and all(0 <= each.batch_index < batch.count for each in named):
+            queue.leave_out(batch, self._refused_records(batch, code, named))
+        elif code in FAULTS_OF_SINGLE_RECORDS and batch.count > 1:
+            queue.halve(batch)
         elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and not queue.should_be_in_order(batch):
             queue.lost(batch, uncertain=False)  # one before it failed, and has to be sent again or is given up
         elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and queue.restarts < MOST_RESTARTS:
@@ -347,6 +354,16 @@ class Sender:
             self._again(queue.pause, f"Sending to {queue.name}", explain(code, message))
         else:
             queue.refused(batch, LogFatalError(str(error), error.java_class))
+
+    @staticmethod
+    def _refused_records(batch, code, named):
+        """[(row numbers, error)] of the records that a broker finds fault with, an error for each reason."""
+        reasons = {}
+        for each in named:
+            reasons.setdefault(each.batch_index_error_message, []).append(each.batch_index)
+        what = f"Sending a record to {batch.queue.name}"
+        errors = ((np.array(sorted(set(rows))), broker_error(code, what, message)) for message, rows in reasons.items())
+        return [(rows, LogFatalError(str(error), error.java_class)) for rows, error in errors]
 
     def _refused_as_too_large(self, batch):
         return LogFatalError(

@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 
 _PIECE_BYTES = 1 << 20  # an offset may be stored behind each: about what one request carries
 # What a log refuses because of the record: with errors.tolerance=all it is skipped. All else may pass, or is for a person to mend.
+# (The producer has found the record where a log refuses a whole batch for one in it.)
 _FAULTS_OF_RECORDS = {
     f"org.apache.kafka.common.errors.{name}Exception"
-    for name in ("RecordTooLarge", "RecordBatchTooLarge", "InvalidTimestamp", "InvalidTopic", "UnsupportedForMessageFormat")
+    for name in ("RecordTooLarge", "RecordBatchTooLarge", "InvalidRecord", "InvalidTimestamp", "InvalidTopic", "UnsupportedForMessageFormat")
 }
-_FAULT_OF_ONE = "org.apache.kafka.common.errors.InvalidRecordException"  # of one in a batch: the others are refused with it
 
 
 class SourceRunner(TaskRunner):
@@ -234,8 +234,7 @@ class SourceRunner(TaskRunner):
         failures = []
         for rows, error in delivered.failed:
             rows = np.arange(count)[rows].tolist()
-            kind = getattr(error, "java_class", None)
-            if kind not in _FAULTS_OF_RECORDS and not (kind == _FAULT_OF_ONE and len(rows) == 1):
+            if getattr(error, "java_class", None) not in _FAULTS_OF_RECORDS:
                 self._went_wrong(error)
                 return
             for row in rows:

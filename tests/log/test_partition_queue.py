@@ -25,7 +25,8 @@ class ModelBroker:
     def __init__(self, largest=1 << 30):
         self.log = []
         self.largest = largest
-        self.poison = None  # a value that is refused for good
+        self.poison = ()  # values that are refused for good
+        self.names = False  # whether it says which in a batch they are
         self._epoch = -1
         self._batches = collections.deque(maxlen=5)  # (first sequence, last sequence, offset)
 
@@ -36,8 +37,11 @@ class ModelBroker:
         header = record_batch.parse_header(data)
         (records,) = record_batch.unpack(bytes(data)).records
         found = list(records.values)
-        if self.poison in found:
+        if not set(found).isdisjoint(self.poison):
             return INVALID_RECORD, -1
+        if header.base_sequence < 0:  # of a producer without sequences
+            self.log += found
+            return OK, len(self.log) - len(found)
         first, last = header.base_sequence, header.base_sequence + header.count - 1
         if header.producer_epoch == self._epoch:
             for known_first, known_last, offset in self._batches:
@@ -55,6 +59,9 @@ class ModelBroker:
         self._batches.append((first, last, offset))
         self.log += found
         return OK, offset
+
+
+Named = collections.namedtuple("Named", ["batch_index", "batch_index_error_message"])
 
 
 class Delivery:
@@ -112,7 +119,11 @@ class Simulation:
             self.sender._failed(batch, instead, None)
             return
         code, offset = self.broker.append(data)
-        if code == OK and instead == AFTER_APPEND:
+        if code == INVALID_RECORD and self.broker.names:
+            (records,) = record_batch.unpack(data).records
+            named = [Named(row, "it is bad") for row, value in enumerate(records.values) if value in self.broker.poison]
+            self.sender._failed(batch, code, None, named)
+        elif code == OK and instead == AFTER_APPEND:
             self.sender._failed(batch, AFTER_APPEND, None)
         elif code == OK:
             self.sender._landed(batch, offset, -1)
@@ -175,11 +186,14 @@ def test_each_record_is_in_the_log_once_and_in_order_whatever_happens(seed):
     assert not simulation.failed and len(simulation.broker.log) == sent
 
 
-@pytest.mark.parametrize("seed", range(30))
-def test_a_record_refused_for_good_takes_only_its_batch_along(seed):
+@pytest.mark.parametrize("idempotent", [True, False])
+@pytest.mark.parametrize("names", [True, False])
+@pytest.mark.parametrize("seed", range(10))
+def test_records_refused_for_good_take_no_other_along(seed, names, idempotent):
     rng = random.Random(seed)
-    simulation = Simulation(ModelBroker(), **{"max.request.size": 200})
-    simulation.broker.poison = b"%d" % rng.randint(0, 299)
+    simulation = Simulation(ModelBroker(), **{"max.request.size": 200, "enable.idempotence": idempotent})
+    simulation.broker.poison = {b"%d" % number for number in [*rng.sample(range(300), 7), 299]}
+    simulation.broker.names = names
     for low in range(0, 300, 10):
         simulation.hand_over(numbered(low, low + 10))
         simulation.send()
@@ -187,7 +201,20 @@ def test_a_record_refused_for_good_takes_only_its_batch_along(seed):
             simulation.answer(rng.choice([None, None, NOT_ENOUGH_REPLICAS]))
     simulation.finish()
     simulation.check_log()
-    assert simulation.broker.poison in simulation.failed and len(simulation.failed) < 30
+    assert set(simulation.failed) == simulation.broker.poison
+    assert {error.java_class for error in simulation.failed.values()} == {"org.apache.kafka.common.errors.InvalidRecordException"}
+    assert all(("it is bad" in str(error)) == names for error in simulation.failed.values())
+
+
+def test_of_a_batch_that_may_be_in_the_log_none_is_sent_again_without_the_bad_ones():
+    simulation = Simulation(ModelBroker())
+    simulation.hand_over(numbered(0, 5))
+    simulation.send()
+    simulation.disconnect(taken=1)
+    simulation.broker.poison, simulation.broker.names = {b"3"}, True  # what the topic takes has changed meanwhile
+    simulation.finish()
+    assert set(simulation.failed) == set(numbered(0, 5)) and simulation.broker.log == numbered(0, 5)
+    assert "may be in the log or not" in str(simulation.failed[b"0"])
 
 
 def test_a_batch_is_repeated_as_the_same_bytes():
@@ -212,7 +239,7 @@ def test_what_may_be_in_the_log_behind_a_failure_is_neither_sent_again_nor_calle
     simulation.hand_over([b"y" * 60])
     simulation.send()
     simulation.disconnect(taken=2)
-    simulation.broker.poison = b"x" * 60  # such as a topic that is forbidden from now on
+    simulation.broker.poison = {b"x" * 60}  # such as a topic that is forbidden from now on
     simulation.send()
     simulation.finish()
     assert set(simulation.failed) == {b"x" * 60, b"y" * 60}

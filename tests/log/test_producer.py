@@ -283,6 +283,23 @@ def test_a_record_that_the_topic_finds_too_large_fails_and_the_others_arrive(kaf
 
 
 @needs_kafka
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+def test_records_that_a_compacted_topic_refuses_fail_alone_and_the_others_arrive_in_order(kafka, topic, compression):
+    create(kafka, topic, cleanup_policy="compact")
+    keys = [None if row % 50 == 7 else b"k%d" % row for row in range(1000)]
+    with Run(kafka, compression_type=compression) as run:
+        for low in range(0, 1000, 100):
+            run.send(topic, numbered(low, low + 100), 0, keys=wire.ByteColumn.of(keys[low : low + 100]))
+        assert run.producer.flush(DEADLINE_S)
+        assert run.sent(topic, [b"last"], 0, keys=wire.ByteColumn.of([b"k"])).error is None
+    assert values(kafka, topic) == [b"%d" % row for row in range(1000) if keys[row] is not None] + [b"last"]
+    failed = [(result, np.arange(100)[rows].tolist(), error) for result in run.results[:-1] for rows, error in result.failed]
+    assert [rows for _, rows, _ in failed] == [[7, 57]] * 10
+    assert {error.java_class for _, _, error in failed} == {"org.apache.kafka.common.errors.InvalidRecordException"}
+    assert all("INVALID_RECORD" in str(error) and "key" in str(error) for _, _, error in failed)
+
+
+@needs_kafka
 def test_a_topic_name_that_is_not_allowed_fails_at_once(kafka):
     with Run(kafka) as run:
         error = run.sent("no good", [b"a"]).error

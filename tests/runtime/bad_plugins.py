@@ -70,7 +70,7 @@ class PickyTransform(Transform):
 
 
 class LettersTask(SourceTask):
-    """Polls the values of `values`, separated by commas, all at once; then nothing."""
+    """Polls the values of `values`, separated by commas, all at once; then nothing. A value `keyless…` has no key."""
 
     def start(self, config):
         self.over = threading.Event()
@@ -89,7 +89,8 @@ class LettersTask(SourceTask):
     def _record(self, row, value):
         value = value * self.sizes if value.startswith("large") else value
         place = {"source_partition": {"from": "list"}, "source_offset": {"next": row + 1}}
-        return SourceRecord(self.topic, value, value_schema=Schema.STRING, key=f"k{row}", key_schema=Schema.STRING, timestamp=1000 + row, **place)
+        key = {} if value.startswith("keyless") else {"key": f"k{row}", "key_schema": Schema.STRING}
+        return SourceRecord(self.topic, value, value_schema=Schema.STRING, timestamp=1000 + row, **key, **place)
 
     def stop(self):
         self.over.set()

@@ -2,6 +2,7 @@
 
 import json
 import logging
+import uuid
 
 import pytest
 
@@ -124,6 +125,46 @@ def test_what_only_the_topic_refuses_is_in_the_queue_whole(tmp_path):
         assert sorted(m.value() for m in messages(worker.bootstrap, "t", 2)) == [b"one", b"two"]
         wait_for(lambda: stored(worker) == 3)
     assert letter.value() == b"large" * 1000 and context(letter)["value.format"] == "bytes"
+
+
+COMPACTED = {f"topic__creation__default__{key}": value for key, value in {"replication__factor": 1, "partitions": 1, "cleanup__policy": "compact"}.items()}
+WITHOUT_KEYS = [f"keyless{row}" if row % 10 == 3 else f"good{row}" for row in range(200)]
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("config", [{}, {"producer__override__compression__type": "gzip"}], ids=["plain", "compressed"])
+def test_of_a_batch_that_the_log_refuses_only_the_bad_records_go_to_the_queue(tmp_path, kafka, config):
+    """A compacted topic takes no record without a key, and no batch with one in it."""
+    topic, dlq = f"compacted-{uuid.uuid4()}", f"letters-{uuid.uuid4()}"
+    with LocalWorker(tmp_path, bootstrap__servers=kafka) as worker:
+        queue = {**DLQ, "errors__source__deadletterqueue__topic__name": dlq, "errors__source__deadletterqueue__topic__replication__factor": 1}
+        make(worker, WITHOUT_KEYS, topic=topic, **COMPACTED, **queue, **config)
+        assert [m.value().decode() for m in messages(kafka, topic, 180)] == [value for value in WITHOUT_KEYS if value.startswith("good")]
+        letters = messages(kafka, dlq, 20)
+        wait_for(lambda: stored(worker) == 200)
+        assert worker.states("s") == ["RUNNING", "RUNNING"]
+    assert [m.value().decode() for m in letters] == [value for value in WITHOUT_KEYS if value.startswith("keyless")]
+    said = [context(letter) for letter in letters]
+    assert {each["stage"] for each in said} == {"KAFKA_PRODUCE"}
+    assert {each["exception.class.name"] for each in said} == {"org.apache.kafka.common.errors.InvalidRecordException"}
+    assert [json.loads(each["source.offset"])["next"] - 1 for each in said] == [row for row in range(200) if row % 10 == 3]
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("tolerance", ["all", "none"])
+def test_without_a_queue_what_the_log_refuses_is_skipped_or_fails_the_task(tmp_path, kafka, tolerance):
+    topic = f"compacted-{uuid.uuid4()}"
+    with LocalWorker(tmp_path, bootstrap__servers=kafka) as worker:
+        make(worker, WITHOUT_KEYS, topic=topic, **COMPACTED, errors__tolerance=tolerance)
+        if tolerance == "all":
+            wait_for(lambda: stored(worker) == 200)
+            (runner,) = worker.herder.runners()
+            assert runner.errors.total_records_skipped == 20
+            assert len(messages(kafka, topic, 180)) == 180
+        else:
+            worker.wait_states("s", "RUNNING", "FAILED")
+            assert "source offset {'next': 4}" in worker.trace("s") and "Compacted topic" in worker.trace("s")
+            assert stored(worker) == 3
 
 
 def test_without_context_headers_a_letter_has_its_own_alone(tmp_path):
