@@ -18,6 +18,9 @@ _WHY = {
     406: "The answer is of another media type than those accepted", 409: "The name is taken, or this is not the moment",
     413: "The body is too large", 415: "The body is not application/json", 503: "The worker is still starting",
 }  # fmt: skip
+_ABOUT = """The REST API of Kafka Connect's standalone worker.
+
+Not JSON, and so not described here: `/metrics` (text for Prometheus, GET) and, unless `rest.ui.enable=false`, the web page at `/ui`."""
 
 
 def document(routes, secured=False):
@@ -37,7 +40,7 @@ def document(routes, secured=False):
         "info": {
             "title": "connect-standalone",
             "version": __version__,
-            "description": "The REST API of Kafka Connect's standalone worker.",
+            "description": _ABOUT,
         },
         "paths": paths,
         "components": components,
