@@ -14,6 +14,7 @@ import sys
 import zlib
 from pathlib import Path
 
+from standalone import __version__
 from standalone.config import class_name, load_class, nearest, parse_type
 from standalone.connector import SinkConnector, SourceConnector
 from standalone.errors import ConfigError, NotFoundError
@@ -144,12 +145,14 @@ class Plugins:
         return sorted(plugins, key=lambda plugin: (plugin["type"] not in ("source", "sink"), plugin["type"], plugin["class"]))
 
     def version(self, plugin):
-        """The version that a class declares, or the Kafka whose class it stands for, or that of the distribution which brought it."""
+        """The version that a class declares, or the Kafka whose class it stands for, or that of what brought it: this, or a distribution."""
         if plugin.version:
             return str(plugin.version)
         if class_name(plugin).startswith("org.apache.kafka."):
             return KAFKA_VERSION
         top = plugin.__module__.partition(".")[0]
+        if top == __name__.partition(".")[0]:
+            return __version__
         for entry in self._entry_points():
             if entry.distribution and entry.module.partition(".")[0] == top:
                 return entry.distribution.version
