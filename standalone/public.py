@@ -41,17 +41,20 @@ from standalone.data.batch import SinkBatch, SourceBatch
 from standalone.data.java_text import java_text
 from standalone.data.record import Header, Record, SinkRecord, SourceRecord
 from standalone.data.scalars import BigInt, Float32, Float64, Instant, Int8, Int16, Int32, Int64, to_float32
-from standalone.data.schema import (
-    Field,
-    Schema,
-    SchemaBuilder,
-    date_schema,
-    decimal_schema,
-    time_schema,
-    timestamp_schema,
-)
+from standalone.data.schema import Field, Schema, SchemaBuilder, date_schema, decimal_schema, time_schema, timestamp_schema
 from standalone.data.struct import Struct
 from standalone.errors import ConfigError, ConnectError, DataError, RetriableError, SerializationError
+from standalone.expression import Expression, F
 from standalone.provider import ConfigProvider, Values
-from standalone.stage import Columns, Converter, FieldTransform, HeaderConverter, HeaderEdit, NoColumns, Predicate, QueryTransform, Transform
+from standalone.stage import (
+    Columns,
+    Converter,
+    FieldTransform,
+    HeaderConverter,
+    HeaderEdit,
+    NoColumns,
+    Predicate,
+    QueryTransform,
+    Transform,
+)
 from standalone.wire import ByteColumn

@@ -40,6 +40,8 @@ class Stage:
 class Transform(Stage):
     """Makes another record of a record, or drops it."""
 
+    may_only_move = False  # True where its column meaning mostly moves columns about, so that Spark is not started before a batch says so
+
     def apply(self, record):
         """Row meaning: the new record, None to drop it, or a list of records in its place. Raises DataError where the record is bad."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(record)")
@@ -68,13 +70,13 @@ class FieldTransform(Transform):
                 setattr(cls, name, part)
 
     def part(self, record):
-        """(schema, value) of the key or the value. Also of Columns: (schema, Spark column)."""
+        """(schema, value) of the key or the value. Also of Columns: (schema, expression)."""
         if self.where == "key":
             return record.key_schema, record.key
         return record.value_schema, record.value
 
     def known_part(self, columns):
-        """(what all rows of Columns are known to be: their schema or their shape, Spark column, whether it is a schema).
+        """(what all rows of Columns are known to be: their schema or their shape, expression, whether it is a schema).
 
         Raises NoColumns where nothing is known.
         """
@@ -132,7 +134,7 @@ class Predicate(Stage):
         raise NotImplementedError(f"{type(self).__name__} must define test(record)")
 
     def columns(self, columns):
-        """Column meaning: a Spark column of booleans (never null), or a plain bool for the whole batch. Raises NoColumns, or
+        """Column meaning: a condition (an Expression that is never null), or a plain bool for the whole batch. Raises NoColumns, or
         returns None, to be run by rows."""
         return None
 
@@ -140,8 +142,8 @@ class Predicate(Stage):
 class HeaderEdit(NamedTuple):
     """What a column meaning does to the headers of every row: take off those of the names in `dropped`, or add `added`.
 
-    The value of the added Header may be a Spark column, of its schema, or of the Schema `shape` where it carries none. `where` is a
-    boolean column that says for which rows the edit is; None is for all.
+    The value of the added Header may be an Expression, of its schema, or of the Schema `shape` where it carries none. `where` is a
+    condition that says for which rows the edit is; None is for all.
     """
 
     dropped: frozenset = frozenset()
@@ -157,13 +159,13 @@ TEXT_OF = "\x01java text of {}\x01"
 
 
 class Columns:
-    """A batch in Spark's terms: the column meaning's view of a record. Never changes; `with_` makes another.
+    """A batch as columns: the column meaning's view of a record. Never changes; `with_` makes another.
 
-    topic, partition, timestamp, offset, key, value are Spark columns; topic and partition are plain values where all rows have one.
-    `offset` is None for a source. A schema of None means schemaless: the column meaning knows the fields then from `key_shape` or
-    `value_shape`, a Schema that every row of this batch provably has and that the result does not carry.
+    topic, partition, timestamp, offset, key, value are Expressions, said in the words of pyspark.sql.functions (`F`); topic and partition are
+    plain values where all rows have one. `offset` is None for a source. A schema of None means schemaless: the column meaning knows the
+    fields then from `key_shape` or `value_shape`, a Schema that every row of this batch provably has and that the result does not carry.
     `nulls` names those of "key" and "value" that are null in every row.
-    `keep` is a boolean column, or None to keep all; `failed` marks the rows that the rows engine must do again, for the exact error.
+    `keep` is a condition, or None to keep all; `failed` marks the rows that the rows engine must do again, for the exact error.
     `header_names` is a column of lists with the names of the headers that the rows came with, or None where no row has any;
     `header_edits` is a tuple of the HeaderEdits so far, which the pipeline does after the job, in their order.
     """

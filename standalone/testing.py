@@ -12,8 +12,10 @@ from standalone.data.batch import values_of
 from standalone.data.record import SinkRecord
 from standalone.data.schema import BYTES, STRING
 from standalone.local_worker import LocalWorker, LogRecord, apply_transforms, failing, wait_for  # noqa: F401
+from standalone.pipeline.chain import Link
 from standalone.pipeline.frame import Frame, Leaves, NotColumns, columnar
-from standalone.pipeline.plan import ColumnPlan, Declined, Link
+from standalone.pipeline.meaning import Declined, NeedsSpark
+from standalone.pipeline.plan import ColumnPlan
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 COPIES = 3  # of a record in a column: what is wrong with rows beside each other shows
@@ -82,18 +84,46 @@ def _check_column(found, expected, is_error, is_there, what):
 class LeftToRows(Exception):
     """There is no column meaning for that case, or it leaves the row to the rows engine; says why."""
 
+    def __eq__(self, other):
+        return isinstance(other, LeftToRows) and self.args == other.args
+
+    __hash__ = Exception.__hash__
+
 
 def transform_columns(links, records, spark):
-    """What plan.Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows."""
+    """What Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows.
+
+    Spark is asked what there is to compute; where it takes no Spark to see that there is nothing, that is held to the same.
+    """
     frame = frame_of(records)
     try:
         leaves = Leaves(frame, set())
-        plan = ColumnPlan(links, leaves, frame, spark.ready())
-        changed, dropped, failed = plan.run(frame, leaves, spark)
+        plan = ColumnPlan(links, leaves, frame, spark.ready(), moving=False)
+        made = _made_by(plan, leaves, frame, records, spark)
+        moved = _moved(links, leaves, frame)
+        if moved is not None:
+            alone = _made_by(moved, leaves, frame, records, spark)
+            assert alone == made, f"without Spark it made {alone!r}, with Spark {made!r}"
     except (Declined, NotColumns) as reason:
         raise LeftToRows(str(reason)) from reason
+    if isinstance(made, LeftToRows):
+        raise made
+    return made
+
+
+def _moved(links, leaves, frame):
+    """A plan that needs no Spark, where there is one."""
+    try:
+        plan = ColumnPlan(links, leaves, frame)
+    except NeedsSpark:
+        return None
+    return plan if plan.is_compiled else None
+
+
+def _made_by(plan, leaves, frame, records, spark):
+    changed, dropped, failed = plan.run(frame, leaves, spark)
     if failed is not None and failed.any():
-        raise LeftToRows("the row is marked for the rows engine")
+        return LeftToRows("the row is marked for the rows engine")
     made = records_of(changed, records)
     return made if dropped is None else [None if gone else record for record, gone in zip(made, dropped)]
 

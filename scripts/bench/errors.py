@@ -24,7 +24,7 @@ from standalone.log.broker.server import EmbeddedLog
 from standalone.log.client import Clusters
 from standalone.log.client_config import AdminConfig, ProducerConfig
 from standalone.log.producer import Producer
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
 from standalone.runtime.dead_letter import DeadLetterQueue, Letters

@@ -14,7 +14,7 @@ import numpy as np
 from standalone import ByteColumn, Schema, SourceBatch, Transform
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
 from standalone.transforms.hoist_field import HoistField

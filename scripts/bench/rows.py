@@ -27,7 +27,7 @@ from standalone.cli.worker import GC_THRESHOLD
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.local_worker import LocalWorker, wait_for
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.transforms.cast import Cast
 from standalone.transforms.hoist_field import HoistField

@@ -4,7 +4,7 @@ import base64
 
 from goldenlib import encoding, rows
 from goldenlib.together import transform_together
-from standalone.pipeline.plan import Link
+from standalone.pipeline.chain import Link
 from standalone.testing import COPIES, LeftToRows, decoded_column, encoded_column
 
 TOGETHER = 40  # cases in one job

@@ -6,9 +6,12 @@ Each case has leaves and results of its own; they only share the select. Where t
 import numpy as np
 
 from standalone import Header, HeaderEdit, Schema, Transform
-from standalone.pipeline import plan
+from standalone.expression import is_expression
+from standalone.pipeline.chain import Link
 from standalone.pipeline.frame import Frame, Leaf, Leaves, NotColumns, leaves_in
 from standalone.pipeline.headers import Headers
+from standalone.pipeline.meaning import Declined, apply, columns_of
+from standalone.pipeline.plan import ColumnPlan
 from standalone.testing import LeftToRows, frame_of, records_of
 from standalone.wire import NO_TIMESTAMP
 
@@ -33,7 +36,7 @@ def transform_together(cases, holder):
 def _chain(prefix, links, records):
     try:
         return _Chain(prefix, links, records)
-    except (NotColumns, plan.Declined) as reason:
+    except (NotColumns, Declined) as reason:
         return LeftToRows(str(reason))
 
 
@@ -53,7 +56,7 @@ def _job(chains, holder):
     """The results of all chains by name, as lists of values."""
     outputs = [output for chain in chains for output in chain.outputs]
     leaves = _Joined(chains)
-    together = plan.ColumnPlan([plan.Link("together", _Together(outputs))], leaves, leaves.frame, holder.ready())
+    together = ColumnPlan([Link("together", _Together(outputs))], leaves, leaves.frame, holder.ready(), moving=False)
     changed, _, _ = together.run(leaves.frame, leaves, holder)
     columns = zip(*changed.headers) if outputs else ()
     return {header[0].name: [each.value for each in header] for header in columns}
@@ -68,11 +71,11 @@ class _Chain:
         self._records = records
         self._leaves = Leaves(self.frame, set())
         shape = {name: _renamed(part, prefix) for name, part in self._leaves.shape.items()}
-        self._result = result = plan._apply(links, plan._columns(shape, self.frame))
+        self._result = result = apply(links, columns_of(shape, self.frame))
         self._headers = Headers(result.header_edits)
         types = {"key": result.key_schema or result.key_shape, "value": result.value_schema or result.value_shape}
         schemas = {**_SCHEMAS, **types}
-        asked = [(name, getattr(result, name), schema) for name, schema in schemas.items() if plan._is_column(getattr(result, name))]
+        asked = [(name, getattr(result, name), schema) for name, schema in schemas.items() if is_expression(getattr(result, name))]
         for name, column in self._headers.columns.items():
             asked.append((name, column, self._headers.schemas.get(name, Schema.OPTIONAL_BOOLEAN)))
         self.outputs = [(f"{prefix}_{name}", column, schema) for name, column, schema in asked]

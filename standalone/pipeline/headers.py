@@ -2,10 +2,11 @@
 
 from standalone.data.batch import values_of
 from standalone.data.record import Header
+from standalone.expression import is_expression
 
 
 class Headers:
-    """The HeaderEdits of one plan. `columns` are what Spark is asked for them, by name; `schemas` those of the values among these."""
+    """The HeaderEdits of one plan. `columns` are what is asked for them, by name; `schemas` those of the values among these."""
 
     def __init__(self, edits):
         self._edits = edits
@@ -13,12 +14,12 @@ class Headers:
         for at, edit in enumerate(edits):
             if edit.where is not None:
                 self.columns[f"header_{at}_where"] = edit.where
-            if edit.added is not None and _is_column(edit.added.value):
+            if edit.added is not None and is_expression(edit.added.value):
                 self.columns[f"header_{at}"] = edit.added.value
                 self.schemas[f"header_{at}"] = edit.shape or edit.added.schema
 
     def edited(self, frame, column_of, mask_of):
-        """The frame's headers after all edits: a list with a tuple for each row, or None. The functions tell what Spark made of `columns`."""
+        """The frame's headers after all edits: a list with a tuple for each row, or None. The functions tell what became of `columns`."""
         headers = frame.headers
         if headers is not None and self._edits:
             headers = [each or () for each in headers]
@@ -40,12 +41,6 @@ class Headers:
     def _added(self, edit, column, count):
         name, schema = edit.added.name, edit.added.schema
         return [(Header(name, value, schema),) for value in values_of(column, edit.shape or schema, count)]
-
-
-def _is_column(value):
-    from pyspark.sql import Column
-
-    return isinstance(value, Column)
 
 
 def _without(headers, dropped):

@@ -11,6 +11,7 @@ from standalone.data.arrow import arrow_type, nulls_of, to_arrow
 from standalone.data.java_text_column import java_texts
 from standalone.data.struct_column import Shaped, StructColumn
 from standalone.pipeline.frame import Leaf
+from standalone.pipeline.local_cast import cast
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 
@@ -56,6 +57,18 @@ class TextOf:
 
 
 @dataclass(frozen=True)
+class CastTo:
+    """A number as one of another type, or a whole number or boolean as its text."""
+
+    number: Any
+    source: Any
+    target: Any
+
+    def __str__(self):
+        return f"{self.number} as {self.target}"
+
+
+@dataclass(frozen=True)
 class NullsOf:
     """A mask: which rows of a leaf are null, or are not."""
 
@@ -76,6 +89,30 @@ class AnyOf:
         return " or ".join(map(str, self.nodes))
 
 
+@dataclass(frozen=True)
+class AllOf:
+    """A mask: the rows that are in each of these."""
+
+    nodes: tuple
+
+    def __str__(self):
+        return " and ".join(f"({node})" for node in self.nodes)
+
+
+@dataclass(frozen=True)
+class NoneOf:
+    """A mask: the rows that are in none of these."""
+
+    nodes: tuple
+
+    def __str__(self):
+        return f"none of ({', '.join(map(str, self.nodes))})"
+
+
+def is_node(value):
+    return isinstance(value, (Leaf, Fixed, Whole, Computed, TextOf, CastTo))
+
+
 def build(node, schema, leaves, computed):
     """The column of a node: as it came, a StructColumn, or an Arrow array."""
     if node is None:
@@ -83,6 +120,9 @@ def build(node, schema, leaves, computed):
     if isinstance(node, Leaf):
         column = leaves.columns[node.name]
         return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
+    if isinstance(node, CastTo):
+        number = node.number
+        return cast(build(number, number.schema if isinstance(number, Leaf) else schema, leaves, computed), node.target)
     if isinstance(node, TextOf):
         return java_texts(Shaped(node.schema, build(node.number, node.schema, leaves, computed)))
     kind = arrow_type(schema)
@@ -114,14 +154,19 @@ def timestamps_of(column):
 
 
 def mask_of(node, leaves):
-    """The rows that a Fixed, NullsOf or AnyOf stands for."""
+    """The rows that a mask or a Fixed stands for."""
     if isinstance(node, Fixed):
         return np.full(leaves.count, node.value)
-    if isinstance(node, AnyOf):
-        return np.logical_or.reduce([mask_of(each, leaves) for each in node.nodes])
+    if not isinstance(node, NullsOf):
+        masks = [mask_of(each, leaves) for each in node.nodes]
+        return {AnyOf: np.logical_or.reduce, AllOf: np.logical_and.reduce, NoneOf: _none_of}[type(node)](masks)
     column = leaves.columns[node.name]
     nulls = column.lengths < 0 if isinstance(column, ByteColumn) else nulls_of(column)
     return ~nulls if node.negated else nulls
+
+
+def _none_of(masks):
+    return ~np.logical_or.reduce(masks)
 
 
 def says_nothing(name, node, shape):

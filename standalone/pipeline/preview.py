@@ -13,7 +13,8 @@ from standalone.data.scalars import Instant
 from standalone.data.struct import MOMENTS, Struct
 from standalone.pipeline.ends import Ends
 from standalone.pipeline.frame import Frame, Leaves, NotColumns
-from standalone.pipeline.plan import ColumnPlan, Declined
+from standalone.pipeline.meaning import Declined
+from standalone.pipeline.plan import ColumnPlan
 from standalone.pipeline.rows import DROPPED, RowsEngine, class_name
 from standalone.pipeline.run import SPARK, Pipeline
 from standalone.stage import StageFailed

@@ -17,8 +17,9 @@ from standalone.errors import Stopped
 from standalone.pipeline.ends import NO_ROWS, ByRows, Ends, union
 from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick
 from standalone.pipeline.interleave import interleaved
+from standalone.pipeline.meaning import Declined, NeedsSpark
 from standalone.pipeline.outgoing import Sent, divide, join
-from standalone.pipeline.plan import ColumnPlan, Declined
+from standalone.pipeline.plan import ColumnPlan
 from standalone.pipeline.queries import Query
 from standalone.pipeline.rows import RowsEngine, class_name, sink_rows, source_rows
 from standalone.pipeline.workers import Workers, may_be_spread
@@ -87,13 +88,14 @@ class Pipeline:
         self._ends = Ends(chain, self._rows)
         self._plans = {}  # shape of a batch -> _Plan
         self._compiled_for = None
+        self._awaits_session = False
         self._seen_nulls = set()
         self._warned = set()
         self._spreads = may_be_spread(chain)
         self._workers = None
         self.needs_spark = bool(chain.links)
         self.is_identity = not chain.links and self._ends.hand_bytes_through(chain.kind)
-        if session is not None and (self._has_queries or self.needs_spark and engine != ROWS and session.start != "lazy"):
+        if session is not None and self._will_compute():
             session.request()
 
     def close(self):
@@ -105,10 +107,22 @@ class Pipeline:
         for converter in (self.chain.key_converter, self.chain.value_converter, self.chain.header_converter):
             converter.close()
 
+    def _will_compute(self):
+        """Whether it is plain before any batch that Spark will be needed. Of the built-in transforms many merely move columns about, mostly."""
+        if self._has_queries:
+            return True
+        if self.engine == ROWS or self._session.start == "lazy":
+            return False
+        return self.engine == SPARK or any(not link.transform.may_only_move for link in self.chain.links)
+
     def prefers_more_than(self, count):
         """Whether a batch of that size would be done quicker as a part of a larger one."""
         may_use_spark = self.needs_spark and self.engine != ROWS and self._session is not None
-        return may_use_spark and count < GOOD_ROWS and self._session.ready() is not None
+        return may_use_spark and count < GOOD_ROWS and self._session.ready() is not None and not self._is_free()
+
+    def _is_free(self):
+        """Whether all that was compiled so far needs no Spark."""
+        return bool(self._plans) and all(plan.is_free for plan in self._plans.values())
 
     def explain(self):
         """What the chain was compiled to, in words."""
@@ -120,7 +134,7 @@ class Pipeline:
         for plan in self._plans.values():
             lines.extend(plan.describe())
         if self.needs_spark and not self._plans:
-            lines.append("nothing is compiled yet: batches were small, or Spark is not up; the rows engine works")
+            lines.append("nothing is compiled yet: batches were small; the rows engine works")
         return "\n".join(lines)
 
     # --- source ---
@@ -211,19 +225,27 @@ class Pipeline:
             return self.is_identity or self.engine == SPARK or count >= MIN_ROWS_WITHOUT_JOB
         if self._has_queries:
             return self._session is not None and self._session.wait() is not None
-        if self.engine == ROWS or self._session is None:
+        if self.engine == ROWS or self._awaits_session and self._ready() is None:
             return False
         if self.engine == SPARK:
-            self._session.request()
-            return self._session.wait() is not None
-        if count >= self._min_rows:
-            self._session.request()
-        if self._session.ready() is None:
-            return False
+            if self._session is not None:
+                self._session.request()
+            return self._session is not None and self._session.wait() is not None
         if count >= min(self._min_rows, MIN_ROWS_TO_COMPILE):
             return True
         # Smaller batches only where no job comes of it: to know that, something must have been compiled.
         return count >= MIN_ROWS_WITHOUT_JOB and any(plan.is_free for plan in self._plans.values())
+
+    def _ready(self):
+        """Spark's session, where there is one."""
+        return None if self._session is None else self._session.ready()
+
+    def _await_session(self, count):
+        """Have Spark started for what cannot be done without, and leave the batch to the rows engine."""
+        self._awaits_session = True
+        if self._session is not None and (self._session.start != "lazy" or count >= self._min_rows):
+            self._session.request()
+        raise ByRows
 
     def _through_links(self, frame):
         """(the frame behind the links, its rows' numbers or None for all, numbers dropped, numbers for the rows engine).
@@ -253,9 +275,7 @@ class Pipeline:
     def _through(self, links, frame):
         """The same of these links."""
         leaves = Leaves(frame, self._seen_nulls)
-        session = self._session.ready()
-        if session is None:
-            raise ByRows
+        session = self._ready()
         if session is not self._compiled_for:  # plans are of one Java machine, and go with it
             self._plans.clear()
             self._compiled_for = session
@@ -266,9 +286,17 @@ class Pipeline:
                 raise ByRows
             if len(self._plans) >= MOST_PLANS:
                 del self._plans[next(iter(self._plans))]
-            plan = self._plans[key] = _Plan(links, leaves, frame, session, self._session)
+            try:
+                plan = self._plans[key] = _Plan(links, leaves, frame, session, self._session)
+            except NeedsSpark:
+                self._await_session(frame.count)
         if plan.declined:
-            raise _Spread if self.engine == SPARK or frame.count >= self._min_rows else ByRows
+            if self.engine != SPARK and frame.count < self._min_rows or not self._spreads:
+                raise ByRows
+            if session is not None:
+                raise _Spread
+        if plan.needs_session and session is None:
+            self._await_session(frame.count)
         if plan.compiled.computes:
             if self.engine == AUTO and (frame.count < self._min_rows or self._session.waiting >= MOST_WAITING_JOBS):
                 raise ByRows
@@ -363,13 +391,20 @@ class _Plan:
         self._failed = 0
         try:
             self.compiled = ColumnPlan(links, leaves, frame, session)
+        except NeedsSpark:
+            raise
         except Declined as reason:
             self.declined = str(reason)
         except Exception as error:
-            if holder.died():
+            if holder is not None and holder.died():
                 raise
             self.declined = f"it could not be compiled: {_short(error)}"
             log.warning("A chain could not be compiled, so the rows engine does it: %s: %s", type(error).__name__, _short(error))
+
+    @property
+    def needs_session(self):
+        """Whether there is nothing to be done by it without a session of Spark."""
+        return self.declined is not None or self.compiled.computes
 
     @property
     def is_free(self):

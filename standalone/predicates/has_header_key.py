@@ -1,6 +1,6 @@
 """HasHeaderKey: whether a record has a header of that name."""
 
-from standalone import MEDIUM, STRING, ConfigDef, Option, Predicate, non_empty
+from standalone import MEDIUM, STRING, ConfigDef, F, Option, Predicate, non_empty
 
 
 class HasHeaderKey(Predicate):
@@ -20,8 +20,6 @@ class HasHeaderKey(Predicate):
 
     # Column meaning: the names that the rows came with, and what the links before this one did to them.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         has_it = False if columns.header_names is None else F.array_contains(columns.header_names, self.name)
         for edit in columns.header_edits:
             adds = edit.added is not None and edit.added.name == self.name

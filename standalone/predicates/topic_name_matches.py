@@ -1,6 +1,6 @@
 """TopicNameMatches: whether a record's topic has a name like that."""
 
-from standalone import MEDIUM, STRING, ConfigDef, NoColumns, Option, Predicate, all_of, non_empty, regex_compiles
+from standalone import MEDIUM, STRING, ConfigDef, Expression, F, NoColumns, Option, Predicate, all_of, non_empty, regex_compiles
 from standalone.data.java_regex import compile_java
 from standalone.data.whole_regex import whole
 
@@ -23,10 +23,7 @@ class TopicNameMatches(Predicate):
 
     # Column meaning: Spark's regular expressions are Java's own.
     def columns(self, columns):
-        from pyspark.sql import Column
-        from pyspark.sql import functions as F
-
-        if not isinstance(columns.topic, Column):
+        if not isinstance(columns.topic, Expression):
             return columns.topic is not None and self._matches(columns.topic) is not None
         regex = whole(self.pattern)
         if regex is None:

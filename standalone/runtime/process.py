@@ -12,7 +12,7 @@ from standalone.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
 
-_NEEDED = ("state", "offsets", "heartbeats", "rest")  # threads without which the worker only seems to live
+_NEEDED = ("state", "offsets", "heartbeats", "rest", "embedded-log")  # threads without which the worker only seems to live
 
 
 class Process:
@@ -29,17 +29,20 @@ class Process:
         self.worker = None
         self.herder = None
         self.rest = None
+        self._threads = []  # those of _NEEDED that are this worker's
 
     def open(self, props):
         """Everything but connectors. Raises ConnectError: what was opened is closed by `close`."""
         from standalone.rest.server import RestServer
 
+        others = set(threading.enumerate())
         self.worker = Worker(props, self._clock)
         self.rest = RestServer(self.worker.config).bind()
         self.worker.open(self.rest.advertised())
         self.herder = Herder(self.worker, self.worker.state, self._clock, self._failed_for_good)
         self.worker.watch(self.herder)
         self.rest.start(self.herder, self.worker)
+        self._threads = [thread for thread in threading.enumerate() if thread.name in _NEEDED and thread not in others]
 
     def create_connectors(self, files):
         """The connectors of these files, then those that were made by REST. Raises at the first file that will not do."""
@@ -60,11 +63,9 @@ class Process:
 
     def ailment(self, seconds):
         """What keeps the worker from doing its work, as far as can be told within that time; None if nothing does."""
-        alive = {thread.name for thread in threading.enumerate()}
-        needed = (*_NEEDED, "embedded-log") if self.worker.config.embedded else _NEEDED
-        missing = [name for name in needed if name not in alive]
-        if missing:
-            return f"its thread '{missing[0]}' has ended"
+        ended = [thread.name for thread in self._threads if not thread.is_alive()]
+        if ended:
+            return f"its thread '{ended[0]}' has ended"
         if not self.herder.answers_within(seconds):
             return f"nobody could ask it for a connector's state within {seconds:.0f} s"
         if not self.worker.state.answers_within(seconds):

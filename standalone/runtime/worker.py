@@ -11,7 +11,7 @@ from standalone.log.client_config import AdminConfig, ConsumerConfig, ProducerCo
 from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.producer import Producer
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
 from standalone.runtime.active_topics import ActiveTopics

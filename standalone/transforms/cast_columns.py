@@ -3,7 +3,7 @@
 Floating-point numbers become text outside of the JVM, whose digits nobody asks for: see TEXT_OF.
 """
 
-from standalone import NoColumns
+from standalone import F, NoColumns
 from standalone.data import schema as s
 from standalone.data.java_calendar import DAY_MS
 from standalone.stage import TEXT_OF
@@ -22,8 +22,6 @@ _CLOCK, _DATE = DateFormat("HH:mm:ss.SSS'Z'"), DateFormat("yyyy-MM-dd")
 
 def cast(column, schema, kind):
     """(the column as that type, rows that the rows engine must do or None). Raises NoColumns."""
-    from pyspark.sql import functions as F
-
     if schema.name == s.DECIMAL:
         return _of_decimal(column, kind)
     if schema.logical:
@@ -51,8 +49,6 @@ def _of_number(column, source, kind):
 
 
 def _of_text(column, kind):
-    from pyspark.sql import functions as F
-
     if kind == s.BOOLEAN:
         return F.lower(column) == "true", None
     if kind in _FLOATING:
@@ -64,15 +60,11 @@ def _of_text(column, kind):
 
 
 def _text_of_bytes(column):
-    from pyspark.sql import functions as F
-
     return F.replace(F.base64(column), F.lit("\r\n"), F.lit("")), None  # Spark breaks it into lines
 
 
 def _of_point(column, schema, kind):
     """Of Date, Time or Timestamp: the number that stands for it."""
-    from pyspark.sql import functions as F
-
     number, failed = column, None
     if schema.name == s.DATE:
         number, failed = cut_div(column, DAY_MS).cast("int"), F.pmod(column, F.lit(DAY_MS).cast("long")) != 0
@@ -83,8 +75,6 @@ def _of_point(column, schema, kind):
 
 def _text_of_point(column):
     """The clock of the first day (or before it), the date of a midnight, both of all else."""
-    from pyspark.sql import functions as F
-
     clock, date = written(column, _CLOCK), written(column, _DATE)
     is_midnight = F.pmod(column, F.lit(DAY_MS).cast("long")) == 0
     text = F.when(column < DAY_MS, clock).when(is_midnight, date).otherwise(F.concat(date, F.lit("T"), clock))
@@ -99,8 +89,6 @@ _EXACT = {s.FLOAT32: (1 << 24, 10), s.FLOAT64: (1 << 53, 22)}  # numbers and pow
 
 def _of_decimal(column, kind):
     """Of an unscaled number of at most eight bytes and its scale."""
-    from pyspark.sql import functions as F
-
     scale = column.getField("scale")
     unscaled, fits = _long_of_bytes(column.getField("unscaled"))
     powers = F.array(*(F.lit(10**n).cast("long") for n in range(_MOST_DIGITS + 1)))
@@ -119,8 +107,6 @@ def _of_decimal(column, kind):
 
 def _long_of_bytes(unscaled):
     """(the long that big-endian bytes are, whether they are at most eight)."""
-    from pyspark.sql import functions as F
-
     is_negative = F.hex(F.substring(unscaled, 1, 1)) >= "80"
     digits = F.hex(unscaled)
     signed = F.when(is_negative, F.lpad(digits, 16, "F")).otherwise(F.lpad(digits, 16, "0"))
@@ -128,8 +114,6 @@ def _long_of_bytes(unscaled):
 
 
 def _text_of_decimal(unscaled, scale, power):
-    from pyspark.sql import functions as F
-
     sign = F.when(unscaled < 0, F.lit("-")).otherwise(F.lit(""))
     # The smallest long has no positive counterpart, but its digits come out right from the text.
     digits = F.regexp_replace(unscaled.cast("string"), "-", "")

@@ -4,9 +4,9 @@ What Java's lenient calendar would make of an odd text, or of a year before 1583
 rows those are. Only whole numbers become text here: every JVM prints those alike.
 """
 
-from standalone import NoColumns
+from standalone import F, NoColumns
 from standalone.data.java_calendar import DAY_MS, first_of
-from standalone.transforms import spark
+from standalone.transforms import expressions
 from standalone.transforms.date_format import DAYS, HALVES, MONTHS, ZONE_NAMES
 
 FIRST_MS = first_of(1583, 1, julian=False) * DAY_MS  # the first whole year of the calendar that Spark knows
@@ -16,15 +16,11 @@ END_MS = first_of(LAST_YEAR + 1, 1, julian=False) * DAY_MS
 
 def floor_div(number, by):
     """A whole number divided by a positive one, downwards; exact, as `/` is not."""
-    from pyspark.sql import functions as F
-
     return cut_div(number - F.pmod(number, F.lit(by).cast("long")), by)
 
 
 def cut_div(number, by):
     """Towards zero, as Java divides."""
-    from pyspark.sql import functions as F
-
     return F.call_function("div", number, F.lit(by).cast("long"))
 
 
@@ -42,8 +38,6 @@ def text_of(ms, format):
 
 def written(ms, format):
     """The same without looking at the years."""
-    from pyspark.sql import functions as F
-
     parts = _Parts(ms)
     pieces = [F.lit(count) if letter is None else parts.text(letter, count) for letter, count in format.parts]
     return F.concat(*pieces) if pieces else F.lit("")
@@ -53,15 +47,11 @@ class _Parts:
     """The fields of milliseconds as expressions."""
 
     def __init__(self, ms):
-        from pyspark.sql import functions as F
-
         self._days = floor_div(ms, DAY_MS).cast("int")
         self._ms_of_day = F.pmod(ms, F.lit(DAY_MS).cast("long")).cast("int")
         self._date = F.date_from_unix_date(self._days)
 
     def text(self, letter, count):
-        from pyspark.sql import functions as F
-
         if letter == "y":
             return _year_text(F.year(self._date), count)
         if letter == "Y":
@@ -78,8 +68,6 @@ class _Parts:
         return padded(self._number(letter), count, {"S": 3, "D": 3, "F": 1, "W": 1, "u": 1}.get(letter, 2))
 
     def _number(self, letter):
-        from pyspark.sql import functions as F
-
         if letter in "HkKh":
             hour = cut_div(self._ms_of_day, 3_600_000)
             hour = hour % 12 if letter in "Kh" else hour
@@ -105,14 +93,10 @@ class _Parts:
 
     def _week_since(self, day_of_period):
         """The number of the week, where the first is the one with the first day of the month or year; weeks begin on Sunday."""
-        from pyspark.sql import functions as F
-
         days_before_first = F.pmod(self._days - day_of_period + 5, F.lit(7))  # from Sunday to the first day
         return cut_div(day_of_period - 1 + days_before_first, 7) + 1
 
     def _is_in_first_week_of_next_year(self):
-        from pyspark.sql import functions as F
-
         length = F.dayofyear(F.make_date(F.year(self._date), F.lit(12), F.lit(31)))
         days_to_go = length - F.dayofyear(self._date) + 1
         return days_to_go <= (F.dayofweek(self._date) - 1 + days_to_go) % 7
@@ -126,8 +110,6 @@ def _year_text(year, count):
 
 def padded(number, width, longest):
     """The text of a whole number that is not negative, with zeros before it; it has at most `longest` digits."""
-    from pyspark.sql import functions as F
-
     text = number.cast("string")
     if width < 2:
         return text
@@ -137,8 +119,6 @@ def padded(number, width, longest):
 
 
 def _one_of(names, place, count):
-    from pyspark.sql import functions as F
-
     return F.element_at(F.array(*(F.lit(name if count > 3 else name[:3]) for name in names)), place.cast("int"))
 
 
@@ -150,8 +130,6 @@ _NUMBERS.update({"m": "minute", "s": "second", "S": "millisecond"})
 
 def millis_of(text, format):
     """(the milliseconds that texts say, which rows this is not exact for). Raises NoColumns where no expression reads such a pattern."""
-    from pyspark.sql import functions as F
-
     pattern = _TextPattern(format)
     if not pattern.is_exact:
         raise NoColumns(f"no expression reads texts of the pattern '{format.pattern}'")
@@ -174,7 +152,7 @@ def millis_of(text, format):
     ms = (minutes * 60 + said.get("second", F.lit(0))) * 1000 + said.get("millisecond", F.lit(0))
     ms = days * DAY_MS + ms - said.get("offset", F.lit(0))
     fits = text.rlike(pattern.regex) & year.between(1583, LAST_YEAR) & month.between(1, 12)
-    return ms, spark.any_of([~F.coalesce(fits, F.lit(False)), ambiguous])
+    return ms, expressions.any_of([~F.coalesce(fits, F.lit(False)), ambiguous])
 
 
 class _TextPattern:
@@ -227,8 +205,6 @@ class _TextPattern:
         self._say("year", self._digits(width))
 
     def _number(self, field, letter, count, at):
-        from pyspark.sql import functions as F
-
         if count > 9:
             self.is_exact = False
             return
@@ -248,8 +224,6 @@ class _TextPattern:
 
     def _names(self, field, places):
         """Full names or their first three letters, whatever the case; the longest is meant."""
-        from pyspark.sql import functions as F
-
         forms = {form.lower(): place for name, place in places for form in (name, name[:3])}
         texts = "|".join(sorted(forms, key=len, reverse=True))
         word = self._group(f"((?>(?i:{texts})))", None, as_number=False)
@@ -257,8 +231,6 @@ class _TextPattern:
         self._say(field, lambda text: F.element_at(F.create_map(*table), F.lower(word(text))))
 
     def _offset(self, letter, count):
-        from pyspark.sql import functions as F
-
         zero = {"X": "Z", "Z": "GMT", "z": "GMT|UTC"}[letter]
         colon = ":" if letter == "X" and count == 3 else ""
         minutes = "" if letter == "X" and count == 1 else f"{colon}[0-5][0-9]"
@@ -276,8 +248,6 @@ class _TextPattern:
 
     def _group(self, regex, width, as_number=True):
         """What cuts this piece out of a text; by place where that is known."""
-        from pyspark.sql import functions as F
-
         self._pieces.append(regex)
         self._number_of_groups += 1
         start, number = self._at, self._number_of_groups

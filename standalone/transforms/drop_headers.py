@@ -11,6 +11,7 @@ class DropHeaders(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.DropHeaders"
+    may_only_move = True
     config_def = ConfigDef(
         Option("headers", LIST, HIGH, "Names of the headers to take off.", check=field_path.field_names),
     )

@@ -13,6 +13,7 @@ class ExtractField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.ExtractField"
+    may_only_move = True
     config_def = ConfigDef(
         Option("field", STRING, MEDIUM, "Name of the field that is taken out."),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put the field's default in the place of its null.", default=True),

@@ -1,12 +1,13 @@
 """Filter: drop records."""
 
-from standalone import ConfigDef, Transform
+from standalone import ConfigDef, F, Transform
 
 
 class Filter(Transform):
     """Drop every record that it is given: the predicate at this link says which those are."""
 
     java_name = "org.apache.kafka.connect.transforms.Filter"
+    may_only_move = True
     config_def = ConfigDef()
 
     # Row meaning: the truth.
@@ -15,6 +16,4 @@ class Filter(Transform):
 
     # Column meaning: keep no row.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         return columns.with_(keep=F.lit(False))

@@ -1,19 +1,8 @@
 """Flatten: put the fields of nested structs and maps at the top, under names that tell where they were."""
 
-from standalone import (
-    MEDIUM,
-    STRING,
-    BigInt,
-    ConfigDef,
-    DataError,
-    FieldTransform,
-    NoColumns,
-    Option,
-    Schema,
-    Struct,
-)
+from standalone import MEDIUM, STRING, BigInt, ConfigDef, DataError, F, FieldTransform, NoColumns, Option, Schema, Struct
 from standalone.data.struct import validate_value
-from standalone.transforms import field_path, spark
+from standalone.transforms import expressions, field_path
 from standalone.transforms.struct_copy import PerSchema, left_to_rows, struct_schema
 
 
@@ -24,6 +13,7 @@ class Flatten(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.Flatten"
+    may_only_move = True
     config_def = ConfigDef(
         Option("delimiter", STRING, MEDIUM, "Stands between the names on the way to a field.", default="."),
     )
@@ -61,8 +51,6 @@ class Flatten(FieldTransform):
 
     # Column meaning: a struct of all leaves.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if self.is_null(columns):
             return columns
         known, value, has_schema = self.known_struct(columns)
@@ -146,19 +134,17 @@ class _Flattened:
         return named, failed
 
     def _collect(self, column, steps, named, failed):
-        from pyspark.sql import functions as F
-
         for field, at, below in steps:
             part = column.getField(field.name)
             if field.schema.default is not None:
-                filled = F.coalesce(part, spark.literal(field.schema.default, field.schema))
+                filled = F.coalesce(part, expressions.literal(field.schema.default, field.schema))
                 part = F.when(column.isNotNull(), filled) if steps is not self._steps else filled
             if below is not None:
                 self._collect(part, below, named, failed)
                 continue
             name, target = self._fields[at]
             named.append(part.alias(name))
-            failed.append(spark.misfit(part, target))
+            failed.append(expressions.misfit(part, target))
 
 
 def _leaf_schema(schema, optional, default):

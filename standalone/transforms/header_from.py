@@ -30,6 +30,7 @@ class HeaderFrom(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.HeaderFrom"
+    may_only_move = True
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields.", check=non_empty_list),
         Option("headers", LIST, HIGH, "Names of the headers, one for each of the fields, in their order.", check=non_empty_list),

@@ -1,7 +1,7 @@
 """HoistField: wrap the whole key or value into a field."""
 
-from standalone import MEDIUM, STRING, ConfigDef, DataError, FieldTransform, Option, SchemaBuilder, Struct
-from standalone.transforms import spark
+from standalone import MEDIUM, STRING, ConfigDef, DataError, F, FieldTransform, Option, SchemaBuilder, Struct
+from standalone.transforms import expressions
 from standalone.transforms.struct_copy import PerSchema, left_to_rows
 
 
@@ -12,6 +12,7 @@ class HoistField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.HoistField"
+    may_only_move = True
     config_def = ConfigDef(
         Option("field", STRING, MEDIUM, "Name of the only field of the struct or map that is made."),
     )
@@ -30,10 +31,8 @@ class HoistField(FieldTransform):
 
     # Column meaning: a struct of one field.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         known, value, has_schema = self.known_part(columns)
         with left_to_rows(DataError):
             hoisted = self._schemas[known]
-        failed = spark.misfit(value, known) if has_schema else None
+        failed = expressions.misfit(value, known) if has_schema else None
         return self.with_known_part(columns, hoisted, F.struct(value.alias(self.field)), [failed], has_schema)

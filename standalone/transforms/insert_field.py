@@ -7,6 +7,8 @@ from standalone import (
     ConfigDef,
     ConfigError,
     DataError,
+    Expression,
+    F,
     FieldTransform,
     Instant,
     Int32,
@@ -18,8 +20,9 @@ from standalone import (
     Struct,
     timestamp_schema,
 )
+from standalone.data.arrow import arrow_type
 from standalone.data.struct import checked
-from standalone.transforms import field_path, spark
+from standalone.transforms import expressions, field_path
 from standalone.transforms.field_path import PathTree
 from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_struct_schema, struct_schema
 
@@ -44,6 +47,7 @@ class InsertField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.InsertField"
+    may_only_move = True
     config_def = ConfigDef(
         Option("topic.field", STRING, MEDIUM, f"Field for the topic. {_MARKS}", default=None),
         Option("partition.field", STRING, MEDIUM, f"Field for the partition. {_MARKS}", default=None),
@@ -145,7 +149,6 @@ class InsertField(FieldTransform):
 
     def _inserted_column(self, value, known, tree, columns, has_schema, inside=False):
         """(a struct column with what is inserted into it, its schema or shape, where the rows engine must do it)."""
-        from pyspark.sql import functions as F
 
         def nullable(part):  # Arrow will not have a null struct of fields that never are
             return F.when(value.isNotNull(), part) if inside else part
@@ -154,8 +157,8 @@ class InsertField(FieldTransform):
         for field in known.fields:
             part, schema, below = value.getField(field.name), field.schema, tree.inside.get(field.name)
             if has_schema and self.fills_defaults and schema.default is not None:
-                part = nullable(F.coalesce(part, spark.literal(schema.default, schema)))
-            failed.append(spark.misfit(part, schema) if has_schema else None)
+                part = nullable(F.coalesce(part, expressions.literal(schema.default, schema)))
+            failed.append(expressions.misfit(part, schema) if has_schema else None)
             if below is not None and not below.said:
                 need_struct_schema(field, "InsertField")
                 present = part.isNotNull()
@@ -175,13 +178,11 @@ class InsertField(FieldTransform):
         return F.struct(*(part.alias(name) for name, (part, _) in fields.items())), target, failed
 
     def _known_column(self, kind, columns):
-        from pyspark.sql import functions as F
-
         column = self.static if kind == "static" else getattr(columns, kind)
         if kind == "offset" and column is None:
             raise NoColumns("it is an error: a record of a source has no offset")
-        column = column if spark.is_column(column) else F.lit(column)
-        return column.cast(spark.spark_type(_SCHEMAS[kind][1]))
+        column = column if isinstance(column, Expression) else F.lit(column)
+        return column.cast(arrow_type(_SCHEMAS[kind][1]))
 
 
 class _Nested:

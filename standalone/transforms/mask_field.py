@@ -29,7 +29,7 @@ from standalone import (
 )
 from standalone.data.schema import ARRAY, DECIMAL, MAP
 from standalone.data.values import convert
-from standalone.transforms import field_path, spark
+from standalone.transforms import expressions, field_path
 from standalone.transforms.field_path import PathTree
 from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_names, need_struct_schema
 
@@ -79,6 +79,7 @@ class MaskField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.MaskField"
+    may_only_move = True
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=field_path.field_names),
         Option("replacement", STRING, LOW, "Written instead, into numbers and texts only.", default=None, check=non_empty),
@@ -161,7 +162,7 @@ class _Mask:
         return self._mask(*self._what)
 
     def column(self, column):
-        return spark.literal(self._mask(*self._what), self._schema), None
+        return expressions.literal(self._mask(*self._what), self._schema), None
 
 
 # --- Texts as numbers ----------------------------------------------------------------------------------------------

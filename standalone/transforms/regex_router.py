@@ -1,9 +1,9 @@
 """RegexRouter: send records to another topic, named after the one they were for."""
 
-from standalone import HIGH, STRING, ConfigDef, DataError, NoColumns, Option, Transform, regex_compiles
+from standalone import HIGH, STRING, ConfigDef, DataError, Expression, F, NoColumns, Option, Transform, regex_compiles
 from standalone.data.java_regex import compile_java
 from standalone.data.whole_regex import begun, whole
-from standalone.transforms import spark
+from standalone.transforms import expressions
 
 
 class RegexRouter(Transform):
@@ -13,6 +13,7 @@ class RegexRouter(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.RegexRouter"
+    may_only_move = True
     config_def = ConfigDef(
         Option("regex", STRING, HIGH, "What the whole topic must match: a regular expression of Java's.", check=regex_compiles),
         Option("replacement", STRING, HIGH, "The new topic, or what of it is new; `\\` takes the meaning from a `$`."),
@@ -49,9 +50,7 @@ class RegexRouter(Transform):
 
     # Column meaning: one topic for all rows is named by rows; else Spark does it, whose regular expressions are Java's own.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
-        if not spark.is_column(columns.topic):
+        if not isinstance(columns.topic, Expression):
             try:
                 return columns.with_(topic=self._routed(columns.topic))
             except DataError as error:
@@ -63,7 +62,7 @@ class RegexRouter(Transform):
         # Since the whole topic matches, the first match begins at its start; held there, it is the only one.
         named = F.regexp_replace(columns.topic, F.lit(begun(self.regex)), F.lit(self.replacement))
         routed = F.when(F.rlike(columns.topic, F.lit(whole(self.regex))), named).otherwise(columns.topic)
-        return columns.with_(topic=routed, failed=spark.any_of([columns.failed, columns.topic.isNull()]))
+        return columns.with_(topic=routed, failed=expressions.any_of([columns.failed, columns.topic.isNull()]))
 
 
 _MOST_ROUTES = 10_000

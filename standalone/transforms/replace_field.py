@@ -33,6 +33,7 @@ class ReplaceField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.ReplaceField"
+    may_only_move = True
     config_def = ConfigDef(
         Option("exclude", LIST, MEDIUM, "Fields to leave out, 'include' or not.", default=[], check=field_path.optional_names),
         Option("include", LIST, MEDIUM, "Fields to keep; empty keeps all.", default=[], check=field_path.optional_names),

@@ -1,7 +1,21 @@
 """SetSchemaMetadata: give the schema another name or version."""
 
-from standalone import BOOLEAN, HIGH, INT, MEDIUM, STRING, ConfigDef, ConfigError, DataError, FieldTransform, NoColumns, Option, Struct
-from standalone.transforms import spark
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    MEDIUM,
+    STRING,
+    ConfigDef,
+    ConfigError,
+    DataError,
+    F,
+    FieldTransform,
+    NoColumns,
+    Option,
+    Struct,
+)
+from standalone.transforms import expressions
 from standalone.transforms.struct_copy import PerSchema, StructCopy
 
 
@@ -12,6 +26,7 @@ class SetSchemaMetadata(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.SetSchemaMetadata"
+    may_only_move = True
     config_def = ConfigDef(
         Option("schema.name", STRING, HIGH, "The new name.", default=None),
         Option("schema.version", INT, HIGH, "The new version.", default=None),
@@ -43,8 +58,6 @@ class SetSchemaMetadata(FieldTransform):
 
     # Column meaning: the same column under another schema.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         schema, value, has_schema = self.known_struct(columns)
         if not has_schema:
             raise NoColumns("it is an error without a schema")
@@ -54,5 +67,5 @@ class SetSchemaMetadata(FieldTransform):
             copied = F.when(present, copied)
             failed = None if failed is None else present & failed
         else:
-            failed = spark.any_of([failed, ~present])
+            failed = expressions.any_of([failed, ~present])
         return self.with_known_part(columns, self._copies[schema].target, copied, [failed], has_schema)

@@ -2,9 +2,10 @@
 
 import contextlib
 
-from standalone import DataError, NoColumns, SchemaBuilder, Struct
+from standalone import DataError, F, NoColumns, SchemaBuilder, Struct
+from standalone.data.arrow import arrow_type
 from standalone.data.struct import validate_value
-from standalone.transforms import field_path, spark
+from standalone.transforms import expressions, field_path
 
 _NESTED = ("struct", "array", "map")
 _MOST_SCHEMAS = 1000  # of a source whose schema changes all the time
@@ -96,18 +97,16 @@ class StructCopy:
         A null becomes a struct of nulls: what a null means is for the caller to say. He may put a null in its place, since every part of
         it is nullable then: Arrow will not have a null struct of fields that never are.
         """
-        from pyspark.sql import functions as F
-
         parts, failed, there = [], [], column.isNotNull()
         for field, source in zip(self.target.fields, self._sources):
             part = column.getField(source.name)
             if self._fills and source.schema.default is not None:
-                part = F.when(there, F.coalesce(part, spark.literal(source.schema.default, source.schema)))
+                part = F.when(there, F.coalesce(part, expressions.literal(source.schema.default, source.schema)))
             change = self._changes.get(field.name)
             if change is None:
                 if source.schema is not field.schema and source.schema != field.schema:
                     raise NoColumns(f"whether the values of '{source.name}' fit under the name '{field.name}' hangs on them")
-                failed.append(spark.misfit(part, field.schema) if self._checked else None)
+                failed.append(expressions.misfit(part, field.schema) if self._checked else None)
             else:
                 present, (part, bad) = part.isNotNull(), change.column(part)
                 failed.append(None if bad is None else present & bad)
@@ -115,9 +114,9 @@ class StructCopy:
                     failed.append(~present)
                 if not getattr(change, "keeps_nulls", False):
                     # The cast says of what has parts, as a Decimal has, that they are nullable, too.
-                    part = F.when(present, part if isinstance(change, StructCopy) else part.cast(spark.spark_type(field.schema)))
+                    part = F.when(present, part if isinstance(change, StructCopy) else part.cast(arrow_type(field.schema)))
             parts.append(part.alias(field.name))
-        return F.struct(*parts), spark.any_of(failed)
+        return F.struct(*parts), expressions.any_of(failed)
 
 
 def column_at(column, schema, path, fills_default):
@@ -125,8 +124,6 @@ def column_at(column, schema, path, fills_default):
 
     The field is known to be in the schema.
     """
-    from pyspark.sql import functions as F
-
     holder = None
     for depth, name in enumerate(path, 1):
         holder, column = column, column.getField(name)
@@ -134,7 +131,7 @@ def column_at(column, schema, path, fills_default):
         if depth < len(path) and field.schema.default is not None:
             raise NoColumns(f"a whole struct is the default of '{name}'")
     if fills_default and field.schema.default is not None:
-        return F.when(holder.isNotNull(), F.coalesce(column, spark.literal(field.schema.default, field.schema)))
+        return F.when(holder.isNotNull(), F.coalesce(column, expressions.literal(field.schema.default, field.schema)))
     return column
 
 

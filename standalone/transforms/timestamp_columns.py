@@ -1,8 +1,8 @@
 """TimestampConverter's column meaning: points in time between their forms, as Spark expressions over milliseconds."""
 
-from standalone import NoColumns
+from standalone import F, NoColumns
 from standalone.data.java_calendar import DAY_MS
-from standalone.transforms import spark
+from standalone.transforms import expressions
 from standalone.transforms.date_columns import cut_div, millis_of, text_of
 
 LONG_MAX = (1 << 63) - 1
@@ -10,12 +10,10 @@ LONG_MAX = (1 << 63) - 1
 
 def convert(column, form, target, per_second, format):
     """(a column of the form `form` in the form `target`, rows that the rows engine must do or None). Raises NoColumns."""
-    from pyspark.sql import functions as F
-
     ms, unread = _millis(column, form, per_second, format)
     if target == "string":
         text, unwritten = text_of(ms, format)
-        return text, spark.any_of([unread, unwritten])
+        return text, expressions.any_of([unread, unwritten])
     if target == "unix":
         return _counted(ms, per_second), unread
     ms_of_day = F.pmod(ms, F.lit(DAY_MS).cast("long"))
@@ -38,8 +36,6 @@ def _counted(ms, per_second):
 
 def _times(number, factor):
     """Multiplied; what is too large becomes the outermost long."""
-    from pyspark.sql import functions as F
-
     if factor == 1:
         return number
     limit = LONG_MAX // factor

@@ -24,7 +24,7 @@ from standalone.data import schema as s
 from standalone.data.java_calendar import DAY_MS
 from standalone.data.java_numbers import wrapped
 from standalone.data.struct import MOMENTS
-from standalone.transforms import field_path, spark, timestamp_columns
+from standalone.transforms import expressions, field_path, timestamp_columns
 from standalone.transforms.date_format import DateFormat
 from standalone.transforms.field_path import PathTree
 from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_names, need_struct_schema, struct_schema
@@ -185,7 +185,7 @@ class TimestampConverter(FieldTransform):
             need_names(known, self._tree.inside, has_schema)
             copy = self._copy(known, self._tree, inside=False, checked=has_schema)
             if self.is_null(columns):
-                return self.with_known_part(columns, copy.target, spark.literal(None, copy.target), [], has_schema)
+                return self.with_known_part(columns, copy.target, expressions.literal(None, copy.target), [], has_schema)
             self._check_forms(known)
             made, failed = copy.column(value)
         # To keep a null among the structs would make all of them travel, which as they are travel only as far as they change.

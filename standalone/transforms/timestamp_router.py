@@ -1,7 +1,7 @@
 """TimestampRouter: a topic for each stretch of time."""
 
-from standalone import HIGH, STRING, ConfigDef, DataError, NoColumns, Option, Transform
-from standalone.transforms import date_columns, spark
+from standalone import HIGH, STRING, ConfigDef, DataError, Expression, F, NoColumns, Option, Transform
+from standalone.transforms import date_columns, expressions
 from standalone.transforms.date_format import DateFormat
 
 _TOPIC, _TIMESTAMP = "${topic}", "${timestamp}"
@@ -43,18 +43,16 @@ class TimestampRouter(Transform):
 
     # Column meaning: the topic becomes a column.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.timestamp is None or columns.topic is None:
             raise NoColumns("it is an error without a topic or a timestamp")
         try:
             time, failed = date_columns.text_of(columns.timestamp, self.format())
         except ValueError as error:
             raise NoColumns(f"it is an error: {error}") from error
-        if not spark.is_column(columns.topic):
+        if not isinstance(columns.topic, Expression):
             named = F.lit(self.topic_format.replace(_TOPIC, columns.topic))
         else:
             first, *rest = self.topic_format.split(_TOPIC)
             named = F.concat(F.lit(first), *(part for text in rest for part in (columns.topic, F.lit(text))))
         topic = F.replace(named, F.lit(_TIMESTAMP), time)
-        return columns.with_(topic=topic, failed=spark.any_of([columns.failed, columns.timestamp.isNull(), failed]))
+        return columns.with_(topic=topic, failed=expressions.any_of([columns.failed, columns.timestamp.isNull(), failed]))

@@ -1,7 +1,7 @@
 """ValueToKey: make the key of fields of the value."""
 
-from standalone import BOOLEAN, HIGH, LIST, MEDIUM, ConfigDef, DataError, NoColumns, Option, Struct, Transform
-from standalone.transforms import field_path, spark
+from standalone import BOOLEAN, HIGH, LIST, MEDIUM, ConfigDef, DataError, F, NoColumns, Option, Struct, Transform
+from standalone.transforms import expressions, field_path
 from standalone.transforms.struct_copy import PerSchema, column_at, left_to_rows, struct_schema
 
 
@@ -12,6 +12,7 @@ class ValueToKey(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.ValueToKey"
+    may_only_move = True
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the value's fields that make the key.", check=field_path.field_names),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
@@ -48,8 +49,6 @@ class ValueToKey(Transform):
 
     # Column meaning: a struct of some of the value's columns.
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         schema, value = columns.value_schema, columns.value
         known = schema or columns.value_shape
         if value is None or known is None:
@@ -59,7 +58,7 @@ class ValueToKey(Transform):
         parts, failed = [], [columns.failed, value.isNull()]
         for field, path in zip(key_schema.fields, self.paths):
             part = column_at(value, known, path, self.fills_defaults and schema is not None)
-            failed.append(None if schema is None else spark.misfit(part, field.schema))
+            failed.append(None if schema is None else expressions.misfit(part, field.schema))
             parts.append(part.alias(field.name))
-        changes = {"key": F.struct(*parts), "key_schema": None, "key_shape": None, "failed": spark.any_of(failed)}
+        changes = {"key": F.struct(*parts), "key_schema": None, "key_shape": None, "failed": expressions.any_of(failed)}
         return columns.with_(**{**changes, "key_shape" if schema is None else "key_schema": key_schema})

@@ -22,7 +22,7 @@ from standalone import (
     to_float32,
 )
 from standalone.data import schema as s
-from standalone.pipeline.plan import Link
+from standalone.pipeline.chain import Link
 from standalone.predicates.has_header_key import HasHeaderKey
 from standalone.predicates.record_is_tombstone import RecordIsTombstone
 from standalone.predicates.topic_name_matches import TopicNameMatches

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from standalone import ByteColumn, Header, Schema, SchemaBuilder, SourceBatch, SourceRecord, Struct
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.wire import Records
 

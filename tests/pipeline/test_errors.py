@@ -8,7 +8,7 @@ from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.errors import trace_of
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import MOST_SPLITS, Pipeline
 from standalone.transforms.cast import Cast
 from standalone.transforms.extract_field import ExtractField

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from standalone import ByteColumn, Instant, Schema, SchemaBuilder, SourceBatch, SourceRecord, Struct, decimal_schema, timestamp_schema
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField

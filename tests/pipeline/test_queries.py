@@ -11,8 +11,8 @@ from standalone import ConfigError, DataError, Instant, Schema, SchemaBuilder, S
 from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.outgoing import Outgoing
-from standalone.pipeline.plan import Chain, Link
 from standalone.pipeline.queries import NoSpark
 from standalone.pipeline.run import Pipeline
 from standalone.predicates.topic_name_matches import TopicNameMatches

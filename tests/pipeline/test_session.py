@@ -12,7 +12,7 @@ import pytest
 
 from standalone import ByteColumn, Schema, SourceBatch
 from standalone.pipeline import archive, jvm, session
-from standalone.pipeline.plan import Chain, Link
+from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
 

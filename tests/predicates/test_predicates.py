@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 from pytest import param
 
-from standalone import Columns, ConfigError, Header, HeaderEdit, NoColumns, SourceRecord
+from standalone import Columns, ConfigError, F, Header, HeaderEdit, NoColumns, SourceRecord
+from standalone.pipeline.spark_column import SparkColumns
 from standalone.predicates.has_header_key import HasHeaderKey
 from standalone.predicates.record_is_tombstone import RecordIsTombstone
 from standalone.predicates.topic_name_matches import TopicNameMatches
@@ -35,14 +36,12 @@ def test_columns_without_headers_are_told_as_a_whole():
 
 @pytest.mark.spark
 def test_record_is_tombstone(spark_holder):
-    from pyspark.sql import functions as F
-
     values = ["v", None, ""]
     predicate = RecordIsTombstone.of()
     by_rows = [predicate.test(SourceRecord("t", value)) for value in values]
     assert by_rows == [False, True, False]
     sent = spark_holder.ready().createDataFrame(pa.table({"v": values}))
-    assert [row[0] for row in sent.select(predicate.columns(Columns(value=F.col("v")))).collect()] == by_rows
+    assert [row[0] for row in sent.select(SparkColumns().of(predicate.columns(Columns(value=F.col("v"))))).collect()] == by_rows
     assert predicate.columns(Columns(nulls=frozenset(["value"]))) is True
     with pytest.raises(NoColumns, match="no schema"):
         predicate.columns(Columns())
@@ -61,13 +60,11 @@ TOPICS = [
 @pytest.mark.spark
 @pytest.mark.parametrize("pattern, topics, meant", TOPICS)
 def test_topic_name_matches(pattern, topics, meant, spark_holder):
-    from pyspark.sql import functions as F
-
     predicate = TopicNameMatches.of(pattern=pattern)
     assert [predicate.test(SourceRecord(topic)) for topic in topics] == meant
     assert [predicate.columns(Columns(topic=topic)) for topic in topics] == meant
     sent = spark_holder.ready().createDataFrame(pa.table({"t": [*topics, None]}))
-    assert [row[0] for row in sent.select(predicate.columns(Columns(topic=F.col("t")))).collect()] == [*meant, False]
+    assert [row[0] for row in sent.select(SparkColumns().of(predicate.columns(Columns(topic=F.col("t"))))).collect()] == [*meant, False]
 
 
 def test_a_record_without_a_topic_is_not_meant():

@@ -1,8 +1,9 @@
 import pyarrow as pa
 import pytest
 
-from standalone import Columns, NoColumns, SourceRecord
+from standalone import Columns, F, NoColumns, SourceRecord
 from standalone.data.arrow import arrow_type
+from standalone.pipeline.spark_column import SparkColumns
 
 
 @pytest.fixture
@@ -11,8 +12,6 @@ def check_shape(spark_holder):
 
     `by_columns=False` says that there is no column meaning for them.
     """
-    from pyspark.sql import functions as F
-
     def check(transform, values, shape, by_columns=True):
         sent = spark_holder.ready().createDataFrame(pa.table({"v": pa.array(values, arrow_type(shape))}))
         try:
@@ -26,10 +25,10 @@ def check_shape(spark_holder):
             if getattr(made, part) is None:
                 continue
             assert getattr(made, f"{part}_schema") is None
-            selected = sent.select(getattr(made, part).alias("part"))
+            selected = sent.select(SparkColumns().of(getattr(made, part)).alias("part"))
             assert selected.toArrow()["part"].to_pylist() == [getattr(record, part) for record in records]
             assert selected.toArrow().schema.field("part").type == arrow_type(getattr(made, f"{part}_shape"))
         if made.failed is not None:
-            assert not any(row[0] for row in sent.select(made.failed).collect())
+            assert not any(row[0] for row in sent.select(SparkColumns().of(made.failed)).collect())
 
     return check

@@ -10,6 +10,7 @@ from standalone import (
     BigInt,
     ConfigError,
     DataError,
+    F,
     Float32,
     Instant,
     Int8,
@@ -25,7 +26,8 @@ from standalone import (
     time_schema,
     timestamp_schema,
 )
-from standalone.pipeline.plan import Link
+from standalone.pipeline.chain import Link
+from standalone.pipeline.spark_column import SparkColumns
 from standalone.testing import LeftToRows, check_transform, transform_columns
 from standalone.transforms.cast import Cast
 from standalone.transforms.hoist_field import HoistField
@@ -113,13 +115,11 @@ def test_texts(text, kind, cast, spark_holder):
 @pytest.mark.spark
 @pytest.mark.parametrize("text", ["", "7", "-8", "0128", "12345678901234567890", "7\n", "\u0663"])
 def test_a_text_that_is_no_plain_number_is_left_to_the_rows(text, spark_holder):
-    from pyspark.sql import functions as F
-
     from standalone.transforms.cast_columns import cast
 
     spark = spark_holder.ready()
     made, left = cast(F.col("v"), Schema.STRING, "int8")
-    ((number, is_left),) = spark.createDataFrame([(text,)], "v string").select(made, left).collect()
+    ((number, is_left),) = spark.createDataFrame([(text,)], "v string").select(*map(SparkColumns().of, (made, left))).collect()
     assert is_left or number == int(text)
 
 

@@ -6,7 +6,8 @@ import re
 import pyarrow as pa
 import pytest
 
-from standalone import NoColumns
+from standalone import F, NoColumns
+from standalone.pipeline.spark_column import SparkColumns
 from standalone.transforms.date_columns import millis_of, text_of
 from standalone.transforms.date_format import DateFormat
 
@@ -50,11 +51,9 @@ def mangled(text, draw):
 
 def by_columns(spark_holder, values, kind, expressions):
     """The rows of what the expressions of a column make; None stands for rows that the columns leave to the rows."""
-    from pyspark.sql import functions as F
-
     frame = spark_holder.ready().createDataFrame(pa.table({"v": pa.array(values, kind)}))
     made, left = expressions(F.col("v"))
-    table = frame.select(made.alias("made"), left.alias("left")).toArrow()
+    table = frame.select(*(SparkColumns().of(each).alias(name) for name, each in (("made", made), ("left", left)))).toArrow()
     return [None if is_left else one for one, is_left in zip(table["made"].to_pylist(), table["left"].to_pylist())]
 
 
@@ -81,11 +80,7 @@ def test_columns_read_what_rows_read(pattern, spark_holder):
         assert None in found
 
 
-@pytest.mark.spark
 @pytest.mark.parametrize("pattern", ["YYYY ww", "yyyy D", "yyyy HH h", "yyyy yyyy", "yyyy EEE", "yyyy'1'", "u", "G yyyy", "SSSSSSSSSS"])
-def test_patterns_that_say_more_have_no_column_meaning(pattern, spark_holder):
-    from pyspark.sql import functions as F
-
-    spark_holder.ready()
+def test_patterns_that_say_more_have_no_column_meaning(pattern):
     with pytest.raises(NoColumns, match=re.escape(pattern)):
         millis_of(F.lit("2023"), DateFormat(pattern))

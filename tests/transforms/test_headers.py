@@ -4,7 +4,7 @@ import pytest
 from pytest import param
 
 from standalone import ConfigError, DataError, Float32, Header, Int8, Schema, SchemaBuilder, SourceRecord, Struct
-from standalone.pipeline.plan import Link
+from standalone.pipeline.chain import Link
 from standalone.predicates.has_header_key import HasHeaderKey
 from standalone.testing import check_transform, transform_columns
 from standalone.transforms.drop_headers import DropHeaders

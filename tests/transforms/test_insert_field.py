@@ -132,7 +132,7 @@ def test_a_null_stays_as_it_is_with_its_schema(schema):
 
 @pytest.mark.spark
 def test_a_null_beside_structs_is_left_to_the_rows_engine(spark_holder):
-    from standalone.pipeline.plan import Link
+    from standalone.pipeline.chain import Link
     from standalone.testing import LeftToRows, transform_columns
 
     schema = LINE.with_(optional=True)

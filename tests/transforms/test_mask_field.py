@@ -21,7 +21,7 @@ from standalone import (
     decimal_schema,
     timestamp_schema,
 )
-from standalone.pipeline.plan import Link
+from standalone.pipeline.chain import Link
 from standalone.testing import check_transform, transform_columns
 from standalone.transforms.mask_field import MaskField
 

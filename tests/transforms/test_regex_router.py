@@ -4,7 +4,8 @@ import pyarrow as pa
 import pytest
 from pytest import param
 
-from standalone import Columns, ConfigError, DataError, NoColumns, Schema, SourceRecord
+from standalone import Columns, ConfigError, DataError, F, NoColumns, Schema, SourceRecord
+from standalone.pipeline.spark_column import SparkColumns
 from standalone.testing import check_transform
 from standalone.transforms.regex_router import RegexRouter
 
@@ -36,14 +37,12 @@ def test_a_topic(regex, replacement, topic, routed, spark_holder):
 @pytest.mark.spark
 @pytest.mark.parametrize("regex, replacement, topic, routed", CASES)
 def test_a_column_of_topics(regex, replacement, topic, routed, spark_holder):
-    from pyspark.sql import functions as F
-
     transform = RegexRouter.of(regex=regex, replacement=replacement)
     topics = [topic, "web-x", "a\nb", topic]
     sent = spark_holder.ready().createDataFrame(pa.table({"t": topics}))
     made = transform.columns(Columns(topic=F.col("t")))
     by_rows = [transform.apply(SourceRecord(each)).topic for each in topics]
-    assert [row[0] for row in sent.select(made.topic).collect()] == by_rows
+    assert [row[0] for row in sent.select(SparkColumns().of(made.topic)).collect()] == by_rows
     assert by_rows[0] == by_rows[3] == routed
 
 
@@ -62,8 +61,6 @@ def test_a_record_needs_a_topic():
 
 @pytest.mark.spark
 def test_an_expression_that_could_swallow_what_is_put_behind_it_is_left_to_rows(spark_holder):
-    from pyspark.sql import functions as F
-
     with pytest.raises(NoColumns, match="whole topic"):
         RegexRouter.of(regex="\\Qa", replacement="b").columns(Columns(topic=F.col("t")))
 

@@ -3,7 +3,8 @@
 import pytest
 from pytest import param
 
-from standalone import DataError, Schema, SourceRecord
+from standalone import Columns, DataError, F, Schema, SourceRecord
+from standalone.pipeline.spark_column import SparkColumns
 from standalone.testing import check_transform
 from standalone.transforms.timestamp_router import TimestampRouter
 
@@ -40,13 +41,9 @@ def test_a_year_before_1583_is_left_to_the_rows(spark_holder):
 
 @pytest.mark.spark
 def test_topics_that_differ_are_a_column(spark_holder):
-    from pyspark.sql import functions as F
-
-    from standalone import Columns
-
     frame = spark_holder.ready().createDataFrame([("a", MS), ("b${timestamp}", 0), ("c", None)], "topic string, timestamp long")
     made = TimestampRouter.of({}).columns(Columns(topic=F.col("topic"), timestamp=F.col("timestamp"), value=F.lit("v")))
-    rows = frame.select(made.topic, made.failed).collect()
+    rows = frame.select(*map(SparkColumns().of, (made.topic, made.failed))).collect()
     assert [tuple(row) for row in rows] == [("a-20231114", False), ("b19700101-19700101", False), (None, True)]
 
 

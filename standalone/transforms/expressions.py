@@ -1,41 +1,21 @@
-"""What the column meanings of transforms share: names, literals, and where a value does not fit its schema.
+"""What the column meanings of transforms share: types, literals, and where a value does not fit its schema.
 
-pyspark is imported inside the functions: a worker whose chain needs no Spark never loads it.
-The Spark type of a Connect type follows from its Arrow type (data/arrow.py): a Decimal is a struct of its unscaled bytes and its scale,
-Date, Time and Timestamp are milliseconds.
+The type of a Connect type in columns is its Arrow type (data/arrow.py): a Decimal is a struct of its unscaled bytes and its scale, Date,
+Time and Timestamp are milliseconds.
 """
 
 import decimal
 
-from standalone import Instant
+from standalone import F, Instant
 from standalone.data import arrow
+from standalone.data.arrow import arrow_type
 from standalone.data.schema import ARRAY, DECIMAL, MAP, STRUCT
 
 
-def quoted(name):
-    """A field's name for Spark where it parses one (withField, dropFields): in backticks, for its dots. getField takes names as they are."""
-    return "`" + name.replace("`", "``") + "`"
-
-
-def is_column(value):
-    """Whether a part of Columns is a Spark column; else it is the one value of all rows."""
-    from pyspark.sql import Column
-
-    return isinstance(value, Column)
-
-
-def spark_type(schema):
-    from pyspark.sql.pandas.types import from_arrow_type
-
-    return from_arrow_type(arrow.arrow_type(schema))
-
-
 def literal(value, schema):
-    """A value of the schema as a Spark column, the same in every row."""
-    from pyspark.sql import functions as F
-
+    """A value of the schema as an expression, the same in every row."""
     if value is None:
-        return F.lit(None).cast(spark_type(schema))
+        return F.lit(None).cast(arrow_type(schema))
     if schema.name == DECIMAL:
         unscaled, scale = arrow.unscaled_bytes(decimal.Decimal(value))
         return F.struct(F.lit(unscaled).alias("unscaled"), F.lit(scale).cast("int").alias("scale"))
@@ -43,22 +23,20 @@ def literal(value, schema):
         return F.lit(Instant.of(value).ms).cast("long")
     if schema.type == STRUCT:
         stored = zip(schema.fields, value.values)
-        return F.struct(*(literal(item, field.schema).alias(field.name) for field, item in stored)).cast(spark_type(schema))
+        return F.struct(*(literal(item, field.schema).alias(field.name) for field, item in stored)).cast(arrow_type(schema))
     if schema.type == ARRAY:
-        return F.array(*(literal(item, schema.value_schema) for item in value)).cast(spark_type(schema))
+        return F.array(*(literal(item, schema.value_schema) for item in value)).cast(arrow_type(schema))
     if schema.type == MAP:
         entries = ((literal(key, schema.key_schema), literal(item, schema.value_schema)) for key, item in value.items())
-        return F.create_map(*(column for entry in entries for column in entry)).cast(spark_type(schema))
-    return F.lit(bytes(value) if isinstance(value, (bytearray, memoryview)) else value).cast(spark_type(schema))
+        return F.create_map(*(column for entry in entries for column in entry)).cast(arrow_type(schema))
+    return F.lit(bytes(value) if isinstance(value, (bytearray, memoryview)) else value).cast(arrow_type(schema))
 
 
 def misfit(column, schema):
-    """Where a column holds a null that its schema forbids, at any depth: a Spark column of booleans, or None for nowhere.
+    """Where a column holds a null that its schema forbids, at any depth: a condition, or None for nowhere.
 
     Types and widths cannot be wrong in a column; nulls can.
     """
-    from pyspark.sql import functions as F
-
     wrong = _misfit_inside(column, schema)
     if schema.optional:
         return None if wrong is None else column.isNotNull() & wrong
@@ -66,8 +44,6 @@ def misfit(column, schema):
 
 
 def _misfit_inside(column, schema):
-    from pyspark.sql import functions as F
-
     if schema.type == STRUCT:
         return any_of(
             misfit(column.getField(field.name), field.schema)
@@ -83,8 +59,6 @@ def _misfit_inside(column, schema):
 
 
 def _any_misfit(items, schema):
-    from pyspark.sql import functions as F
-
     if schema.optional and schema.type not in (STRUCT, ARRAY, MAP):
         return None
     # Spark 4.3 trips over nulls when a lambda reads an array of numbers right out of an Arrow buffer; `reverse` copies it out first.
