@@ -65,5 +65,15 @@ class _Functions:
 F = _Functions()
 
 
+class Known(Expression):
+    """An expression that also has a name, by which the pipeline may know how to do without Spark, for what it is given."""
+
+    __slots__ = ("meaning",)
+
+    def __init__(self, name, meaning, *given):
+        super().__init__(name, *given)
+        self.meaning = meaning
+
+
 def is_expression(value):
     return isinstance(value, Expression)

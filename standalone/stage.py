@@ -158,6 +158,11 @@ class HeaderEdit(NamedTuple):
 TEXT_OF = "\x01java text of {}\x01"
 
 
+# The names of what the pipeline also works out without Spark (Known): the number that a text is, given the text and the number's type, and
+# whether it is none, or not one written plainly: such rows are marked for the rows engine.
+NUMBER_OF_TEXT, NO_NUMBER_OF_TEXT = "number of text", "no number of text"
+
+
 class Columns:
     """A batch as columns: the column meaning's view of a record. Never changes; `with_` makes another.
 

@@ -10,18 +10,18 @@ import pyarrow as pa
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type
 from standalone.data.scalars import Float32
-from standalone.expression import COLUMN, is_expression
+from standalone.expression import COLUMN, Known, is_expression
 from standalone.pipeline.frame import Leaf
 from standalone.pipeline.local_cast import can_cast
-from standalone.pipeline.nodes import AllOf, AnyOf, CastTo, Fixed, NoneOf, NullsOf, TextOf, Whole
-from standalone.stage import TEXT_OF
+from standalone.pipeline.nodes import AllOf, AnyOf, CastTo, Fixed, NoneOf, NoNumberOf, NullsOf, NumberOf, TextOf, Whole
+from standalone.stage import NO_NUMBER_OF_TEXT, NUMBER_OF_TEXT, TEXT_OF
 
 _SPARK_TYPES = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(), "long": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string(), "binary": pa.binary(),
 }  # fmt: skip
 _TEXTS = {TEXT_OF.format(kind): kind for kind in (s.FLOAT32, s.FLOAT64)}
-_MASKS = (NullsOf, AnyOf, AllOf, NoneOf)
+_MASKS = (NullsOf, NoNumberOf, AnyOf, AllOf, NoneOf)
 
 
 class NotMoved(Exception):
@@ -54,6 +54,8 @@ class Moving:
 
     def _node(self, expression):
         rule = _RULES.get(expression.function)
+        if rule is None and isinstance(expression, Known):
+            return self.node(expression.meaning)
         if rule is None:
             raise NotMoved(f"{expression.function.removeprefix(COLUMN)} is computed")
         return rule(self, *expression.given)
@@ -183,9 +185,22 @@ class Moving:
         raise NotMoved("texts are joined")
 
 
+    def _number_of_text(self, text, kind):
+        return NumberOf(self._text(text), kind)
+
+    def _no_number_of_text(self, text, kind):
+        return NoNumberOf(self._text(text), kind)
+
+    def _text(self, text):
+        node = self.node(text)
+        if not isinstance(node, Leaf) or node.schema.type != s.STRING:
+            raise NotMoved("what is read as a number is no text that came")
+        return node
+
+
 _RULES = {
     "col": Moving._col, "lit": Moving._lit, "struct": Moving._struct, "when": Moving._when, "coalesce": Moving._coalesce,
-    "concat": Moving._concat,
+    "concat": Moving._concat, NUMBER_OF_TEXT: Moving._number_of_text, NO_NUMBER_OF_TEXT: Moving._no_number_of_text,
     **{COLUMN + name: rule for name, rule in {
         "alias": Moving._alias, "getField": Moving._get_field, "cast": Moving._cast, "isNull": Moving._is_null,
         "isNotNull": Moving._is_not_null, "__or__": Moving._or, "__ror__": Moving._or, "__and__": Moving._and, "__rand__": Moving._and,
@@ -213,6 +228,8 @@ def _type_of(node):
         return arrow_type(node.schema)
     if isinstance(node, CastTo):
         return node.target
+    if isinstance(node, NumberOf):
+        return arrow_type(s.Schema(node.kind))
     if isinstance(node, TextOf):
         return pa.string()
     if isinstance(node, _MASKS):
@@ -264,13 +281,15 @@ def _must_fit(node, schema):
 
 def _root(node):
     """The name of the leaf whose nulls a node has."""
-    while isinstance(node, (CastTo, TextOf)):
-        node = node.number
+    while isinstance(node, (CastTo, TextOf, NumberOf)):
+        node = node.text if isinstance(node, NumberOf) else node.number
     return node.name if isinstance(node, Leaf) else None
 
 
 def _nulls(node):
     """The mask of the rows in which a node is null."""
+    if isinstance(node, NumberOf):  # of a text that is none the row is done again
+        return _nulls(node.text)
     if isinstance(node, (CastTo, TextOf)):
         return _nulls(node.number)
     if isinstance(node, Leaf):

@@ -12,6 +12,7 @@ from standalone.data.java_text_column import java_texts
 from standalone.data.struct_column import Shaped, StructColumn
 from standalone.pipeline.frame import Leaf
 from standalone.pipeline.local_cast import cast
+from standalone.pipeline.text_numbers import numbers_of
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 
@@ -69,6 +70,28 @@ class CastTo:
 
 
 @dataclass(frozen=True)
+class NumberOf:
+    """The number that a leaf's text is: of that type, where it is written plainly."""
+
+    text: Leaf
+    kind: str
+
+    def __str__(self):
+        return f"{self.text} read as {self.kind}"
+
+
+@dataclass(frozen=True)
+class NoNumberOf:
+    """A mask: the rows whose text is not plainly a number of that type."""
+
+    text: Leaf
+    kind: str
+
+    def __str__(self):
+        return f"{self.text} is no plain {self.kind}"
+
+
+@dataclass(frozen=True)
 class NullsOf:
     """A mask: which rows of a leaf are null, or are not."""
 
@@ -110,7 +133,7 @@ class NoneOf:
 
 
 def is_node(value):
-    return isinstance(value, (Leaf, Fixed, Whole, Computed, TextOf, CastTo))
+    return isinstance(value, (Leaf, Fixed, Whole, Computed, TextOf, CastTo, NumberOf))
 
 
 def build(node, schema, leaves, computed):
@@ -120,6 +143,8 @@ def build(node, schema, leaves, computed):
     if isinstance(node, Leaf):
         column = leaves.columns[node.name]
         return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
+    if isinstance(node, NumberOf):
+        return _read(node, leaves)[0]
     if isinstance(node, CastTo):
         number = node.number
         return cast(build(number, number.schema if isinstance(number, Leaf) else schema, leaves, computed), node.target)
@@ -144,6 +169,14 @@ def _part(node, schema, leaves, computed):
     return to_arrow(None, schema, leaves.count) if column is None else column
 
 
+def _read(node, leaves):
+    """(numbers, mask of what is none) of a column of texts, looked at once."""
+    key = (node.text.name, node.kind)
+    if key not in leaves.read:
+        leaves.read[key] = numbers_of(leaves.columns[node.text.name], node.kind)
+    return leaves.read[key]
+
+
 def timestamps_of(column):
     """A column of timestamps as a batch has them."""
     if column is None:
@@ -157,6 +190,8 @@ def mask_of(node, leaves):
     """The rows that a mask or a Fixed stands for."""
     if isinstance(node, Fixed):
         return np.full(leaves.count, node.value)
+    if isinstance(node, NoNumberOf):
+        return _read(node, leaves)[1]
     if not isinstance(node, NullsOf):
         masks = [mask_of(each, leaves) for each in node.nodes]
         return {AnyOf: np.logical_or.reduce, AllOf: np.logical_and.reduce, NoneOf: _none_of}[type(node)](masks)

@@ -4,7 +4,7 @@ import inspect
 
 import pyarrow as pa
 
-from standalone.expression import COLUMN, Expression, is_expression
+from standalone.expression import COLUMN, Expression, Known, is_expression
 
 MADE = "a column of Spark"  # an expression that is one already
 
@@ -29,6 +29,8 @@ class SparkColumns:
     def _column(self, expression):
         from pyspark.sql import functions
 
+        if isinstance(expression, Known):
+            return self.of(expression.meaning)
         if expression.function == MADE:
             return expression.given[0]
         given = [self._given(each) for each in expression.given]

@@ -3,10 +3,10 @@
 Floating-point numbers become text outside of the JVM, whose digits nobody asks for: see TEXT_OF.
 """
 
-from standalone import F, NoColumns
+from standalone import F, Known, NoColumns
 from standalone.data import schema as s
 from standalone.data.java_calendar import DAY_MS
-from standalone.stage import TEXT_OF
+from standalone.stage import NO_NUMBER_OF_TEXT, NUMBER_OF_TEXT, TEXT_OF
 from standalone.transforms.date_columns import END_MS, cut_div, written
 from standalone.transforms.date_format import DateFormat
 
@@ -53,10 +53,12 @@ def _of_text(column, kind):
         return F.lower(column) == "true", None
     if kind in _FLOATING:
         number = column.cast(_SPARK[kind])
-        return number, number.isNull() | column.rlike(_WORD) & ~column.rlike(_JAVA_WORD)
-    number, half = column.cast("bigint"), 1 << _BITS[kind] - 1
-    readable = column.rlike(_WHOLE_TEXT) & number.between(-half, half - 1)
-    return number.cast(_SPARK[kind]), ~F.coalesce(readable, F.lit(False))
+        unread = number.isNull() | column.rlike(_WORD) & ~column.rlike(_JAVA_WORD)
+    else:
+        whole, half = column.cast("bigint"), 1 << _BITS[kind] - 1
+        number = whole.cast(_SPARK[kind])
+        unread = ~F.coalesce(column.rlike(_WHOLE_TEXT) & whole.between(-half, half - 1), F.lit(False))
+    return Known(NUMBER_OF_TEXT, number, column, kind), Known(NO_NUMBER_OF_TEXT, unread, column, kind)
 
 
 def _text_of_bytes(column):
