@@ -131,9 +131,11 @@ def _made_by(plan, leaves, frame, records, spark):
 
 def encoded_column(converter, schema, value):
     """The bytes of a value by `encode` alone, or LeftToRows."""
-    if schema is None or value is None:
-        return LeftToRows("a column of nulls, or without a schema, is converted by rows")
-    if not schema.logical and (schema.type == STRING and isinstance(value, str) or schema.type == BYTES and isinstance(value, bytes)):
+    if schema is None:
+        return LeftToRows("a column without a schema is converted by rows")
+    if value is None:
+        column = None
+    elif not schema.logical and (schema.type == STRING and isinstance(value, str) or schema.type == BYTES and isinstance(value, bytes)):
         column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # as files and the log hold it
     else:
         try:
@@ -144,7 +146,9 @@ def encoded_column(converter, schema, value):
     if encoded is None:
         return LeftToRows(f"{type(converter).__name__} has no column meaning for it")
     texts, bad = encoded
-    return LeftToRows("the row is marked for the rows engine") if bad is not None and len(bad) else _the_one(list(texts))
+    if bad is not None and len(bad):
+        return LeftToRows("the row is marked for the rows engine")
+    return None if texts is None else _the_one(list(texts))
 
 
 def decoded_column(converter, data):

@@ -2,9 +2,14 @@
 
 import struct
 
-from standalone import ConfigDef, Converter, DataError, HeaderConverter, Schema
+import numpy as np
+import pyarrow as pa
+
+from standalone import ByteColumn, ConfigDef, Converter, DataError, HeaderConverter, Schema
 from standalone.converters.part import PART
+from standalone.data.arrow import arrow_type, buffer_of, nulls_of
 from standalone.data.struct import fits
+from standalone.data.struct_column import Shaped
 
 
 class _NumberConverter(Converter, HeaderConverter):
@@ -14,6 +19,7 @@ class _NumberConverter(Converter, HeaderConverter):
     schema = None
     packing = None  # of struct
 
+    # Row meaning: the truth.
     def from_connect(self, topic, schema, value):
         if schema is not None and schema.type != self.schema.type:
             raise DataError(f"{type(self).__name__} writes {self.schema.type}; the schema says {schema.name or schema.type}.")
@@ -37,6 +43,43 @@ class _NumberConverter(Converter, HeaderConverter):
 
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
+
+    # Column meaning: the bytes of all numbers at once, each turned about.
+    def encode(self, topic, schema, column, count):
+        if isinstance(column, Shaped):
+            schema, column = column.shape, column.column
+        elif schema is None and column is not None:
+            return None  # whether these are numbers hangs on each of them
+        if schema is not None and (schema.type != self.schema.type or schema.logical):
+            return None  # an error, or not numbers but points in time
+        if column is None:
+            return None, None
+        if not isinstance(column, (pa.Array, pa.ChunkedArray)) or column.type != arrow_type(self.schema):
+            return None
+        if isinstance(column, pa.ChunkedArray):
+            column = column.combine_chunks()
+        numbers = buffer_of(column).astype(self._wide)
+        starts = np.arange(len(column)) * numbers.itemsize
+        return ByteColumn(numbers.view(np.uint8), starts, np.where(nulls_of(column), -1, numbers.itemsize).astype(np.int32)), None
+
+    def decode(self, topic, column):
+        wide = self._wide
+        good, nulls = column.lengths == wide.itemsize, column.lengths < 0
+        found = (column if good.all() else column.take(np.flatnonzero(good))).compact().data.view(wide)
+        numbers = np.zeros(len(column), found.dtype.newbyteorder("="))
+        numbers[good] = found
+        if self.schema.type == "float32":  # as the row meaning has it: what signals is no float of Python's
+            numbers.view(np.uint32)[np.isnan(numbers)] |= 0x0040_0000
+        if self.schema.type == "boolean":
+            good &= numbers <= 1
+        bad = np.flatnonzero(~good & ~nulls)
+        array = pa.array(numbers, mask=~good if len(bad) or nulls.any() else None)
+        return self.schema, array.cast(arrow_type(self.schema)), bad if len(bad) else None
+
+    @property
+    def _wide(self):
+        """The numpy type of the bytes; of a boolean a byte, for what is neither 0 nor 1 shows in it."""
+        return np.dtype(self.packing.replace("?", "B"))
 
 
 class ShortConverter(_NumberConverter):

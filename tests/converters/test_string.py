@@ -1,13 +1,12 @@
-"""StringConverter, ByteArrayConverter, the numbers and SimpleHeaderConverter: what the golden cases leave out."""
+"""StringConverter, ByteArrayConverter and SimpleHeaderConverter: what the golden cases leave out."""
 
 import numpy as np
 import pyarrow as pa
 import pytest
 from pytest import param
 
-from standalone import ByteColumn, DataError, Float32, Instant, Int32, Schema, SchemaBuilder, SerializationError, timestamp_schema
+from standalone import ByteColumn, DataError, Float32, Instant, Schema, SchemaBuilder, SerializationError, timestamp_schema
 from standalone.converters.byte_array import ByteArrayConverter
-from standalone.converters.numbers import BooleanConverter, DoubleConverter, FloatConverter, IntegerConverter, LongConverter, ShortConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.testing import check_converter
@@ -71,30 +70,6 @@ def test_a_character_set_goes_by_rows(name):
 def test_a_name_that_is_no_character_set_is_refused(name):
     with pytest.raises(SerializationError, match="converter.encoding"):
         StringConverter.of({"converter.encoding": name})
-
-
-@pytest.mark.parametrize(
-    "converter, value, data",
-    [
-        (ShortConverter, -2, b"\xff\xfe"),
-        (IntegerConverter, 70_000, b"\x00\x01\x11\x70"),
-        (LongConverter, 1, b"\0\0\0\0\0\0\0\1"),
-        (FloatConverter, 1.5, b"\x3f\xc0\0\0"),
-        (DoubleConverter, -0.0, b"\x80\0\0\0\0\0\0\0"),
-        (BooleanConverter, True, b"\1"),
-    ],
-)
-def test_numbers_in_their_bytes(converter, value, data):
-    check_converter(converter.of(), converter.schema, value, data, by_columns="none")
-    with pytest.raises(DataError, match=str(len(data))):
-        converter.of().to_connect("t", data + b"\0")
-
-
-def test_a_plain_number_without_a_schema_is_a_long():
-    assert LongConverter.of().from_connect("t", None, 5)
-    with pytest.raises(DataError):
-        IntegerConverter.of().from_connect("t", None, 5)
-    assert IntegerConverter.of().from_connect("t", None, Int32(5)) == b"\0\0\0\5"
 
 
 def test_bytes_under_another_schema_are_refused():
