@@ -22,8 +22,6 @@
 Each carries in `java_class` the class a user of Kafka Connect knows it by: traces, dead letters and REST answers show it.
 """
 
-import traceback
-
 from standalone.secrets import mask
 
 
@@ -36,17 +34,37 @@ def shown_class(error):
 
 def trace_of(error):
     """The error as REST, logs and dead letters show it: the class a Java user knows, the message, then where; causes below."""
-    lines, seen = [], set()
+    parts, seen = [], set()
     prefix = ""
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        lines.append(f"{prefix}{shown_class(error)}: {error}")
-        # Innermost first, as in Java. By walk_tb: extract_tb reads every source file for lines that are not shown.
-        frames = [(frame.f_code.co_name, frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-        lines += [f"\tat {name}({file}:{line})" for name, file, line in reversed(frames)]
+        parts += (f"{prefix}{shown_class(error)}: {error}\n", _places_in(error.__traceback__))
         prefix = "Caused by: "
         error = error.__cause__
-    return mask("\n".join(lines) + "\n")
+    return mask("".join(parts))
+
+
+_MOST_PLACES, _LONGEST_PLACES = 1000, 50
+_places = {}  # (id of code, instruction), innermost last -> (its text, the code objects): bad records fail in the same few places
+
+
+def _places_in(trace):
+    """Where it went through, a line each; innermost first, as in Java."""
+    key, steps = [], []
+    while trace is not None:
+        code = trace.tb_frame.f_code
+        key += (id(code), trace.tb_lasti)
+        steps.append((code, trace))
+        trace = trace.tb_next
+    known = _places.get(key := tuple(key))
+    if known is None:
+        lines = [f"\tat {code.co_name}({code.co_filename}:{step.tb_lineno})\n" for code, step in reversed(steps)]
+        known = "".join(lines), [code for code, _ in steps]  # as long as a code object is kept, its id is no other's
+        if len(steps) <= _LONGEST_PLACES:
+            if len(_places) >= _MOST_PLACES:
+                _places.clear()
+            _places[key] = known
+    return known[0]
 
 
 class ConnectError(Exception):

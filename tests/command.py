@@ -14,10 +14,11 @@ GOOD = {"name": "ok1", "connector.class": "FileStreamSource", "topic": "t", "fil
 
 
 class Command:
-    """connect-standalone in a folder of its own."""
+    """connect-standalone in a folder of its own; with `forks` (tests/forked.py) it comes up without its imports' second."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, forks=None):
         self.folder = folder
+        self._forks = forks
         self.port = free_port()
         self.process = None
 
@@ -43,6 +44,10 @@ class Command:
 
     def start(self, *arguments, stdin=subprocess.DEVNULL, **environment):
         self.log = open(self.folder / "log", "w+")
+        if self._forks is not None:
+            assert not environment, "what is forked has the environment of its server"
+            self.process = self._forks.start(arguments, self.folder, stdin, self.log)
+            return self
         self.process = subprocess.Popen(
             [sys.executable, "-m", "standalone.cli.worker", *arguments],
             cwd=self.folder,
@@ -77,6 +82,7 @@ class Command:
         request = urllib.request.Request(f"http://127.0.0.1:{self.port}{path}", data, {"Content-Type": "application/json"}, method=method)
         with urllib.request.urlopen(request, timeout=30) as response:
             assert response.status < 300
+            return json.loads(response.read() or "null")
 
     def states(self):
         found = self.get("/connectors?expand=status") or {}

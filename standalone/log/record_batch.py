@@ -196,18 +196,25 @@ def _columns(records):
 
 
 def _encode_headers(rows):
-    known = {}  # a header that a transform adds is the same in every row
+    sections, headers = {}, {}  # what a transform or a dead letter queue adds is the same in every row, all of it or nearly so
     for row in rows:
         key = tuple(row or ())
-        section = known.get(key)
+        section = sections.get(key)
         if section is None:
             parts = [varint.encode(len(key))]
-            for name, value in key:
-                name = name.encode("utf-8", "replace")
-                parts += (varint.encode(len(name)), name)
-                parts += (varint.encode(wire.NULL),) if value is None else (varint.encode(len(value)), value)
-            section = known[key] = b"".join(parts)
+            for header in key:
+                part = headers.get(header)
+                if part is None:
+                    part = headers[header] = _encode_header(*header)
+                parts.append(part)
+            section = sections[key] = b"".join(parts)
         yield section
+
+
+def _encode_header(name, value):
+    name = name.encode("utf-8", "replace")
+    size = varint.encode(wire.NULL if value is None else len(value))
+    return b"".join((varint.encode(len(name)), name, size, value or b""))
 
 
 def _compressed(batch, compression, level):

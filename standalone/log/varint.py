@@ -6,6 +6,7 @@ from standalone.kernels import compiled
 
 INT_BYTES, LONG_BYTES = 5, 10  # the most bytes that a varint of 32 or 64 bits takes
 BAD = -1  # the position behind a varint that is none
+_SHORT = [bytes((byte,)) for byte in range(128)]
 
 
 @compiled
@@ -53,6 +54,10 @@ def read(data, at, end, most):
 def encode(value):
     """One varint as bytes."""
     rest = (value << 1) ^ (value >> 63)
+    if rest < 128:
+        return _SHORT[rest]
+    if rest < 1 << 14:
+        return bytes((rest & 127 | 128, rest >> 7))
     out = bytearray()
     while rest > 127:
         out.append(rest & 127 | 128)

@@ -44,7 +44,10 @@ from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 log = logging.getLogger(__name__)
 
 PREFIX = "__connect.errors."
+_TOPIC, _PARTITION, _OFFSET = (f"{PREFIX}{name}" for name in ("topic", "partition", "offset"))
+_MESSAGE, _TRACE = f"{PREFIX}exception.message", f"{PREFIX}exception.stacktrace"
 _ROOM_BYTES = 512  # of a request, for what surrounds the one record in it
+_ERROR_BYTES = 300  # of the headers that tell of an error, without its texts
 _LONGEST_TEXT = 1000  # of a message and of a stack trace, where the whole letter would be too large
 
 
@@ -151,19 +154,22 @@ class Letters:
     def __init__(self, connector, number, with_context, write=None):
         self._with_context = with_context
         self._write = write
-        self._whose = [(f"{PREFIX}connector.name", connector.encode()), (f"{PREFIX}task.id", b"%d" % number)]
+        self._whose = ((f"{PREFIX}connector.name", connector.encode()), (f"{PREFIX}task.id", b"%d" % number))
+        self._kinds = {}  # (stage, class, class of the error) -> the headers that say so
 
     def of_sink(self, topic, partition, records, failures):
         """wire.Records of rows that were fetched, and failed."""
         letters = records.take(np.array([failure.row for failure in failures], np.int64))
         headers = letters.headers
         if self._with_context:
-            place = [(f"{PREFIX}topic", topic.encode()), (f"{PREFIX}partition", b"%d" % partition)]
-            headers = []
-            for at, failure in enumerate(failures):
-                own = list(letters.headers[at] or ()) if letters.headers is not None else []
-                own += [*place, (f"{PREFIX}offset", b"%d" % letters.offsets[at]), *self._whose]
-                headers.append(self._fitting(own, failure, _size(letters, at)))
+            place = ((_TOPIC, topic.encode()), (_PARTITION, b"%d" % partition))
+            more = _header_bytes((*place, (_OFFSET, b"%d" % (1 << 62)), *self._whose))
+            own = letters.headers if letters.headers is not None else [()] * len(letters)
+            rows = zip(own, letters.offsets.tolist(), failures, _sizes(letters))
+            headers = [
+                self._fitting([*(each or ()), *place, (_OFFSET, b"%d" % offset), *self._whose], failure, size + more + _header_bytes(each or ()))
+                for each, offset, failure, size in rows
+            ]
         return Records(len(letters), letters.keys, letters.values, letters.timestamps, headers)
 
     def of_refused(self, topic, partition, records, failures):
@@ -196,30 +202,30 @@ class Letters:
             formats.append(written)
         if self._with_context:
             record = failure.record
-            own.append((f"{PREFIX}topic", topic.encode()))
+            own.append((_TOPIC, topic.encode()))
             if partition is not None:
-                own.append((f"{PREFIX}partition", b"%d" % partition))
+                own.append((_PARTITION, b"%d" % partition))
             own.append((f"{PREFIX}source.partition", _json(record.source_partition)))
             own.append((f"{PREFIX}source.offset", _json(record.source_offset)))
-            own = self._fitting([*own, *self._whose], failure, size)
+            own += self._whose
+            own = self._fitting(own, failure, size + _header_bytes(own))
             own += [(f"{PREFIX}{name}.format", written.encode()) for name, written in zip(("key", "value"), formats)]
         return (*parts, time, own)
 
-    def _fitting(self, own, failure, size):
-        """The headers up to those of the error, whose texts are cut where the letter would be too large for a request."""
+    def _fitting(self, headers, failure, size):
+        """The headers and behind them those of the error, whose texts are cut where the letter would be too large for a request."""
         error = failure.error
         message, trace = str(error).encode(errors="replace"), trace_of(error).encode(errors="replace")
-        size += sum(len(name) + len(data or b"") + 10 for name, data in own) + len(PREFIX) * 6 + 200
-        if size + len(message) + len(trace) > self.most_bytes:
+        if size + len(message) + len(trace) + _ERROR_BYTES > self.most_bytes:
             message, trace = message[:_LONGEST_TEXT], trace[:_LONGEST_TEXT]
-        return [
-            *own,
-            (f"{PREFIX}stage", failure.stage.encode()),
-            (f"{PREFIX}class.name", failure.class_name.encode()),
-            (f"{PREFIX}exception.class.name", shown_class(error).encode()),
-            (f"{PREFIX}exception.message", message if error.args else None),
-            (f"{PREFIX}exception.stacktrace", trace),
-        ]
+        kind = failure.stage, failure.class_name, error.__class__, getattr(error, "java_class", None)
+        said = self._kinds.get(kind)
+        if said is None:
+            texts = failure.stage, failure.class_name, shown_class(error)
+            said = self._kinds[kind] = [(PREFIX + name, text.encode()) for name, text in zip(("stage", "class.name", "exception.class.name"), texts)]
+        headers += said
+        headers += ((_MESSAGE, message if error.args else None), (_TRACE, trace))
+        return headers
 
 
 class SourceWriter:
@@ -270,8 +276,17 @@ def _records(rows):
     )
 
 
-def _size(records, row):
-    return sum(max(0, int(column.lengths[row])) for column in (records.keys, records.values) if column is not None)
+def _header_bytes(headers):
+    return sum(len(name) + len(data or b"") + 10 for name, data in headers) if headers else 0
+
+
+def _sizes(records):
+    """Of key and value together, of each row."""
+    sizes = np.zeros(len(records), np.int64)
+    for column in (records.keys, records.values):
+        if column is not None:
+            sizes += np.maximum(column.lengths, 0)
+    return sizes.tolist()
 
 
 def _json(value):
