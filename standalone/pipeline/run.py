@@ -30,7 +30,7 @@ log = logging.getLogger(__name__)
 AUTO, SPARK, ROWS = "auto", "spark", "rows"
 MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
 GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the more it is given
-MIN_ROWS_TO_COMPILE = 1_000
+MIN_ROWS_TO_COMPILE = 1_000  # by Spark
 MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, or a plan only moves columns about
 MOST_WAITING_JOBS = 2
 MOST_PLANS = 256
@@ -225,27 +225,31 @@ class Pipeline:
             return self.is_identity or self.engine == SPARK or count >= MIN_ROWS_WITHOUT_JOB
         if self._has_queries:
             return self._session is not None and self._session.wait() is not None
-        if self.engine == ROWS or self._awaits_session and self._ready() is None:
+        if self.engine == ROWS:
             return False
         if self.engine == SPARK:
             if self._session is not None:
                 self._session.request()
             return self._session is not None and self._session.wait() is not None
-        if count >= min(self._min_rows, MIN_ROWS_TO_COMPILE):
-            return True
-        # Smaller batches only where no job comes of it: to know that, something must have been compiled.
-        return count >= MIN_ROWS_WITHOUT_JOB and any(plan.is_free for plan in self._plans.values())
+        if self._awaits_session and self._ready() is None:
+            self._ask_for_session(count)
+            return False
+        # Smaller batches only where no job comes of it, as far as is known.
+        return self._is_large(count) or count >= MIN_ROWS_WITHOUT_JOB and (not self._plans or any(plan.is_free for plan in self._plans.values()))
+
+    def _is_large(self, count):
+        """Whether Spark may be asked how to do a batch of that size."""
+        return self.engine == SPARK or count >= min(self._min_rows, MIN_ROWS_TO_COMPILE)
 
     def _ready(self):
         """Spark's session, where there is one."""
         return None if self._session is None else self._session.ready()
 
-    def _await_session(self, count):
-        """Have Spark started for what cannot be done without, and leave the batch to the rows engine."""
+    def _ask_for_session(self, count):
+        """Have Spark started for what cannot be done without."""
         self._awaits_session = True
-        if self._session is not None and (self._session.start != "lazy" or count >= self._min_rows):
+        if self._session is not None and self._is_large(count) and (self._session.start != "lazy" or count >= self._min_rows):
             self._session.request()
-        raise ByRows
 
     def _through_links(self, frame):
         """(the frame behind the links, its rows' numbers or None for all, numbers dropped, numbers for the rows engine).
@@ -282,21 +286,17 @@ class Pipeline:
         key = (links[0].alias, leaves.key) if self._has_queries else leaves.key
         plan = self._plans.get(key)
         if plan is None:
-            if self.engine == AUTO and frame.count < min(self._min_rows, MIN_ROWS_TO_COMPILE):
-                raise ByRows
             if len(self._plans) >= MOST_PLANS:
                 del self._plans[next(iter(self._plans))]
-            try:
-                plan = self._plans[key] = _Plan(links, leaves, frame, session, self._session)
-            except NeedsSpark:
-                self._await_session(frame.count)
-        if plan.declined:
-            if self.engine != SPARK and frame.count < self._min_rows or not self._spreads:
-                raise ByRows
-            if session is not None:
-                raise _Spread
-        if plan.needs_session and session is None:
-            self._await_session(frame.count)
+            plan = self._plans[key] = _Plan(links, leaves, frame, session if self._is_large(frame.count) else None, self._session)
+        elif plan.awaits_spark and session is not None and self._is_large(frame.count):
+            plan.make(leaves, frame, session)
+        if plan.declined and (self.engine != SPARK and frame.count < self._min_rows or not self._spreads):
+            raise ByRows
+        if plan.declined or plan.awaits_spark:
+            if session is None:
+                self._ask_for_session(frame.count)
+            raise _Spread if plan.declined and session is not None else ByRows
         if plan.compiled.computes:
             if self.engine == AUTO and (frame.count < self._min_rows or self._session.waiting >= MOST_WAITING_JOBS):
                 raise ByRows
@@ -387,24 +387,29 @@ class _Plan:
     def __init__(self, links, leaves, frame, session, holder):
         topic = frame.topic if isinstance(frame.topic, str) else "(several)"
         self._title = f"topic {topic}, key {frame.key_schema}, value {frame.value_schema}:"
-        self.compiled, self.declined = None, None
+        self._links, self._holder = links, holder
         self._failed = 0
+        self.make(leaves, frame, session)
+
+    def make(self, leaves, frame, session):
+        """Compile; without a session as far as that goes."""
+        self.compiled, self.declined = None, None
         try:
-            self.compiled = ColumnPlan(links, leaves, frame, session)
+            self.compiled = ColumnPlan(self._links, leaves, frame, session)
         except NeedsSpark:
-            raise
+            pass
         except Declined as reason:
             self.declined = str(reason)
         except Exception as error:
-            if holder is not None and holder.died():
+            if self._holder is not None and self._holder.died():
                 raise
             self.declined = f"it could not be compiled: {_short(error)}"
             log.warning("A chain could not be compiled, so the rows engine does it: %s: %s", type(error).__name__, _short(error))
 
     @property
-    def needs_session(self):
-        """Whether there is nothing to be done by it without a session of Spark."""
-        return self.declined is not None or self.compiled.computes
+    def awaits_spark(self):
+        """Whether only Spark can say what is to be done."""
+        return self.declined is None and (self.compiled is None or not self.compiled.is_compiled)
 
     @property
     def is_free(self):
@@ -423,7 +428,12 @@ class _Plan:
         return result
 
     def describe(self):
-        lines = [f"by rows: {self.declined}"] if self.declined else self.compiled.describe()
+        if self.declined:
+            lines = [f"by rows: {self.declined}"]
+        elif self.compiled is None:
+            lines = ["not compiled yet: a transform needs Spark for that"]
+        else:
+            lines = self.compiled.describe()
         return [self._title, *("  " + line for line in lines)]
 
 
