@@ -22,14 +22,18 @@
 Each carries in `java_class` the class a user of Kafka Connect knows it by: traces, dead letters and REST answers show it.
 """
 
+import traceback
+
 from standalone.secrets import mask
 
 
 def shown_class(error):
     """The class of any exception as users know it: Java's where there is one, else Python's with its module."""
+    known = getattr(error, "java_class", None)
+    if known:
+        return known
     kind = type(error)
-    python = kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
-    return getattr(error, "java_class", None) or python
+    return kind.__qualname__ if kind.__module__ == "builtins" else f"{kind.__module__}.{kind.__qualname__}"
 
 
 def trace_of(error):
@@ -45,20 +49,20 @@ def trace_of(error):
 
 
 _MOST_PLACES, _LONGEST_PLACES = 1000, 50
-_places = {}  # (id of code, instruction), innermost last -> (its text, the code objects): bad records fail in the same few places
+_places = {}  # (id of code, instruction, ...) -> (its text, the code objects): bad records fail in the same few places
 
 
 def _places_in(trace):
     """Where it went through, a line each; innermost first, as in Java."""
-    key, steps = [], []
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        key += (id(code), trace.tb_lasti)
-        steps.append((code, trace))
-        trace = trace.tb_next
+    key, step = [], trace
+    while step is not None:
+        key += (id(step.tb_frame.f_code), step.tb_lasti)
+        step = step.tb_next
     known = _places.get(key := tuple(key))
     if known is None:
-        lines = [f"\tat {code.co_name}({code.co_filename}:{step.tb_lineno})\n" for code, step in reversed(steps)]
+        # By walk_tb: extract_tb reads every source file for lines that are not shown.
+        steps = [(frame.f_code, line) for frame, line in traceback.walk_tb(trace)]
+        lines = [f"\tat {code.co_name}({code.co_filename}:{line})\n" for code, line in reversed(steps)]
         known = "".join(lines), [code for code, _ in steps]  # as long as a code object is kept, its id is no other's
         if len(steps) <= _LONGEST_PLACES:
             if len(_places) >= _MOST_PLACES:

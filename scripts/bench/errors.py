@@ -1,9 +1,10 @@
-"""What bad records cost: a sink's chain through the Spark engine, all good, with some bad, and with some that only rows can do.
+"""What bad records cost: a sink's chain in columns, all good, with some bad, and with some that only rows can do.
 
-    PYTHONPATH=. python scripts/bench/errors.py [--records 1000000] [--share 0.01] [--batch 200000] [--repeats 3]
+    PYTHONPATH=. python scripts/bench/errors.py [--records 1000000] [--share 0.01] [--batch 200000] [--repeats 3] [--engine columns|spark]
 
-JSON with its schema, a Cast and an InsertField. Half of the bad records are no JSON, half hold a text that is no number. They go, with
-context headers, to a dead letter queue on an embedded log; a run ends when all are stored there. Runs take turns, the best of each counts.
+JSON with its schema, a Cast and an InsertField, which need no Spark; for Spark also a TimestampConverter, which it computes. Half of the
+bad records are no JSON, half hold a text that is no number. They go, with context headers, to a dead letter queue on an embedded log; a run
+ends when all are stored there. Runs take turns, the best of each counts.
 """
 
 import argparse
@@ -31,17 +32,18 @@ from standalone.runtime.dead_letter import DeadLetterQueue, Letters
 from standalone.runtime.tolerance import ErrorCounters, Tolerance
 from standalone.transforms.cast import Cast
 from standalone.transforms.insert_field import InsertField
+from standalone.transforms.timestamp_converter import TimestampConverter
 from standalone.wire import ByteColumn, Records
 
 SCHEMA = (
     '{"type":"struct","optional":false,"fields":[{"type":"string","optional":false,"field":"n"},'
-    '{"type":"string","optional":false,"field":"text"}]}'
+    '{"type":"int64","optional":false,"field":"at"},{"type":"string","optional":false,"field":"text"}]}'
 )
 CONFIG = {"errors.tolerance": "all", "errors.log.enable": False, "errors.log.include.messages": False}
 
 
 def good(row):
-    return f'{{"schema":{SCHEMA},"payload":{{"n":"{row}","text":"handled request {row} in 42 ms, all is well"}}}}'.encode()
+    return f'{{"schema":{SCHEMA},"payload":{{"n":"{row}","at":{1_700_000_000_000 + row},"text":"handled request {row} in 42 ms, all is well"}}}}'.encode()
 
 
 def bad(row):
@@ -62,15 +64,15 @@ def batches(count, size, share, other):
 
 
 def run(pipeline, tolerance, work):
-    """Records a second, and how many came out."""
-    began, done, runs = time.perf_counter(), 0, 0
+    """Records a second, CPU seconds of this process, and how many records came out in how many batches."""
+    began, cpu, done, runs = time.perf_counter(), time.process_time(), 0, 0
     for records in work:
         result = pipeline.sink("topic", 0, records)
         tolerance.sink("topic", 0, records, result.failures)
         done += sum(map(len, result.batches))
         runs += len(result.batches)
     assert tolerance.dead_letters.stored(60)
-    return sum(map(len, work)) / (time.perf_counter() - began), done, runs
+    return sum(map(len, work)) / (time.perf_counter() - began), time.process_time() - cpu, done, runs
 
 
 def queue(bootstrap, counters):
@@ -92,42 +94,51 @@ def main():
     parser.add_argument("--share", type=float, default=0.01)
     parser.add_argument("--batch", type=int, default=200_000)
     parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--engine", choices=("columns", "spark"), action="append")
     said = parser.parse_args()
     logging.basicConfig(level=logging.WARNING)
     gc.set_threshold(*GC_THRESHOLD)  # both as the worker does
     sys.setswitchinterval(0.0005)
-    holder = SessionHolder({}, archive_after_seconds=None)
-    holder.request()
-    if holder.wait(120) is None:
-        raise SystemExit(f"no Spark session: {holder.failure}")
     with tempfile.TemporaryDirectory() as folder:
         log = EmbeddedLog(folder, "127.0.0.1:0", {}, SYSTEM)
         log.start()
         try:
-            _compare(said, holder, log.bootstrap)
+            for engine in said.engine or ("columns", "spark"):
+                _compare(said, engine, log.bootstrap)
         finally:
             log.stop()
-            holder.stop()
 
 
-def _compare(said, holder, bootstrap):
+def _compare(said, engine, bootstrap):
     links = [Link("cast", Cast.Value.of({"spec": "n:int32"})), Link("insert", InsertField.Value.of({"static.field": "from", "static.value": "here"}))]
+    holder = None
+    if engine == "spark":
+        links.append(Link("time", TimestampConverter.Value.of({"field": "at", "target.type": "string", "format": "yyyy-MM-dd HH:mm:ss"})))
+        holder = SessionHolder({}, archive_after_seconds=None)
+        holder.request()
+        if holder.wait(120) is None:
+            raise SystemExit(f"no Spark session: {holder.failure}")
     counters = ErrorCounters()
     tolerance = Tolerance(CONFIG, "bench", 0, counters, SYSTEM, queue(bootstrap, counters))
     work = {kind.__name__: list(batches(said.records, said.batch, said.share, kind)) for kind in (good, bad, odd)}
-    best = dict.fromkeys(work, 0)
-    pipeline = Pipeline(Chain("sink", StringConverter.of(is_key=True), JsonConverter.of({}), StringConverter.of(), links), "spark", holder)
+    best, least = dict.fromkeys(work, 0), dict.fromkeys(work, float("inf"))
+    chain = Chain("sink", StringConverter.of(is_key=True), JsonConverter.of({}), StringConverter.of(), links)
+    pipeline = Pipeline(chain, "spark" if holder else "auto", holder)
     run(pipeline, tolerance, work["good"][:1])
     for _ in range(said.repeats):
         for name, records in work.items():
-            rate, done, runs = run(pipeline, tolerance, records)
-            best[name] = max(best[name], rate)
-            print(f"{name:5} {rate:12,.0f} records/s, {done:,} came out in {runs} batches", flush=True)
+            rate, cpu, done, runs = run(pipeline, tolerance, records)
+            best[name], least[name] = max(best[name], rate), min(least[name], cpu)
+            print(f"{engine}: {name:5} {rate:12,.0f} records/s, {cpu:.2f} CPU s, {done:,} came out in {runs} batches", flush=True)
+    of_each = {kind: (least[kind] - least["good"]) / (said.records * said.share) * 1e6 for kind in ("bad", "odd")}
     stats = pipeline.stats
     letters = counters.deadletterqueue_produce_requests
-    print(f"best: good {best['good']:,.0f}/s; bad {best['bad'] / best['good']:.0%} and odd {best['odd'] / best['good']:.0%} of that")
-    print(f"Spark jobs {stats.spark_batches}, done again by rows {stats.redone_records:,}; letters {letters:,}")
+    print(f"{engine}: best: good {best['good']:,.0f}/s; bad {best['bad'] / best['good']:.0%} and odd {best['odd'] / best['good']:.0%} of that")
+    print(f"{engine}: CPU of each bad record {of_each['bad']:.0f} us, of each odd one {of_each['odd']:.0f} us (this process, least of all runs)")
+    print(f"{engine}: Spark jobs {stats.spark_batches}, done again by rows {stats.redone_records:,}; letters {letters:,}")
     tolerance.dead_letters.close(5)
+    if holder is not None:
+        holder.stop()
 
 
 if __name__ == "__main__":
