@@ -13,6 +13,7 @@ from standalone.data.record import SinkRecord
 from standalone.data.schema import BYTES, STRING
 from standalone.local_worker import LocalWorker, LogRecord, apply_transforms, failing, wait_for  # noqa: F401
 from standalone.pipeline.chain import Link
+from standalone.pipeline.ends import ByRows, decoded
 from standalone.pipeline.frame import Frame, Leaves, NotColumns, columnar
 from standalone.pipeline.meaning import Declined, NeedsSpark
 from standalone.pipeline.plan import ColumnPlan
@@ -152,14 +153,12 @@ def encoded_column(converter, schema, value):
 
 
 def decoded_column(converter, data):
-    """(schema, value) of bytes by `decode` alone, or LeftToRows."""
-    if data is None:
-        return LeftToRows("a column of nulls is converted by rows")
-    decoded = converter.decode(TOPIC, ByteColumn.of([data] * COPIES))
-    if decoded is None:
+    """(schema, value) of bytes as the columns engine reads a column of them, or LeftToRows."""
+    try:
+        schema, column, bad = decoded(converter, TOPIC, ByteColumn.of([data] * COPIES), COPIES)
+    except ByRows:
         return LeftToRows(f"{type(converter).__name__} has no column meaning for it")
-    schema, column, bad = decoded
-    if bad is not None and len(bad):
+    if len(bad):
         return LeftToRows("the row is marked for the rows engine")
     return schema, _the_one(values_of(column, schema, COPIES))
 

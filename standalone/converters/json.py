@@ -6,6 +6,7 @@ from standalone import (
     INT,
     LOW,
     STRING,
+    ByteColumn,
     ConfigDef,
     Converter,
     DataError,
@@ -162,10 +163,18 @@ class JsonConverter(Converter, HeaderConverter):
     def encode(self, topic, schema, column, count):
         if schema is None:
             return self._encode_shaped(column, count) if isinstance(column, Shaped) else None
+        if column is None:
+            return self._encode_nulls(topic, schema, count)
         if schema not in self._columns:
             opening = self._writer_of(schema)[0] if self.has_envelope else None
             _keep(self._columns, schema, json_encode.plan(schema, opening, self.numeric_decimals, self.fills_defaults), self._most)
         return self._columns[schema].encode(column, count)
+
+    def _encode_nulls(self, topic, schema, count):
+        try:
+            return ByteColumn.repeat(self.from_connect(topic, schema, None), count), None
+        except DataError:
+            return None
 
     def _encode_shaped(self, column, count):
         key = (Shaped, column.shape)

@@ -5,8 +5,9 @@ order. The first message shows that form; a kernel (json_split.py) goes over all
 the columns, each that is not is left to the row meaning: other fields or another order, a null where none may be, a value of another
 type or one that Jackson would bend, an escape that is half a letter.
 
-Declined as a whole are schemas with lists, maps, bytes or Decimals, envelopes that do not begin with the schema, and batches of which a
-good part is not as expected. Messages without a schema are expected to be of the shape that some of them show (json_shape.py).
+Declined as a whole are schemas with maps, or with lists of anything but plain values, envelopes that do not begin with the schema, and
+batches of which a good part is not as expected. Messages without a schema are expected to be of the shape that some of them show
+(json_shape.py).
 """
 
 import numpy as np

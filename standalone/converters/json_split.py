@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from standalone import ByteColumn
+from standalone import ByteColumn, DataError
 from standalone.converters.json_scan import (
     ABSENT,
     BOOLEAN,
@@ -26,8 +26,9 @@ from standalone.converters.json_scan import (
     unescape,
 )
 from standalone.converters.json_text import quoted
+from standalone.converters.json_values import from_base64, scale_of
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, to_arrow
+from standalone.data.arrow import arrow_type, int_bytes, to_arrow
 from standalone.data.struct_column import StructColumn
 from standalone.kernels import readonly
 
@@ -35,6 +36,8 @@ DAY_MS = 86_400_000
 
 _BITS = {s.INT8: 8, s.INT16: 16, s.INT32: 32, s.INT64: 64, s.DATE: 32, s.TIME: 32, s.TIMESTAMP: 64}
 _KINDS = {s.STRING: STRING, s.FLOAT32: SINGLE, s.FLOAT64: FLOAT, s.BOOLEAN: BOOLEAN, **dict.fromkeys(_BITS, WHOLE)}
+_KINDS.update({s.BYTES: STRING, s.DECIMAL: STRING})  # texts in base64
+_ITEMS = (s.STRING, s.BOOLEAN, s.FLOAT64, s.INT8, s.INT16, s.INT32, s.INT64)
 
 
 class NotSplit(ValueError):
@@ -85,12 +88,16 @@ class Form:
         if kind == s.STRUCT:
             return self._object(schema)
         self.leaves += 1
-        if kind == s.ARRAY and self._is_shape and schema.value_schema.type in self._kinds:
+        if kind == s.ARRAY:
+            if schema.value_schema.logical or schema.value_schema.type not in _ITEMS or schema.default is not None:
+                raise NotSplit("a list of what is no plain value, or with a default")
             self.lists += 1
             self._steps.append((LIST, self.lists - 1, self._kinds[schema.value_schema.type], self.leaves - 1))
             return List(schema, self.leaves - 1, self.lists - 1)
         if kind not in self._kinds or schema.logical and s.LOGICAL[kind] != schema.type:
             raise NotSplit(kind)
+        if kind == s.DECIMAL:
+            _must_have_a_scale(schema)
         self._steps.append((self._kinds[kind], self.leaves - 1, 0, 0))
         return Leaf(schema, self.leaves - 1)
 
@@ -114,6 +121,13 @@ class Form:
         token = text.encode()
         self._steps.append((TOKEN, len(self._tokens), len(token), 0))
         self._tokens += token
+
+
+def _must_have_a_scale(schema):
+    try:
+        scale_of(schema)
+    except DataError as error:
+        raise NotSplit("a Decimal without a scale") from error
 
 
 class Split:
@@ -194,8 +208,8 @@ class Split:
             array = items.strings(part.list_number).to_arrow(text=True)
         elif kind == s.BOOLEAN:
             array = pa.array(items.booleans(part.list_number))
-        elif kind == s.INT64:
-            array = pa.array(items.cells[part.list_number])
+        elif kind in _BITS:
+            array = pa.array(_narrow(kind, items.cells[part.list_number], items.bad))
         else:
             array = pa.array(items.doubles(part.list_number, np.ones(total, np.bool_)))
         if items.bad.any():
@@ -211,6 +225,8 @@ class Split:
         if kind == s.STRING:
             found = self._found.strings(number)
             return ByteColumn(found.data, found.starts, np.where(valid, found.lengths, -1).astype(np.int32)).to_arrow(text=True)
+        if kind in (s.BYTES, s.DECIMAL):
+            return self._bytes(schema, number, valid)
         if kind == s.BOOLEAN:
             return pa.array(self._found.booleans(number), mask=mask)
         if kind in _BITS:
@@ -221,18 +237,44 @@ class Split:
         self.bad |= bad
         return pc.cast(texts, pa.float32())
 
+    def _bytes(self, schema, number, valid):
+        """Bytes out of texts in base64, and the unscaled numbers of Decimals."""
+        found = []
+        for row, text in enumerate(self._found.strings(number)):
+            data = None
+            if text is not None and valid[row]:
+                try:
+                    data = from_base64(text.decode())
+                except DataError:
+                    self.bad[row] = True
+            found.append(data)
+        if schema.logical != s.DECIMAL:
+            return pa.array(found, pa.binary())
+        scale = scale_of(schema)
+        self.bad |= np.array([data == b"" for data in found], np.bool_)  # no number, not even 0
+        numbers = [data and {"unscaled": int_bytes(int.from_bytes(data, "big", signed=True)), "scale": scale} for data in found]
+        return pa.array([number or None for number in numbers], arrow_type(schema))
+
     def _whole(self, kind, number, valid, mask):
         values = self._found.cells[number]
-        bits = _BITS[kind]
-        if bits < 64:
-            self.bad |= valid & ((values < -(1 << bits - 1)) | (values >= 1 << bits - 1))
+        outside = np.zeros(self.count, np.bool_)
+        narrowed = _narrow(kind, values, outside)
+        self.bad |= valid & outside
         if kind == s.TIME:
             self.bad |= valid & ((values < 0) | (values > DAY_MS))
         if kind == s.DATE:
             values = np.where(self.bad, 0, values) * DAY_MS
         if kind in s.LOGICAL:
             return pa.array(values, mask=mask)
-        return pa.array(values.astype(f"int{bits}"), mask=mask)
+        return pa.array(narrowed, mask=mask)
+
+
+def _narrow(kind, values, outside):
+    """Whole numbers in as many bits as the type has; marks those that do not fit."""
+    bits = _BITS[kind]
+    if bits < 64:
+        outside |= (values < -(1 << bits - 1)) | (values >= 1 << bits - 1)
+    return values.astype(f"int{bits}")
 
 
 class _Values:

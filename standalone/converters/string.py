@@ -2,10 +2,11 @@
 
 import codecs
 
-from standalone import HIGH, STRING, ConfigDef, Converter, HeaderConverter, Option, Schema, SerializationError, java_text
+from standalone import HIGH, STRING, ByteColumn, ConfigDef, Converter, HeaderConverter, Option, Schema, SerializationError, java_text
 from standalone.converters import text_column
 from standalone.converters.part import PART
 from standalone.data import utf8
+from standalone.data.batch import values_of
 
 _UTF_8 = "utf-8"
 
@@ -49,18 +50,20 @@ class StringConverter(Converter, HeaderConverter):
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
 
-    # Column meaning: bytes stay where they are; numbers become text in a kernel.
+    # Column meaning: bytes stay where they are; numbers become text in a kernel; what else there is, and other character sets, one by one.
     def encode(self, topic, schema, column, count):
-        if self._charset != _UTF_8:
-            return None
         if column is None:
             return None, None
-        return text_column.encode(schema, column)
+        if isinstance(column, list):
+            return None
+        if self._charset == _UTF_8 and (written := text_column.encode(schema, column)) is not None:
+            return written
+        return ByteColumn.of([self.from_connect(topic, schema, value) for value in values_of(column, schema, count)]), None
 
     def decode(self, topic, column):
         """The column itself: bytes that are not UTF-8 are mended by whoever looks at them as text."""
         if self._charset != _UTF_8:
-            return None
+            column = ByteColumn.of([None if item is None else utf8.encode(_decoded(item, self._charset)) for item in column])
         return Schema.OPTIONAL_STRING, column, None
 
 

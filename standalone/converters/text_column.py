@@ -16,7 +16,7 @@ _WORDS = np.frombuffer(b"truefalse", np.uint8)
 
 
 def encode(schema, column):
-    """(ByteColumn, None), or None for the row meaning: lists, maps and structs with a schema, logical types."""
+    """(ByteColumn, None), or None where there is no kernel: lists, maps and structs with a schema, logical types."""
     if isinstance(column, Shaped):
         is_bytes = column.shape.type == s.BYTES  # which are written as they are
         return None if is_bytes else (java_texts(column), None)

@@ -4,7 +4,9 @@ import numpy as np
 
 from standalone.data import schema as s
 from standalone.data.batch import values_of
+from standalone.data.struct_column import pick
 from standalone.pipeline.frame import Frame
+from standalone.pipeline.interleave import joined
 from standalone.pipeline.outgoing import Sent
 from standalone.wire import ByteColumn, Records
 
@@ -72,8 +74,8 @@ class Ends:
 
     def decode(self, topic, partition, records):
         """(frame of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows."""
-        key_schema, key, bad = _decoded(self._key, topic, records.keys, records.count)
-        value_schema, value, bad_values = _decoded(self._value, topic, records.values, records.count)
+        key_schema, key, bad = decoded(self._key, topic, records.keys, records.count)
+        value_schema, value, bad_values = decoded(self._value, topic, records.values, records.count)
         bad = union(bad, bad_values)
         headers = None
         if records.headers is not None:
@@ -133,19 +135,37 @@ def _encoded(converter, topic, schema, column, count):
     return None if data is None else ByteColumn.repeat(data, count), NO_ROWS
 
 
-def _decoded(converter, topic, column, count):
-    """(schema, column, row numbers that it could not do)"""
+def decoded(converter, topic, column, count):
+    """(schema, column, row numbers that could not be done). Raises ByRows."""
     if column is not None:
-        decoded = converter.decode(topic, column)
-        if decoded is None:
+        found = converter.decode(topic, column)
+        if found is None:
             raise ByRows
-        schema, values, bad = decoded
-        return schema, values, _numbers(bad)
+        schema, values, bad = found
+        return schema, *_mended(converter, topic, column, schema, values, _numbers(bad))
     try:
         schema, value = converter.to_connect(topic, None)  # the same in every row
     except Exception as error:
         raise ByRows from error
     return schema, None if value is None else [value] * count, NO_ROWS
+
+
+def _mended(converter, topic, column, schema, values, bad):
+    """(the column with what the row meaning reads in its bad rows, those that are left). Few rows of an unusual writing need not leave the
+    batch, as those do that are errors or are of another schema."""
+    if schema is None or not len(bad):
+        return values, bad
+    read, _ = _each([column[row] for row in bad.tolist()], lambda row, data: converter.to_connect(topic, data))
+    read = [(row, each[1]) for row, each in zip(bad.tolist(), read) if each is not None and each[0] == schema]
+    if not read:
+        return values, bad
+    rows = [row for row, _ in read]
+    every = joined(values, schema, len(column), [value for _, value in read])
+    if isinstance(every, list) and not isinstance(values, list):
+        return values, bad  # it would be no column any more
+    order = np.arange(len(column))
+    order[rows] = len(column) + np.arange(len(rows))
+    return pick(every, order), np.setdiff1d(bad, rows)
 
 
 def _each(items, work):

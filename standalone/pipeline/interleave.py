@@ -25,7 +25,7 @@ def interleaved(batch, numbers, others):
     parts = {}
     for name, schema in _COLUMNS:
         values = values_of(getattr(few, name), getattr(few, schema), few.count)
-        parts[name] = pick(_joined(getattr(batch, name), getattr(batch, schema), batch.count, values), order)
+        parts[name] = pick(joined(getattr(batch, name), getattr(batch, schema), batch.count, values), order)
     for name in ("topic", "partition"):
         parts[name] = _one_or_all(getattr(batch, name), batch.count, getattr(few, name), few.count, order)
     return SinkBatch(
@@ -41,7 +41,7 @@ def interleaved(batch, numbers, others):
     )
 
 
-def _joined(column, schema, count, values):
+def joined(column, schema, count, values):
     """The column with these values behind it, of the kind it was where they fit that."""
     if column is None and values.count(None) == len(values):
         return None
@@ -50,7 +50,7 @@ def _joined(column, schema, count, values):
             return concat([column, more])
         if isinstance(column, StructColumn) and all(isinstance(value, Struct) and value.schema == column.schema for value in values):
             fields = enumerate(zip(column.parts, column.schema.fields))
-            parts = [_joined(part, field.schema, count, [value.values[at] for value in values]) for at, (part, field) in fields]
+            parts = [joined(part, field.schema, count, [value.values[at] for value in values]) for at, (part, field) in fields]
             return StructColumn(column.schema, parts, count + len(values))
         if isinstance(column, (pa.Array, pa.ChunkedArray)):
             try:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import pathlib
+from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
@@ -135,6 +136,9 @@ def test_another_schema_behind_one_that_was_seen_is_seen_again():
         converter.to_connect("t", b'{"schema":{"type":"int32"},"payload":1,"more":2}')
 
 
+DECIMAL = '"name":"org.apache.kafka.connect.data.Decimal","parameters":{"scale":"2"}'
+
+
 def rows_of(converter, schema, items):
     for item in items:
         try:
@@ -174,7 +178,7 @@ def test_lines_of_a_file_are_written_as_rows_are(items):
 @quick
 @given(st.data(), st.sampled_from([{}, {"replace.null.with.default": "false"}]))
 def test_columns_are_read_as_rows_are(data, props):
-    schema = data.draw(generated.schemas(nested=False))
+    schema = data.draw(generated.schemas(nested=data.draw(st.booleans())))
     converter = JsonConverter.of(props)
     items = data.draw(st.lists(generated.values(schema), min_size=1, max_size=8))
     messages = [message for message in rows_of(converter, schema, items) if message is not DataError]
@@ -208,6 +212,41 @@ def test_most_of_what_kafka_writes_goes_by_columns():
     messages = [converter.from_connect("t", POINT, Struct(POINT, {"line": f"line {n}", "n": n})) for n in range(100)]
     schema, column, bad = converter.decode("t", ByteColumn.of(messages))
     assert schema == POINT and bad is None and values_of(column, schema, 100)[99].to_dict() == {"line": "line 99", "n": 99}
+
+
+@pytest.mark.parametrize(
+    "schema, payloads, values",
+    [
+        param('{"type":"bytes"}', ['"AQI="', '""'], [b"\1\2", b""], id="bytes"),
+        param(f'{{"type":"bytes",{DECIMAL}}}', ['"AP8="', '"/w=="', '"AAAB"'], [Decimal("2.55"), Decimal("-0.01"), Decimal("0.01")], id="Decimals"),
+        param('{"type":"array","items":{"type":"int16"}}', ["[1, -32768]", "[]"], [[1, -32768], []], id="lists of numbers"),
+        param('{"type":"array","items":{"type":"string"}}', ['["a","\\u00e9"]'], [["a", "é"]], id="lists of texts"),
+        param('{"type":"array","items":{"type":"boolean"}}', ["[true,false]"], [[True, False]], id="lists of booleans"),
+        param('{"type":"array","items":{"type":"double"}}', ["[1.5,2e3]"], [[1.5, 2000.0]], id="lists of doubles"),
+    ],
+)
+def test_what_a_kernel_reads(schema, payloads, values):
+    messages = [f'{{"schema":{schema},"payload":{payload}}}'.encode() for payload in payloads]
+    found, column, bad = JsonConverter.of().decode("t", ByteColumn.of(messages))
+    assert bad is None and values_of(column, found, len(messages)) == values
+
+
+@pytest.mark.parametrize(
+    "schema, payload",
+    [
+        param('{"type":"bytes"}', '"AQI"', id="no padding"),
+        param('{"type":"bytes"}', "7", id="a number for bytes"),
+        param(f'{{"type":"bytes",{DECIMAL}}}', '""', id="a Decimal of no bytes"),
+        param(f'{{"type":"bytes",{DECIMAL}}}', "1.5", id="a Decimal as a number"),
+        param('{"type":"array","items":{"type":"int16"}}', "[32768]", id="an item too large"),
+        param('{"type":"array","items":{"type":"int16"}}', "[null]", id="a null item"),
+        param('{"type":"array","items":{"type":"int16"}}', '{"a":1}', id="an object for a list"),
+    ],
+)
+def test_what_a_kernel_leaves_to_the_row_meaning(schema, payload):
+    message = f'{{"schema":{schema},"payload":{payload}}}'.encode()
+    _, _, bad = JsonConverter.of().decode("t", ByteColumn.of([message]))
+    assert bad.tolist() == [0]
 
 
 def test_a_batch_that_is_mostly_otherwise_is_left_to_rows():

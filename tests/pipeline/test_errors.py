@@ -71,13 +71,13 @@ def put(result):
 
 @pytest.mark.parametrize("other", [odd, nothing])
 @pytest.mark.parametrize("headers", [None, [[("h", b"1")]] * COUNT])
-def test_rows_that_were_done_again_stand_in_their_place_and_the_batch_stays_in_columns(other, headers):
+def test_rows_that_only_rows_can_read_stand_in_their_place_and_the_batch_stays_in_columns(other, headers):
     assert COUNT // 10 > MOST_SPLITS
     records = fetched(other)
     records.headers = headers
     by_columns = pipeline("auto")
     found = by_columns.sink("t", 3, records)
-    assert by_columns.stats.redone_records == COUNT // 10
+    assert by_columns.stats.redone_records == (COUNT // 10 if other is nothing else 0), "what no column holds is done again from the start"
     assert len(found.batches) == 1 and (other is nothing or not isinstance(found.batches[0].value, list))
     expected = pipeline("rows").sink("t", 3, records)
     assert put(found) == put(expected)
