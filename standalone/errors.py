@@ -42,12 +42,32 @@ def trace_of(error):
     prefix = ""
     while error is not None and id(error) not in seen:
         seen.add(id(error))
-        parts += (f"{prefix}{shown_class(error)}: {error}\n", _places_in(error.__traceback__))
+        trace = error.__traceback__
+        parts += (f"{prefix}{shown_class(error)}: {error}\n", _places_in(trace) if trace is not None else getattr(error, _KEPT_PLACES, ""))
         prefix = "Caused by: "
         error = error.__cause__
     return mask("".join(parts))
 
 
+def without_frames(error):
+    """Keep of an error, and of those that it came of, only what trace_of shows of where they were raised.
+
+    The frames in a traceback hold all that was at work, down to the batch that the record was in, and by way of a list of what failed the
+    error itself: a circle, which only the garbage collector finds.
+    """
+    left, seen = [error], set()
+    while left:
+        error = left.pop()
+        if error is None or id(error) in seen:
+            continue
+        seen.add(id(error))
+        if error.__traceback__ is not None:
+            setattr(error, _KEPT_PLACES, _places_in(error.__traceback__))
+            error.__traceback__ = None
+        left += (error.__cause__, error.__context__)
+
+
+_KEPT_PLACES = "_places_it_went_through"
 _MOST_PLACES, _LONGEST_PLACES = 1000, 50
 _places = {}  # (id of code, instruction, ...) -> (its text, the code objects): bad records fail in the same few places
 

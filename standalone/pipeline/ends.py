@@ -5,6 +5,7 @@ import numpy as np
 from standalone.data import schema as s
 from standalone.data.batch import values_of
 from standalone.data.struct_column import pick
+from standalone.errors import without_frames
 from standalone.pipeline.frame import Frame
 from standalone.pipeline.interleave import joined
 from standalone.pipeline.outgoing import Sent
@@ -72,10 +73,13 @@ class Ends:
 
     # --- from the log ---
 
-    def decode(self, topic, partition, records):
-        """(frame of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows."""
+    def decode(self, topic, partition, records, refused=None):
+        """(frame of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows.
+
+        The dict `refused` is filled with {row number: what the value's converter said of it}.
+        """
         key_schema, key, bad = decoded(self._key, topic, records.keys, records.count)
-        value_schema, value, bad_values = decoded(self._value, topic, records.values, records.count)
+        value_schema, value, bad_values = decoded(self._value, topic, records.values, records.count, refused)
         bad = union(bad, bad_values)
         headers = None
         if records.headers is not None:
@@ -135,14 +139,14 @@ def _encoded(converter, topic, schema, column, count):
     return None if data is None else ByteColumn.repeat(data, count), NO_ROWS
 
 
-def decoded(converter, topic, column, count):
-    """(schema, column, row numbers that could not be done). Raises ByRows."""
+def decoded(converter, topic, column, count, refused=None):
+    """(schema, column, row numbers that could not be done). Raises ByRows. What was said of single rows is noted in `refused`."""
     if column is not None:
         found = converter.decode(topic, column)
         if found is None:
             raise ByRows
         schema, values, bad = found
-        return schema, *_mended(converter, topic, column, schema, values, _numbers(bad))
+        return schema, *_mended(converter, topic, column, schema, values, _numbers(bad), {} if refused is None else refused)
     try:
         schema, value = converter.to_connect(topic, None)  # the same in every row
     except Exception as error:
@@ -150,13 +154,20 @@ def decoded(converter, topic, column, count):
     return schema, None if value is None else [value] * count, NO_ROWS
 
 
-def _mended(converter, topic, column, schema, values, bad):
+def _mended(converter, topic, column, schema, values, bad, refused):
     """(the column with what the row meaning reads in its bad rows, those that are left). Few rows of an unusual writing need not leave the
     batch, as those do that are errors or are of another schema."""
     if schema is None or not len(bad):
         return values, bad
-    read, _ = _each([column[row] for row in bad.tolist()], lambda row, data: converter.to_connect(topic, data))
-    read = [(row, each[1]) for row, each in zip(bad.tolist(), read) if each is not None and each[0] == schema]
+    read = []
+    for row in bad.tolist():
+        try:
+            found, value = converter.to_connect(topic, column[row])
+            if found == schema:
+                read.append((row, value))
+        except Exception as error:
+            without_frames(error)
+            refused[row] = error
     if not read:
         return values, bad
     rows = [row for row, _ in read]

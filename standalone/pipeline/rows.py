@@ -3,13 +3,14 @@
 import numpy as np
 
 from standalone.data.record import Header, SinkRecord
-from standalone.errors import RetriableError, Stopped
+from standalone.errors import RetriableError, Stopped, without_frames
 from standalone.stage import QueryTransform, StageFailed
 from standalone.wire import NO_TIMESTAMP, Records
 
 TRANSFORMATION = "TRANSFORMATION"
 KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
 DROPPED = None
+NOTHING = {}
 
 
 def class_name(stage):
@@ -108,7 +109,7 @@ class RowsEngine:
             try:
                 after.append((row, record, [made for each in records for made in work(each, row, record)]))
             except StageFailed as failure:
-                failures.append(failure)
+                failures.append(_kept(failure))
         return after
 
     @property
@@ -146,15 +147,18 @@ class RowsEngine:
 
     # --- from the log ---
 
-    def decode(self, topic, partition, records, row):
-        """The SinkRecord of one row of wire.Records."""
+    def decode(self, topic, partition, records, row, refused=None):
+        """The SinkRecord of one row of wire.Records; `refused` is what its value's converter has raised already, if it was asked."""
         key_schema, key = self.decode_key(topic, None if records.keys is None else records.keys[row], row)
         data = None if records.values is None else records.values[row]
-        try:
-            value_schema, value = self._value.to_connect(topic, data)
-        except Exception as error:
+        if refused is None:
+            try:
+                value_schema, value = self._value.to_connect(topic, data)
+            except Exception as error:
+                refused = error
+        if refused is not None:
             value_schema, value = self._again(
-                lambda: self._value.to_connect(topic, data), error, VALUE_CONVERTER, class_name(self._value), row
+                lambda: self._value.to_connect(topic, data), refused, VALUE_CONVERTER, class_name(self._value), row
             )
         headers = () if records.headers is None else self.decode_headers(topic, records.headers[row], row)
         timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
@@ -207,6 +211,11 @@ def listed(result):
     return [] if result is DROPPED else result if result.__class__ is list else [result]
 
 
+def _kept(failure):
+    without_frames(failure.error)
+    return failure.with_traceback(None)
+
+
 def source_rows(engine, records, rows):
     """Work these records of a source: (SentRows, failures, dropped rows). `rows` are their row numbers."""
     done, failures, dropped = [], [], []
@@ -226,19 +235,19 @@ def source_rows(engine, records, rows):
                 add((row, changed, encode(changed, row)))
         except StageFailed as failure:
             failure.record = record
-            failures.append(failure)
+            failures.append(_kept(failure))
     return SentRows(done), failures, dropped
 
 
-def sink_rows(engine, topic, partition, records, rows):
-    """Work these rows of what was fetched: ([(row, SinkRecord)], failures, dropped rows)."""
+def sink_rows(engine, topic, partition, records, rows, refused=NOTHING):
+    """Work these rows of what was fetched: ([(row, SinkRecord)], failures, dropped rows). `refused` is what Ends.decode noted there."""
     done, failures, dropped = [], [], []
     if 2 * len(rows) > records.count:
         records = _listed(records)
     decoded = []
     for row in rows:
         try:
-            record = engine.decode(topic, partition, records, row)
+            record = engine.decode(topic, partition, records, row, refused.get(row))
             if engine.has_queries:
                 decoded.append((row, record))
                 continue
@@ -250,7 +259,7 @@ def sink_rows(engine, topic, partition, records, rows):
             else:
                 done.append((row, changed))
         except StageFailed as failure:
-            failures.append(failure)
+            failures.append(_kept(failure))
     if decoded:
         worked, failed = engine.transform_all(decoded)
         done = [(row, each) for row, made in worked for each in made]

@@ -185,7 +185,8 @@ class Pipeline:
         return self._sink_by_rows(topic, partition, records) if done is None else done
 
     def _sink_by_columns(self, topic, partition, records):
-        decoded, among, redo = self._ends.decode(topic, partition, records)
+        refused = {}
+        decoded, among, redo = self._ends.decode(topic, partition, records, refused)
         batch, numbers, dropped = None, NO_ROWS, []
         if decoded.count:
             frame, numbers, dropped, left = self._through_links(decoded)
@@ -196,7 +197,7 @@ class Pipeline:
             batch = _sink_batch(frame, topic, partition) if frame.count else None
         failures, again = [], []
         if len(redo):
-            again, failures, gone = sink_rows(self._rows, topic, partition, records, redo.tolist())
+            again, failures, gone = sink_rows(self._rows, topic, partition, records, redo.tolist(), refused)
             dropped += gone
         self._count_columns(records.count, redo)
         return Result.of(failures, dropped, batches=_merged(batch, numbers, again))

@@ -1,5 +1,8 @@
 """Records that fail, or that only rows can do, in the midst of a batch: both engines tell the same of the first, and put the second back in place."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -86,6 +89,39 @@ def test_rows_that_only_rows_can_read_stand_in_their_place_and_the_batch_stays_i
 def test_no_row_of_a_large_batch_becomes_a_record_because_of_a_few():
     found = pipeline("auto").sink("t", 3, fetched(odd))
     assert [batch._records for batch in found.batches] == [None]
+
+
+def picky(engine):
+    """A chain whose value converter counts what it is asked."""
+    asked = []
+
+    class Picky(JsonConverter):
+        def to_connect(self, topic, data):
+            asked.append(bytes(data))
+            return super().to_connect(topic, data)
+
+    return Pipeline(Chain("sink", StringConverter.of(is_key=True), Picky.of({}), SimpleHeaderConverter.of(), []), engine, None), asked
+
+
+def test_a_converter_is_asked_once_for_what_it_refuses():
+    by_columns, asked = picky("auto")
+    found = by_columns.sink("t", 3, fetched(no_json))
+    assert asked.count(b"not json") == len(found.failures) == COUNT // 10
+
+
+@pytest.mark.parametrize("engine", ["auto", "rows"])
+@pytest.mark.parametrize("other", [no_json, no_number])
+def test_what_failed_says_where_and_goes_with_the_batch_without_the_garbage_collector(other, engine):
+    """Frames hold the batch, and are held by the errors in it."""
+    result = pipeline(engine, LINKS["the second of two"]).sink("t", 3, fetched(other))
+    trace, errors = trace_of(result.failures[0].error), [weakref.ref(failure.error) for failure in result.failures]
+    assert ("\tat _parsed(" if other is no_json else "\tat cast_value(") in trace
+    gc.disable()
+    try:
+        del result
+        assert not any(error() for error in errors)
+    finally:
+        gc.enable()
 
 
 LINKS = {
