@@ -18,7 +18,7 @@ class Command:
 
     def __init__(self, folder, forks=None):
         self.folder = folder
-        self._forks = forks
+        self.forks = forks
         self.port = free_port()
         self.process = None
 
@@ -44,9 +44,9 @@ class Command:
 
     def start(self, *arguments, stdin=subprocess.DEVNULL, **environment):
         self.log = open(self.folder / "log", "w+")
-        if self._forks is not None:
+        if self.forks is not None:
             assert not environment, "what is forked has the environment of its server"
-            self.process = self._forks.start(arguments, self.folder, stdin, self.log)
+            self.process = self.forks.start(arguments, self.folder, stdin, self.log)
             return self
         self.process = subprocess.Popen(
             [sys.executable, "-m", "standalone.cli.worker", *arguments],

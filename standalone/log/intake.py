@@ -12,11 +12,20 @@ RECORD_OVERHEAD_BYTES = 61 + 21  # a batch's header, and the most that a record 
 HEADER_OVERHEAD_BYTES = 10
 
 
-class Intake:
-    """The sender's thread's own. `queue_of(topic, partition)` gives the queue for what has a partition."""
+class HeldBack(LogFatalError):
+    """Nothing is wrong with this record: one before it was refused, and nothing is to be sent behind that."""
 
-    def __init__(self, config, cluster, queue_of):
+
+class Intake:
+    """The sender's thread's own. `queue_of(topic, partition)` gives the queue for what has a partition.
+
+    `halts`: nothing goes behind a record that can never be sent, which would be there twice once that is mended and sent again.
+    """
+
+    def __init__(self, config, cluster, queue_of, halts=False):
         self._config, self._cluster, self._queue_of = config, cluster, queue_of
+        self._halts = halts
+        self._halted = None  # what holds back all that follows
         self._largest = config["max.request.size"]
         self._unrouted = {}  # topic -> pieces whose partition is not chosen yet, in order
         self._routers = {}  # topic -> Router
@@ -30,14 +39,14 @@ class Intake:
             delivery.finish()
             return
         piece = delivery.whole()
+        if self._halted is not None:
+            fail_all([piece], self._halted)
+            return
         sizes = _sizes(piece.records) if self._may_be_too_large(delivery) else None
         if sizes is not None and (sizes > self._largest).any():
-            for row in np.flatnonzero(sizes > self._largest).tolist():
-                fail_all([piece.take(np.array([row]))], self._too_large(delivery.topic, sizes[row]))
-            fitting = np.flatnonzero(sizes <= self._largest)
-            if not len(fitting):
+            piece = self._without_too_large(piece, sizes)
+            if not len(piece):
                 return
-            piece = piece.take(fitting)
         self._unrouted.setdefault(delivery.topic, collections.deque()).append(piece)
 
     def route(self):
@@ -101,6 +110,20 @@ class Intake:
             return False  # all of them together are not
         most = sum(int(column.lengths.max()) for column in (records.keys, records.values) if column is not None)
         return records.headers is not None or most + RECORD_OVERHEAD_BYTES > self._largest
+
+    def _without_too_large(self, piece, sizes):
+        topic = piece.delivery.topic
+        too_large = np.flatnonzero(sizes > self._largest)
+        if not self._halts:
+            for row in too_large.tolist():
+                fail_all([piece.take(np.array([row]))], self._too_large(topic, sizes[row]))
+            return piece.take(np.flatnonzero(sizes <= self._largest))
+        row = int(too_large[0])
+        self._halted = HeldBack(f"Not sent: a record before it, for topic '{topic}', takes more than one request may.")
+        fail_all([piece.slice(row, row + 1)], self._too_large(topic, sizes[row]))
+        if row + 1 < len(piece):
+            fail_all([piece.slice(row + 1, len(piece))], self._halted)
+        return piece.slice(0, row)
 
     def _too_large(self, topic, size):
         return LogFatalError(

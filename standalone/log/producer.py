@@ -55,9 +55,12 @@ class Counters:
 
 
 class Producer:
-    """`config` holds Java's producer properties. The thread that `run` needs is the caller's."""
+    """`config` holds Java's producer properties. The thread that `run` needs is the caller's.
 
-    def __init__(self, cluster, config, clock):
+    `halts`: once a record is larger than a request may be, nothing that was handed over behind it is sent (HeldBack).
+    """
+
+    def __init__(self, cluster, config, clock, halts=False):
         self.config = ProducerConfig.of(config)
         self.counters = Counters()
         self._clock = clock
@@ -69,7 +72,7 @@ class Producer:
         self._asleep = False
         self._closing = self._closed = False
         self._waker = Waker()
-        self._sender = Sender(self.config, cluster, clock, self.counters)
+        self._sender = Sender(self.config, cluster, clock, self.counters, halts)
 
     def send(self, topic, partition, records, on_done):
         """Hand over records; `on_done(Delivered)` is called once, on the sender's thread.

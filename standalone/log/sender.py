@@ -38,9 +38,9 @@ FOREVER = float("inf")
 
 
 class Sender:
-    def __init__(self, config, cluster, clock, counters):
+    def __init__(self, config, cluster, clock, counters, halts=False):
         self._config, self._cluster, self._clock, self._counters = config, cluster, clock, counters
-        self._intake = Intake(config, cluster, self._queue)
+        self._intake = Intake(config, cluster, self._queue, halts)
         self._queues = {}  # (topic, partition) -> PartitionQueue
         self._brokers = {}  # node id -> _Broker
         self._stale = set()  # topics to be asked for

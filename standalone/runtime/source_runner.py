@@ -16,6 +16,7 @@ from standalone.connector import SourceTask, SourceTaskContext
 from standalone.data.batch import SourceBatch
 from standalone.data.record import SourceRecord
 from standalone.errors import ConnectError, RetriableError, Stopped
+from standalone.log.intake import HeldBack
 from standalone.runtime.lifecycle import RUNNING, TaskRunner, log_context
 from standalone.runtime.metrics import SourceMeter
 from standalone.runtime.tolerance import KAFKA_PRODUCE, SOURCE_TASK
@@ -233,6 +234,8 @@ class SourceRunner(TaskRunner):
         count = len(outgoing.records)
         failures = []
         for rows, error in delivered.failed:
+            if isinstance(error, HeldBack):
+                continue
             rows = np.arange(count)[rows].tolist()
             if getattr(error, "java_class", None) not in _FAULTS_OF_RECORDS:
                 self._went_wrong(error)
@@ -242,6 +245,8 @@ class SourceRunner(TaskRunner):
                 time = None if outgoing.records.timestamps is None else int(outgoing.records.timestamps[row])
                 record = SourceRecord(outgoing.topic, None, batch.source_partition, batch.offset_of(at), partition=outgoing.partition, timestamp=time)
                 failures.append(StageFailed(KAFKA_PRODUCE, None, row, error, record, SOURCE_TASK))
+        if not failures:
+            return  # what they were held back for fails the task
         self.meter.answered(count, len(failures))
         try:
             self._tolerance.produce(outgoing.topic, outgoing.partition, outgoing.records, failures, lambda: self._tracker.done(sent))

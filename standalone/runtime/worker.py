@@ -191,8 +191,8 @@ class Worker:
         task = plan.connector_class.task_class()
         properties = self._client("producer", plan.originals, {"client.id": f"connector-producer-{plan['name']}-{number}"})
         config = ProducerConfig.of(properties)
-        producer = Producer(self._clusters.get(config), config, self.clock)
         tolerance, retries = self._tolerance(plan, number)
+        producer = Producer(self._clusters.get(config), config, self.clock, halts=not tolerance.all)
         groups = plan.topic_groups() if self.config["topic.creation.enable"] else []
         return SourceRunner(
             task,

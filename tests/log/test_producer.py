@@ -15,6 +15,7 @@ from standalone.clock import SYSTEM
 from standalone.errors import LogError, LogFatalError, LogRetriableError
 from standalone.log.admin import Admin
 from standalone.log.client import Cluster
+from standalone.log.intake import HeldBack
 from standalone.log.produce_request import HIGHEST_VERSION, LOWEST_VERSION, produce_body
 from standalone.log.producer import Producer
 
@@ -25,9 +26,9 @@ DEADLINE_S = 30
 class Run:
     """A producer with its thread, and what became of each send, in order of completion."""
 
-    def __init__(self, bootstrap, **config):
+    def __init__(self, bootstrap, halts=False, **config):
         self.cluster = Cluster({"bootstrap.servers": bootstrap}, SYSTEM)
-        self.producer = Producer(self.cluster, {name.replace("_", "."): value for name, value in config.items()}, SYSTEM)
+        self.producer = Producer(self.cluster, {name.replace("_", "."): value for name, value in config.items()}, SYSTEM, halts)
         self.results = []
         self.thread = threading.Thread(target=self.producer.run)
         self.thread.start()
@@ -255,6 +256,18 @@ def test_a_record_beyond_max_request_size_fails_alone(kafka, topic):
     assert result.error.java_class == "org.apache.kafka.common.errors.RecordTooLargeException"
     assert topic in str(result.error) and "1082 bytes" in str(result.error) and "max.request.size is 1000" in str(result.error)
     assert [rows.tolist() for rows, _ in result.failed] == [[1]]
+    assert values(kafka, topic) == [b"a", b"b"]
+
+
+@needs_kafka
+def test_behind_a_record_that_can_never_be_sent_one_may_want_nothing(kafka, topic):
+    with Run(kafka, halts=True, max_request_size=1000) as run:
+        run.send(topic, [b"a"])
+        first = run.sent(topic, [b"b", b"x" * 1000, b"c", b"d"])
+        second = run.sent(topic, [b"e"])
+    assert first.error.java_class == "org.apache.kafka.common.errors.RecordTooLargeException"
+    assert [np.arange(4)[rows].tolist() for rows, _ in first.failed] == [[1], [2, 3]]
+    assert isinstance(second.error, HeldBack) and isinstance(first.failed[1][1], HeldBack)
     assert values(kafka, topic) == [b"a", b"b"]
 
 
