@@ -158,9 +158,12 @@ class HeaderEdit(NamedTuple):
 TEXT_OF = "\x01java text of {}\x01"
 
 
-# The names of what the pipeline also works out without Spark (Known): the number that a text is, given the text and the number's type, and
-# whether it is none, or not one written plainly: such rows are marked for the rows engine.
-NUMBER_OF_TEXT, NO_NUMBER_OF_TEXT = "number of text", "no number of text"
+# The names of what the pipeline also works out without Spark (Known), and what each is given. Those that begin with "no" are conditions:
+# which rows the like without it leaves to the rows engine.
+NUMBER_OF_TEXT, NO_NUMBER_OF_TEXT = "number of text", "no number of text"  # the text, the number's type
+MILLIS_OF_TEXT, NO_MILLIS_OF_TEXT = "millis of text", "no millis of text"  # the text, the parts of a DateFormat
+TEXT_OF_MILLIS, NO_TEXT_OF_MILLIS = "text of millis", "no text of millis"  # the milliseconds, the parts of a DateFormat
+CUT_DIV, FLOOR_MOD, FLOOR_TO, TIMES = "cut div", "floor mod", "floor to", "times"  # a long, by what; too large a product is the outermost long
 
 
 class Columns:

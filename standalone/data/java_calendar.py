@@ -8,6 +8,10 @@ from standalone.data.java_text import civil
 
 DAY_MS = 86_400_000
 SUNDAY, SATURDAY = 1, 7
+MONTHS = "January February March April May June July August September October November December".split()
+DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
+HALVES = ("AM", "PM")
+ZONE_NAMES = ("Coordinated Universal Time", "UTC")
 GREGORIAN_START = -141_427  # 15 October 1582
 _CHANGE_YEAR = 1582
 

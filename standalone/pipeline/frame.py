@@ -198,7 +198,7 @@ class Leaves:
         would be a plan to compile for each way in which nulls can be spread over the fields.
         """
         self.columns = {}  # of each leaf by its name
-        self.read = {}  # numbers out of texts (nodes.py), for those who ask again
+        self.worked = {}  # what was worked out of them (nodes.py), for those who ask again
         self._seen_nulls = seen_nulls
         self.count = frame.count
         self.shape = {

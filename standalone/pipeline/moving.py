@@ -13,15 +13,17 @@ from standalone.data.scalars import Float32
 from standalone.expression import COLUMN, Known, is_expression
 from standalone.pipeline.frame import Leaf
 from standalone.pipeline.local_cast import can_cast
-from standalone.pipeline.nodes import AllOf, AnyOf, CastTo, Fixed, NoneOf, NoNumberOf, NullsOf, NumberOf, TextOf, Whole
-from standalone.stage import NO_NUMBER_OF_TEXT, NUMBER_OF_TEXT, TEXT_OF
+from standalone.pipeline.local_functions import FUNCTIONS, LEFT_BY
+from standalone.pipeline.nodes import AllOf, AnyOf, CastTo, Fixed, LeftOut, NoneOf, NullsOf, TextOf, Whole, WorkedOut
+from standalone.stage import TEXT_OF
 
 _SPARK_TYPES = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(), "long": pa.int64(),
     "float": pa.float32(), "double": pa.float64(), "boolean": pa.bool_(), "string": pa.string(), "binary": pa.binary(),
 }  # fmt: skip
 _TEXTS = {TEXT_OF.format(kind): kind for kind in (s.FLOAT32, s.FLOAT64)}
-_MASKS = (NullsOf, NoNumberOf, AnyOf, AllOf, NoneOf)
+_MASKS = (NullsOf, LeftOut, AnyOf, AllOf, NoneOf)
+_PLAIN = (Leaf, CastTo, WorkedOut)  # columns of plain values, one for each row
 
 
 class NotMoved(Exception):
@@ -54,11 +56,15 @@ class Moving:
 
     def _node(self, expression):
         rule = _RULES.get(expression.function)
-        if rule is None and isinstance(expression, Known):
-            return self.node(expression.meaning)
+        if isinstance(expression, Known):
+            rule = self._worked_out if expression.function in FUNCTIONS else self._left_out if expression.function in LEFT_BY else None
+            return self.node(expression.meaning) if rule is None else rule(expression.function, *expression.given)
         if rule is None:
             raise NotMoved(f"{expression.function.removeprefix(COLUMN)} is computed")
-        return rule(self, *expression.given)
+        try:
+            return rule(self, *expression.given)
+        except (TypeError, ValueError) as error:  # Spark may know what is meant, or say what is wrong
+            raise NotMoved(f"{expression.function.removeprefix(COLUMN)} is not understood: {error}") from error
 
     # --- the rules, by the function's name ---
 
@@ -95,13 +101,13 @@ class Moving:
     def _cast(self, inner, target):
         node, target = self.node(inner), _SPARK_TYPES.get(target, target)
         if isinstance(node, Fixed):
-            if not _is_of(node.value, target):
+            if not isinstance(target, pa.DataType) or not _is_of(node.value, target):
                 raise NotMoved("a literal is cast")
             return node
         source = _type_of(node)
         if _same(source, target):
             return node
-        if isinstance(node, (Leaf, CastTo)) and can_cast(source, target):
+        if isinstance(node, _PLAIN) and can_cast(source, target):
             return CastTo(node, source, target)
         raise NotMoved(f"{source} is cast to {target}")
 
@@ -125,7 +131,7 @@ class Moving:
 
     def _not_equal(self, left, right):
         node = self.node(left)
-        if right == 0 and type(right) is int and isinstance(node, (Leaf, CastTo)) and can_cast(_type_of(node), pa.bool_()):
+        if right == 0 and type(right) is int and isinstance(node, _PLAIN) and can_cast(_type_of(node), pa.bool_()):
             return CastTo(node, _type_of(node), pa.bool_())
         raise NotMoved("values are compared")
 
@@ -180,27 +186,23 @@ class Moving:
             kind, (number, target) = _TEXTS.get(parts[0].given[0]), parts[1].given
             if kind is not None and target == "string":
                 node = self.node(number)
-                if isinstance(node, (Leaf, CastTo)) and _type_of(node) == arrow_type(s.Schema(kind)):
+                if isinstance(node, _PLAIN) and _type_of(node) == arrow_type(s.Schema(kind)):
                     return TextOf(node, s.Schema(kind, optional=True))
         raise NotMoved("texts are joined")
 
+    def _worked_out(self, name, inner, *given):
+        function, node = FUNCTIONS[name], self.node(inner)
+        if not isinstance(node, _PLAIN) or _type_of(node) != function.takes or function.makes(*given) is None:
+            raise NotMoved(f"{name} is computed")
+        return WorkedOut(name, node, given)
 
-    def _number_of_text(self, text, kind):
-        return NumberOf(self._text(text), kind)
-
-    def _no_number_of_text(self, text, kind):
-        return NoNumberOf(self._text(text), kind)
-
-    def _text(self, text):
-        node = self.node(text)
-        if not isinstance(node, Leaf) or node.schema.type != s.STRING:
-            raise NotMoved("what is read as a number is no text that came")
-        return node
+    def _left_out(self, name, inner, *given):
+        return LeftOut(self._worked_out(LEFT_BY[name], inner, *given))
 
 
 _RULES = {
     "col": Moving._col, "lit": Moving._lit, "struct": Moving._struct, "when": Moving._when, "coalesce": Moving._coalesce,
-    "concat": Moving._concat, NUMBER_OF_TEXT: Moving._number_of_text, NO_NUMBER_OF_TEXT: Moving._no_number_of_text,
+    "concat": Moving._concat,
     **{COLUMN + name: rule for name, rule in {
         "alias": Moving._alias, "getField": Moving._get_field, "cast": Moving._cast, "isNull": Moving._is_null,
         "isNotNull": Moving._is_not_null, "__or__": Moving._or, "__ror__": Moving._or, "__and__": Moving._and, "__rand__": Moving._and,
@@ -228,8 +230,8 @@ def _type_of(node):
         return arrow_type(node.schema)
     if isinstance(node, CastTo):
         return node.target
-    if isinstance(node, NumberOf):
-        return arrow_type(s.Schema(node.kind))
+    if isinstance(node, WorkedOut):
+        return FUNCTIONS[node.function].makes(*node.given)
     if isinstance(node, TextOf):
         return pa.string()
     if isinstance(node, _MASKS):
@@ -281,15 +283,15 @@ def _must_fit(node, schema):
 
 def _root(node):
     """The name of the leaf whose nulls a node has."""
-    while isinstance(node, (CastTo, TextOf, NumberOf)):
-        node = node.text if isinstance(node, NumberOf) else node.number
+    while isinstance(node, (CastTo, TextOf, WorkedOut)):
+        node = node.node if isinstance(node, WorkedOut) else node.number
     return node.name if isinstance(node, Leaf) else None
 
 
 def _nulls(node):
     """The mask of the rows in which a node is null."""
-    if isinstance(node, NumberOf):  # of a text that is none the row is done again
-        return _nulls(node.text)
+    if isinstance(node, WorkedOut):  # a row in which nothing could be is done again
+        return _nulls(node.node)
     if isinstance(node, (CastTo, TextOf)):
         return _nulls(node.number)
     if isinstance(node, Leaf):

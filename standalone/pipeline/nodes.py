@@ -12,15 +12,21 @@ from standalone.data.java_text_column import java_texts
 from standalone.data.struct_column import Shaped, StructColumn
 from standalone.pipeline.frame import Leaf
 from standalone.pipeline.local_cast import cast
-from standalone.pipeline.text_numbers import numbers_of
+from standalone.pipeline.local_functions import FUNCTIONS
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Fixed:
     """The same value in every row."""
 
     value: Any
+
+    def __eq__(self, other):  # as values are: 1 is not True, and 0.0 is not -0.0
+        return isinstance(other, Fixed) and type(self.value) is type(other.value) and repr(self.value) == repr(other.value)
+
+    def __hash__(self):
+        return hash(repr(self.value))
 
     def __str__(self):
         return repr(self.value)
@@ -70,25 +76,25 @@ class CastTo:
 
 
 @dataclass(frozen=True)
-class NumberOf:
-    """The number that a leaf's text is: of that type, where it is written plainly."""
+class WorkedOut:
+    """What one of FUNCTIONS (local_functions.py) makes of a node and of what else it is given."""
 
-    text: Leaf
-    kind: str
+    function: str
+    node: Any
+    given: tuple
 
     def __str__(self):
-        return f"{self.text} read as {self.kind}"
+        return f"{self.function} {self.node}"
 
 
 @dataclass(frozen=True)
-class NoNumberOf:
-    """A mask: the rows whose text is not plainly a number of that type."""
+class LeftOut:
+    """A mask: the rows in which nothing could be worked out, of what is not null."""
 
-    text: Leaf
-    kind: str
+    worked: WorkedOut
 
     def __str__(self):
-        return f"{self.text} is no plain {self.kind}"
+        return f"no {self.worked}"
 
 
 @dataclass(frozen=True)
@@ -133,7 +139,7 @@ class NoneOf:
 
 
 def is_node(value):
-    return isinstance(value, (Leaf, Fixed, Whole, Computed, TextOf, CastTo, NumberOf))
+    return isinstance(value, (Leaf, Fixed, Whole, Computed, TextOf, CastTo, WorkedOut))
 
 
 def build(node, schema, leaves, computed):
@@ -143,8 +149,8 @@ def build(node, schema, leaves, computed):
     if isinstance(node, Leaf):
         column = leaves.columns[node.name]
         return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
-    if isinstance(node, NumberOf):
-        return _read(node, leaves)[0]
+    if isinstance(node, WorkedOut):
+        return _worked(node, leaves, computed)[0]
     if isinstance(node, CastTo):
         number = node.number
         return cast(build(number, number.schema if isinstance(number, Leaf) else schema, leaves, computed), node.target)
@@ -169,12 +175,13 @@ def _part(node, schema, leaves, computed):
     return to_arrow(None, schema, leaves.count) if column is None else column
 
 
-def _read(node, leaves):
-    """(numbers, mask of what is none) of a column of texts, looked at once."""
-    key = (node.text.name, node.kind)
-    if key not in leaves.read:
-        leaves.read[key] = numbers_of(leaves.columns[node.text.name], node.kind)
-    return leaves.read[key]
+def _worked(node, leaves, computed=()):
+    """(column, mask of the rows left out or None) of a WorkedOut, looked at once."""
+    if node not in leaves.worked:
+        inner = node.node
+        column = leaves.columns[inner.name] if isinstance(inner, Leaf) else build(inner, None, leaves, computed)
+        leaves.worked[node] = FUNCTIONS[node.function].work(column, *node.given)
+    return leaves.worked[node]
 
 
 def timestamps_of(column):
@@ -190,8 +197,8 @@ def mask_of(node, leaves):
     """The rows that a mask or a Fixed stands for."""
     if isinstance(node, Fixed):
         return np.full(leaves.count, node.value)
-    if isinstance(node, NoNumberOf):
-        return _read(node, leaves)[1]
+    if isinstance(node, LeftOut):
+        return _worked(node.worked, leaves)[1]
     if not isinstance(node, NullsOf):
         masks = [mask_of(each, leaves) for each in node.nodes]
         return {AnyOf: np.logical_or.reduce, AllOf: np.logical_and.reduce, NoneOf: _none_of}[type(node)](masks)

@@ -4,10 +4,10 @@ What Java's lenient calendar would make of an odd text, or of a year before 1583
 rows those are. Only whole numbers become text here: every JVM prints those alike.
 """
 
-from standalone import F, NoColumns
-from standalone.data.java_calendar import DAY_MS, first_of
+from standalone import F, Known, NoColumns
+from standalone.data.java_calendar import DAY_MS, DAYS, HALVES, MONTHS, ZONE_NAMES, first_of
+from standalone.stage import CUT_DIV, FLOOR_MOD, MILLIS_OF_TEXT, NO_MILLIS_OF_TEXT, NO_TEXT_OF_MILLIS, TEXT_OF_MILLIS
 from standalone.transforms import expressions
-from standalone.transforms.date_format import DAYS, HALVES, MONTHS, ZONE_NAMES
 
 FIRST_MS = first_of(1583, 1, julian=False) * DAY_MS  # the first whole year of the calendar that Spark knows
 LAST_YEAR = 99_999
@@ -21,7 +21,12 @@ def floor_div(number, by):
 
 def cut_div(number, by):
     """Towards zero, as Java divides."""
-    return F.call_function("div", number, F.lit(by).cast("long"))
+    return Known(CUT_DIV, F.call_function("div", number, F.lit(by).cast("long")), number, by)
+
+
+def floor_mod(number, by):
+    """What is left of a whole number divided downwards by a positive one."""
+    return Known(FLOOR_MOD, F.pmod(number, F.lit(by).cast("long")), number, by)
 
 
 def outside(ms):
@@ -33,14 +38,14 @@ def outside(ms):
 
 def text_of(ms, format):
     """(the texts of milliseconds, which rows this is not exact for)."""
-    return written(ms, format), outside(ms)
+    return written(ms, format), Known(NO_TEXT_OF_MILLIS, outside(ms), ms, tuple(format.parts))
 
 
 def written(ms, format):
     """The same without looking at the years."""
     parts = _Parts(ms)
     pieces = [F.lit(count) if letter is None else parts.text(letter, count) for letter, count in format.parts]
-    return F.concat(*pieces) if pieces else F.lit("")
+    return Known(TEXT_OF_MILLIS, F.concat(*pieces) if pieces else F.lit(""), ms, tuple(format.parts))
 
 
 class _Parts:
@@ -152,7 +157,9 @@ def millis_of(text, format):
     ms = (minutes * 60 + said.get("second", F.lit(0))) * 1000 + said.get("millisecond", F.lit(0))
     ms = days * DAY_MS + ms - said.get("offset", F.lit(0))
     fits = text.rlike(pattern.regex) & year.between(1583, LAST_YEAR) & month.between(1, 12)
-    return ms, expressions.any_of([~F.coalesce(fits, F.lit(False)), ambiguous])
+    unread = expressions.any_of([~F.coalesce(fits, F.lit(False)), ambiguous])
+    parts = tuple(format.parts)
+    return Known(MILLIS_OF_TEXT, ms, text, parts), Known(NO_MILLIS_OF_TEXT, unread, text, parts)
 
 
 class _TextPattern:

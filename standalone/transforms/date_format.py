@@ -6,17 +6,13 @@ Reading is lenient: numbers may be short, long or negative, 2024-02-30 is 1 Marc
 import re
 import time
 
-from standalone.data.java_calendar import DAY_MS, SUNDAY, Moment, first_of, millis_of, weekday
+from standalone.data.java_calendar import DAY_MS, DAYS, HALVES, MONTHS, SUNDAY, ZONE_NAMES, Moment, first_of, millis_of, weekday
 from standalone.data.java_numbers import with_ascii_digits, wrapped
 from standalone.transforms import zone_names
 
 LETTERS = "GyMdkHmsSEDFwWahKzZYuXL"
-MONTHS = "January February March April May June July August September October November December".split()
-DAYS = "Sunday Monday Tuesday Wednesday Thursday Friday Saturday".split()
 _ERAS = ("BC", "AD")
 _LONG_ERAS = ("Before Christ", "Anno Domini")  # are read, but not written
-HALVES = ("AM", "PM")
-ZONE_NAMES = ("Coordinated Universal Time", "UTC")
 
 
 class DateFormat:

@@ -1,9 +1,10 @@
 """TimestampConverter's column meaning: points in time between their forms, as Spark expressions over milliseconds."""
 
-from standalone import F, NoColumns
+from standalone import F, Known, NoColumns
 from standalone.data.java_calendar import DAY_MS
+from standalone.stage import FLOOR_TO, TIMES
 from standalone.transforms import expressions
-from standalone.transforms.date_columns import cut_div, millis_of, text_of
+from standalone.transforms.date_columns import cut_div, floor_mod, millis_of, text_of
 
 LONG_MAX = (1 << 63) - 1
 
@@ -16,8 +17,10 @@ def convert(column, form, target, per_second, format):
         return text, expressions.any_of([unread, unwritten])
     if target == "unix":
         return _counted(ms, per_second), unread
-    ms_of_day = F.pmod(ms, F.lit(DAY_MS).cast("long"))
-    return {"Date": ms - ms_of_day, "Time": ms_of_day, "Timestamp": ms}[target], unread
+    if target == "Timestamp":
+        return ms, unread
+    ms_of_day = floor_mod(ms, DAY_MS)
+    return ms_of_day if target == "Time" else Known(FLOOR_TO, ms - ms_of_day, ms, DAY_MS), unread
 
 
 def _millis(column, form, per_second, format):
@@ -31,7 +34,9 @@ def _millis(column, form, per_second, format):
 
 
 def _counted(ms, per_second):
-    return cut_div(ms, 1000 // per_second) if per_second <= 1000 else _times(ms, per_second // 1000)
+    if per_second == 1000:
+        return ms
+    return cut_div(ms, 1000 // per_second) if per_second < 1000 else _times(ms, per_second // 1000)
 
 
 def _times(number, factor):
@@ -40,4 +45,5 @@ def _times(number, factor):
         return number
     limit = LONG_MAX // factor
     product = number * F.lit(factor).cast("long")
-    return F.when(number > limit, F.lit(LONG_MAX)).when(number < -limit, F.lit(-LONG_MAX - 1)).otherwise(product)
+    clipped = F.when(number > limit, F.lit(LONG_MAX)).when(number < -limit, F.lit(-LONG_MAX - 1)).otherwise(product)
+    return Known(TIMES, clipped, number, factor)
