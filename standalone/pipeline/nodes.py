@@ -7,6 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data import schema as s
+from standalone.data import utf8
 from standalone.data.arrow import arrow_type, nulls_of, to_arrow
 from standalone.data.java_text_column import java_texts
 from standalone.data.struct_column import Shaped, StructColumn
@@ -164,7 +165,7 @@ def build(node, schema, leaves, computed):
         if node.value is None:
             return None
         if schema.type == s.STRING:
-            return ByteColumn.repeat(node.value.encode(), leaves.count)
+            return ByteColumn.repeat(utf8.encode(node.value), leaves.count)
         return pa.repeat(pa.scalar(node.value, kind), leaves.count)
     parts = [_part(part, field.schema, leaves, computed) for (_, part), field in zip(node.parts, schema.fields)]
     return StructColumn(schema, parts, leaves.count)

@@ -9,6 +9,7 @@ without Spark (moving.py). What is not is shown to Spark's optimizer (optimized.
 import pyarrow as pa
 
 from standalone.data import schema as s
+from standalone.data.batch import values_of
 from standalone.data.struct_column import Shaped
 from standalone.expression import is_expression
 from standalone.pipeline.frame import leaves_in
@@ -133,7 +134,9 @@ class ColumnPlan:
 
         def one_or_all(name):
             node = self._nodes[name]
-            return node.value if isinstance(node, Fixed) else column(name).to_pylist() if is_node(node) else node
+            if isinstance(node, Fixed):
+                return node.value
+            return values_of(column(name), self._schemas[name], frame.count) if is_node(node) else node
 
         changed = frame.with_(
             topic=one_or_all("topic"),
