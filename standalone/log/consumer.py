@@ -31,6 +31,7 @@ Fetched = collections.namedtuple("Fetched", "topic partition records high_waterm
 
 MAX_BYTES = 8 * 1024 * 1024
 MOST_RECEIVED = 2  # answers that a partition has in memory
+MOST_PATIENCE_MS = 5000  # where nothing comes, fetches wait twice as long each time, up to this; one record ends that
 JAVA_SHARE_BYTES = 1024 * 1024  # Java's max.partition.fetch.bytes: where it is left or raised, a lone partition may have more
 OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID = 1, 100, 103
 
@@ -59,6 +60,8 @@ class Consumer:
         self._cluster, self._clock = cluster, clock
         self._listener = listener or _Nobody()
         self._max_bytes = max(1, min(max_bytes, config["fetch.max.bytes"]))
+        # A fetch for which one byte is enough is answered as soon as there is one, however long it might wait.
+        self._may_be_patient = "fetch.max.wait.ms" not in config.given and config["fetch.min.bytes"] <= 1
         self._isolation = ISOLATION[config["isolation.level"]]
         self._waker, self._woken = Waker(), False
         self._partitions = {}  # pair -> Partition, in the order in which they are fetched
@@ -241,18 +244,20 @@ class Consumer:
         ]
         by_node = self._leaders.of(ready)
         for node, pairs in by_node.items():
-            if not self._leaders.is_fetching(node) and (leader := self._leaders.connected(node)) is not None:
-                self._send_fetch(leader, [self._partitions[pair] for pair in pairs], self._max_bytes / len(by_node))
+            parts = [self._partitions[pair] for pair in pairs]
+            if not self._leaders.is_fetching(node, parts) and (leader := self._leaders.connected(node)) is not None:
+                self._send_fetch(leader, parts, self._max_bytes / len(by_node))
 
     def _send_fetch(self, leader, parts, max_bytes):
         config = self._config
         # Compressed records are asked for in smaller portions: what counts is the memory that they take in the end.
         max_bytes = max(1, int(max_bytes / max(part.swelling for part in parts)))
         share = config["max.partition.fetch.bytes"]
+        wait_ms = self._patience_ms(leader)
         request, ceiling = fetch.request(
             [(part.topic, part.topic_id, part.index, part.fetched_to) for part in parts],
             min_bytes=config["fetch.min.bytes"],
-            max_wait_ms=config["fetch.max.wait.ms"],
+            max_wait_ms=wait_ms,
             max_bytes=max_bytes,
             partition_bytes=max_bytes if len(parts) == 1 and share >= JAVA_SHARE_BYTES else min(share, max_bytes),
             isolation=self._isolation,
@@ -262,20 +267,29 @@ class Consumer:
         sent = {((part.topic_id if by_id else part.topic), part.index): (part, part.fetched_to) for part in parts}
         # A broker fills its answer in the order of the request: who comes first now comes last the next time.
         self._partitions[parts[0].pair] = self._partitions.pop(parts[0].pair)
-        leader.fetching = True
+        leader.fetching = {part.pair: (part, part.fetched_to) for part in parts}
+        leader.is_patient = wait_ms > config["fetch.max.wait.ms"]
         handler = functools.partial(self._answered, leader, sent)
         try:
             leader.link.send(request, handler, ceiling=ceiling, read=fetch.read)
         except LogRetriableError as error:
             self._leaders.lost(leader, error)
 
+    def _patience_ms(self, leader):
+        """How long the broker may wait for records: longer the longer there have been none, as each fetch costs both sides."""
+        least = self._config["fetch.max.wait.ms"]
+        if not self._may_be_patient or leader.link.busy:
+            return least
+        return max(least, min(least << min(leader.in_vain, 10), MOST_PATIENCE_MS, self._config["request.timeout.ms"] // 2))
+
     def _answered(self, leader, sent, answer, error):
-        leader.fetching = False
+        leader.fetching = None
         if error is not None:
             self._leaders.lost(leader, error)
             return
         self._leaders.answered(leader)
         code, answers = answer
+        leader.in_vain = 0 if code or any(one.error_code or one.records for one in answers) else leader.in_vain + 1
         if code:
             self._refused([part for part, _ in sent.values()], code)
         for one in answers:

@@ -204,7 +204,7 @@ class Group:
         now = self._clock.monotonic()
         with self._lock:
             self._state, self._verdict = STABLE, None
-            self._heartbeat_at, self._heartbeat_awaited = now + self._config.seconds("heartbeat.interval.ms"), False
+            self._heartbeat_at, self._heartbeat_awaited = now + self.heartbeat_seconds, False
         self._backoff.reset()
         self._trouble.is_over()
         log.info("Group %s: joined generation %d%s with %d partitions.",
@@ -358,6 +358,11 @@ class Group:
 
     # ---- for Heartbeats, on its thread
 
+    @property
+    def heartbeat_seconds(self):
+        """Between two."""
+        return self._config.seconds("heartbeat.interval.ms")
+
     def heartbeat_due(self):
         """When the next heartbeat is to be sent; infinity while there is no membership to keep, or one is under way."""
         with self._lock:
@@ -386,7 +391,7 @@ class Group:
                 group_instance_id=self.instance_id,
             )
             self._heartbeat_awaited = True
-            self._heartbeat_at = now + self._config.seconds("heartbeat.interval.ms")
+            self._heartbeat_at = now + self.heartbeat_seconds
             return request, functools.partial(self._heard, node, (self._generation, self._member_id))
 
     def heartbeat_failed(self, node, error):

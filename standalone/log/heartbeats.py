@@ -6,6 +6,9 @@ from standalone.errors import LogError, LogRetriableError
 from standalone.log.link import Link, Waker, wait
 
 
+_LOOK_SECONDS = 0.25  # what is due within it goes together: a hundred members must not wake this thread a hundred times
+
+
 class Heartbeats:
     """`run` wants a thread of its own, which the caller gives it; `add`, `remove` and `stop` may come from any."""
 
@@ -15,6 +18,7 @@ class Heartbeats:
         self._groups = set()
         self._links = {}  # (cluster, node) -> Link: one connection serves all groups that a broker coordinates
         self._waker = Waker()
+        self._look_at = 0
         self._stopped = False
 
     def add(self, group):
@@ -38,20 +42,26 @@ class Heartbeats:
         self._stopped = True
         self._waker.wake()
 
-    def turn(self, most_seconds=1.0):
-        """Send what is due and hear what comes, until something is due again or `most_seconds` have passed."""
+    def turn(self):
+        """Send what is due soon, and hear what comes until the next look at what is due."""
+        now = self._clock.monotonic()
+        if now >= self._look_at:
+            self._look_at = self._send_due(now)
+        links = list(self._links.values())
+        wait(links, self._waker, min([self._look_at, *(link.deadline for link in links)]) - self._clock.monotonic())
+        for link in links:
+            link.serve()
+
+    def _send_due(self, now):
+        """When to look again."""
         with self._lock:
             groups = list(self._groups)
         unreachable = {}  # cluster -> error: one cluster that is down must not hold up the heartbeats to another
+        look_at = now + min([_LOOK_SECONDS, *(group.heartbeat_seconds / 4 for group in groups)])
         for group in groups:
-            if group.heartbeat_due() <= self._clock.monotonic():
+            if group.heartbeat_due() <= look_at:
                 self._send(group, unreachable)
-        links = list(self._links.values())
-        now = self._clock.monotonic()
-        next_due = min([group.heartbeat_due() for group in groups] + [link.deadline for link in links] + [now + most_seconds])
-        wait(links, self._waker, next_due - now)
-        for link in links:
-            link.serve()
+        return look_at
 
     def _send(self, group, unreachable):
         node = None

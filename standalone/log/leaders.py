@@ -9,10 +9,16 @@ class Leader:
     def __init__(self, node, config):
         self.node = node
         self.link = None
-        self.fetching = False  # whether a fetch is under way
+        self.fetching = None  # {pair: (Partition, offset)} of the fetch under way
+        self.is_patient = False  # whether that waits for longer than others should wait behind it
+        self.in_vain = 0  # fetches in a row that brought nothing
         self.backoff = Backoff(config, "reconnect.backoff")
         self.not_before = 0
         self.trouble = Trouble(f"The broker at {node.host}:{node.port} answers again.")
+
+    def leaves_out(self, parts):
+        """Whether the fetch under way is not for all of these, where they are read now."""
+        return any(self.fetching.get(part.pair) != (part, part.fetched_to) for part in parts)
 
 
 class Leaders:
@@ -33,16 +39,24 @@ class Leaders:
                 by_node.setdefault(known.node, []).append(pair)
         return by_node
 
-    def is_fetching(self, node):
-        return node in self._leaders and self._leaders[node].fetching
+    def is_fetching(self, node, parts):
+        """Whether a fetch is under way that these are to wait for."""
+        leader = self._leaders.get(node)
+        return leader is not None and leader.fetching is not None and not (leader.is_patient and leader.leaves_out(parts))
 
     def connected(self, node):
-        """The Leader of a node, ready to be sent requests; None while it is not to be reached."""
+        """The Leader of a node, ready to be sent requests; None while it is not to be reached.
+
+        A broker answers in order: a patient fetch, which would hold the next request up, is given up with its connection.
+        """
         if node not in self._leaders:
             self._leaders[node] = Leader(node, self._config)
         leader = self._leaders[node]
         if self._clock.monotonic() < leader.not_before:
             return None
+        if leader.fetching is not None and leader.is_patient:
+            leader.link.close()
+            leader.fetching, leader.in_vain = None, 0
         if leader.link is None or not leader.link.usable:
             try:
                 connection = self._cluster.connect(node)
@@ -54,7 +68,7 @@ class Leaders:
 
     def lost(self, leader, error):
         leader.trouble.is_on(error)
-        leader.fetching = False
+        leader.fetching, leader.in_vain = None, 0
         leader.not_before = self._clock.monotonic() + leader.backoff.next()
         self._look_soon()
 

@@ -16,7 +16,7 @@ from standalone.clock import SYSTEM
 from standalone.errors import ConfigError, LogFatalError
 from standalone.log.client import Cluster
 from standalone.log.client_config import ConsumerConfig
-from standalone.log.consumer import Consumer
+from standalone.log.consumer import MOST_PATIENCE_MS, Consumer
 
 DEADLINE_S = 30
 
@@ -484,6 +484,63 @@ def test_connections_that_break_lose_and_double_nothing(bench, caplog):
     assert found == {(topic, p): numbers(0, 40_000)[p::2] for p in range(2)}
     lost = [line for line in caplog.messages if "is lost" in line]
     assert 3 < broken and broken - 1 <= len(lost) <= broken  # the last one may not have been noticed
+
+
+def wait_patiently(consumer):
+    """As after a long time without records: the fetch under way waits for MOST_PATIENCE_MS."""
+    deadline = time.monotonic() + DEADLINE_S
+    leaders = consumer._leaders._leaders
+    while not any(leader.fetching and leader.is_patient for leader in leaders.values()):
+        assert time.monotonic() < deadline
+        for leader in leaders.values():
+            leader.in_vain = 10
+        assert consumer.poll(0.05) == []
+
+
+def within_patience(act):
+    begun = time.monotonic()
+    found = act()
+    assert time.monotonic() - begun < MOST_PATIENCE_MS / 1000 / 2
+    return found
+
+
+@pytest.mark.kafka
+def test_however_patient_a_fetch_is_nothing_waits_for_it(bench):
+    topic = bench.topic(2)
+    bench.produce(topic, numbers(0, 10), 2)
+    consumer = bench.consumer(topic)
+    both = read(consumer, 10)
+    wait_patiently(consumer)
+    bench.produce(topic, [b"new"])
+    assert within_patience(lambda: read(consumer, 1)) == {(topic, 0): [b"new"]}
+    wait_patiently(consumer)
+    consumer.seek(topic, 1, 0)
+    assert within_patience(lambda: read(consumer, 5)) == {(topic, 1): both[topic, 1]}
+    consumer.pause([(topic, 1)])
+    wait_patiently(consumer)
+    bench.produce(topic, [b"", b"paused"], 2)
+    assert within_patience(lambda: read(consumer, 1)) == {(topic, 0): [b""]}
+    wait_patiently(consumer)
+    consumer.resume([(topic, 1)])
+    assert within_patience(lambda: read(consumer, 1)) == {(topic, 1): [b"paused"]}
+    wait_patiently(consumer)
+    assert within_patience(lambda: consumer.end_offsets([(topic, 0), (topic, 1)])) == {(topic, 0): 7, (topic, 1): 6}
+    bench.produce(topic, [b"last"])
+    assert within_patience(lambda: read(consumer, 1)) == {(topic, 0): [b"last"]}
+
+
+@pytest.mark.kafka
+@pytest.mark.parametrize("settings", [{"fetch_max_wait_ms": 100}, {"fetch_min_bytes": 100}], ids=["a wait of its own", "records that are to gather"])
+def test_who_says_how_long_a_fetch_may_wait_is_heard(bench, settings):
+    topic = bench.topic()
+    bench.produce(topic, [b"a"])
+    consumer = bench.consumer(topic, **settings)
+    read(consumer, 1)
+    for _ in range(10):
+        for leader in consumer._leaders._leaders.values():
+            leader.in_vain = 10
+            assert not leader.is_patient
+        assert consumer.poll(0.1) == []
 
 
 @pytest.mark.kafka
