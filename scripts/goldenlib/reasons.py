@@ -8,7 +8,7 @@ def table(kind, cases, done):
     """In words, for people: a line for each class, then one for each reason."""
     by_columns, by_rows, reasons = collections.Counter(), collections.Counter(), collections.Counter()
     for case, result in zip(cases, done):
-        if "error" in result["outcome"] or not _HAS_SCHEMAS[kind](case):
+        if "error" in result["outcome"] or not _HAS_SCHEMAS[kind](case, result["outcome"]):
             continue
         name = _NAMES[kind](case)
         if result["engine"] == "columns":
@@ -31,14 +31,14 @@ def _parts(step):
     return ["keySchema"] if name.endswith("$Key") else ["valueSchema"] if name.endswith("$Value") else []
 
 
-def _transforms(case):
+def _transforms(case, outcome):
     return all(case["record"][part] is not None for step in case["chain"] for part in _parts(step))
 
 
-def _converters(case):
+def _converters(case, outcome):
     if case["direction"].endswith("Header"):
         return False
-    return case["input"]["bytes"] is not None if case["direction"] == "to" else case["input"]["schema"] is not None
+    return (outcome.get("schema") if case["direction"] == "to" else case["input"]["schema"]) is not None
 
 
 def _transform_name(case):
