@@ -213,10 +213,16 @@ def _cast_map(value, casts):
         item = value.get(name)
         if kind is not None:  # also where there is no such key: Java then puts a null
             cast = how.get(item.__class__)
-            changed[name] = cast_schemaless(item, kind) if cast is None else cast(item)
+            try:
+                changed[name] = cast_schemaless(item, kind) if cast is None else cast(item)
+            except DataError as error:
+                raise field_path.in_field(name, error) from error.__cause__
         elif item is not None:
             field_path.need_map(item, "Cast", f"field '{name}'")
-            changed[name] = _cast_map(item, how)
+            try:
+                changed[name] = _cast_map(item, how)
+            except DataError as error:
+                raise field_path.in_field(name, error) from error.__cause__
     return changed
 
 

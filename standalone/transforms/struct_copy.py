@@ -2,7 +2,7 @@
 
 import contextlib
 
-from standalone import DataError, F, NoColumns, SchemaBuilder, Struct
+from standalone import ConnectError, DataError, F, NoColumns, SchemaBuilder, Struct
 from standalone.data.arrow import arrow_type
 from standalone.data.struct import validate_value
 from standalone.transforms import expressions, field_path
@@ -82,7 +82,10 @@ class StructCopy:
                 values[at] = default
         for at, change in self._changed:
             if values[at] is not None:
-                values[at] = change(values[at])
+                try:
+                    values[at] = change(values[at])
+                except ConnectError as error:
+                    raise field_path.in_field(self.target.fields[at].name, error) from error.__cause__
         for field in self._required:
             if values[field.index] is None:
                 validate_value(field.schema, None, field.name)

@@ -105,17 +105,23 @@ class TimestampConverter(FieldTransform):
         """Also where the field is null, its schema must be that of a point in time."""
         for name, below in self._tree.inside.items():
             if below.said and name in schema:
-                form_of_schema(schema[name])
+                try:
+                    form_of_schema(schema[name])
+                except ConnectError as error:
+                    raise field_path.in_field(name, error) from error.__cause__
 
     def _converted_map(self, value, tree):
         changed = dict(value)
         for name, below in tree.inside.items():
             item = value.get(name)
-            if below.said:  # also where there is no such key: Java then puts a null
-                changed[name] = None if item is None else self.convert(item, form_of_value(item))
-            elif item is not None:
-                field_path.need_map(item, "TimestampConverter", f"field '{name}'")
-                changed[name] = self._converted_map(item, below)
+            try:
+                if below.said:  # also where there is no such key: Java then puts a null
+                    changed[name] = None if item is None else self.convert(item, form_of_value(item))
+                elif item is not None:
+                    field_path.need_map(item, "TimestampConverter", f"field '{name}'")
+                    changed[name] = self._converted_map(item, below)
+            except ConnectError as error:
+                raise field_path.in_field(name, error) from error.__cause__
         return changed
 
     def _copy(self, schema, tree, inside, checked=True):

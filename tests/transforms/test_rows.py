@@ -19,7 +19,7 @@ def outcome(work):
     try:
         found = work()
     except DataError as error:
-        return str(error)
+        return str(error).removeprefix("Field 'f': ")
     return type(found), repr(found)
 
 
