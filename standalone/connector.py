@@ -121,7 +121,10 @@ class SourceTask:
         raise NotImplementedError(f"{type(self).__name__} must define poll()")
 
     def commit_record(self, record, metadata):
-        """That record is acknowledged: `metadata` has its topic, partition, offset; or None if a transform dropped it."""
+        """That record is acknowledged: `metadata` has its topic, partition, offset; or None if a transform dropped it, or it failed.
+
+        Once for each record, also where a transform made several of it: then behind the last of those, with its metadata.
+        """
 
     def commit(self):
         """The offsets of what has been acknowledged have just been stored."""

@@ -7,8 +7,10 @@
 `standalone.testing` gives all of it, `standalone.pytest_plugin` makes fixtures of it. Nothing heavy is imported before it is needed.
 """
 
+import atexit
 import collections
 import contextlib
+import functools
 import threading
 import time
 
@@ -29,11 +31,12 @@ def wait_for(condition, seconds=_PATIENCE_SECONDS, what=""):
     return found
 
 
-def apply_transforms(config, record):
-    """The record behind the transforms of a connector's properties; None where one of them drops it.
+def apply_transforms(config, record, spark=None):
+    """The record behind the transforms of a connector's properties; None where one of them drops it, a list where they make several of it.
 
     Give what stands in the connector's file: `transforms`, `transforms.ALIAS.*`, `predicates`… All that is wrong with it is one
-    ConfigError, and what a transform raises is raised.
+    ConfigError, and what a transform raises is raised. Sql runs in the session of the SessionHolder `spark`; without one a session is
+    started, which the process then keeps.
     """
     from standalone.data.record import SinkRecord
     from standalone.plugins import Plugins
@@ -41,16 +44,40 @@ def apply_transforms(config, record):
 
     kind = ("FileStreamSink", "topics") if isinstance(record, SinkRecord) else ("FileStreamSource", "topic")
     props = {"name": "tested", "connector.class": kind[0], "file": "unused", kind[1]: "unused", **config}
+    records = [record]
     for link in ConnectorConfig.of(props, Plugins()).links():
         _, transform, predicate, negate = link.build()
         try:
-            if predicate is None or bool(predicate.test(record)) is not bool(negate):
-                record = transform.apply(record)
+            records = _applied(transform, predicate, negate, records, spark)
         finally:
             transform.close()
-        if record is None:
-            return None
-    return record
+    return records if len(records) > 1 else records[0] if records else None
+
+
+def _applied(transform, predicate, negate, records, spark):
+    from standalone.pipeline.queries import Query
+    from standalone.pipeline.rows import listed
+    from standalone.stage import QueryTransform
+
+    made = []
+    for record in records:
+        if predicate is not None and bool(predicate.test(record)) is bool(negate):
+            made.append(record)
+            continue
+        if isinstance(transform, QueryTransform) and transform.query is None:
+            transform.query = Query(transform.statement, spark or _own_spark())
+        made += listed(transform.apply(record))
+    return made
+
+
+@functools.cache
+def _own_spark():
+    from standalone.pipeline.session import SessionHolder
+
+    holder = SessionHolder(archive_after_seconds=None)
+    atexit.register(holder.stop)
+    holder.request()
+    return holder
 
 
 @contextlib.contextmanager

@@ -85,7 +85,7 @@ _OUTCOMES = {"dropped": "yellow", "failed": "red", "skipped": "cyan", "unchanged
 
 def _print_trace(number, trace):
     click.echo(click.style(f"record {number}", bold=True))
-    before = None
+    before = []
     for step in trace["steps"]:
         outcome = step.get("outcome")
         title = printable(step["step"]) + (f" ({printable(step['class'])})" if step.get("class") else "")
@@ -95,20 +95,29 @@ def _print_trace(number, trace):
             _print_bytes(step["bytes"])
         if "error" in step:
             click.echo(click.style(f"    {printable(step['error']['class'])}: {one_line(step['error']['message'])}", fg="red"))
-        if "record" in step:
-            _print_record(step["record"], before)
-            before = step["record"]
+        after = step["records"] if "records" in step else [step["record"]] if "record" in step else []
+        for at, record in enumerate(after):
+            _print_number(at, after)
+            _print_record(record, before[at] if len(before) == len(after) else {})
+        before = after or before
     if "written" in trace:
         click.echo(f"  would be {click.style('written', fg='green')}")
-        _print_bytes(trace["written"])
+        written = trace["written"] if isinstance(trace["written"], list) else [trace["written"]]
+        for at, said in enumerate(written):
+            _print_number(at, written)
+            _print_bytes(said)
     elif trace["outcome"] == "put":
-        click.echo(f"  would be {click.style('put', fg='green')} into the sink as it is then")
+        click.echo(f"  would be {click.style('put', fg='green')} into the sink as {'it is' if len(before) == 1 else 'they are'} then")
     click.echo()
+
+
+def _print_number(at, all_of_them):
+    if len(all_of_them) > 1:
+        click.echo(f"   {at + 1} of {len(all_of_them)}")
 
 
 def _print_record(record, before):
     """Its parts; behind the first link only those that changed."""
-    before = before or {}
     place = [f"{name} {printable(str(record[name]))}" for name in _PLACE if record[name] != before.get(name) and record[name] is not None]
     if place:
         click.echo(f"    {', '.join(place)}")

@@ -15,19 +15,22 @@ from standalone.pipeline.ends import Ends
 from standalone.pipeline.frame import Frame, Leaves, NotColumns
 from standalone.pipeline.meaning import Declined
 from standalone.pipeline.plan import ColumnPlan
-from standalone.pipeline.rows import DROPPED, RowsEngine, class_name
+from standalone.pipeline.queries import Query
+from standalone.pipeline.rows import RowsEngine, class_name, listed
 from standalone.pipeline.run import SPARK, Pipeline
-from standalone.stage import StageFailed
+from standalone.stage import QueryTransform, StageFailed
 from standalone.wire import NO_TIMESTAMP
 
 CHANGED, UNCHANGED, SKIPPED, GONE, FAILED = "changed", "unchanged", "skipped", "dropped", "failed"
 
 
 class Preview:
-    """Traces records through a chain. Nothing is sent or stored."""
+    """Traces records through a chain. Nothing is sent or stored. A SessionHolder is needed where a link is an SQL statement."""
 
-    def __init__(self, chain):
-        self._chain = chain
+    def __init__(self, chain, holder=None):
+        for link in chain.links:
+            if isinstance(link.transform, QueryTransform):
+                link.transform.query = Query(link.transform.statement, holder)
         self._ends = RowsEngine(chain._replace(links=[]))
         self._links = [(link, RowsEngine(chain._replace(links=[link]))) for link in chain.links]
 
@@ -35,15 +38,17 @@ class Preview:
         """The trace of a SourceRecord on its way to the log."""
         steps = [{"step": "polled", "record": shown_record(record)}]
         changed = self._through_links(record, steps)
-        if changed is None:
+        if not changed:
             return {"outcome": steps[-1]["outcome"], "steps": steps}
-        try:
-            key, value, headers = self._ends.encode(changed, 0)
-        except StageFailed as failure:
-            steps.append({"step": failure.stage, "class": failure.name, "outcome": FAILED, "error": shown_error(failure)})
-            return {"outcome": FAILED, "steps": steps}
-        written = _shown_place(changed.topic, changed.partition, changed.timestamp) | _shown_bytes(key, value, headers)
-        return {"outcome": "written", "steps": steps, "written": written}
+        written = []
+        for each in changed:
+            try:
+                key, value, headers = self._ends.encode(each, 0)
+            except StageFailed as failure:
+                steps.append({"step": failure.stage, "class": failure.name, "outcome": FAILED, "error": shown_error(failure)})
+                return {"outcome": FAILED, "steps": steps}
+            written.append(_shown_place(each.topic, each.partition, each.timestamp) | _shown_bytes(key, value, headers))
+        return {"outcome": "written", "steps": steps, "written": written[0] if len(written) == 1 else written}
 
     def sink(self, topic, partition, records, row):
         """The trace of one row of wire.Records on its way from the log to the task."""
@@ -58,28 +63,40 @@ class Preview:
             return {"outcome": FAILED, "steps": steps}
         steps.append({"step": "converted", "record": shown_record(record)})
         changed = self._through_links(record, steps)
-        return {"outcome": "put" if changed is not None else steps[-1]["outcome"], "steps": steps}
+        return {"outcome": "put" if changed else steps[-1]["outcome"], "steps": steps}
 
     def _through_links(self, record, steps):
-        """The record behind all links; None where it is dropped or fails."""
+        """The records that come of it behind all links: several where a link makes several of one, none where it is dropped or fails."""
+        records = [record]
         for link, engine in self._links:
             step = {"step": link.alias, "class": class_name(link.transform)}
             steps.append(step)
-            try:
-                changed = engine.transform(record, 0)
-            except StageFailed as failure:
-                step.update(outcome=FAILED, error=shown_error(failure))
-                return None
-            if changed is DROPPED:
+            made, outcomes = [], set()
+            for each in records:
+                try:
+                    changed = listed(engine.transform(each, 0))
+                except StageFailed as failure:
+                    step.update(outcome=FAILED, error=shown_error(failure))
+                    return []
+                outcomes.add(_outcome(link, each, changed))
+                made += changed
+            if not made:
                 step["outcome"] = GONE
-                return None
-            if changed is record and link.predicate is not None and bool(link.predicate.test(record)) is bool(link.negate):
-                step["outcome"] = SKIPPED
-            else:
-                step["outcome"] = UNCHANGED if changed == record else CHANGED
-            step["record"] = shown_record(changed)
-            record = changed
-        return record
+                return []
+            step["outcome"] = outcomes.pop() if len(outcomes) == 1 else CHANGED
+            shown = [shown_record(each) for each in made]
+            step.update({"record": shown[0]} if len(shown) == 1 else {"records": shown})
+            records = made
+        return records
+
+
+def _outcome(link, record, changed):
+    """What a link did to a record."""
+    if not changed:
+        return GONE
+    if changed[0] is record and link.predicate is not None and bool(link.predicate.test(record)) is bool(link.negate):
+        return SKIPPED
+    return UNCHANGED if changed == [record] else CHANGED
 
 
 # --- A record as plain things --------------------------------------------------------------------------------------

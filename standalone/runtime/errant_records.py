@@ -58,11 +58,18 @@ class Reporter(ErrantRecordReporter):
         self._originals = originals
         self._tolerance = tolerance
         self._chain = chain
+        self._last = None, {}  # what was fetched at once, and of its rows that were reported the Futures
 
     def report(self, record, error):
+        """Of several records that a transform made of one the first report counts: the queue gets what stood in the log, once."""
         topic, partition, offset = record.original_topic, record.original_partition, record.original_offset
         records, row = self._originals.find(topic, partition, offset) or (self._written(record), 0)
-        return self._tolerance.errant(topic, partition, records, row, error)
+        if self._last[0] is not records:
+            self._last = records, {}
+        reported = self._last[1]
+        if row not in reported:
+            reported[row] = self._tolerance.errant(topic, partition, records, row, error)
+        return reported[row]
 
     def _written(self, record):
         chain = self._chain

@@ -21,6 +21,7 @@ from standalone.runtime.connector_config import ConnectorConfig
 from standalone.runtime.log_access import LogAccess
 from standalone.runtime.offsets import OffsetsFile
 from standalone.runtime.worker_config import WorkerConfig
+from standalone.stage import QueryTransform
 from standalone.wire import ByteColumn, Records
 
 _TOPIC = "preview"  # of lines, where the configuration names none
@@ -126,26 +127,33 @@ class ConnectorPreview:
         return [topic for topic in sorted(log.admin.list_topics()) if subscription["pattern"].fullmatch(topic)]
 
     # ---------------------------------------------------------------- what becomes of them
-    def traces(self, taken):
-        """The trace of each record."""
-        shown = preview.Preview(self.chain)
-        if self.is_source:
-            return [shown.source(record) for record in taken]
-        return [shown.sink(topic, partition, records, row) for topic, partition, records in taken for row in range(len(records))]
+    def traces(self, taken, holder=None):
+        """The trace of each record; starts Spark where a transform is an SQL statement."""
+        with self._session(holder, any(isinstance(link.transform, QueryTransform) for link in self.chain.links)) as holder:
+            shown = preview.Preview(self.chain, holder)
+            if self.is_source:
+                return [shown.source(record) for record in taken]
+            return [shown.sink(topic, partition, records, row) for topic, partition, records in taken for row in range(len(records))]
 
     def explain(self, taken, holder=None):
         """(what the chain is compiled to, in words, [{title, spark}]); starts Spark."""
         if not taken:
             raise BadRequestError("There is no record to compile the chain for: its plan depends on their schemas. Give some lines by --stdin.")
+        with self._session(holder, bool(self.chain.links)) as holder:
+            return preview.explain(self.chain, list(SourceBatch.runs(taken)) if self.is_source else taken, holder)
+
+    @contextlib.contextmanager
+    def _session(self, holder, is_needed):
+        """That SessionHolder, or one of our own; with a session that is up, if it is needed."""
         own = holder is None
         if own:
             holder = SessionHolder(self.worker.spark(), "lazy", archive_after_seconds=None)
         try:
-            if self.chain.links:
+            if is_needed:
                 holder.request()
                 if holder.wait() is None:
                     raise ConnectError(f"Spark does not start: {holder.failure}")
-            return preview.explain(self.chain, list(SourceBatch.runs(taken)) if self.is_source else taken, holder)
+            yield holder
         finally:
             if own:
                 holder.stop()

@@ -196,6 +196,7 @@ class SourceRunner(TaskRunner):
         if len(out) > 1:  # several topics: rows interleave, so one offset stands behind all
             pieces = [out]
         last = 0
+        several = _several(out) if self._acknowledged is not None else {}
         for at, piece in enumerate(pieces):
             if at == len(pieces) - 1:
                 last = count
@@ -211,11 +212,11 @@ class SourceRunner(TaskRunner):
             sent = self._tracker.add(batch.source_partition, offset, len(piece), size)
             for outgoing in piece:
                 self._topics.ensure(outgoing.topic)
-                self._producer.send(outgoing.topic, outgoing.partition, outgoing.records, self._on_done(sent, batch, outgoing))
+                self._producer.send(outgoing.topic, outgoing.partition, outgoing.records, self._on_done(sent, batch, outgoing, several))
         if self._acknowledged is not None:
             self._note_dropped(batch, out, count)
 
-    def _on_done(self, sent, batch, outgoing):
+    def _on_done(self, sent, batch, outgoing, several):
         def done(delivered):
             if delivered.error is not None and self._closing:
                 return  # not acknowledged in time: its offset is not stored, and it is sent again after a restart
@@ -225,7 +226,7 @@ class SourceRunner(TaskRunner):
                 self.meter.answered(len(outgoing.records))
                 self._tracker.done(sent)
             if self._acknowledged is not None:
-                self._acknowledged.append((batch, outgoing, delivered))
+                self._acknowledged.append((batch, outgoing, delivered, several))
 
         return done
 
@@ -263,19 +264,29 @@ class SourceRunner(TaskRunner):
     def _tell_task(self):
         """The calls that follow an acknowledgement, on the task's own thread."""
         while self._acknowledged:
-            batch, outgoing, delivered = self._acknowledged.popleft()
+            batch, outgoing, delivered, several = self._acknowledged.popleft()
             rows = range(len(outgoing.records)) if outgoing.rows is None else outgoing.rows.tolist()
             for sent, partition, base_offset, _ in delivered.acks:
                 sent = range(*sent.indices(len(rows))) if isinstance(sent, slice) else sent.tolist()
                 for at, row in enumerate(sent):
                     metadata = {"topic": outgoing.topic, "partition": partition, "offset": base_offset + at if base_offset >= 0 else None}
-                    self.task.commit_record(batch.records()[rows[row]], metadata)
+                    self._tell_of(batch, rows[row], metadata, several)
             for refused, _ in delivered.failed:
                 for row in np.arange(len(rows))[refused].tolist():
-                    self.task.commit_record(batch.records()[rows[row]], None)
+                    self._tell_of(batch, rows[row], None, several)
         if self._synced.is_set():
             self._synced.clear()
             self.task.commit()
+
+    def _tell_of(self, batch, row, metadata, several):
+        """Something that came of this row is in the log, or is refused: the task hears of it once, behind the last that came of it."""
+        waiting = several.get(row)
+        if waiting is not None:
+            waiting[0] -= 1
+            metadata = waiting[1] = metadata or waiting[1]
+            if waiting[0]:
+                return
+        self.task.commit_record(batch.records()[row], metadata)
 
     def _drain(self):
         """Wait until all is acknowledged, then make the offsets durable."""
@@ -387,6 +398,15 @@ def _batches(polled):
             rows.append(item)
     if rows:
         yield from SourceBatch.runs(rows)
+
+
+def _several(out):
+    """{row: [how many records came of it, where one of them stands or None]} of the rows of which more than one came."""
+    rows = [outgoing.rows for outgoing in out if outgoing.rows is not None]
+    if not rows:
+        return {}
+    counts = np.bincount(np.concatenate(rows))
+    return {row: [int(counts[row]), None] for row in np.flatnonzero(counts > 1).tolist()}
 
 
 def _pieces(outgoing):

@@ -22,6 +22,7 @@ from standalone import (
 )
 
 PUT = collections.defaultdict(list)  # connector's name -> (offset, value) of what its sink took, in order
+TOLD = collections.defaultdict(list)  # connector's name -> (row, (topic, offset) or None) of what its source's task was told
 CALLS = collections.Counter()  # by what was called
 GATE = threading.Event()  # closed: what waits for it hangs
 
@@ -69,6 +70,16 @@ class PickyTransform(Transform):
         return record
 
 
+class Split(Transform):
+    """A record for each part of a value like `a+b`, none for `none`; a part `x>topic` goes to that topic."""
+
+    def apply(self, record):
+        if "+" not in record.value and record.value != "none":
+            return record
+        parts = [part.partition(">") for part in record.value.split("+") if part != "none"]
+        return [record.with_(value=value, topic=topic or record.topic) for value, _, topic in parts]
+
+
 class LettersTask(SourceTask):
     """Polls the values of `values`, separated by commas, all at once; then nothing. A value `keyless…` has no key."""
 
@@ -87,10 +98,13 @@ class LettersTask(SourceTask):
         return [self._record(row, self.values[row]) for row in rows]
 
     def _record(self, row, value):
-        value = value * self.sizes if value.startswith("large") else value
+        value = value.replace("large", "large" * self.sizes)
         place = {"source_partition": {"from": "list"}, "source_offset": {"next": row + 1}}
         key = {} if value.startswith("keyless") else {"key": f"k{row}", "key_schema": Schema.STRING}
         return SourceRecord(self.topic, value, value_schema=Schema.STRING, timestamp=1000 + row, **key, **place)
+
+    def commit_record(self, record, metadata):
+        TOLD[self.context.connector].append((record.source_offset["next"] - 1, metadata and (metadata["topic"], metadata["offset"])))
 
     def stop(self):
         self.over.set()
