@@ -7,17 +7,23 @@ import sys
 
 import pytest
 
-from standalone import properties
+from standalone import Schema, SchemaBuilder, SourceRecord, Struct, properties
+from standalone.pipeline.chain import Link
+from standalone.pipeline.frame import Leaves
+from standalone.pipeline.plan import ColumnPlan
+from standalone.plugins import Plugins
 from standalone.runtime.connector_config import ConnectorConfig
 from standalone.runtime.worker_config import WORKER, WorkerConfig
+from standalone.testing import check_transform, frame_of
 from tests.runtime.local import LocalWorker, wait_for
 
 ROOT = pathlib.Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text()
+EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def test_the_readmes_connector_runs_as_written(tmp_path):
-    example = re.findall(r"```python\n(.*?)```", README, re.DOTALL)[0]
+    example = EXAMPLES[0]
     assert len([line for line in example.splitlines() if line.strip()]) <= 22
     (tmp_path / "plugins").mkdir()
     (tmp_path / "plugins" / "counter.py").write_text(example)
@@ -25,6 +31,21 @@ def test_the_readmes_connector_runs_as_written(tmp_path):
         with LocalWorker(tmp_path, plugin__path=tmp_path / "plugins") as worker:
             worker.herder.create("c", {"connector.class": "Counter", "topic": "numbers", "upto": str(upto)}, replace=True)
             assert worker.values("numbers", upto) == [b"number %d" % number for number in range(upto)]
+
+
+LINE = Schema.STRING
+ENVELOPE = SchemaBuilder.struct().field("host", Schema.STRING).field("event", LINE).build()
+
+
+def test_the_readmes_transform_runs_as_written(tmp_path, spark_holder):
+    (tmp_path / "envelope.py").write_text(next(block for block in EXAMPLES if "class Envelope" in block))
+    transform = Plugins([tmp_path]).find("transform", "Envelope$Value").of(host="h1")
+    plain = SourceRecord("t", {"a": "b"})
+    check_transform(transform, plain, plain.with_value(None, {"host": "h1", "event": {"a": "b"}}))
+    line = SourceRecord("t", "foo", value_schema=LINE)
+    check_transform(transform, line, line.with_value(ENVELOPE, Struct(ENVELOPE).put("host", "h1").put("event", "foo")), spark_holder)
+    frame = frame_of([line] * 3)
+    assert not ColumnPlan([Link("e", transform)], Leaves(frame, set()), frame).computes, "it is said to take no Spark"
 
 
 def test_the_samples_run_the_quickstart(tmp_path, monkeypatch):

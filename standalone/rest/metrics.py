@@ -2,7 +2,8 @@
 
 Names are those that dashboards for Connect expect of the JMX exporter, in lower case: `source-record-poll-total` of the group
 `source-task-metrics` is `kafka_connect_source_task_source_record_poll_total`, with the labels connector and task. Statuses are
-series of the value 1 with a label `status`. What Connect has no name for begins with `connect_standalone_`.
+series of the value 1 with a label `status`. What Connect has no name for begins with `connect_standalone_`. All are listed in
+metric_names.py.
 """
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -12,8 +13,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from standalone import __version__
+from standalone.rest.metric_names import MEANINGS, STATES
 
-_STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 _PREFIXES = {
     "connector-task-metrics": "kafka_connect_connector_task_",
     "source-task-metrics": "kafka_connect_source_task_",
@@ -67,7 +68,7 @@ class _Collector:
         families.add("kafka_connect_connector_info", {**name, **described}, 1)
         states = [task.state.lower() for task in connector.tasks]
         families.add("kafka_connect_worker_connector_total_task_count", name, len(states))
-        for state in _STATES:
+        for state in STATES:
             families.add(f"kafka_connect_worker_connector_{state}_task_count", name, states.count(state))
         for task in connector.tasks:
             labels = {**name, "task": str(task.number)}
@@ -116,7 +117,7 @@ class _Families:
         if family is None:
             kind = CounterMetricFamily if name.endswith("-total") else GaugeMetricFamily
             text = name.replace("-", "_")
-            family = self._families[name] = kind(text, text.replace("_", " "), labels=list(labels))
+            family = self._families[name] = kind(text, MEANINGS.get(text, ""), labels=list(labels))
         family.add_metric(list(labels.values()), value)
 
     def info(self, name, help_text, labels):

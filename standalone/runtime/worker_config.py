@@ -269,8 +269,8 @@ _OWN = ConfigDef(
     ),
     _option(
         *("spark.start", STRING, LOW, "auto"),
-        "When the Spark session starts, in the background: `auto`, when a chain is made that has something to compute; `eager`, with the "
-        "worker; `lazy`, with the first batch that is large enough for it. Any other spark.* key is a setting of the session.",
+        "When the Spark session starts, in the background: `auto`, as soon as a chain has something for Spark to compute; `eager`, with "
+        "the worker; `lazy`, with the first batch that is large enough for it. Any other spark.* key is a setting of the session.",
         one_of("auto", "eager", "lazy"),
     ),
     *restarts.OPTIONS,

@@ -3,6 +3,7 @@
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from standalone.rest.metric_names import each
 from standalone.runtime.metrics import Sampled, SinkMeter, SourceMeter, Starts
 from tests.rest.conftest import SINK
 from tests.runtime.local import wait_for
@@ -110,6 +111,17 @@ def test_only_names_that_end_in_total_are_counters(api, both, look):
     assert kinds["kafka_connect_source_task_source_record_poll_total"] == "counter"
     assert kinds["kafka_connect_task_error_total_record_failures"] == "gauge"
     assert not [name for name in kinds if name.endswith("_total_total")]
+
+
+def test_every_series_is_one_of_the_documented_and_has_its_labels(api, both, look, config):
+    """And the other way round: what is documented is there."""
+    task = {"connector": "snk", "task": "0"}
+    wait_for(lambda: look()["kafka_connect_sink_task_offset_commit_completion_total", task] >= 1)
+    found = {}
+    for name, labels in look().samples:
+        found.setdefault(name, set()).add(frozenset(label for label, _ in labels))
+    documented = {name: {frozenset(labels)} for _, name, labels, _ in each()}
+    assert found == documented
 
 
 class Hand:
