@@ -5,7 +5,6 @@ import threading
 from standalone.errors import LogError, LogRetriableError
 from standalone.log.link import Link, Waker, wait
 
-
 _LOOK_SECONDS = 0.25  # what is due within it goes together: a hundred members must not wake this thread a hundred times
 
 
