@@ -50,7 +50,7 @@ def run_connector(connect_worker):
 
 @pytest.fixture
 def apply_transforms():
-    """apply_transforms(properties, record): the record behind the transforms, or None where it is dropped."""
+    """apply_transforms(properties, record): the record behind the transforms; None where it is dropped, a list where several come of it."""
     from standalone.local_worker import apply_transforms
 
     return apply_transforms

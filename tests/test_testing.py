@@ -55,6 +55,28 @@ def test_a_record_that_is_bad_raises_what_the_transform_raises(apply_transforms)
         apply_transforms(config, SourceRecord("t", "no map"))
 
 
+SQL = {"transforms": "each,hoist", "transforms.each.type": "Sql", "transforms.hoist.type": "HoistField$Value", "transforms.hoist.field": "in"}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    "condition, expected",
+    [("true", ["a", "b"]), ("part <> 'a'", "b"), ("part = 'c'", None)],
+    ids=["several of one", "one of one", "none"],
+)
+def test_a_statement_may_make_several_records_of_one(apply_transforms, spark_holder, condition, expected):
+    statement = f"SELECT part FROM record LATERAL VIEW explode(split(text, ',')) x AS part WHERE {condition}"
+    made = apply_transforms({**SQL, "transforms.each.statement": statement}, SourceRecord("t", {"text": "a,b"}), spark_holder)
+    found = [record.value["in"]["part"] for record in made] if isinstance(made, list) else made and made.value["in"]["part"]
+    assert found == expected
+
+
+@pytest.mark.spark
+def test_what_a_statement_fails_on_is_raised(apply_transforms, spark_holder):
+    with pytest.raises(DataError, match="no such day"):
+        apply_transforms({**SQL, "transforms.each.statement": "SELECT raise_error('no such day') AS x FROM record"}, SourceRecord("t", {"a": 1}), spark_holder)
+
+
 # --- Connectors ----------------------------------------------------------------------------------------------------
 
 

@@ -206,4 +206,10 @@ def explain(chain, batches, holder):
                 plans.append({"title": title, "spark": plan.spark_plan(leaves, session)})
         except (Declined, NotColumns):
             continue  # the pipeline's own words say so
-    return pipeline.explain(), plans
+    words = [pipeline.explain()]
+    for link in chain.links:
+        if isinstance(link.transform, QueryTransform):
+            words.append(f"{link.alias}: Spark is asked, in a job of its own: {link.transform.statement}")
+            if (spark := link.transform.query.spark_plan()) is not None:
+                plans.append({"title": words[-1], "spark": spark})
+    return "\n".join(words), plans

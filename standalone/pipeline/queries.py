@@ -122,6 +122,10 @@ class Query:
             self._untouched[key] = self._check(frame)
         return frame.toArrow(), {field.name: field for field in frame.schema.fields}, self._untouched[key]
 
+    def spark_plan(self):
+        """Spark's own words for its last job, from what is asked of it to what it runs; None where there was none."""
+        return None if self._session is None else self._selected(self._session)._jdf.queryExecution().toString()
+
     def _own_session(self):
         """Of the same Java machine, but with a `record` of its own."""
         base = self._holder.wait()

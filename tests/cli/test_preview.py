@@ -12,6 +12,7 @@ from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import Struct
 from standalone.pipeline.preview import plain, schema_text
 from standalone.runtime.log_access import LogAccess
+from standalone.runtime.preview import ConnectorPreview
 from tests.runtime.local import wait_for
 
 TRANSFORMS = "org.apache.kafka.connect.transforms"
@@ -189,6 +190,43 @@ def test_a_wrong_configuration_is_told(local, folder, file_source):
 
 
 # --- Compiled ------------------------------------------------------------------------------------------------------
+
+
+SPLIT = {
+    "transforms": "split,hoist",
+    "transforms.split.type": "tests.runtime.bad_plugins:Split",
+    "transforms.hoist.type": f"{TRANSFORMS}.HoistField$Value",
+    "transforms.hoist.field": "part",
+}
+
+
+def test_what_becomes_several_records_is_shown_with_all_of_them(local, folder, file_source):
+    several, one, none = local.json("preview", folder.worker_file, file_source("a+b>elsewhere\nc\nnone\n", **SPLIT))
+    assert [[record["value"]["value"] for record in step.get("records", [])] for step in several["steps"][1:]] == [["a", "b"], [{"part": "a"}, {"part": "b"}]]
+    assert [(said["topic"], said["value"]) for said in several["written"]] == [(f"from-{folder.path.name}", '{"part":"a"}'), ("elsewhere", '{"part":"b"}')]
+    assert one["written"]["value"] == '{"part":"c"}' and one["steps"][1]["outcome"] == "unchanged"
+    assert (none["outcome"], none["steps"][-1]["step"], none["steps"][-1]["outcome"]) == ("dropped", "split", "dropped")
+    said = local("preview", folder.worker_file, folder.path / "c.properties", "-n", "1")
+    assert said.count("1 of 2") == said.count("2 of 2") == 3 and "topic elsewhere" in said
+
+
+def test_of_several_one_fails_and_the_record_with_it(local, folder, file_source):
+    chain = {**SPLIT, "transforms": "split,picky", "transforms.picky.type": "tests.runtime.bad_plugins:PickyTransform"}
+    (trace,) = local.json("preview", folder.worker_file, file_source("a+bad+b\n", **chain))
+    assert (trace["outcome"], trace["steps"][-1]["step"]) == ("failed", "picky") and "written" not in trace
+
+
+@pytest.mark.spark
+def test_a_statement_is_shown_at_work(local, folder, spark_holder):
+    chain = {"transforms": "q,c", "transforms.q.type": "Sql", "transforms.q.statement": "SELECT explode(split(t, ',')) AS t FROM record WHERE t <> ''"}
+    chain |= {"transforms.c.type": "Cast$Value", "transforms.c.spec": "t:int32"}
+    opened = ConnectorPreview(properties.load(folder.worker_file), "k", {"connector.class": "FileStreamSink", "topics": "t", "file": "out", **chain})
+    taken = opened.take_lines([b'{"t":"1,2"}', b'{"t":""}', b'{"t":"x,4"}'], 10)
+    several, none, bad = opened.traces(taken, spark_holder)
+    assert [record["value"]["value"] for record in several["steps"][-1]["records"]] == [{"t": 1}, {"t": 2}] and several["outcome"] == "put"
+    assert none["outcome"] == "dropped" and (bad["outcome"], bad["steps"][-1]["step"]) == ("failed", "c")
+    words, plans = opened.explain(taken, spark_holder)
+    assert "q: Spark is asked" in words and any("Generate explode" in plan["spark"] for plan in plans)
 
 
 @pytest.mark.spark
