@@ -13,7 +13,8 @@ from standalone.pipeline.frame import Leaves
 from standalone.pipeline.plan import ColumnPlan
 from standalone.plugins import Plugins
 from standalone.runtime.connector_config import ConnectorConfig
-from standalone.runtime.worker_config import WORKER, WorkerConfig
+from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.worker_keys import WORKER
 from standalone.testing import check_transform, frame_of
 from tests.runtime.local import LocalWorker, wait_for
 

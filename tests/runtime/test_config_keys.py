@@ -11,9 +11,11 @@ from standalone.config import ConfigDef, Option, class_name, key_info
 from standalone.connector import SinkConnector, SourceConnector
 from standalone.errors import ConfigError
 from standalone.plugins import Plugins
-from standalone.runtime import connector_config, worker_config
-from standalone.runtime.connector_config import CONNECTOR, SINK, SOURCE, ConnectorConfig, examine
-from standalone.runtime.worker_config import WORKER, WorkerConfig
+from standalone.runtime.connector_config import ConnectorConfig
+from standalone.runtime.connector_keys import CONNECTOR, SINK, SOURCE
+from standalone.runtime.examine import examine
+from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.worker_keys import WORKER, parse_listener
 from standalone.stage import Converter, FieldTransform, HeaderConverter, Predicate, Transform
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "config-keys.json").read_text(encoding="utf-8"))
@@ -230,7 +232,7 @@ def test_spark_keys_reach_the_session_but_for_our_own(plugins):
 
 @pytest.mark.parametrize("url, parsed", [("http://:8083", ("http", "", 8083)), ("HTTPS://[::1]:1", ("https", "::1", 1))])
 def test_listeners(url, parsed):
-    assert worker_config.parse_listener(url) == parsed
+    assert parse_listener(url) == parsed
 
 
 def test_clients_get_connects_defaults_the_workers_prefixed_keys_and_the_connectors_overrides(plugins):
@@ -467,7 +469,7 @@ def test_plugins_are_recommended_only_when_asked_for(plugins, worker, monkeypatc
 
 
 def test_a_reference_can_be_drawn_of_every_definition():
-    for definition in (WORKER, connector_config.SOURCE, connector_config.SINK):
+    for definition in (WORKER, SOURCE, SINK):
         page = definition.to_markdown("Keys")
         assert all(f"| `{option.name}` |" in page for option in definition)
         assert not re.search(r"0x[0-9a-f]{6,}", page)
