@@ -27,9 +27,12 @@ def values_of(column, schema, count):
     if isinstance(column, list):
         return column
     if isinstance(column, ByteColumn):
-        if schema is not None and schema.type == s.STRING:
-            return [None if item is None else utf8.decode(item) for item in column]
-        return list(column)
+        return _texts_of(column) if schema is not None and schema.type == s.STRING else list(column)
+    if isinstance(column, Shaped) and isinstance(column.column, StructColumn) and column.shape.fields:
+        fields = [(field, part) for field, part in zip(column.shape.fields, column.column.parts)]
+        names = [field.name for field, _ in fields]
+        parts = [values_of(None if part is None else Shaped(field.schema, part), None, count) for field, part in fields]
+        return [dict(zip(names, row)) for row in zip(*parts)]
     if isinstance(column, Shaped):
         return loosened(values_of(column.column, column.shape, count), column.shape)
     if isinstance(column, StructColumn):
@@ -39,6 +42,15 @@ def values_of(column, schema, count):
     from standalone.data.arrow import from_arrow
 
     return from_arrow(column, schema)
+
+
+def _texts_of(column):
+    """The texts of a ByteColumn: out of one text, where each byte is a letter."""
+    packed = column.compact()
+    if len(packed.data) and packed.data.max() > 127:
+        return [None if item is None else utf8.decode(item) for item in packed]
+    text, starts, lengths = packed.data.tobytes().decode("ascii"), packed.starts.tolist(), packed.lengths.tolist()
+    return [text[start : start + length] if length >= 0 else None for start, length in zip(starts, lengths)]
 
 
 class Batch:
@@ -146,7 +158,7 @@ class SourceBatch(Batch):
     @classmethod
     def _of(cls, records):
         first = records[0]
-        batch = cls(len(records), source_partition=first.source_partition, offset_of=lambda row: records[row].source_offset, **_columns(records))
+        batch = cls(len(records), source_partition=first.source_partition, offset_of=lambda row: records[row].source_offset, **columns_of(records))
         batch._records = records
         return batch
 
@@ -231,7 +243,7 @@ class SinkBatch(Batch):
                     offsets=np.array([record.original_offset for record in run], np.int64),
                     timestamp_type=run[0].timestamp_type,
                     origin=_origin(run[0]),
-                    **_columns(run),
+                    **columns_of(run),
                 )
                 batch._records = run
                 yield batch
@@ -263,7 +275,7 @@ def _origin(record):
     return record.original_topic, record.original_partition
 
 
-def _columns(records):
+def columns_of(records):
     """The column view of records that are alike: lists of their values; one value where all rows have it."""
     first = records[0]
 

@@ -9,6 +9,7 @@ import pyarrow as pa
 from standalone.data import schema as s
 from standalone.data import utf8
 from standalone.data.arrow import arrow_type, to_arrow
+from standalone.data.batch import SinkBatch
 from standalone.data.scalars import CLASSES, Float32, Instant
 from standalone.data.struct import Struct
 from standalone.data.struct_column import Shaped, StructColumn, pick
@@ -54,6 +55,24 @@ class Frame:
         names = ["key", "value", "timestamps", "offsets"]
         names += [name for name in ("topic", "partition", "headers") if isinstance(getattr(self, name), list)]
         return self.with_(count=len(rows), **{name: pick(getattr(self, name), rows) for name in names})
+
+
+def sink_batch(frame, topic, partition):
+    """A frame's records as a batch for a sink, which came from that partition."""
+    return SinkBatch(
+        frame.count,
+        frame.topic,
+        frame.value,
+        frame.value_schema,
+        offsets=frame.offsets,
+        timestamp_type=frame.timestamp_type,
+        origin=(topic, partition),
+        key=frame.key,
+        key_schema=frame.key_schema,
+        partition=frame.partition,
+        timestamps=frame.timestamps,
+        headers=frame.headers,
+    )
 
 
 # --- Columns out of values -----------------------------------------------------------------------------------------

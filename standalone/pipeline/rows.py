@@ -39,6 +39,11 @@ class RowsEngine:
         """The record behind all links, or DROPPED; a list where a link makes several of one."""
         return self._through(self._links, record, row, record)
 
+    def part(self, low, high):
+        """The like of `transform` that does only these links; its failures know no record."""
+        links = self._links[low:high]
+        return lambda record, row: self._through(links, record, row, None)
+
     def _through(self, links, result, row, record):
         links = iter(links)
         for alias, name, test, negate, apply in links:
@@ -109,7 +114,7 @@ class RowsEngine:
             try:
                 after.append((row, record, [made for each in records for made in work(each, row, record)]))
             except StageFailed as failure:
-                failures.append(_kept(failure))
+                failures.append(kept(failure))
         return after
 
     @property
@@ -211,7 +216,8 @@ def listed(result):
     return [] if result is DROPPED else result if result.__class__ is list else [result]
 
 
-def _kept(failure):
+def kept(failure):
+    """A failure without the frames that it came by, which hold whole batches."""
     without_frames(failure.error)
     return failure.with_traceback(None)
 
@@ -235,7 +241,7 @@ def source_rows(engine, records, rows):
                 add((row, changed, encode(changed, row)))
         except StageFailed as failure:
             failure.record = record
-            failures.append(_kept(failure))
+            failures.append(kept(failure))
     return SentRows(done), failures, dropped
 
 
@@ -259,7 +265,7 @@ def sink_rows(engine, topic, partition, records, rows, refused=NOTHING):
             else:
                 done.append((row, changed))
         except StageFailed as failure:
-            failures.append(_kept(failure))
+            failures.append(kept(failure))
     if decoded:
         worked, failed = engine.transform_all(decoded)
         done = [(row, each) for row, made in worked for each in made]

@@ -8,6 +8,7 @@ A pipeline is one thread's at a time. Whatever goes wrong in Spark costs speed a
 """
 
 import logging
+import os
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,15 +16,16 @@ import numpy as np
 from standalone.data.batch import SinkBatch, SourceBatch
 from standalone.errors import Stopped
 from standalone.pipeline.ends import NO_ROWS, ByRows, Ends, union
-from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick
+from standalone.pipeline.frame import Frame, Leaves, NotColumns, pick, sink_batch
 from standalone.pipeline.interleave import interleaved
 from standalone.pipeline.meaning import Declined, NeedsSpark
+from standalone.pipeline.mixed import MixedRun, SinkStart, SourceStart, stretches
 from standalone.pipeline.outgoing import Sent, divide, join
 from standalone.pipeline.plan import ColumnPlan
 from standalone.pipeline.queries import Query
-from standalone.pipeline.rows import RowsEngine, class_name, sink_rows, source_rows
-from standalone.pipeline.workers import Workers, may_be_spread
-from standalone.stage import QueryTransform
+from standalone.pipeline.rows import RowsEngine, SentRows, class_name, sink_rows, source_rows
+from standalone.pipeline.workers import Busy, OwnWorkers, SparkWorkers, may_be_spread
+from standalone.stage import QueryTransform, StageFailed
 
 log = logging.getLogger(__name__)
 
@@ -35,6 +37,9 @@ MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, or a plan only moves col
 MOST_WAITING_JOBS = 2
 MOST_PLANS = 256
 MOST_FAILED_JOBS = 3  # of one plan in a row, before it is left to the rows engine
+MIXED_ROWS = 8_000  # at once, where links are run by rows between columns: their records should fit into the processor's cache
+MIN_ROWS_TO_SPREAD = 2_000  # over processes of our own
+GOOD_ROWS_TO_SPREAD = 40_000
 MOST_SPLITS = 64  # of a sink's batch, before it is taken apart into rows
 
 
@@ -46,6 +51,19 @@ class Result:
     batches: list = field(default_factory=list)  # of a sink: SinkBatches, in the order of their offsets
     failures: list = field(default_factory=list)  # StageFailed, ascending by row
     dropped: np.ndarray = field(default_factory=lambda: NO_ROWS)  # rows, ascending
+
+    @classmethod
+    def joined(cls, results):
+        """Of the results [(first row, Result)] of a batch's pieces."""
+        whole = cls()
+        for low, result in results:
+            for failure in result.failures:
+                failure.row += low
+            whole.failures += result.failures
+            whole.batches += result.batches
+            whole.out += [out._replace(rows=low + (np.arange(out.records.count) if out.rows is None else out.rows)) for out in result.out]
+        whole.dropped = np.concatenate([low + result.dropped for low, result in results])
+        return whole
 
     @classmethod
     def of(cls, failures, dropped, **done):
@@ -61,7 +79,7 @@ class Stats:
     columns_batches: int = 0
     columns_records: int = 0
     spark_batches: int = 0  # those of the columns engine for which Spark had something to compute
-    workers_batches: int = 0  # by rows in Spark's Python processes
+    workers_batches: int = 0  # in other Python processes
     workers_records: int = 0
     redone_records: int = 0  # left to the rows engine by the columns engine
     failed_batches: int = 0  # that the columns engine broke on
@@ -74,7 +92,8 @@ class Stats:
 class Pipeline:
     """One task's chain."""
 
-    def __init__(self, chain, engine=AUTO, session=None, min_rows=MIN_ROWS, retry=None):
+    def __init__(self, chain, engine=AUTO, session=None, min_rows=MIN_ROWS, retry=None, cores=None):
+        """`cores` is how many processes may be used; all of the machine's unless it is said."""
         if engine not in (AUTO, SPARK, ROWS):
             raise ValueError(f"pipeline.engine is '{engine}'. Engines: {AUTO}, {SPARK}, {ROWS}.")
         self.chain = chain
@@ -93,6 +112,9 @@ class Pipeline:
         self._warned = set()
         self._spreads = may_be_spread(chain)
         self._workers = None
+        self._own = None  # OwnWorkers
+        self._cores = cores or len(os.sched_getaffinity(0))
+        self._stretches = None if engine == ROWS or engine == SPARK and self._spreads else stretches(chain.links)
         self.needs_spark = bool(chain.links)
         self.is_identity = not chain.links and self._ends.hand_bytes_through(chain.kind)
         if session is not None and self._will_compute():
@@ -100,6 +122,7 @@ class Pipeline:
 
     def close(self):
         """Close the chain's stages."""
+        self._leave_own()
         for link in self.chain.links:
             link.transform.close()
             if link.predicate is not None:
@@ -113,10 +136,13 @@ class Pipeline:
             return True
         if self.engine == ROWS or self._session.start == "lazy":
             return False
-        return self.engine == SPARK or any(not link.transform.may_only_move for link in self.chain.links)
+        by_rows = [at for low, high, is_by_rows in self._stretches or () if is_by_rows for at in range(low, high)]
+        return self.engine == SPARK or any(not link.transform.may_only_move for at, link in enumerate(self.chain.links) if at not in by_rows)
 
     def prefers_more_than(self, count):
         """Whether a batch of that size would be done quicker as a part of a larger one."""
+        if self._own is not None:
+            return count < GOOD_ROWS_TO_SPREAD
         may_use_spark = self.needs_spark and self.engine != ROWS and self._session is not None
         return may_use_spark and count < GOOD_ROWS and self._session.ready() is not None and not self._is_free()
 
@@ -143,10 +169,17 @@ class Pipeline:
         """Work a SourceBatch on its way to the log."""
         if not batch.count:
             return Result()
+        if self._may_use_own(batch.count) and (done := self._in_own(self._source_by_workers, batch)) is not None:
+            return done
+        if self._stretches and batch.count > MIXED_ROWS:
+            pieces = ((low, np.arange(low, min(low + MIXED_ROWS, batch.count))) for low in range(0, batch.count, MIXED_ROWS))
+            return Result.joined([(low, self.source(_rows_of(batch, rows))) for low, rows in pieces])
         done = self._in_spark(self._source_by_columns, self._source_by_workers, batch) if self._wants_columns(batch.count) else None
         return self._source_by_rows(batch) if done is None else done
 
     def _source_by_columns(self, batch):
+        if self._stretches:
+            return self._mixed_source(batch)
         frame, numbers, dropped, redo = self._through_links(Frame.of_source(batch))
         parts, left = self._ends.encode(frame, numbers)
         if self._has_queries and len(left):
@@ -161,8 +194,30 @@ class Pipeline:
         self._count_columns(batch.count, redo)
         return Result.of(failures, dropped, out=_divided(parts, batch.count))
 
-    def _source_by_workers(self, batch):
-        parts, redo, dropped = self._spread().source(batch)
+    def _mixed_source(self, batch):
+        run = MixedRun(self._rows, SourceStart(batch), Frame.of_source(batch), None, NO_ROWS, batch.count)
+        run.through(self._stretches, self.chain.links, self._through)
+        parts, left = ([], NO_ROWS) if run.frame is None else self._ends.encode(run.frame, run.places)
+        done = []
+        for place, row, record in run.rest(left):
+            try:
+                done.append((place, record, self._rows.encode(record, row)))
+            except StageFailed as failure:
+                run.fail(row, failure)
+        parts += [Sent.of_rows(SentRows(done))] if done else []
+        self._count_columns(batch.count, np.unique(run.rows[run.left]))
+        places = np.concatenate([sent.rows for sent in parts]) if parts else NO_ROWS
+        out = []
+        if parts:
+            sent = join(parts)
+            if run.failures:
+                good = run.good(sent.rows)
+                sent = sent._replace(records=sent.records.take(good), rows=sent.rows[good], **_lists(sent, good))
+            out = _divided([sent._replace(rows=run.rows[sent.rows])], batch.count) if len(sent.rows) else []
+        return Result.of(run.failures.values(), run.dropped(places, []), out=out)
+
+    def _source_by_workers(self, batch, workers=None):
+        parts, redo, dropped = (workers or self._spread()).source(batch)
         sent, failures, gone = source_rows(self._rows, _rows_of(batch, redo).records(), redo.tolist())
         parts += [Sent.of_rows(sent)] if sent.rows else []
         self._count_workers(batch.count)
@@ -180,6 +235,11 @@ class Pipeline:
         """Work wire.Records that were fetched from that partition."""
         if not records.count:
             return Result()
+        if self._may_use_own(records.count) and (done := self._in_own(self._sink_by_workers, topic, partition, records)) is not None:
+            return done
+        if self._stretches and records.count > MIXED_ROWS:
+            lows = range(0, records.count, MIXED_ROWS)
+            return Result.joined([(low, self.sink(topic, partition, records.slice(low, low + MIXED_ROWS))) for low in lows])
         wanted = self._wants_columns(records.count)
         done = self._in_spark(self._sink_by_columns, self._sink_by_workers, topic, partition, records) if wanted else None
         return self._sink_by_rows(topic, partition, records) if done is None else done
@@ -187,6 +247,9 @@ class Pipeline:
     def _sink_by_columns(self, topic, partition, records):
         refused = {}
         decoded, among, redo = self._ends.decode(topic, partition, records, refused)
+        if self._stretches:
+            start = SinkStart(self._rows, topic, partition, records, refused)
+            return self._mixed_sink(topic, partition, MixedRun(self._rows, start, decoded, among, redo, records.count))
         batch, numbers, dropped = None, NO_ROWS, []
         if decoded.count:
             frame, numbers, dropped, left = self._through_links(decoded)
@@ -194,7 +257,7 @@ class Pipeline:
                 numbers = among if numbers is None else among[numbers]
                 dropped, left = among[np.array(dropped, np.int64)].tolist(), among[left]
             redo = union(redo, left)
-            batch = _sink_batch(frame, topic, partition) if frame.count else None
+            batch = sink_batch(frame, topic, partition) if frame.count else None
         failures, again = [], []
         if len(redo):
             again, failures, gone = sink_rows(self._rows, topic, partition, records, redo.tolist(), refused)
@@ -202,8 +265,20 @@ class Pipeline:
         self._count_columns(records.count, redo)
         return Result.of(failures, dropped, batches=_merged(batch, numbers, again))
 
-    def _sink_by_workers(self, topic, partition, records):
-        done, redo, dropped = self._spread().sink(topic, partition, records)
+    def _mixed_sink(self, topic, partition, run):
+        run.through(self._stretches, self.chain.links, self._through)
+        rest, frame, places = run.rest(), run.frame, run.places
+        if run.failures:
+            rest = [each for each in rest if each[1] not in run.failures]
+            good = run.good(places)
+            frame, places = frame and frame.take(good), places[good]
+        self._count_columns(run.count, np.unique(run.rows[run.left]))
+        batch = sink_batch(frame, topic, partition) if frame is not None and frame.count else None
+        batches = _merged(batch, places, [(place, record) for place, _, record in rest])
+        return Result.of(run.failures.values(), run.dropped(places, rest), batches=batches)
+
+    def _sink_by_workers(self, topic, partition, records, workers=None):
+        done, redo, dropped = (workers or self._spread()).sink(topic, partition, records)
         again, failures, gone = sink_rows(self._rows, topic, partition, records, redo.tolist())
         self._count_workers(records.count)
         batches = [batch for _, batch in done]
@@ -284,7 +359,7 @@ class Pipeline:
         if session is not self._compiled_for:  # plans are of one Java machine, and go with it
             self._plans.clear()
             self._compiled_for = session
-        key = (links[0].alias, leaves.key) if self._has_queries else leaves.key
+        key = (links[0].alias, leaves.key) if self._has_queries or self._stretches else leaves.key
         plan = self._plans.get(key)
         if plan is None:
             if len(self._plans) >= MOST_PLANS:
@@ -335,12 +410,47 @@ class Pipeline:
     def _spread(self):
         if self._workers is None:
             try:
-                self._workers = Workers(self.chain, self._session)
-            except Exception as error:  # stages that cannot be copied stay here
-                self._spreads = False
-                log.info("A chain's stages cannot be copied to other processes, so one core does its work: %s", _short(error))
+                self._workers = SparkWorkers(self.chain, self._session)
+            except Exception as error:
+                self._stay_here(error)
                 raise ByRows from error
         return self._workers
+
+    def _stay_here(self, error):
+        """Of stages that cannot be copied."""
+        self._spreads = False
+        log.info("A chain's stages cannot be copied to other processes, so one core does its work: %s", _short(error))
+
+    def _may_use_own(self, count):
+        """Whether there are processes of our own for a batch of that size; has them started for the first one."""
+        if not self._stretches or not self._spreads or self.engine != AUTO or self._cores < 2 or count < MIN_ROWS_TO_SPREAD:
+            return False
+        if self._own is None:
+            try:
+                self._own = OwnWorkers(self.chain, self._cores)
+            except Exception as error:
+                self._stay_here(error)
+                return False
+        return self._own.are_up
+
+    def _in_own(self, work, *batch):
+        """The result of that work in those processes; None where they have no time, or are no good."""
+        try:
+            return work(*batch, self._own)
+        except Busy:
+            return None
+        except Stopped:
+            raise
+        except Exception as error:
+            self._spreads = False
+            self._warn_once("Python processes failed at a batch, and the task does without them", error)
+            self._leave_own()
+            return None
+
+    def _leave_own(self):
+        own, self._own = self._own, None
+        if own is not None:
+            own.close()
 
     def _count_workers(self, count):
         self.stats.workers_batches += 1
@@ -468,23 +578,6 @@ def _rows_of(batch, rows):
         **{name: pick(column, rows) if isinstance(column, list) else column for name, column in lists.items()},
     )
     return part
-
-
-def _sink_batch(frame, topic, partition):
-    return SinkBatch(
-        frame.count,
-        frame.topic,
-        frame.value,
-        frame.value_schema,
-        offsets=frame.offsets,
-        timestamp_type=frame.timestamp_type,
-        origin=(topic, partition),
-        key=frame.key,
-        key_schema=frame.key_schema,
-        partition=frame.partition,
-        timestamps=frame.timestamps,
-        headers=frame.headers,
-    )
 
 
 def _merged(batch, numbers, again):

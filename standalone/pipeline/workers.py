@@ -1,7 +1,8 @@
-"""The rows engine on all cores: a chain that has no column meaning is worked by rows inside a Spark job, in Python processes of Spark's.
+"""A chain on all cores, where it has links that have no column meaning: copies of it work a batch's pieces in other Python processes, those
+of Spark (in a Spark job), or our own (processes.py).
 
-A batch goes there in pieces, each pickled, and comes back as what the rows engine makes of each. The stages are copied, so this is
-only for those that keep no state between records: the ones of this package, and others that say `stateless = True`.
+A batch goes there in pieces, each pickled, and comes back as what the chain makes of each. The stages are copied, so this is only for
+those that keep no state between records: the ones of this package, and others that say `stateless = True`.
 """
 
 import hashlib
@@ -10,12 +11,11 @@ import sys
 
 import numpy as np
 
-from standalone.data.batch import SinkBatch, SourceBatch
+from standalone.data.batch import SourceBatch
 from standalone.pipeline.outgoing import Sent
-from standalone.pipeline.rows import RowsEngine, sink_rows, source_rows
+from standalone.pipeline.processes import pool
 from standalone.wire import ByteColumn, Records
 
-PIECES_PER_CORE = 2
 LEAST_PIECE_ROWS = 500
 
 
@@ -26,18 +26,23 @@ def may_be_spread(chain):
     return all(type(stage).__module__.startswith("standalone.") or stage.stateless for stage in stages)
 
 
+def copied(chain):
+    """The chain, pickled. Raises what pickle raises."""
+    from pyspark import cloudpickle
+
+    for stage in (each for link in chain.links for each in (link.transform, link.predicate) if each is not None):
+        module = sys.modules.get(type(stage).__module__)
+        if module is not None and not module.__name__.startswith("standalone."):
+            cloudpickle.register_pickle_by_value(module)  # a file of plugin.path is on no path that a worker knows
+    return cloudpickle.dumps(chain)
+
+
 class Workers:
-    """Hands one chain's batches to Spark's Python processes. Raises what pickle or Spark raise."""
+    """Hands one chain's batches to other processes. Raises what pickle, Spark or the processes raise; Busy where these have no time."""
 
-    def __init__(self, chain, holder):
-        from pyspark import cloudpickle
-
-        for stage in (each for link in chain.links for each in (link.transform, link.predicate) if each is not None):
-            module = sys.modules.get(type(stage).__module__)
-            if module is not None and not module.__name__.startswith("standalone."):
-                cloudpickle.register_pickle_by_value(module)  # a file of plugin.path is on no path that a worker knows
-        self._stages = cloudpickle.dumps(chain)
-        self._holder = holder
+    def __init__(self, chain, cores):
+        self._stages = copied(chain)
+        self._cores = cores
 
     def source(self, batch):
         """([Sent], failed rows, dropped rows) of a SourceBatch."""
@@ -49,19 +54,59 @@ class Workers:
         return _gathered(self._run("sink", pieces))
 
     def _cuts(self, count):
-        step = max(LEAST_PIECE_ROWS, -(-count // (self._holder.cores * PIECES_PER_CORE)))
+        step = max(LEAST_PIECE_ROWS, -(-count // (self._cores * self.pieces_per_core)))
         return [(low, min(low + step, count)) for low in range(0, count, step)]
 
     def _run(self, kind, pieces):
+        return [pickle.loads(piece) for piece in self._work(kind, [pickle.dumps(piece, 5) for piece in pieces])]
+
+
+class SparkWorkers(Workers):
+    """In Spark's Python processes."""
+
+    pieces_per_core = 2
+
+    def __init__(self, chain, holder):
+        super().__init__(chain, holder.cores)
+        self._holder = holder
+
+    def _work(self, kind, pieces):
         import pyarrow as pa
 
         # A chunk of the table becomes a partition of Spark's.
-        table = pa.concat_tables([pa.table({"piece": pa.array([pickle.dumps(piece, 5)], pa.binary())}) for piece in pieces])
+        table = pa.concat_tables([pa.table({"piece": pa.array([piece], pa.binary())}) for piece in pieces])
         with self._holder.job():
             sent = self._holder.ready().createDataFrame(table)
             done = sent.mapInArrow(_worker(kind, self._stages, list(sys.path)), "piece binary").toArrow()
             del sent
-        return [pickle.loads(piece) for piece in done.column(0).to_pylist()]
+        return done.column(0).to_pylist()
+
+
+class OwnWorkers(Workers):
+    """In our own."""
+
+    pieces_per_core = 1
+
+    def __init__(self, chain, cores):
+        super().__init__(chain, cores)
+        pool.join(cores)
+
+    @property
+    def are_up(self):
+        return pool.is_up()
+
+    def close(self):
+        pool.leave()
+
+    def _work(self, kind, pieces):
+        done = pool.run(kind, self._stages, pieces)
+        if done is None:
+            raise Busy
+        return done
+
+
+class Busy(Exception):
+    """Another batch is in the processes."""
 
 
 def _worker(kind, stages, path):
@@ -82,39 +127,32 @@ def _worker(kind, stages, path):
     return work
 
 
-_engines = {}  # of this process, by the stages they were made of: Spark's processes live on from job to job
+_pipelines = {}  # of this process, by the stages they were made of: it works many batches
 
 
 def work_piece(kind, stages, piece):
-    """Work one pickled piece: the pickled (done, failed rows, dropped rows). Called in Spark's Python process."""
+    """Work one pickled piece: the pickled (done, failed rows, dropped rows). Called in the other process."""
+    from standalone.pipeline.run import AUTO, Pipeline
+
     key = hashlib.sha1(stages).digest()
-    if key not in _engines:
-        _engines[key] = RowsEngine(pickle.loads(stages))
-    engine = _engines[key]
+    if key not in _pipelines:
+        _pipelines[key] = Pipeline(pickle.loads(stages), AUTO, cores=1)
+    pipeline = _pipelines[key]
     if kind == "source":
         low, parts, source_partition, offsets = pickle.loads(piece)
-        batch = SourceBatch(**parts, source_partition=source_partition, offset_of=offsets.__getitem__)
-        sent, failures, dropped = source_rows(engine, batch.records(), range(low, low + batch.count))
-        done = [Sent.of_rows(sent)] if sent.rows else []
+        result = pipeline.source(SourceBatch(**parts, source_partition=source_partition, offset_of=offsets.__getitem__))
+        done = [Sent(*out)._replace(rows=low + (np.arange(out.records.count) if out.rows is None else out.rows)) for out in result.out]
     else:
         low, topic, partition, records = pickle.loads(piece)
-        done, failures, dropped = sink_rows(engine, topic, partition, records, range(records.count))
-        done = _batches(done, low)
-        dropped = [low + row for row in dropped]
-        for failure in failures:
-            failure.row += low
-    return pickle.dumps((done, [failure.row for failure in failures], dropped), 5)
+        result = pipeline.sink(topic, partition, records)
+        done = [(low + np.searchsorted(records.offsets, batch.offsets), _in_columns(batch)) for batch in result.batches]
+    return pickle.dumps((done, [low + failure.row for failure in result.failures], (low + result.dropped).tolist()), 5)
 
 
-def _batches(done, low):
-    """Records as (their rows, SinkBatch), in columns: those are quicker to carry than records."""
-    batches, start = [], 0
-    for batch in SinkBatch.runs([record for _, record in done]):
-        rows = np.array([low + row for row, _ in done[start : start + batch.count]], np.int64)
-        batch._records = None
-        batches.append((rows, batch))
-        start += batch.count
-    return batches
+def _in_columns(batch):
+    """A batch in columns: those are quicker to carry than records."""
+    batch._records = None
+    return batch
 
 
 def _source_piece(batch, low, high):

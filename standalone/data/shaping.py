@@ -1,0 +1,65 @@
+"""Values without a schema as a column of the one shape that they have, where they have one."""
+
+import numpy as np
+import pyarrow as pa
+
+from standalone.data import schema as s
+from standalone.data.arrow import arrow_type, to_arrow
+from standalone.data.scalars import CLASSES, Float32, Int64
+from standalone.data.struct_column import Shaped, StructColumn
+
+_PLAIN = {bool: s.BOOLEAN, str: s.STRING, bytes: s.BYTES, float: s.FLOAT64, Float32: s.FLOAT32, int: s.INT64}
+_PLAIN.update({width: kind for kind, width in CLASSES.items()})
+
+
+def shaped(values):
+    """A Shaped of Python values, or None where they are not provably of one shape, or of one that has no columns.
+
+    Maps must have the same keys in the same order. Nothing but nulls, or no items in any list, are of any type.
+    """
+    try:
+        found = _column(values)
+    except (ValueError, TypeError, OverflowError):  # pyarrow's: a text that is no Unicode, a number beyond a long
+        return None
+    return found and Shaped(*found)
+
+
+def _column(values):
+    """(schema, column), or None."""
+    classes = set(map(type, values))
+    optional = type(None) in classes
+    classes.discard(type(None))
+    if not classes:
+        schema = s.Schema(s.STRING, optional=True)
+        return schema, to_arrow(None, schema, len(values))
+    kind = _PLAIN.get(classes.pop())
+    if classes - {int, Int64} if kind == s.INT64 else classes:
+        return None
+    if kind is not None:
+        schema = s.Schema(kind, optional=optional)
+        return schema, pa.array(values, arrow_type(schema))
+    if optional:
+        return None
+    return _maps(values) if isinstance(values[0], dict) else _lists(values) if isinstance(values[0], list) else None
+
+
+def _maps(values):
+    names = tuple(values[0])
+    if not names or not all(isinstance(name, str) for name in names) or set(map(tuple, values)) != {names}:
+        return None
+    found = [_column(list(column)) for column in zip(*map(dict.values, values))]
+    if None in found:
+        return None
+    fields = [s.Field(name, at, schema) for at, (name, (schema, _)) in enumerate(zip(names, found))]
+    schema = s.Schema(s.STRUCT, fields=fields)
+    return schema, StructColumn(schema, [column for _, column in found], len(values))
+
+
+def _lists(values):
+    ends = np.zeros(len(values) + 1, np.int32)
+    np.cumsum(np.fromiter(map(len, values), np.int64, len(values)), out=ends[1:])
+    found = _column([item for value in values for item in value])
+    if found is None or found[0].optional and ends[-1]:
+        return None
+    schema = s.Schema(s.ARRAY, value_schema=found[0].with_(optional=False))
+    return schema, pa.ListArray.from_arrays(pa.array(ends), to_arrow(found[1], found[0]), type=arrow_type(schema))

@@ -1,0 +1,124 @@
+"""Python processes of our own, as many as there are cores: links of Python that keep no state are run in them, the whole chain with them.
+
+All pipelines of this process share them, one batch at a time: who finds them at work does his batch himself. They are started when the
+first large batch comes and are used once they are up; they end with the last pipeline that uses them, or with this process.
+"""
+
+import logging
+import os
+import pickle
+import select
+import struct
+import subprocess
+import sys
+import threading
+
+log = logging.getLogger(__name__)
+
+_LENGTH = struct.Struct("<q")
+_CODE = "from standalone.pipeline.processes import serve; serve()"
+
+
+class _Pool:
+    """The processes. `users` counts the pipelines."""
+
+    def __init__(self):
+        self._lock = threading.Lock()  # of users and of starting
+        self._busy = threading.Lock()
+        self._users = 0
+        self._processes = []
+        self._waiting = []  # those that have not said yet that they are up
+
+    def join(self, count):
+        """Be one of the users from now on; the first one has the processes started."""
+        with self._lock:
+            self._users += 1
+            if not self._processes:
+                for _ in range(count):
+                    process = subprocess.Popen([sys.executable, "-c", _CODE], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+                    self._processes.append(process)
+                    _send(process.stdin, pickle.dumps(list(sys.path)))
+                self._waiting = list(self._processes)
+
+    def leave(self):
+        with self._lock:
+            self._users -= 1
+            if self._users == 0:
+                with self._busy:
+                    self._end()
+
+    def is_up(self):
+        """Whether all have come up."""
+        with self._lock:
+            while self._waiting and select.select([self._waiting[0].stdout], [], [], 0)[0]:
+                _receive(self._waiting[0].stdout)
+                self._waiting.pop(0)
+            return bool(self._processes) and not self._waiting
+
+    def run(self, kind, stages, pieces):
+        """What workers.work_piece makes of these pickled pieces, at most one for each process; None where others are at it."""
+        if not self._busy.acquire(blocking=False):
+            return None
+        try:
+            # Each reads all of its piece before it works, and all of them work before the first result is read.
+            used = list(zip(self._processes, pieces))
+            for process, piece in used:
+                for part in (kind.encode(), stages, piece):
+                    _send(process.stdin, part)
+            return [_receive(process.stdout) for process, _ in used]
+        except (OSError, EOFError):
+            self._end()  # what is in the other pipes would be taken for answers to the next batch
+            raise
+        finally:
+            self._busy.release()
+
+    def _end(self):
+        for process in self._processes:
+            process.stdin.close()
+            process.stdout.close()
+        for process in self._processes:
+            try:
+                process.wait(5)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+        self._processes, self._waiting = [], []
+
+
+pool = _Pool()
+
+
+def serve():
+    """What such a process does: it works pieces until nobody sends any."""
+    import signal
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # of Ctrl-C everybody in the terminal hears: it is for the parent to end this
+    requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(2, 1)  # what a transform prints must not come between the answers
+    sys.path.extend(entry for entry in pickle.loads(_receive(requests)) if entry not in sys.path)
+    import gc
+
+    from standalone.pipeline.workers import work_piece
+
+    gc.set_threshold(10_000, 10, 10)
+    _send(answers, b"up")
+    while True:
+        try:
+            kind, stages, piece = (_receive(requests) for _ in range(3))
+        except EOFError:
+            return
+        _send(answers, work_piece(kind.decode(), stages, piece))
+
+
+def _send(pipe, data):
+    pipe.write(_LENGTH.pack(len(data)))
+    pipe.write(data)
+    pipe.flush()
+
+
+def _receive(pipe):
+    length = pipe.read(_LENGTH.size)
+    if len(length) < _LENGTH.size:
+        raise EOFError("the other process has ended")
+    return pipe.read(_LENGTH.unpack(length)[0])
