@@ -68,6 +68,7 @@ DEFAULTS = {
     "spark.metrics.executorMetricsSource.enabled": "false",
     "spark.metrics.staticSources.enabled": "false",
     "spark.python.use.daemon": "true",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # it tells Java of the line in Python each time that a column is made
     "spark.log.structuredLogging.enabled": "false",
 }
 _LAUNCHING = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
