@@ -155,7 +155,7 @@ FAMILIES = [
         {
             ("engine_records_total", *_TASK, "engine"): (
                 "Records by what worked the chain on them: `rows`; `columns`, with Spark or, where nothing is to be computed, without; "
-                "`workers`, which do rows in Spark's Python processes."
+                "`workers`, which are other Python processes."
             ),
             "spark_up": "1 while there is a Spark session.",
             "spark_starts_total": "How often one was started.",
