@@ -7,7 +7,7 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.command import Command
 from tests.servers.kafka_broker import free_port
 
-PATIENCE = 10
+PATIENCE = 20
 
 
 class Lab(Command):
