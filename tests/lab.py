@@ -1,5 +1,6 @@
 """The command with its log at a known address: connectors are made by REST, and a stock client looks into the topics."""
 
+import signal
 import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
@@ -8,17 +9,26 @@ from tests.command import Command
 from tests.servers.kafka_broker import free_port
 
 PATIENCE = 20
+_READER = {"group.id": "looks", "enable.auto.commit": False, "reconnect.backoff.max.ms": 200, "fetch.wait.max.ms": 50, "log_level": 0}
 
 
 class Lab(Command):
     def __init__(self, folder, forks=None):
         super().__init__(folder, forks)
         self.bootstrap = f"127.0.0.1:{free_port()}"
+        self._reader = None
+
+    def close(self):
+        """No process is left, whatever became of it."""
+        if self.process is not None:
+            self.stop(signal.SIGKILL)
+        self._forget_reader()
 
     def up(self, *arguments, **props):
         """Started and healthy. `embedded__log__listener` is where its log is, unless `bootstrap__servers` is another's."""
         if "bootstrap__servers" not in props:
             props["embedded__log__listener"] = self.bootstrap
+        self._forget_reader()
         stdin = {"stdin": props.pop("stdin")} if "stdin" in props else {}
         self.start(self.worker(**props), *arguments, **stdin)
         self.wait_up()
@@ -65,15 +75,17 @@ class Lab(Command):
 
     def messages(self, topic):
         """All that the topic's first partition holds now."""
-        consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": "looks", "enable.auto.commit": False})
-        try:
-            if topic not in consumer.list_topics(timeout=PATIENCE).topics:
-                return []
-            _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE)
-            consumer.assign([TopicPartition(topic, 0, 0)])
-            return consumer.consume(end, timeout=PATIENCE) if end else []
-        finally:
-            consumer.close()
+        self._reader = self._reader or Consumer({**_READER, "bootstrap.servers": self.bootstrap})
+        if topic not in self._reader.list_topics(timeout=PATIENCE).topics:
+            return []
+        _, end = self._reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE)
+        self._reader.assign([TopicPartition(topic, 0, 0)])
+        return self._reader.consume(end, timeout=PATIENCE) if end else []
+
+    def _forget_reader(self):
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
 
     def values(self, topic):
         """Their values as texts; bytes that are no UTF-8 stay visible."""

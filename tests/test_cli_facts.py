@@ -98,7 +98,7 @@ def crowd(tmp_path_factory, forks):
     """The worker of all facts of file connectors that need none of their own."""
     lab = Lab(tmp_path_factory.mktemp("crowd"), forks)
     yield lab.up()
-    lab.stop(signal.SIGKILL)
+    lab.close()
 
 
 @pytest.fixture(scope="module")
@@ -115,8 +115,8 @@ def seen(tmp_path_factory, forks, request):
             try:
                 found.update(observer(lab))
             finally:
-                if own and lab.process is not None:
-                    lab.stop(signal.SIGKILL)
+                if own:
+                    lab.close()
         return found[fact]
 
     return see
