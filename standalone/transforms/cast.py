@@ -216,13 +216,15 @@ def _cast_map(value, casts):
             try:
                 changed[name] = cast_schemaless(item, kind) if cast is None else cast(item)
             except DataError as error:
-                raise field_path.in_field(name, error) from error.__cause__
+                field_path.say_field(name, error)
+                raise
         elif item is not None:
             field_path.need_map(item, "Cast", f"field '{name}'")
             try:
                 changed[name] = _cast_map(item, how)
             except DataError as error:
-                raise field_path.in_field(name, error) from error.__cause__
+                field_path.say_field(name, error)
+                raise
     return changed
 
 

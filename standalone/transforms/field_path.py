@@ -164,12 +164,11 @@ def kind_of(value):
     return "null" if value is None else f"a {type(value).__name__}"
 
 
-def in_field(name, error):
-    """A ConnectError about what a field holds, as one that names the field, or its path, unless it does so already."""
-    said, path = getattr(error, "in_field", (str(error), None))
+def say_field(name, error):
+    """Let a ConnectError about what a field holds name that field, or the path to it, unless it does so already; it is raised on."""
+    said, path = getattr(error, "said_of_field", (str(error), None))
     if path is None and f"'{name}'" in said:
-        return error
+        return
     path = name if path is None else f"{name}.{path}"
-    named = type(error)(f"Field '{path}': {said}")
-    named.in_field, named.__cause__ = (said, path), error.__cause__
-    return named
+    error.said_of_field = said, path
+    error.args = (f"Field '{path}': {said}",)

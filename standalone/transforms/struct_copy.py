@@ -85,7 +85,8 @@ class StructCopy:
                 try:
                     values[at] = change(values[at])
                 except ConnectError as error:
-                    raise field_path.in_field(self.target.fields[at].name, error) from error.__cause__
+                    field_path.say_field(self.target.fields[at].name, error)
+                    raise
         for field in self._required:
             if values[field.index] is None:
                 validate_value(field.schema, None, field.name)

@@ -108,7 +108,8 @@ class TimestampConverter(FieldTransform):
                 try:
                     form_of_schema(schema[name])
                 except ConnectError as error:
-                    raise field_path.in_field(name, error) from error.__cause__
+                    field_path.say_field(name, error)
+                    raise
 
     def _converted_map(self, value, tree):
         changed = dict(value)
@@ -121,7 +122,8 @@ class TimestampConverter(FieldTransform):
                     field_path.need_map(item, "TimestampConverter", f"field '{name}'")
                     changed[name] = self._converted_map(item, below)
             except ConnectError as error:
-                raise field_path.in_field(name, error) from error.__cause__
+                field_path.say_field(name, error)
+                raise
         return changed
 
     def _copy(self, schema, tree, inside, checked=True):
