@@ -38,14 +38,23 @@ def outside(ms):
 
 def text_of(ms, format):
     """(the texts of milliseconds, which rows this is not exact for)."""
-    return written(ms, format), Known(NO_TEXT_OF_MILLIS, outside(ms), ms, tuple(format.parts))
+    return text_of_parts(ms, format.parts)
+
+
+def text_of_parts(ms, parts):
+    """The same by the parts of a format, or of several with texts between them."""
+    return _written(ms, parts), Known(NO_TEXT_OF_MILLIS, outside(ms), ms, tuple(parts))
 
 
 def written(ms, format):
     """The same without looking at the years."""
-    parts = _Parts(ms)
-    pieces = [F.lit(count) if letter is None else parts.text(letter, count) for letter, count in format.parts]
-    return Known(TEXT_OF_MILLIS, F.concat(*pieces) if pieces else F.lit(""), ms, tuple(format.parts))
+    return _written(ms, format.parts)
+
+
+def _written(ms, parts):
+    fields = _Parts(ms)
+    pieces = [F.lit(count) if letter is None else fields.text(letter, count) for letter, count in parts]
+    return Known(TEXT_OF_MILLIS, F.concat(*pieces) if pieces else F.lit(""), ms, tuple(parts))
 
 
 class _Parts:

@@ -14,6 +14,7 @@ class TimestampRouter(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.TimestampRouter"
+    may_only_move = True
     config_def = ConfigDef(
         Option(
             "topic.format", STRING, HIGH, "The new name: ${topic} stands for the old one, ${timestamp} for the time.", default="${topic}-${timestamp}"
@@ -46,13 +47,16 @@ class TimestampRouter(Transform):
         if columns.timestamp is None or columns.topic is None:
             raise NoColumns("it is an error without a topic or a timestamp")
         try:
-            time, failed = date_columns.text_of(columns.timestamp, self.format())
+            format = self.format()
         except ValueError as error:
             raise NoColumns(f"it is an error: {error}") from error
         if not isinstance(columns.topic, Expression):
-            named = F.lit(self.topic_format.replace(_TOPIC, columns.topic))
+            first, *rest = self.topic_format.replace(_TOPIC, columns.topic).split(_TIMESTAMP)
+            parts = [(None, first), *(part for text in rest for part in (*format.parts, (None, text)))]
+            topic, failed = date_columns.text_of_parts(columns.timestamp, [part for part in parts if part[1]])
         else:
+            time, failed = date_columns.text_of(columns.timestamp, format)
             first, *rest = self.topic_format.split(_TOPIC)
             named = F.concat(F.lit(first), *(part for text in rest for part in (columns.topic, F.lit(text))))
-        topic = F.replace(named, F.lit(_TIMESTAMP), time)
+            topic = F.replace(named, F.lit(_TIMESTAMP), time)
         return columns.with_(topic=topic, failed=expressions.any_of([columns.failed, columns.timestamp.isNull(), failed]))

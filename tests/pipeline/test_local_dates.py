@@ -19,6 +19,7 @@ from standalone.pipeline.run import Pipeline
 from standalone.stage import CUT_DIV, FLOOR_MOD, FLOOR_TO, TIMES
 from standalone.transforms.date_format import DateFormat
 from standalone.transforms.timestamp_converter import TimestampConverter, clipped, cut
+from standalone.transforms.timestamp_router import TimestampRouter
 from standalone.wire import Records
 
 WRITTEN = [
@@ -143,3 +144,17 @@ def test_a_chain_of_dates_needs_no_spark_and_leaves_odd_texts_to_the_rows(bad):
     assert [(failure.row, str(failure)) for failure in done.failures] == [(failure.row, str(failure)) for failure in wanted.failures]
     assert by_columns.stats.spark_batches == 0
     assert by_columns.stats.columns_records == 980 or bad is None or bad == 7
+
+
+def test_topics_of_their_times_need_no_spark():
+    links = [Link("route", TimestampRouter.of({"topic.format": "${timestamp}/${topic}", "timestamp.format": "yyyy-MM-dd EEE"}))]
+
+    def topics(engine):
+        chain = Chain("sink", StringConverter.of(is_key=True), StringConverter.of(), StringConverter.of(), links)
+        worked = Pipeline(chain, engine)
+        times = np.arange(1000) * 7_777_777_777 - 3_000_000_000_000
+        done = worked.sink("t", 0, Records(1000, None, ByteColumn.repeat(b"v", 1000), times, None, np.arange(1000)))
+        assert not done.failures and (engine == "rows" or worked.stats.columns_records >= 1000)
+        return [record.topic for batch in done.batches for record in batch.records()]
+
+    assert topics("auto") == topics("rows")
