@@ -84,14 +84,15 @@ def test_of_a_thousand_records_the_bad_half_goes_to_the_queue_and_the_good_half_
         assert said["exception.stacktrace"].startswith(f"{said['exception.class.name']}: {said['exception.message']}")
 
 
+@pytest.mark.parametrize("engine", ["rows", "auto"])
 @pytest.mark.parametrize("transform", MAPS_ONLY)
-def test_each_transform_that_refuses_a_record_leaves_the_others_as_they_are(tmp_path, transform):
+def test_each_transform_that_refuses_a_record_leaves_the_others_as_they_are(tmp_path, transform, engine):
     bad = half_bad(COUNT, seed=transform)
     values = [f"[{row}]" if bad[row] else f'{{"a":{row}}}' for row in range(COUNT)]
     chain = {f"transforms__x__{key.replace('.', '__')}": value for key, value in MAPS_ONLY[transform].items()}
     with LocalWorker(tmp_path) as worker:
         produce(worker.bootstrap, "t", [(None, value, []) for value in values])
-        make(worker, "NoteSink", transforms="x", transforms__x__type=f"org.apache.kafka.connect.transforms.{transform}", **chain, **JSON, **DLQ)
+        make(worker, "NoteSink", transforms="x", transforms__x__type=f"org.apache.kafka.connect.transforms.{transform}", pipeline__engine=engine, **chain, **JSON, **DLQ)
         letters = messages(worker.bootstrap, "dlq", COUNT // 2)
         wait_for(lambda: len(PUT["k"]) == COUNT // 2)
         assert [offset for offset, *_ in PUT["k"]] == [row for row in range(COUNT) if not bad[row]]
@@ -239,15 +240,16 @@ def test_the_log_has_one_line_a_failure_and_never_the_value(tmp_path, caplog):
     assert "secret" not in line
 
 
+@pytest.mark.parametrize("engine", ["rows", "auto"])
 @pytest.mark.parametrize("tolerance", ["all", "none"])
-def test_kafkas_own_system_test_half_of_the_json_broken(tmp_path, tolerance):
+def test_kafkas_own_system_test_half_of_the_json_broken(tmp_path, tolerance, engine):
     """connect_test.py: test_skip_and_log_to_dlq."""
     bad = half_bad(COUNT, seed=tolerance)
     values = ["{some:broken,json}" if wrong else json.dumps({"payload": row, "schema": {"type": "int32"}}) for row, wrong in enumerate(bad)]
     sink = tmp_path / "sink.txt"
     with LocalWorker(tmp_path) as worker:
         produce(worker.bootstrap, "t", [(None, value, []) for value in values])
-        worker.sink("k", sink, "t", value__converter="JsonConverter", **{**DLQ, "errors__tolerance": tolerance})
+        worker.sink("k", sink, "t", value__converter="JsonConverter", pipeline__engine=engine, **{**DLQ, "errors__tolerance": tolerance})
         if tolerance == "none":
             worker.wait_states("k", "RUNNING", "FAILED")
             assert not sink.exists() or sink.read_text() == ""
