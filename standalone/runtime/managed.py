@@ -7,8 +7,8 @@ operator wants something else of the connector. States are noted under the herde
 import concurrent.futures
 import logging
 
-from standalone.connector import ConnectorContext
 from standalone.errors import ConnectError, NotFoundError
+from standalone.runtime.instance import Instance
 from standalone.runtime.lanes import Abandoned, Lane
 from standalone.runtime.lifecycle import FAILED, PAUSED, RUNNING, STOPPED, UNASSIGNED, trace_of
 from standalone.runtime.plugin_options import HIDDEN, secret_keys
@@ -59,7 +59,6 @@ class Managed(Part):
         self.target = STARTED
         self.tasks = []
         self._instance = None
-        self._instance_lane = None
         self._gone = False
         self._reload = None
         self._shared = shared
@@ -140,19 +139,9 @@ class Managed(Part):
         self._plan_reload()
 
     def _start_instance(self):
-        lane, plan, made = Lane(self.name), self.plan, []
-
-        def start():
-            made.append(plan.connector_class())
-            made[0].initialize(_Context(self))
-            made[0].start(dict(plan.originals))
-
-        try:
-            self._apart(start, lane)
-        except Abandoned:
-            lane.post(lambda: made[0].stop())  # should it ever have started
-            raise
-        self._instance, self._instance_lane = made[0], lane
+        instance = Instance(self, self._apart)
+        instance.start(self.plan)
+        self._instance = instance
 
     def restart_parts(self, own, tasks):
         if own and self.target == STOPPED:
@@ -165,8 +154,7 @@ class Managed(Part):
 
     def bring_tasks_in_line(self):
         """Ask for task configurations; start, stop and restart exactly those tasks that changed."""
-        instance = self._instance
-        configs = self._apart(lambda: self._shared.worker.task_configs(self.plan, instance), self._instance_lane)
+        configs = self._instance.ask(lambda connector: self._shared.worker.task_configs(self.plan, connector))
         with self._shared.lock:
             known = [task.config for task in self.tasks]
         if known == configs and all(task.runner is not None for task in self.tasks):
@@ -181,6 +169,14 @@ class Managed(Part):
         for task in self.tasks:
             if task.runner is None:
                 self._start_task(task)
+
+    def reconfigure_tasks(self):
+        """The connector itself wants it."""
+        if self._instance is not None and self.target == STARTED:
+            self.bring_tasks_in_line()
+
+    def offset_reader(self):
+        return self._shared.worker.offsets.reader(self.name)
 
     def _new_task(self, number, config):
         return Task(number, config, Attempts(self.attempts.policy, self._shared.clock))
@@ -259,7 +255,7 @@ class Managed(Part):
         if instance is None:
             return
         try:
-            self.lane.apart(lambda: self._instance_lane.post(instance.stop).result(), self._patience, at_once=True)
+            instance.stop()
         except Abandoned:
             log.error("The connector '%s' did not stop within %.1f s and is abandoned", self.name, self._patience)
         except Exception as error:
@@ -290,9 +286,9 @@ class Managed(Part):
     def _patience(self):
         return self._shared.worker.graceful_seconds
 
-    def _apart(self, call, lane=None):
-        """`call` on a thread of its own, or in the instance's lane."""
-        return self.lane.apart(call if lane is None else lambda: lane.post(call).result(), self._patience)
+    def _apart(self, call, at_once=False):
+        """`call` on a thread of its own."""
+        return self.lane.apart(call, self._patience, at_once)
 
     # ---------------------------------------------------------------- by itself: values that expire, failures
     def _look_up_values(self):
@@ -394,29 +390,3 @@ def plan_of(worker, config):
     """(what a configuration means, the version of its connector). Asks the connector's own code."""
     plan = worker.plan(config)
     return plan, worker.version(plan)
-
-
-class _Context(ConnectorContext):
-    def __init__(self, connector):
-        self._connector = connector
-        self.name = connector.name
-
-    def request_task_reconfiguration(self):
-        connector = self._connector
-
-        def reconfigure():
-            if connector._instance is not None and connector.target == STARTED:
-                connector.bring_tasks_in_line()
-
-        connector.lane.post(reconfigure).add_done_callback(self._done)
-
-    def raise_error(self, error):
-        self._connector.fail(error)
-
-    def offset_reader(self):
-        return self._connector._shared.worker.offsets.reader(self.name)
-
-    def _done(self, future):
-        error = future.exception()
-        if error is not None and not isinstance(error, Abandoned):
-            self.raise_error(error)
