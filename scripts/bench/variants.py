@@ -211,7 +211,8 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variants", nargs="+", choices=VARIANTS)
     parser.add_argument("--bench", required=True, help="the folder of the harness")
-    parser.add_argument("--ours", default=f"{HERE.parent / 'connect-standalone'} {{worker}} {{connectors}}", help="the command of ours (default: %(default)s)")
+    command = f"{HERE.parent / 'connect-standalone'} {{worker}} {{connectors}}"
+    parser.add_argument("--ours", default=command, help="the command of ours (default: %(default)s)")
     parser.add_argument("--engines", default="java-connect-tuned,ours", help="which take part (default: %(default)s)")
     parser.add_argument("--scale", type=float, default=1.0, help="1 is a million records (default: %(default)s)")
     parser.add_argument("--repeats", type=int, default=2)

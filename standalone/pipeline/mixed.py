@@ -49,13 +49,12 @@ class SinkStart:
 
     def frame(self, records):
         first = records[0]
-        if not all(
-            each.original_partition == first.original_partition and each.original_topic == first.original_topic and each.timestamp_type == first.timestamp_type
-            for each in records
-        ):
-            return None
+        topic, partition, timestamp_type = first.original_topic, first.original_partition, first.timestamp_type
+        for each in records:
+            if each.original_topic != topic or each.original_partition != partition or each.timestamp_type != timestamp_type:
+                return None
         offsets = np.array([record.original_offset for record in records], np.int64)
-        return Frame(len(records), offsets=offsets, timestamp_type=first.timestamp_type, **columns_of(records))
+        return Frame(len(records), offsets=offsets, timestamp_type=timestamp_type, **columns_of(records))
 
 
 class SourceStart:
