@@ -55,18 +55,18 @@ def without_frames(error):
     The frames in a traceback hold all that was at work, down to the batch that the record was in, and by way of a list of what failed the
     error itself: a circle, which only the garbage collector finds.
     """
-    left, seen = [error], set()
-    while left:
-        error = left.pop()
-        if error is None or id(error) in seen:
-            continue
-        seen.add(id(error))
+    for _ in range(_DEEPEST):
+        _set(error, "__context__", None)  # what it came amid is not shown: only of what it came
         if error.__traceback__ is not None:
-            setattr(error, _KEPT_PLACES, _places_in(error.__traceback__))
-            error.__traceback__ = None
-        left += (error.__cause__, error.__context__)
+            _set(error, _KEPT_PLACES, _places_in(error.__traceback__))
+            error.with_traceback(None)
+        error = error.__cause__
+        if error is None:
+            return
 
 
+_set = BaseException.__setattr__  # an error may be a frozen dataclass
+_DEEPEST = 100  # of causes, lest they go in a circle
 _KEPT_PLACES = "_places_it_went_through"
 _MOST_PLACES, _LONGEST_PLACES = 1000, 50
 _places = {}  # (id of code, instruction, ...) -> (its text, the code objects): bad records fail in the same few places
