@@ -27,9 +27,9 @@ def goldenlib():
     """The modules behind scripts/golden."""
     sys.path.insert(0, str(ROOT / "scripts"))
     try:
-        from goldenlib import columns, encoding, rows
+        from goldenlib import columns, encoding, reasons, rows
 
-        yield {"columns": columns, "encoding": encoding, "rows": rows}
+        yield {"columns": columns, "encoding": encoding, "reasons": reasons, "rows": rows}
     finally:
         sys.path.remove(str(ROOT / "scripts"))
 
@@ -73,38 +73,41 @@ def test_row_meanings_do_what_java_does(goldenlib, kind):
 
 
 def by_columns(goldenlib, kind, **how):
-    """How many cases went by columns; fails where one came out otherwise."""
-    columns, done, wrong = goldenlib["columns"], 0, []
+    """(how many cases went by columns, by class; how many with schemas were left to rows, by class and reason); fails where one came out
+    otherwise than in Java."""
+    columns, done, wrong = goldenlib["columns"], [], []
     every = cases(kind)
     for case, found in zip(every, columns.outcomes(kind, every, **how), strict=True):
-        if isinstance(found, columns.LeftToRows):
-            continue
-        done += 1
-        if not alike(case["outcome"], found):
+        is_left = isinstance(found, columns.LeftToRows)
+        done.append({"engine": f"declined: {found}" if is_left else "columns", "outcome": case["outcome"]})
+        if not is_left and not alike(case["outcome"], found):
             wrong.append(f"{case['id']}: wanted {case['outcome']}, found {found}")
     assert not wrong, "\n".join(wrong[:10])
-    return done
+    return goldenlib["reasons"].counted(kind, every, done)
+
+
+def check_share(counted, least):
+    done, left = counted
+    share = sum(done.values()) / (sum(done.values()) + sum(left.values()))
+    assert share >= least, f"only {share:.1%} by columns; left to rows: {left.most_common(5)}"
 
 
 def test_column_meanings_of_converters_do_what_java_does(goldenlib):
-    assert by_columns(goldenlib, "converters") >= 485  # fewer: a column meaning was lost
-
-
-def test_every_converter_has_column_meanings_in_both_directions(goldenlib):
-    every = cases("converters")
-    done = {(case["class"], case["direction"]) for case, found in zip(every, goldenlib["columns"].outcomes("converters", every))
-            if not isinstance(found, goldenlib["columns"].LeftToRows) and "error" not in found}  # fmt: skip
-    assert {(case["class"], case["direction"]) for case in every if not case["direction"].endswith("Header")} <= done
+    done, left = by_columns(goldenlib, "converters")
+    check_share((done, left), 0.9)
+    assert {name for name, _ in left} <= set(done), "every converter has column meanings in both directions"
 
 
 def test_what_moves_without_spark_does_what_java_does(goldenlib):
-    assert by_columns(goldenlib, "transforms", moving_alone=True) >= 100
+    check_share(by_columns(goldenlib, "transforms", moving_alone=True), 0.6)
 
 
 @pytest.mark.spark
 def test_column_meanings_of_transforms_do_what_java_does(goldenlib, spark_holder, monkeypatch):
     monkeypatch.setattr(goldenlib["columns"].SESSION, "_holder", spark_holder)
-    assert by_columns(goldenlib, "transforms") >= 120
+    done, left = by_columns(goldenlib, "transforms")
+    check_share((done, left), 0.9)
+    assert {name for name, _ in left} <= set(done), "every transform has a column meaning for keys and for values"
 
 
 @pytest.mark.parametrize("kind", ["converters", "properties", "config_types", "partitions", "batches", "values"])

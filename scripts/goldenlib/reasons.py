@@ -4,9 +4,9 @@ import collections
 import re
 
 
-def table(kind, cases, done):
-    """In words, for people: a line for each class, then one for each reason."""
-    by_columns, by_rows, reasons = collections.Counter(), collections.Counter(), collections.Counter()
+def counted(kind, cases, done):
+    """Two Counters by class: the cases that went by columns, and those that were left to rows by (class, reason)."""
+    by_columns, left = collections.Counter(), collections.Counter()
     for case, result in zip(cases, done):
         if "error" in result["outcome"] or not _HAS_SCHEMAS[kind](case, result["outcome"]):
             continue
@@ -14,13 +14,20 @@ def table(kind, cases, done):
         if result["engine"] == "columns":
             by_columns[name] += 1
         else:
-            by_rows[name] += 1
-            reasons[name, re.sub("'[^']*'", "'…'", result["engine"].removeprefix("declined: "))] += 1
-    names = sorted({*by_columns, *by_rows})
-    lines = [f"{name}: {by_columns[name]} of {by_columns[name] + by_rows[name]} by columns" for name in names]
-    lines += [f"{count} × {name}: {reason}" for (name, reason), count in reasons.most_common()]
-    good, all_of_them = by_columns.total(), by_columns.total() + by_rows.total()
-    return "\n".join([*lines, f"{good} of {all_of_them} by columns ({100 * good / max(1, all_of_them):.1f} %)"])
+            left[name, re.sub("'[^']*'", "'…'", result["engine"].removeprefix("declined: "))] += 1
+    return by_columns, left
+
+
+def table(kind, cases, done):
+    """In words, for people: a line for each class, then one for each reason."""
+    by_columns, left = counted(kind, cases, done)
+    every = by_columns.copy()
+    for (name, _), count in left.items():
+        every[name] += count
+    lines = [f"{name}: {by_columns[name]} of {every[name]} by columns" for name in sorted(every)]
+    lines += [f"{count} × {name}: {reason}" for (name, reason), count in left.most_common()]
+    good, total = sum(by_columns.values()), sum(every.values())
+    return "\n".join([*lines, f"{good} of {total} by columns ({100 * good / max(1, total):.1f} %)"])
 
 
 def _parts(step):
