@@ -4,6 +4,8 @@ Exit codes: 0 after SIGTERM or SIGINT, 1 wrong usage, 2 the worker could not sta
 for good and task.failure.exit is set.
 """
 
+import atexit
+import contextlib
 import gc
 import logging
 import os
@@ -18,6 +20,7 @@ USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
 GC_THRESHOLD = 10_000, 10, 10  # records are many short-lived maps, none of them in a circle: Python's own 700 costs a fifth of the time
 
 _LAST_SECONDS = 1.0  # for threads that should be over by now
+_codes = []  # with which the process ends
 
 log = logging.getLogger(__name__)
 
@@ -46,6 +49,7 @@ def command(daemon, log_format, worker, connectors):
 
 def main():
     """The console script."""
+    atexit.register(_end_at_once)  # the first, which is the last that is called
     try:
         command(standalone_mode=False)
     except click.ClickException as error:
@@ -120,7 +124,17 @@ def _leave(code):
         log.warning("Ending although threads that are not the worker's own still run: %s", ", ".join(left))
         logging.shutdown()
         os._exit(code)
+    _codes.append(code)
     sys.exit(code)
+
+
+def _end_at_once():
+    """All is closed and written: do without the third of a second that it takes Python to let go of its modules."""
+    if _codes:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stdout.flush()
+            sys.stderr.flush()
+        os._exit(_codes[0])
 
 
 def _on_signals(asked_to_stop):
