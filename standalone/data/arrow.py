@@ -17,6 +17,7 @@ from standalone.data import schema as s
 from standalone.data.scalars import Instant
 from standalone.data.struct import Struct
 from standalone.data.struct_column import StructColumn
+from standalone.data.utf8 import texts_of
 from standalone.wire import ByteColumn
 
 DECIMAL = pa.struct([pa.field("unscaled", pa.binary()), pa.field("scale", pa.int32())])
@@ -119,6 +120,10 @@ def from_arrow(array, schema):
         keys, items = from_arrow(array.keys, schema.key_schema), from_arrow(array.items, schema.value_schema)
         ends = array.offsets.to_pylist()
         return [dict(zip(keys[a:b], items[a:b])) if ok else None for a, b, ok in zip(ends, ends[1:], valid)]
+    if kind == s.STRING:
+        return texts_of(ByteColumn.from_arrow(array))
+    if kind != s.BYTES and not array.null_count:
+        return array.to_numpy(zero_copy_only=False).tolist() if isinstance(array, pa.Array) else array.to_numpy().tolist()
     return array.to_pylist()
 
 

@@ -27,7 +27,7 @@ def values_of(column, schema, count):
     if isinstance(column, list):
         return column
     if isinstance(column, ByteColumn):
-        return _texts_of(column) if schema is not None and schema.type == s.STRING else list(column)
+        return utf8.texts_of(column) if schema is not None and schema.type == s.STRING else list(column)
     if isinstance(column, Shaped) and isinstance(column.column, StructColumn) and column.shape.fields:
         fields = [(field, part) for field, part in zip(column.shape.fields, column.column.parts)]
         names = [field.name for field, _ in fields]
@@ -42,15 +42,6 @@ def values_of(column, schema, count):
     from standalone.data.arrow import from_arrow
 
     return from_arrow(column, schema)
-
-
-def _texts_of(column):
-    """The texts of a ByteColumn: out of one text, where each byte is a letter."""
-    packed = column.compact()
-    if len(packed.data) and packed.data.max() > 127:
-        return [None if item is None else utf8.decode(item) for item in packed]
-    text, starts, lengths = packed.data.tobytes().decode("ascii"), packed.starts.tolist(), packed.lengths.tolist()
-    return [text[start : start + length] if length >= 0 else None for start, length in zip(starts, lengths)]
 
 
 class Batch:
@@ -250,21 +241,25 @@ class SinkBatch(Batch):
                 start = at
 
     def _rows(self):
+        # Spelled out, as in Record._copy: whoever asks for records asks for many.
         origin_topic, origin_partition = self.origin
+        key_schema, value_schema, timestamp_type, new = self.key_schema, self.value_schema, self.timestamp_type, object.__new__
         for offset, (topic, partition, key, value, timestamp, headers) in zip(self.offsets.tolist(), self._shared_rows()):
-            yield SinkRecord(
-                topic,
-                partition,
-                offset,
-                self.timestamp_type,
-                (origin_topic, origin_partition, offset),
-                key_schema=self.key_schema,
-                key=key,
-                value_schema=self.value_schema,
-                value=value,
-                timestamp=timestamp,
-                headers=headers,
-            )
+            record = new(SinkRecord)
+            record.topic = topic
+            record.partition = partition
+            record.key_schema = key_schema
+            record.key = key
+            record.value_schema = value_schema
+            record.value = value
+            record.timestamp = timestamp
+            record.headers = tuple(headers)
+            record.offset = offset
+            record.timestamp_type = timestamp_type
+            record.original_topic = origin_topic
+            record.original_partition = origin_partition
+            record.original_offset = offset
+            yield record
 
 
 def _alike(a, b):

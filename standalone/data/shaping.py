@@ -45,9 +45,9 @@ def _column(values):
 
 def _maps(values):
     names = tuple(values[0])
-    if not names or not all(isinstance(name, str) for name in names) or set(map(tuple, values)) != {names}:
+    if not names or not all(isinstance(name, str) for name in names) or not all(map(names.__eq__, map(tuple, values))):
         return None
-    found = [_column(list(column)) for column in zip(*map(dict.values, values))]
+    found = [_column(column) for column in zip(*map(dict.values, values))]
     if None in found:
         return None
     fields = [s.Field(name, at, schema) for at, (name, (schema, _)) in enumerate(zip(names, found))]

@@ -16,6 +16,7 @@ import threading
 log = logging.getLogger(__name__)
 
 _LENGTH = struct.Struct("<q")
+GC_THRESHOLD = 100_000, 10, 10  # there are thousands of maps at a time, that go together: to look through them costs a tenth
 _CODE = "from standalone.pipeline.processes import serve; serve()"
 
 
@@ -101,7 +102,7 @@ def serve():
 
     from standalone.pipeline.workers import work_piece
 
-    gc.set_threshold(10_000, 10, 10)
+    gc.set_threshold(*GC_THRESHOLD)
     _send(answers, b"up")
     while True:
         try:
