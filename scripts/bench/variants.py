@@ -19,6 +19,7 @@ import json
 import os
 import pathlib
 import re
+import signal
 import statistics
 import sys
 import time
@@ -218,6 +219,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=2)
     parser.add_argument("--worker-extra", action="append", default=[], help="a line for the worker's properties of ours")
     options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # by way of every finally
     # The worker of ours finds the transform by its Python path.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
     harness = Harness(pathlib.Path(options.bench).resolve())
