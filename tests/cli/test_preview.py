@@ -231,12 +231,13 @@ def test_a_statement_is_shown_at_work(local, folder, spark_holder):
 
 @pytest.mark.spark
 def test_explain_prints_sparks_plans_and_moves_nothing(folder, file_source):
-    cast = {"transforms": "route", "transforms.route.type": f"{TRANSFORMS}.TimestampRouter"}
-    arguments = ["explain", folder.worker_file, file_source("1\n2\n", **cast)]
+    chain = {"transforms": "day,route", "transforms.day.type": f"{TRANSFORMS}.TimestampRouter", "transforms.route.type": f"{TRANSFORMS}.RegexRouter"}
+    chain |= {"transforms.route.regex": "(.*)-2(.*)", "transforms.route.replacement": "$1-$2"}  # of a topic that each row has its own of
+    arguments = ["explain", folder.worker_file, file_source("1\n2\n", **chain)]
     before = folder.picture()
     done = subprocess.run([sys.executable, "-m", "standalone.cli.ctl", *map(str, arguments)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    for expected in ("source: route", "TimestampRouter", "Spark is sent timestamp", "== Optimized Logical Plan ==", "== Physical Plan =="):
+    for expected in ("source: day", "TimestampRouter", "Spark is sent", "== Optimized Logical Plan ==", "== Physical Plan =="):
         assert expected in done.stdout
     assert folder.picture() == before
 
