@@ -11,13 +11,14 @@ import math
 from standalone.data.java_text import java_text
 from standalone.data.scalars import Instant
 from standalone.data.struct import MOMENTS, Struct
+from standalone.pipeline.columns_engine import SPARK
 from standalone.pipeline.ends import Ends
 from standalone.pipeline.frame import Frame, Leaves, NotColumns
 from standalone.pipeline.meaning import Declined
 from standalone.pipeline.plan import ColumnPlan
 from standalone.pipeline.queries import Query
 from standalone.pipeline.rows import RowsEngine, class_name, listed
-from standalone.pipeline.run import SPARK, Pipeline
+from standalone.pipeline.run import Pipeline
 from standalone.stage import QueryTransform, StageFailed
 from standalone.wire import NO_TIMESTAMP
 

@@ -132,11 +132,11 @@ _pipelines = {}  # of this process, by the stages they were made of: it works ma
 
 def work_piece(kind, stages, piece):
     """Work one pickled piece: the pickled (done, failed rows, dropped rows). Called in the other process."""
-    from standalone.pipeline.run import AUTO, Pipeline
+    from standalone.pipeline.run import Pipeline
 
     key = hashlib.sha1(stages).digest()
     if key not in _pipelines:
-        _pipelines[key] = Pipeline(pickle.loads(stages), AUTO, cores=1)
+        _pipelines[key] = Pipeline(pickle.loads(stages), cores=1)
     pipeline = _pipelines[key]
     if kind == "source":
         low, parts, source_partition, offsets = pickle.loads(piece)

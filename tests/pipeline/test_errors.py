@@ -12,7 +12,8 @@ from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.errors import trace_of
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import MOST_SPLITS, Pipeline
+from standalone.pipeline.result import MOST_SPLITS
+from standalone.pipeline.run import Pipeline
 from standalone.transforms.cast import Cast
 from standalone.transforms.extract_field import ExtractField
 from standalone.transforms.insert_field import InsertField
