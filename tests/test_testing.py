@@ -187,7 +187,7 @@ def test_a_golden_file_is_written_on_demand_and_compared(pytester):
 
 
 def test_the_readmes_tests_pass_as_written(pytester):
-    connector, tests = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+    connector, _, tests = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
     pytester.mkdir("plugins").joinpath("counter.py").write_text(connector)
     pytester.makepyfile(test_counter=tests)
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)

@@ -43,11 +43,11 @@ class Pipeline:
         self.engine = engine
         self.stats = Stats()
         self._session = session
-        self._rows = RowsEngine(chain, retry)
-        self._ends = Ends(chain, self._rows)
         spreads = may_be_spread(chain)
         self._stretches = None if engine == ROWS or engine == SPARK and spreads else stretches(chain.links)
         self._columns = ColumnsEngine(chain.links, engine, session, min_rows, self.stats, spreads, bool(self._stretches))
+        self._rows = RowsEngine(chain, retry)  # behind the columns engine, which gives statements what runs them
+        self._ends = Ends(chain, self._rows)
         self._warned = set()
         self._workers = None
         self._own = None  # OwnWorkers

@@ -154,6 +154,8 @@ class OffsetsFile:
             return False
         self._before_sync()
         with self._lock:
+            if not self._dirty:  # another thread was quicker, maybe the one that closes
+                return False
             if self._broken:
                 raise self._broken
             if self._lines - self._count() > _COMPACT_AFTER:
@@ -166,8 +168,9 @@ class OffsetsFile:
     def close(self):
         if self._file is not None:
             self.sync()
-            self._file.close()
-            self._file = None
+            with self._lock:
+                self._file.close()
+                self._file = None
 
     def _write(self, lines):
         if self._broken:
