@@ -29,10 +29,15 @@ def _sent(session, arrays, nullable, count, pieces):
     if not fields:  # something must say how many rows there are
         fields, columns = [pa.field("row", pa.int32(), False)], [pa.array(np.arange(count, dtype=np.int32))]
     table = pa.Table.from_arrays(columns, schema=pa.schema(fields))
-    step = -(-count // pieces)
-    if pieces > 1 and step >= LEAST_JOB_ROWS:  # a piece for each core; a table's chunks become Spark's partitions
-        table = pa.concat_tables([table.slice(low, step) for low in range(0, count, step)])
-    return session.createDataFrame(table)
+    return session.createDataFrame(in_pieces(table, pieces))
+
+
+def in_pieces(table, pieces):
+    """The table in so many chunks, one for each core, which become Spark's partitions; whole where these would be small."""
+    step = -(-table.num_rows // max(1, pieces))
+    if pieces <= 1 or step < LEAST_JOB_ROWS:
+        return table
+    return pa.concat_tables([table.slice(low, step) for low in range(0, table.num_rows, step)])
 
 
 class Job:

@@ -4,6 +4,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from standalone.data.arrow import buffer_of, nulls_of
+
 _NUMPY = {pa.int8(): np.int8, pa.int16(): np.int16, pa.int32(): np.int32, pa.int64(): np.int64, pa.float32(): np.float32, pa.float64(): np.float64}
 _WHOLE = (pa.int8(), pa.int16(), pa.int32(), pa.int64())
 
@@ -20,9 +22,7 @@ def cast(array, target):
     source = array.type
     if target == pa.string() or source == pa.bool_():
         return pc.cast(array, target)
-    nulls = np.asarray(array.is_null()) if array.null_count else None
-    numbers = (array.fill_null(0) if array.null_count else array).to_numpy(zero_copy_only=False)
-    return pa.array(_cast_numbers(numbers, source, target), target, mask=nulls)
+    return pa.array(_cast_numbers(buffer_of(array), source, target), target, mask=nulls_of(array))
 
 
 def _cast_numbers(numbers, source, target):

@@ -7,6 +7,7 @@ many digits as it has letters, as `transforms/date_format.py` reads them; all ot
 import numpy as np
 import pyarrow as pa
 
+from standalone.data.arrow import buffer_of, nulls_of
 from standalone.data.java_calendar import DAY_MS, DAYS, HALVES, MONTHS, ZONE_NAMES, first_of
 from standalone.kernels import compiled, readonly
 from standalone.wire import ByteColumn
@@ -53,8 +54,7 @@ def can_write(parts):
 def written(millis, parts):
     """(a ByteColumn of the texts of an Arrow array of milliseconds, a mask of those that are beyond the years known here)."""
     program = _Program([_writing(letter, count) for letter, count in parts])
-    nulls = np.asarray(millis.is_null()) if millis.null_count else np.zeros(len(millis), np.bool_)
-    numbers = (millis.fill_null(0) if millis.null_count else millis).to_numpy(zero_copy_only=False)
+    nulls, numbers = nulls_of(millis), buffer_of(millis)
     beyond = ~nulls & ((numbers < FIRST_MS) | (numbers >= END_MS))
     longest = int(np.maximum(np.maximum(program.counts, np.diff(program.ends)), 9).sum())
     starts, lengths = np.empty(len(numbers), np.int64), np.empty(len(numbers), np.int32)

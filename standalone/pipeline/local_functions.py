@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from standalone.data.arrow import arrow_type
+from standalone.data.arrow import arrow_type, buffer_of, nulls_of
 from standalone.data.schema import Schema
 from standalone.pipeline import local_dates
 from standalone.pipeline.text_numbers import numbers_of
@@ -39,9 +39,7 @@ def _by_long(work):
     """Of a function of numpy's longs and a fixed number."""
 
     def column(longs, by):
-        nulls = np.asarray(longs.is_null()) if longs.null_count else None
-        numbers = (longs.fill_null(0) if longs.null_count else longs).to_numpy(zero_copy_only=False)
-        return pa.array(work(numbers, by), mask=nulls), None
+        return pa.array(work(buffer_of(longs), by), mask=nulls_of(longs)), None
 
     return Function(pa.int64(), lambda by: pa.int64(), column)
 

@@ -24,6 +24,7 @@ _SPARK_TYPES = {
 _TEXTS = {TEXT_OF.format(kind): kind for kind in (s.FLOAT32, s.FLOAT64)}
 _MASKS = (NullsOf, LeftOut, AnyOf, AllOf, NoneOf)
 _PLAIN = (Leaf, CastTo, WorkedOut)  # columns of plain values, one for each row
+_AS_NULL = (CastTo, TextOf, WorkedOut)  # null where what they are made of is; a row in which nothing could be worked out is done again
 
 
 class NotMoved(Exception):
@@ -283,17 +284,15 @@ def _must_fit(node, schema):
 
 def _root(node):
     """The name of the leaf whose nulls a node has."""
-    while isinstance(node, (CastTo, TextOf, WorkedOut)):
-        node = node.node if isinstance(node, WorkedOut) else node.number
+    while isinstance(node, _AS_NULL):
+        node = node.node
     return node.name if isinstance(node, Leaf) else None
 
 
 def _nulls(node):
     """The mask of the rows in which a node is null."""
-    if isinstance(node, WorkedOut):  # a row in which nothing could be is done again
+    if isinstance(node, _AS_NULL):
         return _nulls(node.node)
-    if isinstance(node, (CastTo, TextOf)):
-        return _nulls(node.number)
     if isinstance(node, Leaf):
         return NullsOf(node.name) if node.nullable else Fixed(False)
     return Fixed(isinstance(node, Fixed) and node.value is None)

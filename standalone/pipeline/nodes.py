@@ -57,23 +57,23 @@ class Computed:
 class TextOf:
     """The text of a floating-point number of that schema, in Java 17's digits."""
 
-    number: Any
+    node: Any
     schema: Any
 
     def __str__(self):
-        return f"text of {self.number}"
+        return f"text of {self.node}"
 
 
 @dataclass(frozen=True)
 class CastTo:
     """A number as one of another type, or a whole number or boolean as its text."""
 
-    number: Any
+    node: Any
     source: Any
     target: Any
 
     def __str__(self):
-        return f"{self.number} as {self.target}"
+        return f"{self.node} as {self.target}"
 
 
 @dataclass(frozen=True)
@@ -153,10 +153,10 @@ def build(node, schema, leaves, computed):
     if isinstance(node, WorkedOut):
         return _worked(node, leaves, computed)[0]
     if isinstance(node, CastTo):
-        number = node.number
-        return cast(build(number, number.schema if isinstance(number, Leaf) else schema, leaves, computed), node.target)
+        inner = node.node
+        return cast(build(inner, inner.schema if isinstance(inner, Leaf) else schema, leaves, computed), node.target)
     if isinstance(node, TextOf):
-        return java_texts(Shaped(node.schema, build(node.number, node.schema, leaves, computed)))
+        return java_texts(Shaped(node.schema, build(node.node, node.schema, leaves, computed)))
     kind = arrow_type(schema)
     if isinstance(node, Computed):
         array = computed[node.at]

@@ -19,6 +19,11 @@ class Outgoing(NamedTuple):
     rows: Any = None
 
 
+def behind(out, low):
+    """An Outgoing, or a Sent, of a batch that stands behind `low` rows of a larger one: with the rows of that."""
+    return out._replace(rows=low + (np.arange(out.records.count) if out.rows is None else out.rows))
+
+
 class Sent(NamedTuple):
     """Encoded records: `topic` and `partition` are one value for all, or a list with one for each; `rows` an array, or None for all."""
 

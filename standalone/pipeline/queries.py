@@ -19,6 +19,7 @@ from standalone.data.struct_column import Shaped, StructColumn
 from standalone.errors import ConnectError, DataError
 from standalone.pipeline.ends import ByRows
 from standalone.pipeline.frame import Frame, columnar
+from standalone.pipeline.jobs import in_pieces
 from standalone.pipeline.sql_types import from_sql, to_sql
 from standalone.wire import NO_TIMESTAMP
 
@@ -26,7 +27,6 @@ _ROW = "__row"
 _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY = "_topic", "_partition", "_offset", "_timestamp", "_key"
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 _BY_RECORD = {_LOGICAL + name for name in ("Project", "Filter", "Generate", "SubqueryAlias", "View", "LateralJoin")}
-_LEAST_PIECE = 1000
 
 
 class NoSpark(ConnectError):
@@ -112,10 +112,7 @@ class Query:
     # ---------------------------------------------------------------- Spark
     def _run(self, session, table):
         """(what the statement makes of the table, Spark's types by name, which results are fields as they came)"""
-        step = -(-table.num_rows // max(1, self._holder.cores))
-        if step >= _LEAST_PIECE:
-            table = pa.concat_tables([table.slice(low, step) for low in range(0, table.num_rows, step)])
-        session.createDataFrame(table).createOrReplaceTempView("record")
+        session.createDataFrame(in_pieces(table, self._holder.cores)).createOrReplaceTempView("record")
         frame = self._selected(session)
         key = str(table.schema)
         if key not in self._untouched:

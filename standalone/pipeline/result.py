@@ -8,7 +8,7 @@ from standalone.data.batch import SinkBatch, SourceBatch
 from standalone.pipeline.ends import NO_ROWS
 from standalone.pipeline.frame import pick
 from standalone.pipeline.interleave import interleaved
-from standalone.pipeline.outgoing import divide, join
+from standalone.pipeline.outgoing import behind, divide, join
 
 MOST_SPLITS = 64  # of a sink's batch, before it is taken apart into rows
 
@@ -31,7 +31,7 @@ class Result:
                 failure.row += low
             whole.failures += result.failures
             whole.batches += result.batches
-            whole.out += [out._replace(rows=low + (np.arange(out.records.count) if out.rows is None else out.rows)) for out in result.out]
+            whole.out += [behind(out, low) for out in result.out]
         whole.dropped = np.concatenate([low + result.dropped for low, result in results])
         return whole
 

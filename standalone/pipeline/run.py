@@ -107,7 +107,8 @@ class Pipeline:
         if self._stretches and batch.count > MIXED_ROWS:
             pieces = ((low, np.arange(low, min(low + MIXED_ROWS, batch.count))) for low in range(0, batch.count, MIXED_ROWS))
             return Result.joined([(low, self.source(rows_of(batch, rows))) for low, rows in pieces])
-        done = self._in_spark(self._source_by_columns, self._source_by_workers, batch) if self._columns.wants(batch.count, self.is_identity) else None
+        wanted = self._columns.wants(batch.count, self.is_identity)
+        done = self._in_columns(self._source_by_columns, self._source_by_workers, batch) if wanted else None
         return self._source_by_rows(batch) if done is None else done
 
     def _source_by_columns(self, batch):
@@ -174,7 +175,7 @@ class Pipeline:
             lows = range(0, records.count, MIXED_ROWS)
             return Result.joined([(low, self.sink(topic, partition, records.slice(low, low + MIXED_ROWS))) for low in lows])
         wanted = self._columns.wants(records.count, self.is_identity)
-        done = self._in_spark(self._sink_by_columns, self._sink_by_workers, topic, partition, records) if wanted else None
+        done = self._in_columns(self._sink_by_columns, self._sink_by_workers, topic, partition, records) if wanted else None
         return self._sink_by_rows(topic, partition, records) if done is None else done
 
     def _sink_by_columns(self, topic, partition, records):
@@ -228,7 +229,7 @@ class Pipeline:
 
     # --- the columns engine ---
 
-    def _in_spark(self, by_columns, by_workers, *batch):
+    def _in_columns(self, by_columns, by_workers, *batch):
         """The result of that work; None where it cannot be done there or goes wrong, and is for the rows engine."""
         try:
             try:

@@ -12,7 +12,7 @@ import sys
 import numpy as np
 
 from standalone.data.batch import SourceBatch
-from standalone.pipeline.outgoing import Sent
+from standalone.pipeline.outgoing import Sent, behind
 from standalone.pipeline.processes import pool
 from standalone.wire import ByteColumn, Records
 
@@ -141,7 +141,7 @@ def work_piece(kind, stages, piece):
     if kind == "source":
         low, parts, source_partition, offsets = pickle.loads(piece)
         result = pipeline.source(SourceBatch(**parts, source_partition=source_partition, offset_of=offsets.__getitem__))
-        done = [Sent(*out)._replace(rows=low + (np.arange(out.records.count) if out.rows is None else out.rows)) for out in result.out]
+        done = [behind(Sent(*out), low) for out in result.out]
     else:
         low, topic, partition, records = pickle.loads(piece)
         result = pipeline.sink(topic, partition, records)
