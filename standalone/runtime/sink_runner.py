@@ -104,7 +104,7 @@ class SinkRunner(TaskRunner):
             self._commit()
             until_commit = self._commit_seconds
         fetched = self.consumer.poll(max(0.0, min(_POLL_SECONDS, until_commit, self._context.take_timeout())))
-        if self.paused or self.stopping.is_set() and not fetched:
+        if not fetched and (self.paused or self.stopping.is_set()):
             return
         self._originals.begin((each.topic, each.partition, each.records) for each in fetched)
         if fetched and self.pipeline.prefers_more_than(max(len(each.records) for each in fetched)):

@@ -1,8 +1,12 @@
 """How tasks are called: the order of calls, retries, failures in the midst, what is stored and committed when."""
 
+import threading
+
 import pytest
 
 from standalone.errors import ConfigError
+from standalone.log.consumer import Consumer
+from standalone.runtime.sink_runner import SinkRunner
 from tests.runtime import plugins
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.plugins import SAID
@@ -135,6 +139,27 @@ def test_a_sink_may_rewind(tmp_path):
         make(worker, "k", "NoteSink", topics="t", rewind="1")
         wait_for(lambda: [value for value, _ in said("k", "put")].count("3") == 2)
         assert [value for value, _ in said("k", "put")].count("0") == 1
+
+
+def test_what_was_fetched_as_the_pause_came_is_put(tmp_path, monkeypatch):
+    fetch = Consumer.poll
+
+    def poll(consumer, seconds):
+        fetched = fetch(consumer, seconds)
+        if fetched and not said("k", "put"):
+            asked = threading.Event()
+            monkeypatch.setattr(SinkRunner, "wake", lambda runner: asked.set())
+            worker.herder.pause("k")
+            asked.wait(10)
+        return fetched
+
+    monkeypatch.setattr(Consumer, "poll", poll)
+    with LocalWorker(tmp_path) as worker:
+        make(worker, "s", "ListSource", topic="t", count=4, each=4)
+        make(worker, "k", "NoteSink", topics="t")
+        worker.wait_states("k", "PAUSED", "PAUSED")
+        worker.herder.resume("k")
+        wait_for(lambda: said("k", "put") == [(str(n), n) for n in range(4)])
 
 
 def test_max_poll_records_bounds_what_a_put_gets(tmp_path):
