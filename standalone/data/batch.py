@@ -16,7 +16,7 @@ from standalone.data import schema as s
 from standalone.data import utf8
 from standalone.data.record import SinkRecord, SourceRecord
 from standalone.data.struct import Struct
-from standalone.data.struct_column import Shaped, StructColumn, loosened
+from standalone.data.struct_column import Shaped, StructColumn, loosened, maps_of
 from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn, concat
 
 
@@ -29,10 +29,9 @@ def values_of(column, schema, count):
     if isinstance(column, ByteColumn):
         return utf8.texts_of(column) if schema is not None and schema.type == s.STRING else list(column)
     if isinstance(column, Shaped) and isinstance(column.column, StructColumn) and column.shape.fields:
-        fields = [(field, part) for field, part in zip(column.shape.fields, column.column.parts)]
-        names = [field.name for field, _ in fields]
+        fields = list(zip(column.shape.fields, column.column.parts))
         parts = [values_of(None if part is None else Shaped(field.schema, part), None, count) for field, part in fields]
-        return [dict(zip(names, row)) for row in zip(*parts)]
+        return maps_of([field.name for field, _ in fields], parts)
     if isinstance(column, Shaped):
         return loosened(values_of(column.column, column.shape, count), column.shape)
     if isinstance(column, StructColumn):

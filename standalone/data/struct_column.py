@@ -3,6 +3,8 @@
 Both keep what they are made of as it is: texts stay where they were read, and only what is looked at is ever copied.
 """
 
+import functools
+
 import numpy as np
 
 from standalone.data import schema as s
@@ -72,6 +74,19 @@ def pick(column, rows):
     import pyarrow as pa
 
     return column.take(pa.array(rows))
+
+
+def maps_of(names, columns):
+    """A map for each row, of lists of values: one with these names as its keys, in this order."""
+    return list(map(_map_maker(tuple(names)), *columns))
+
+
+@functools.lru_cache(256)
+def _map_maker(names):
+    """A function of a value for each name. It is compiled of a display of a map, which takes half the time of dict(zip(names, values))."""
+    values = [f"v{at}" for at in range(len(names))]
+    items = ", ".join(f"{name!r}: {value}" for name, value in zip(names, values))
+    return eval(f"lambda {', '.join(values)}: {{{items}}}")
 
 
 def _slice(column, low, high):

@@ -42,7 +42,17 @@ class RowsEngine:
     def part(self, low, high):
         """The like of `transform` that does only these links; its failures know no record."""
         links = self._links[low:high]
-        return lambda record, row: self._through(links, record, row, None)
+        if len(links) != 1 or links[0][2] is not None:
+            return lambda record, row: self._through(links, record, row, None)
+        alias, name, _, _, apply = links[0]
+
+        def alone(record, row):
+            try:
+                return apply(record)
+            except Exception as error:
+                return self._again(lambda: apply(record), error, TRANSFORMATION, alias, row, None, name)
+
+        return alone
 
     def _through(self, links, result, row, record):
         links = iter(links)
