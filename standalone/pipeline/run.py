@@ -102,7 +102,7 @@ class Pipeline:
         """Work a SourceBatch on its way to the log."""
         if not batch.count:
             return Result()
-        if self._may_use_own(batch.count) and (done := self._in_own(self._source_by_workers, batch)) is not None:
+        if self._may_use_own(batch.count) and (done := self._in_own(lambda own: self._source_by_workers(batch, own))) is not None:
             return done
         if self._stretches and batch.count > MIXED_ROWS:
             pieces = ((low, np.arange(low, min(low + MIXED_ROWS, batch.count))) for low in range(0, batch.count, MIXED_ROWS))
@@ -169,11 +169,28 @@ class Pipeline:
         """Work wire.Records that were fetched from that partition."""
         if not records.count:
             return Result()
-        if self._may_use_own(records.count) and (done := self._in_own(self._sink_by_workers, topic, partition, records)) is not None:
-            return done
+        begun = self.begin_sink(topic, partition, records)
+        return self._sink_here(topic, partition, records) if begun is None else self.end_sink(begun)
+
+    def begin_sink(self, topic, partition, records, behind=None):
+        """Have processes of our own work such records, while the caller does something else: what `end_sink` takes, before anything but
+        another `begin_sink` behind it is asked of this pipeline; None where that is not to be. `behind` is what this gave the last time
+        and was not ended yet.
+        """
+        if not self._may_use_own(records.count):
+            return None
+        return self._in_own(lambda own: own.begin_sink(topic, partition, records, behind))
+
+    def end_sink(self, begun):
+        """The Result of what was begun."""
+        topic, partition, records, _ = begun
+        done = self._in_own(lambda own: self._gathered_sink(topic, partition, records, own.end_sink(begun))) if self._own is not None else None
+        return self._sink_here(topic, partition, records) if done is None else done
+
+    def _sink_here(self, topic, partition, records):
         if self._stretches and records.count > MIXED_ROWS:
             lows = range(0, records.count, MIXED_ROWS)
-            return Result.joined([(low, self.sink(topic, partition, records.slice(low, low + MIXED_ROWS))) for low in lows])
+            return Result.joined([(low, self._sink_here(topic, partition, records.slice(low, low + MIXED_ROWS))) for low in lows])
         wanted = self._columns.wants(records.count, self.is_identity)
         done = self._in_columns(self._sink_by_columns, self._sink_by_workers, topic, partition, records) if wanted else None
         return self._sink_by_rows(topic, partition, records) if done is None else done
@@ -211,8 +228,11 @@ class Pipeline:
         batches = merged(batch, places, [(place, record) for place, _, record in rest])
         return Result.of(run.failures.values(), run.dropped(places, rest), batches=batches)
 
-    def _sink_by_workers(self, topic, partition, records, workers=None):
-        done, redo, dropped = (workers or self._spread()).sink(topic, partition, records)
+    def _sink_by_workers(self, topic, partition, records):
+        return self._gathered_sink(topic, partition, records, self._spread().sink(topic, partition, records))
+
+    def _gathered_sink(self, topic, partition, records, found):
+        done, redo, dropped = found
         again, failures, gone = sink_rows(self._rows, topic, partition, records, redo.tolist())
         self._count_workers(records.count)
         batches = [batch for _, batch in done]
@@ -275,10 +295,10 @@ class Pipeline:
                 return False
         return self._own.are_up
 
-    def _in_own(self, work, *batch):
+    def _in_own(self, work):
         """The result of that work in those processes; None where they have no time, or are no good."""
         try:
-            return work(*batch, self._own)
+            return work(self._own)
         except Busy:
             return None
         except Stopped:

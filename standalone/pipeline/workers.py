@@ -5,6 +5,7 @@ A batch goes there in pieces, each pickled, and comes back as what the chain mak
 those that keep no state between records: the ones of this package, and others that say `stateless = True`.
 """
 
+import collections
 import hashlib
 import pickle
 import sys
@@ -46,19 +47,22 @@ class Workers:
 
     def source(self, batch):
         """([Sent], failed rows, dropped rows) of a SourceBatch."""
-        return _gathered(self._run("source", [_source_piece(batch, low, high) for low, high in self._cuts(batch.count)]))
+        return _gathered(self._work("source", self._source_pieces(batch)))
 
     def sink(self, topic, partition, records):
         """([(rows, SinkBatch)], failed rows, dropped rows) of fetched records."""
-        pieces = [(low, topic, partition, _compact(records.slice(low, high))) for low, high in self._cuts(records.count)]
-        return _gathered(self._run("sink", pieces))
+        return _gathered(self._work("sink", self._sink_pieces(topic, partition, records)))
+
+    def _source_pieces(self, batch):
+        return [pickle.dumps(_source_piece(batch, low, high), 5) for low, high in self._cuts(batch.count)]
+
+    def _sink_pieces(self, topic, partition, records):
+        cuts = self._cuts(records.count)
+        return [pickle.dumps((low, topic, partition, _compact(records.slice(low, high))), 5) for low, high in cuts]
 
     def _cuts(self, count):
         step = max(LEAST_PIECE_ROWS, -(-count // (self._cores * self.pieces_per_core)))
         return [(low, min(low + step, count)) for low in range(0, count, step)]
-
-    def _run(self, kind, pieces):
-        return [pickle.loads(piece) for piece in self._work(kind, [pickle.dumps(piece, 5) for piece in pieces])]
 
 
 class SparkWorkers(Workers):
@@ -89,6 +93,7 @@ class OwnWorkers(Workers):
 
     def __init__(self, chain, cores):
         super().__init__(chain, cores)
+        self._job = None  # what was begun last and not ended
         pool.join(cores)
 
     @property
@@ -96,17 +101,38 @@ class OwnWorkers(Workers):
         return pool.is_up()
 
     def close(self):
+        if self._job is not None:
+            self._job.abandon()
         pool.leave()
 
+    def begin_sink(self, topic, partition, records, behind=None):
+        """Have fetched records worked meanwhile, behind the Begun that was given last and is not ended: a Begun for `end_sink`."""
+        pieces = self._sink_pieces(topic, partition, records)
+        self._job = _begun("sink", self._stages, pieces, behind and behind.job)
+        return Begun(topic, partition, records, self._job)
+
+    def end_sink(self, begun):
+        """What `sink` gives."""
+        if self._job is begun.job:
+            self._job = None
+        return _gathered(begun.job.answers())
+
     def _work(self, kind, pieces):
-        done = pool.run(kind, self._stages, pieces)
-        if done is None:
-            raise Busy
-        return done
+        return _begun(kind, self._stages, pieces).answers()
+
+
+Begun = collections.namedtuple("Begun", "topic partition records job")
 
 
 class Busy(Exception):
     """Another batch is in the processes."""
+
+
+def _begun(kind, stages, pieces, behind=None):
+    job = pool.begin(kind, stages, pieces, behind)
+    if job is None:
+        raise Busy
+    return job
 
 
 def _worker(kind, stages, path):
@@ -183,7 +209,7 @@ def _compact(records):
 
 def _gathered(pieces):
     done, failed, dropped = [], [], []
-    for more, bad, gone in pieces:
+    for more, bad, gone in map(pickle.loads, pieces):
         done += more
         failed += bad
         dropped += gone

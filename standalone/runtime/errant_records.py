@@ -20,15 +20,17 @@ class Originals:
     def __init__(self):
         self.kept = False  # whether more than what is being put may be asked for
         self.nbytes = 0
-        self._current = {}
+        self._current = {}  # (topic, partition) -> list of wire.Records
         self._older = {}  # (topic, partition) -> deque of wire.Records, ascending
 
     def begin(self, fetched):
         """These [(topic, partition, records)] are about to be put."""
-        self._current = {(topic, partition): records for topic, partition, records in fetched}
-        for pair, records in self._current.items() if self.kept else ():
-            self._older.setdefault(pair, collections.deque()).append(records)
-            self.nbytes += records.nbytes
+        self._current = collections.defaultdict(list)
+        for topic, partition, records in fetched:
+            self._current[topic, partition].append(records)
+            if self.kept:
+                self._older.setdefault((topic, partition), collections.deque()).append(records)
+                self.nbytes += records.nbytes
         while self.nbytes > _MOST_BYTES and (pair := max(self._older, key=lambda pair: len(self._older[pair]), default=None)) is not None:
             self._drop(pair)
 
@@ -40,8 +42,8 @@ class Originals:
     def find(self, topic, partition, offset):
         """(wire.Records, row) of a record, or None."""
         pair = topic, partition
-        for records in (self._current.get(pair), *self._older.get(pair, ())):
-            if records is not None and len(records):
+        for records in (*self._current.get(pair, ()), *self._older.get(pair, ())):
+            if len(records):
                 row = int(np.searchsorted(records.offsets, offset))
                 if row < len(records) and int(records.offsets[row]) == offset:
                     return records, row

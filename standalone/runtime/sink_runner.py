@@ -9,6 +9,7 @@ import logging
 
 from standalone.connector import SinkTaskContext
 from standalone.errors import ConnectError, LogRetriableError, RetriableError, Stopped
+from standalone.pipeline.ahead import Ahead
 from standalone.runtime.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
 from standalone.runtime.lifecycle import PAUSED, RUNNING, TaskRunner
 from standalone.runtime.metrics import SinkMeter
@@ -29,6 +30,7 @@ class SinkRunner(TaskRunner):
         self.task = task
         self.config = config
         self.pipeline = pipeline
+        self._ahead = Ahead(pipeline)
         self.consumer = new_consumer(_Listener(self))
         self._subscription = subscription
         self._tolerance = tolerance
@@ -48,7 +50,9 @@ class SinkRunner(TaskRunner):
         self._put = {}  # (topic, partition) -> the offset behind what the task has taken
         self._committed = {}
         self._open = set()
+        self._given_up = set()  # pairs that were let go while what was fetched of them was being put
         self._held = False  # connector paused: nothing is fetched
+        self._repeats = False  # a put: nothing is fetched meanwhile
         self._next_commit = None
 
     # ---------------------------------------------------------------- told from other threads
@@ -103,17 +107,18 @@ class SinkRunner(TaskRunner):
         if until_commit <= 0 or self._context.commit_requested:
             self._commit()
             until_commit = self._commit_seconds
-        fetched = self.consumer.poll(max(0.0, min(_POLL_SECONDS, until_commit, self._context.take_timeout())))
-        if not fetched and (self.paused or self.stopping.is_set()):
+        seconds = 0.0 if self._ahead.is_busy else min(_POLL_SECONDS, until_commit, self._context.take_timeout())
+        fetched = self.consumer.poll(max(0.0, seconds))
+        if not fetched and not self._ahead.is_busy and (self.paused or self.stopping.is_set()):
             return
-        self._originals.begin((each.topic, each.partition, each.records) for each in fetched)
         if fetched and self.pipeline.prefers_more_than(max(len(each.records) for each in fetched)):
             self.consumer.expect(_LARGE_FETCH_BYTES)
+        self._given_up.clear()
         batches, ends, failed = self._work_chain(fetched)
         if batches or not fetched:
             self._deliver(batches)
         for pair, end in ends.items():
-            if pair in self._open:
+            if pair in self._open and pair not in self._given_up:
                 self._put[pair] = end
         if failed is not None:
             self._tolerance.sink(*failed)  # raises
@@ -124,6 +129,7 @@ class SinkRunner(TaskRunner):
     def _hold_or_go_on(self):
         if self.paused and not self._held:
             self.consumer.pause(list(self._open))
+            self._put_back(self._open)
             self._held = True
             self._commit()
             self.say(PAUSED)
@@ -135,9 +141,8 @@ class SinkRunner(TaskRunner):
     def _work_chain(self, fetched):
         """(batches for the task, the offset behind each partition's records, what failed and is not tolerated or None)"""
         batches, ends = [], {}
-        for topic, partition, records in ((f.topic, f.partition, f.records) for f in fetched):
+        for topic, partition, records, result in self._worked(fetched):
             self.meter.read(len(records))
-            result = self.pipeline.sink(topic, partition, records)
             if result.failures and not self._tolerance.all:
                 # As in Java nothing of the poll that holds the bad record is put; a poll there has max.poll.records.
                 first = result.failures[0].row
@@ -151,6 +156,19 @@ class SinkRunner(TaskRunner):
             if len(records):
                 ends[topic, partition] = int(records.offsets[-1]) + 1
         return batches, ends, None
+
+    def _worked(self, fetched):
+        """What the chain is done with, of what was fetched before and now."""
+        done = [each for one in fetched for each in self._ahead.work(one.topic, one.partition, one.records)] if fetched else self._ahead.finish()
+        self._originals.begin((each.topic, each.partition, each.records) for each in done)
+        return done
+
+    def _put_back(self, pairs):
+        """What the chain is at of these partitions is fetched again, once that is wanted."""
+        begun = self._ahead.forget(pairs)
+        if begun is not None:
+            (topic, partition), offset = begun
+            self.consumer.seek(topic, partition, offset)
 
     def _deliver(self, batches):
         if self.task.takes_batches:
@@ -186,28 +204,38 @@ class SinkRunner(TaskRunner):
             self.meter.put(count, self._clock.monotonic() - begun)
 
     def _put_with_retries(self, records):
-        held, pauses = None, None
-        while True:
-            try:
-                self.task.put(records)
-                break
-            except RetriableError as error:
-                if self.stopping.is_set():
-                    raise Stopped("The task was stopped while a put was still to be repeated; its records come again.") from error
-                log.warning("The task asks for the same %d records again: %s", len(records), error)
-                if held is None:
-                    held, pauses = set(self._open), self._retries.pauses()
-                    self.consumer.pause(list(held))
-                self._retries.failed()
-                self._wait_before_retry(next(pauses))
-        if held is not None and not self._held:
-            self.consumer.resume([pair for pair in held if pair in self._open and pair not in self._context.paused])
+        pauses, is_empty = None, not records
+        try:
+            while is_empty or (records := self._still_ours(records)):
+                try:
+                    self.task.put(records)
+                    return
+                except RetriableError as error:
+                    if self.stopping.is_set():
+                        raise Stopped("The task was stopped while a put was still to be repeated; its records come again.") from error
+                    log.warning("The task asks for the same %d records again: %s", len(records), error)
+                    if pauses is None:
+                        pauses, self._repeats = self._retries.pauses(), True
+                        self.consumer.pause(list(self._open))
+                    self._retries.failed()
+                    self._wait_before_retry(next(pauses))
+        finally:
+            if self._repeats:
+                self._repeats = False
+                if not self._held:
+                    self.consumer.resume([pair for pair in self._open if pair not in self._context.paused])
 
     def _wait_before_retry(self, seconds):
         """Nothing is fetched meanwhile, but the group must see that the task lives."""
         until = self._clock.monotonic() + self._context.take_timeout(seconds)
         while not self.stopping.is_set() and (left := until - self._clock.monotonic()) > 0:
             self.consumer.poll(min(left, _POLL_SECONDS))
+
+    def _still_ours(self, items):
+        """Without those of partitions that were let go: whoever has these now begins behind the last commit."""
+        if not self._given_up:
+            return items
+        return [item for item in items if _origin(item) not in self._given_up]
 
     # ---------------------------------------------------------------- offsets
     def _commit(self, final=False, only=None):
@@ -251,12 +279,14 @@ class SinkRunner(TaskRunner):
     def _take_over(self, pairs):
         self._open |= pairs
         self.task.open(sorted(pairs))
-        if self.paused:
+        if self.paused or self._repeats:
             self.consumer.pause(list(pairs))
 
     def _give_up(self, pairs, final=False, lost=False):
         if not pairs:
             return
+        self._ahead.forget(pairs)
+        self._given_up |= pairs
         if not lost:
             self._commit(final=final, only=pairs)
         self.task.close(sorted(pairs))
@@ -317,6 +347,7 @@ class _Context(SinkTaskContext):
         self._must_be_ours(partitions)
         self.paused.update(partitions)
         self._runner.consumer.pause(list(partitions))
+        self._runner._put_back(set(partitions))
 
     def resume(self, *partitions):
         self._must_be_ours(partitions)
@@ -344,6 +375,7 @@ class _Context(SinkTaskContext):
     def apply(self):
         """Rewind where the task said so."""
         rewinds, self._rewinds = self._rewinds, {}
+        self._runner._ahead.forget(rewinds)
         for (topic, partition), offset in rewinds.items():
             self._runner.consumer.seek(topic, partition, offset)
             self._runner._put[topic, partition] = offset
@@ -357,6 +389,11 @@ class _Context(SinkTaskContext):
 def _before(batch, offset):
     """The rows of a SinkBatch whose offsets are lower."""
     return batch.slice(0, int(batch.offsets.searchsorted(offset)))
+
+
+def _origin(item):
+    """Of a SinkBatch or a SinkRecord."""
+    return item.origin if hasattr(item, "origin") else (item.original_topic, item.original_partition)
 
 
 def _shown(pairs):

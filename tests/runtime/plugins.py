@@ -102,6 +102,7 @@ class NoteTask(SinkTask):
     def put(self, records):
         if records and self.retries:
             self.retries -= 1
+            SAID[self.name].append(("refused", len(records)))
             self.context.timeout(20)
             raise RetriableError("not now")
         for record in records:

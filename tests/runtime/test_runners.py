@@ -182,6 +182,20 @@ def test_topics_by_pattern_are_followed(tmp_path):
         wait_for(lambda: len(said("k", "put")) == 5)
 
 
+def test_what_a_rebalance_brings_while_a_put_is_repeated_is_put_too(tmp_path):
+    with LocalWorker(tmp_path) as worker:
+        make(worker, "s1", "ListSource", topic="app-1", count=4, each=4)
+        worker.values("app-1", 4)
+        make(worker, "k", "NoteSink", topics__regex="app-.*", retries=150, consumer__override__metadata__max__age__ms=100)
+        wait_for(lambda: said("k", "open") and len(said("k", "refused")) > 2)
+        make(worker, "s2", "ListSource", topic="app-2", count=3, each=3)
+        wait_for(lambda: ([("app-1", 0), ("app-2", 0)],) in said("k", "open"))
+        assert not said("k", "put"), "the put should still be refused"
+        wait_for(lambda: len(said("k", "put")) >= 7)
+        assert sorted(said("k", "put")) == sorted([(str(n), n) for n in range(4)] + [(str(n), n) for n in range(3)])
+        wait_for(lambda: said("k", "flush") and said("k", "flush")[-1][0] == {("app-1", 0): 4, ("app-2", 0): 3})
+
+
 def test_a_connector_says_what_is_wrong_with_its_configuration(tmp_path):
     with LocalWorker(tmp_path) as worker, pytest.raises(ConfigError, match="must not be 13"):
         make(worker, "s", "ListSource", topic="t", count=13)

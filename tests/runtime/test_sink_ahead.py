@@ -1,0 +1,200 @@
+"""A sink whose chain works ahead of its task is put every record once, in order, whatever the task or its user asks for meanwhile."""
+
+import threading
+import time
+
+import pytest
+
+from standalone import RetriableError, Schema, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask, Transform
+from standalone.pipeline import run
+from standalone.pipeline.processes import pool
+from tests.runtime.local import LocalWorker, wait_for
+
+HERE = "tests.runtime.test_sink_ahead"
+COUNT = 12_000
+BAD = 4567
+GOOD = [offset for offset in range(COUNT) if offset != BAD]
+
+
+class Numbers(SourceTask):
+    def start(self, config):
+        self.topic, self.sent = config["topic"], 0
+        self.over = threading.Event()
+
+    def poll(self):
+        if self.sent >= COUNT:
+            self.over.wait(0.05)
+            return None
+        first, self.sent = self.sent, self.sent + 1000
+        return [SourceRecord(self.topic, f"{n:0100}", {"p": 1}, {"n": n}, value_schema=Schema.STRING) for n in range(first, self.sent)]
+
+    def stop(self):
+        self.over.set()
+
+
+class NumbersSource(SourceConnector):
+    task_class = Numbers
+
+
+class Doubled(Transform):
+    """Has no column meaning and keeps no state."""
+
+    stateless = True
+
+    def apply(self, record):
+        if int(record.value) == BAD:
+            raise ValueError("bad")
+        return record.with_value(record.value_schema, str(2 * int(record.value)))
+
+
+class Noting(SinkTask):
+    """Notes what it is put. `odd(task, batches)` is called before that, in every put."""
+
+    takes_batches = True
+    odd = None
+    put_offsets = {}  # of all tasks so far
+
+    def start(self, config):
+        self.puts = 0
+
+    def put(self, batches):
+        self.puts += 1
+        if Noting.odd is not None:
+            Noting.odd(self, batches)
+        for batch in batches:
+            assert [record.value for record in batch.records()] == [str(2 * offset) for offset in batch.offsets.tolist()]
+            Noting.put_offsets.setdefault(batch.origin[0], []).extend(batch.offsets.tolist())
+
+
+class NotingSink(SinkConnector):
+    task_class = Noting
+
+
+@pytest.fixture(autouse=True)
+def processes(monkeypatch):
+    """Up and there for every batch of some hundred records."""
+    monkeypatch.setattr(run, "MIN_ROWS_TO_SPREAD", 200)
+    monkeypatch.setattr(Noting, "put_offsets", {})
+    monkeypatch.setattr(Noting, "odd", None)
+    pool.join(2)
+    wait_for(pool.is_up, 60, "the processes")
+    yield
+    pool.leave()
+
+
+@pytest.fixture
+def worker(tmp_path):
+    with LocalWorker(tmp_path, pipeline__engine="auto", spark__start="lazy") as worker:
+        yield worker
+
+
+def fill(worker, topics="t"):
+    for topic in topics.split(","):
+        small = {"producer.override.max.request.size": "50000", "producer.override.compression.type": "none"}
+        worker.create(f"s-{topic}", {"connector.class": f"{HERE}:NumbersSource", "topic": topic, **small})
+        worker.values(topic, COUNT)
+
+
+def sink(worker, **more):
+    """A sink that fetches some hundreds of records at a time."""
+    config = {"connector.class": f"{HERE}:NotingSink", "transforms": "d", "transforms.d.type": f"{HERE}:Doubled", "errors.tolerance": "all"}
+    fetch = {"consumer.override.fetch.max.bytes": "50000", "consumer.override.max.partition.fetch.bytes": "50000"}
+    worker.create("k", {**config, **fetch, **more})
+
+
+def wait_for_all(*topics):
+    def put():
+        return all(Noting.put_offsets.get(topic, [0])[-1] == COUNT - 1 for topic in topics)
+
+    wait_for(put, 60, "all records")
+
+
+def works_ahead(worker):
+    """Whether most was worked in the processes."""
+    (stats,) = [runner.pipeline.stats for runner in worker.herder.runners() if runner.connector == "k"]
+    return stats.workers_records > COUNT / 2
+
+
+def test_what_is_put_is_whole_and_in_order(worker):
+    fill(worker, "t,u")
+    sink(worker, topics="t,u")
+    wait_for_all("t", "u")
+    assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and works_ahead(worker)
+
+
+def test_a_put_that_is_repeated_comes_before_what_follows(worker, monkeypatch):
+    def refuse(task, batches):
+        if batches and task.puts % 3 == 1:
+            task.context.timeout(5)
+            raise RetriableError("not now")
+
+    monkeypatch.setattr(Noting, "odd", refuse)
+    fill(worker)
+    sink(worker, topics="t")
+    wait_for_all("t")
+    assert Noting.put_offsets == {"t": GOOD} and works_ahead(worker)
+
+
+def test_a_task_that_rewinds_gets_what_it_asked_for_next(worker, monkeypatch):
+    rewound = []
+
+    def rewind(task, batches):
+        found = Noting.put_offsets.get("t", [])
+        if batches and found and task.puts % 5 == 0 and len(rewound) < 5:
+            again = found[-100:]  # the batches of this very put still come before them
+            task.context.offset({("t", 0): again[0]})
+            rewound.append((again[0], int(batches[-1].offsets[-1])))
+
+    monkeypatch.setattr(Noting, "odd", rewind)
+    fill(worker)
+    sink(worker, topics="t")
+    wait_for_all("t")
+    wanted, at = [], 0
+    for again, last in rewound:
+        wanted += [offset for offset in GOOD if at <= offset <= last]
+        at = again
+    wanted += [offset for offset in GOOD if at <= offset]
+    assert len(rewound) == 5 and Noting.put_offsets == {"t": wanted} and works_ahead(worker)
+
+
+def test_a_task_that_pauses_a_partition_gets_nothing_of_it_until_it_resumes(worker, monkeypatch):
+    pauses = []
+
+    def hold(task, batches):
+        if len(pauses) % 2:
+            assert not batches
+            task.context.resume(("t", 0))
+            pauses.append("over")
+        elif batches and task.puts % 3 == 0:
+            task.context.pause(("t", 0))
+            pauses.append("begun")
+
+    monkeypatch.setattr(Noting, "odd", hold)
+    fill(worker)
+    sink(worker, topics="t")
+    wait_for_all("t")
+    assert len(pauses) > 6 and Noting.put_offsets == {"t": GOOD} and works_ahead(worker)
+
+
+@pytest.mark.parametrize("act", ["pause", "stop", "restart"])
+def test_whatever_its_user_does_nothing_is_lost_or_doubled(worker, monkeypatch, act):
+    def slowly(task, batches):
+        time.sleep(0.01)
+
+    monkeypatch.setattr(Noting, "odd", slowly)
+    fill(worker)
+    sink(worker, topics="t")
+    for _ in range(8):
+        before = len(Noting.put_offsets.get("t", ()))
+        if act == "restart":
+            worker.herder.restart_task("k", 0)
+        else:
+            getattr(worker.herder, act)("k")
+            worker.wait_states("k", *(("PAUSED", "PAUSED") if act == "pause" else ("STOPPED",)))
+            before = len(Noting.put_offsets.get("t", ()))
+            time.sleep(0.05)
+            assert len(Noting.put_offsets.get("t", ())) == before
+            worker.herder.resume("k")
+        wait_for(lambda before=before: len(Noting.put_offsets.get("t", ())) > min(before, len(GOOD) - 1), 60, "more")
+    wait_for_all("t")
+    assert Noting.put_offsets == {"t": GOOD}
