@@ -85,6 +85,7 @@ def test_a_taken_log_port_is_told_and_no_other_is_taken(command):
         pytest.param(lambda c: [c.connector(connector__class="no.such.Klass")], "no.such.Klass", id="unknown class"),
         pytest.param(lambda c: [c.connector("b.properties", topic="")], "topic", id="invalid configuration"),
         pytest.param(lambda c: [c.connector(), c.connector("d.properties", name="x", connector__class="no.Klass")], "no.Klass", id="good then bad"),
+        pytest.param(lambda c: [c.connector("b.properties", name="x", topic="")], "connector 'x' of", id="a name to the configuration"),
         pytest.param(lambda c: [c.connector(), c.connector("again.properties")], "ok1", id="same name twice"),
         pytest.param(lambda c: [c.file("c.json", {"name": "a", "config": {**GOOD, "name": "b"}})], "c.json", id="names differ"),
         pytest.param(lambda c: [c.file("c.json", '{"name": "a", "config": {')], "c.json", id="cut-off JSON"),

@@ -56,7 +56,7 @@ class Process:
             try:
                 self.herder.create(connector.name, connector.config, target, from_file=True)
             except ConnectError as error:
-                raise type(error)(f"The connector of {path} cannot be created: {error}") from error
+                raise type(error)(f"The connector '{connector.name}' of {path} cannot be created: {error}") from error
         self.herder.restore({connector.name for connector in found})
         self.worker.starting = False
         log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))

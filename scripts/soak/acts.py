@@ -1,0 +1,131 @@
+#!/usr/bin/env python3
+"""Do to busy connectors by REST whatever their users may, while numbered lines go file -> log -> file; then count what is lost or doubled.
+
+    scripts/soak/acts.py [--acts 60] [--lines 4000000] [--bootstrap HOST:PORT] [--chain none|columns|python]
+
+Source and sink are paused and resumed, stopped and resumed, restarted, and given another configuration, at random moments and both at
+once. Of none of this may a line be lost, doubled or moved. `--chain` is what the sink's records go through.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
+
+from kill import Run  # noqa: E402
+
+LINK = """from standalone import Transform
+
+
+class Same(Transform):
+    stateless = True
+
+    def apply(self, record):
+        return record.with_value(record.value_schema, record.value)
+"""
+CHAINS = {
+    "none": "",
+    "columns": "transforms=c\ntransforms.c.type=org.apache.kafka.connect.transforms.Cast$Value\ntransforms.c.spec=string\n",
+    "python": "transforms=p\ntransforms.p.type=soak_link:Same\n",
+}
+
+
+class Busy(Run):
+    def __init__(self, folder, bootstrap, lines, chain):
+        super().__init__(folder, bootstrap, lines)
+        (folder / "soak_link.py").write_text(LINK)
+        with open(folder / "worker.properties", "a") as file:
+            file.write(f"plugin.path={folder}\noffset.flush.interval.ms=500\n")
+        with open(folder / "sink.properties", "a") as file:
+            file.write(CHAINS[chain])
+        self.names = {}
+        for kind in ("source", "sink"):
+            text = (folder / f"{kind}.properties").read_text()
+            self.names[kind] = next(line[5:] for line in text.splitlines() if line.startswith("name="))
+        self.done = []
+
+    def ask(self, method, path, body=None):
+        request = urllib.request.Request(f"http://127.0.0.1:18393{path}", method=method)
+        if body is not None:
+            request.data = json.dumps(body).encode()
+            request.add_header("Content-Type", "application/json")
+        with urllib.request.urlopen(request, timeout=60) as answer:
+            data = answer.read()
+        return json.loads(data) if data else None
+
+    def act(self, name, chance):
+        """One thing that a user may do, and back."""
+        path = f"/connectors/{name}"
+        what = chance.choice(("pause", "pause", "stop", "restart", "restart all", "restart task", "config"))
+        self.done.append(what)
+        if what in ("pause", "stop"):
+            self.ask("PUT", f"{path}/{what}")
+            time.sleep(chance.uniform(0, 0.3))
+            self.ask("PUT", f"{path}/resume")
+        elif what == "restart":
+            self.ask("POST", f"{path}/restart")
+        elif what == "restart all":
+            self.ask("POST", f"{path}/restart?includeTasks=true")
+        elif what == "restart task":
+            self.ask("POST", f"{path}/tasks/0/restart")
+        else:
+            self.ask("PUT", f"{path}/config", {**self.ask("GET", f"{path}/config"), "soak.turn": str(len(self.done))})
+
+    def acts(self, name, count, chance):
+        for _ in range(count):
+            time.sleep(chance.uniform(0, 0.5))
+            try:
+                self.act(name, chance)
+            except urllib.error.HTTPError as error:
+                if error.code != 409 and not (error.code == 404 and self.done[-1] == "restart task"):  # while it is stopped it has no task
+                    raise
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--acts", type=int, default=60)
+    parser.add_argument("--lines", type=int, default=4_000_000)
+    parser.add_argument("--bootstrap", default="embedded")
+    parser.add_argument("--chain", choices=CHAINS, default="none")
+    parser.add_argument("--seed", type=int, default=1)
+    said = parser.parse_args()
+    run = Busy(pathlib.Path(tempfile.mkdtemp(prefix="soak-")), said.bootstrap, said.lines, said.chain)
+    try:
+        found = _soak(said, run)
+    finally:
+        if run.process is not None and run.process.poll() is None:
+            run.end(signal.SIGKILL)
+    if any(found):
+        sys.exit(f"not as it must be; everything is kept in {run.folder}")
+    shutil.rmtree(run.folder)
+
+
+def _soak(said, run):
+    chance = random.Random(said.seed)
+    run.append(said.lines // 20, 0.01)
+    run.start()
+    run.moving_again(0)
+    actors = [threading.Thread(target=run.acts, args=(run.names[kind], said.acts, random.Random(chance.random()))) for kind in run.names]
+    for actor in actors:
+        actor.start()
+    while any(actor.is_alive() for actor in actors) or run.written < said.lines:
+        run.append(said.lines // 20, 0.01)  # as fast as can be written, so that there is always something under way
+        time.sleep(0.5 if run.written < said.lines else 0.05)
+    run.wait_all()
+    run.end(signal.SIGTERM)
+    return run.judge(f"{len(run.done)} acts")
+
+
+if __name__ == "__main__":
+    main()
