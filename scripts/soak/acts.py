@@ -23,32 +23,13 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
 
-from kill import Run  # noqa: E402
-
-LINK = """from standalone import Transform
-
-
-class Same(Transform):
-    stateless = True
-
-    def apply(self, record):
-        return record.with_value(record.value_schema, record.value)
-"""
-CHAINS = {
-    "none": "",
-    "columns": "transforms=c\ntransforms.c.type=org.apache.kafka.connect.transforms.Cast$Value\ntransforms.c.spec=string\n",
-    "python": "transforms=p\ntransforms.p.type=soak_link:Same\n",
-}
-
+from kill import CHAINS, Run  # noqa: E402
 
 class Busy(Run):
     def __init__(self, folder, bootstrap, lines, chain):
-        super().__init__(folder, bootstrap, lines)
-        (folder / "soak_link.py").write_text(LINK)
+        super().__init__(folder, bootstrap, lines, chain)
         with open(folder / "worker.properties", "a") as file:
-            file.write(f"plugin.path={folder}\noffset.flush.interval.ms=500\n")
-        with open(folder / "sink.properties", "a") as file:
-            file.write(CHAINS[chain])
+            file.write("offset.flush.interval.ms=500\n")
         self.names = {}
         for kind in ("source", "sink"):
             text = (folder / f"{kind}.properties").read_text()

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Kill the worker again and again while numbered lines go file -> log -> file; then count what is lost, repeated or out of place.
 
-    scripts/soak/kill.py [--kills 50] [--stops 20] [--lines 500000] [--bootstrap HOST:PORT]
+    scripts/soak/kill.py [--kills 50] [--stops 20] [--lines 500000] [--bootstrap HOST:PORT] [--chain none|columns|python]
 
 First SIGKILL at random moments: nothing may be lost, only what was not acknowledged may come twice, order is kept, and the sink must
-move again soon after each start. Then SIGTERM: nothing lost and nothing twice. Without --bootstrap the embedded log serves.
+move again soon after each start. Then SIGTERM: nothing lost and nothing twice. Without --bootstrap the embedded log serves. `--chain` is what
+the sink's records go through; of Python it works many lines at once in other processes, which takes some ten million lines to happen.
 """
 
 import argparse
@@ -22,8 +23,24 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 
+LINK = """from standalone import Transform
+
+
+class Same(Transform):
+    stateless = True
+
+    def apply(self, record):
+        return record.with_value(record.value_schema, record.value)
+"""
+CHAINS = {
+    "none": "",
+    "columns": "transforms=c\ntransforms.c.type=org.apache.kafka.connect.transforms.Cast$Value\ntransforms.c.spec=string\n",
+    "python": "transforms=p\ntransforms.p.type=soak_link:Same\n",
+}
+
+
 class Run:
-    def __init__(self, folder, bootstrap, lines):
+    def __init__(self, folder, bootstrap, lines, chain="none"):
         self.folder = folder
         self.source, self.sink = folder / "in.txt", folder / "out.txt"
         self.source.touch()
@@ -32,9 +49,10 @@ class Run:
         topic = f"soak-{os.getpid()}-{int(time.time())}"
         strings = "".join(f"{part}.converter=org.apache.kafka.connect.storage.StringConverter\n" for part in ("key", "value"))
         self._put("worker", f"bootstrap.servers={bootstrap}\nembedded.log.listener=127.0.0.1:19392\nlisteners=http://127.0.0.1:18393\n"
-                  f"{strings}offset.storage.file.filename={folder}/connect.offsets\n")  # fmt: skip
+                  f"{strings}offset.storage.file.filename={folder}/connect.offsets\nplugin.path={folder}\n")  # fmt: skip
+        (folder / "soak_link.py").write_text(LINK)
         self._put("source", f"name=soak-source-{topic}\nconnector.class=FileStreamSource\nfile={self.source}\ntopic={topic}\n")
-        self._put("sink", f"name=soak-sink-{topic}\nconnector.class=FileStreamSink\nfile={self.sink}\ntopics={topic}\n")
+        self._put("sink", f"name=soak-sink-{topic}\nconnector.class=FileStreamSink\nfile={self.sink}\ntopics={topic}\n{CHAINS[chain]}")
         self.process = None
 
     def _put(self, name, text):
@@ -128,9 +146,10 @@ def _prepared():
     parser.add_argument("--stops", type=int, default=20)
     parser.add_argument("--lines", type=int, default=500_000)
     parser.add_argument("--bootstrap", default="embedded")
+    parser.add_argument("--chain", choices=CHAINS, default="none")
     parser.add_argument("--seed", type=int, default=1)
     said = parser.parse_args()
-    return said, Run(pathlib.Path(tempfile.mkdtemp(prefix="soak-")), said.bootstrap, said.lines)
+    return said, Run(pathlib.Path(tempfile.mkdtemp(prefix="soak-")), said.bootstrap, said.lines, said.chain)
 
 
 def _soak(said, run):
