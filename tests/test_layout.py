@@ -36,6 +36,7 @@ MAY_SEE = {
     "testing": {"*"},
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
+    "warm_up": {"local_worker"},
     "public": {"config", "connector", "data", "errors", "expression", "provider", "stage", "wire"},
     "": {"public"},
 }

@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
 
 from kill import CHAINS, Run  # noqa: E402
 
+
 class Busy(Run):
     def __init__(self, folder, bootstrap, lines, chain):
         super().__init__(folder, bootstrap, lines, chain)
