@@ -133,4 +133,6 @@ def test_what_is_written_in_full_is_read_again(pattern, ms):
     format = DateFormat(pattern)
     if ms < -62_135_769_600_000 and "G" not in pattern:
         return
+    if " y " in pattern and len(DateFormat("y").format(ms)) == 2:
+        return  # which is read as a year around now
     assert format.parse(format.format(ms))[0] == ms
