@@ -66,8 +66,10 @@ def _map_text(value, schema):
     for key, item in value.items():
         if key.__class__ is not str:
             key = java_text(key, keys)
-        if item.__class__ is not str and item.__class__ is not int:  # those two are written as they are
-            item = java_text(item, items)
+        kind = item.__class__
+        if kind is not str and kind is not int:  # those two are written as they are
+            write = _PLAIN.get(kind)
+            item = java_text(item, items) if write is None else write(item)
         parts.append(f"{key}={item}")
     return "{" + ", ".join(parts) + "}"
 

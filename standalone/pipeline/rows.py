@@ -177,17 +177,17 @@ class RowsEngine:
             )
         headers = () if records.headers is None else self.decode_headers(topic, records.headers[row], row)
         timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
-        return SinkRecord(
+        return SinkRecord.fetched(
             topic,
             partition,
             int(records.offsets[row]),
             records.timestamp_type,
-            key_schema=key_schema,
-            key=key,
-            value_schema=value_schema,
-            value=value,
-            timestamp=None if timestamp == NO_TIMESTAMP else timestamp,
-            headers=headers,
+            key_schema,
+            key,
+            value_schema,
+            value,
+            None if timestamp == NO_TIMESTAMP else timestamp,
+            headers,
         )
 
     def decode_key(self, topic, data, row):
