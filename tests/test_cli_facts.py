@@ -267,10 +267,10 @@ def forms_of_a_connectors_file(lab):
 # --- The broker -------------------------------------------------------------------------------------------------------
 @observes("broker-down-at-start", own=True)
 def broker_down_at_start(lab):
-    """How long it waits is a setting, here two seconds; what is told is the default, if the setting was kept to."""
+    """How long it waits is a setting, here four seconds; what is told is the default, if the setting was kept to."""
     began = time.monotonic()
-    code, _ = lab.run(lab.worker(bootstrap__servers=f"127.0.0.1:{free_port()}", admin__default__api__timeout__ms="2000"))
-    kept = 1 < time.monotonic() - began < 20
+    code, _ = lab.run(lab.worker(bootstrap__servers=f"127.0.0.1:{free_port()}", admin__default__api__timeout__ms="4000"))
+    kept = 1.5 < time.monotonic() - began < 8
     return {"process": "exits", "exit_code": code, "seconds_until_exit_about": kept and AdminConfig.of({}).seconds("default.api.timeout.ms")}
 
 

@@ -31,10 +31,6 @@ class Busy(Run):
         super().__init__(folder, bootstrap, lines, chain)
         with open(folder / "worker.properties", "a") as file:
             file.write("offset.flush.interval.ms=500\n")
-        self.names = {}
-        for kind in ("source", "sink"):
-            text = (folder / f"{kind}.properties").read_text()
-            self.names[kind] = next(line[5:] for line in text.splitlines() if line.startswith("name="))
         self.done = []
 
     def ask(self, method, path, body=None):

@@ -51,8 +51,9 @@ class Run:
         self._put("worker", f"bootstrap.servers={bootstrap}\nembedded.log.listener=127.0.0.1:19392\nlisteners=http://127.0.0.1:18393\n"
                   f"{strings}offset.storage.file.filename={folder}/connect.offsets\nplugin.path={folder}\n")  # fmt: skip
         (folder / "soak_link.py").write_text(LINK)
-        self._put("source", f"name=soak-source-{topic}\nconnector.class=FileStreamSource\nfile={self.source}\ntopic={topic}\n")
-        self._put("sink", f"name=soak-sink-{topic}\nconnector.class=FileStreamSink\nfile={self.sink}\ntopics={topic}\n{CHAINS[chain]}")
+        self.names = {kind: f"soak-{kind}-{topic}" for kind in ("source", "sink")}
+        self._put("source", f"name={self.names['source']}\nconnector.class=FileStreamSource\nfile={self.source}\ntopic={topic}\n")
+        self._put("sink", f"name={self.names['sink']}\nconnector.class=FileStreamSink\nfile={self.sink}\ntopics={topic}\n{CHAINS[chain]}")
         self.process = None
 
     def _put(self, name, text):

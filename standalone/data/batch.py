@@ -226,13 +226,13 @@ class SinkBatch(Batch):
         """A list of SinkRecords as batches: a new one wherever schema or origin change; order is kept."""
         start = 0
         for at in range(1, len(records) + 1):
-            if at == len(records) or not _alike(records[start], records[at]) or _origin(records[start]) != _origin(records[at]):
+            if at == len(records) or not _alike(records[start], records[at]) or records[start].origin != records[at].origin:
                 run = records[start:at]
                 batch = cls(
                     len(run),
                     offsets=np.array([record.original_offset for record in run], np.int64),
                     timestamp_type=run[0].timestamp_type,
-                    origin=_origin(run[0]),
+                    origin=run[0].origin,
                     **columns_of(run),
                 )
                 batch._records = run
@@ -240,33 +240,14 @@ class SinkBatch(Batch):
                 start = at
 
     def _rows(self):
-        # Spelled out, as in Record._copy: whoever asks for records asks for many.
-        origin_topic, origin_partition = self.origin
-        key_schema, value_schema, timestamp_type, new = self.key_schema, self.value_schema, self.timestamp_type, object.__new__
+        fetched, origin, timestamp_type = SinkRecord.fetched, self.origin, self.timestamp_type
+        key_schema, value_schema = self.key_schema, self.value_schema
         for offset, (topic, partition, key, value, timestamp, headers) in zip(self.offsets.tolist(), self._shared_rows()):
-            record = new(SinkRecord)
-            record.topic = topic
-            record.partition = partition
-            record.key_schema = key_schema
-            record.key = key
-            record.value_schema = value_schema
-            record.value = value
-            record.timestamp = timestamp
-            record.headers = tuple(headers)
-            record.offset = offset
-            record.timestamp_type = timestamp_type
-            record.original_topic = origin_topic
-            record.original_partition = origin_partition
-            record.original_offset = offset
-            yield record
+            yield fetched(origin, offset, timestamp_type, topic, partition, key_schema, key, value_schema, value, timestamp, tuple(headers))
 
 
 def _alike(a, b):
     return (a.value_schema is b.value_schema or a.value_schema == b.value_schema) and (a.key_schema is b.key_schema or a.key_schema == b.key_schema)
-
-
-def _origin(record):
-    return record.original_topic, record.original_partition
 
 
 def columns_of(records):

@@ -167,20 +167,26 @@ class SinkRecord(Record):
         self.original_topic, self.original_partition, self.original_offset = original or (topic, partition, offset)
 
     @classmethod
-    def fetched(cls, topic, partition, offset, timestamp_type, key_schema, key, value_schema, value, timestamp, headers):
-        """As it came from the log. In half the time, for there are many."""
+    def fetched(cls, origin, offset, timestamp_type, topic, partition, key_schema, key, value_schema, value, timestamp, headers):
+        """One that stands in the log at (topic, partition) `origin`. In half the time, for there are many."""
         record = _new(cls)
-        record.topic = record.original_topic = topic
-        record.partition = record.original_partition = partition
-        record.offset = record.original_offset = offset
-        record.timestamp_type = timestamp_type
+        record.topic = topic
+        record.partition = partition
         record.key_schema = key_schema
         record.key = key
         record.value_schema = value_schema
         record.value = value
         record.timestamp = timestamp
         record.headers = headers
+        record.offset = record.original_offset = offset
+        record.timestamp_type = timestamp_type
+        record.original_topic, record.original_partition = origin
         return record
+
+    @property
+    def origin(self):
+        """The (topic, partition) where it stands in the log."""
+        return self.original_topic, self.original_partition
 
     def _copy(self):
         other = _new(self.__class__)

@@ -178,10 +178,11 @@ class RowsEngine:
         headers = () if records.headers is None else self.decode_headers(topic, records.headers[row], row)
         timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
         return SinkRecord.fetched(
-            topic,
-            partition,
+            (topic, partition),
             int(records.offsets[row]),
             records.timestamp_type,
+            topic,
+            partition,
             key_schema,
             key,
             value_schema,

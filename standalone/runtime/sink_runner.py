@@ -1,8 +1,8 @@
 """log → pipeline → put → commit: how a sink task runs, on one thread.
 
-What is fetched is worked by the chain and put; every so often the task flushes and the offsets behind what it has put are committed
-for the group. A put that asks for a retry is repeated with the same records while nothing more is fetched. Offsets of bad records are
-committed only once those are stored where they can be found: see dead_letter.py.
+What is fetched is worked by the chain, which may be a batch ahead of the task (pipeline/ahead.py), and put; every so often the task
+flushes and the offsets behind what it has put are committed for the group. A put that asks for a retry is repeated with the same records
+while nothing more is fetched. Offsets of bad records are committed only once those are stored where they can be found: see dead_letter.py.
 """
 
 import logging
@@ -232,10 +232,10 @@ class SinkRunner(TaskRunner):
             self.consumer.poll(min(left, _POLL_SECONDS))
 
     def _still_ours(self, items):
-        """Without those of partitions that were let go: whoever has these now begins behind the last commit."""
+        """These batches or records without those of partitions that were let go: whoever has these now begins behind the last commit."""
         if not self._given_up:
             return items
-        return [item for item in items if _origin(item) not in self._given_up]
+        return [item for item in items if item.origin not in self._given_up]
 
     # ---------------------------------------------------------------- offsets
     def _commit(self, final=False, only=None):
@@ -389,11 +389,6 @@ class _Context(SinkTaskContext):
 def _before(batch, offset):
     """The rows of a SinkBatch whose offsets are lower."""
     return batch.slice(0, int(batch.offsets.searchsorted(offset)))
-
-
-def _origin(item):
-    """Of a SinkBatch or a SinkRecord."""
-    return item.origin if hasattr(item, "origin") else (item.original_topic, item.original_partition)
 
 
 def _shown(pairs):

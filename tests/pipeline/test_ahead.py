@@ -9,11 +9,9 @@ from standalone import Transform
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.local_worker import wait_for
-from standalone.pipeline import run
 from standalone.pipeline.ahead import Ahead
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.processes import pool
-from standalone.pipeline.run import Pipeline
 from standalone.wire import ByteColumn, Records
 
 SMALL, LARGE = 50, 900
@@ -32,27 +30,16 @@ class Where(Transform):
         return record.with_value(None, {**record.value, "process": os.getpid()})
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch):
-    monkeypatch.setattr(run, "MIN_ROWS_TO_SPREAD", 100)
-
-
 @pytest.fixture
-def new_pipeline():
-    made = []
-
+def new_pipeline(spread_pipeline):
     def make():
         chain = Chain("sink", StringConverter.of(is_key=True), JsonConverter.of({"schemas.enable": "false"}), StringConverter.of(), [Link("w", Where())])
-        pipeline = Pipeline(chain, "auto", cores=2)
-        made.append(pipeline)
+        pipeline = spread_pipeline(chain)
         pipeline.sink("t", 0, fetched(0, LARGE))
         wait_for(pool.is_up, 60, "the processes")
         return pipeline
 
-    yield make
-    for each in made:
-        each.close()
-    assert not pool._processes
+    return make
 
 
 def fetched(first, count, more=""):

@@ -10,10 +10,8 @@ from standalone import ByteColumn, DataError, Schema, SourceBatch, Transform
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.local_worker import wait_for
-from standalone.pipeline import run
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.processes import pool
-from standalone.pipeline.run import Pipeline
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField
 from standalone.wire import Records
@@ -38,27 +36,16 @@ class Where(Transform):
         return [here, here] if number % 107 == 3 else here
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch):
-    monkeypatch.setattr(run, "MIN_ROWS_TO_SPREAD", 100)
-
-
 @pytest.fixture
-def pipeline():
-    made = []
-
+def pipeline(spread_pipeline):
     def make(kind, engine="auto"):
         links = [Link("ins", InsertField.Value.of({"static.field": "s", "static.value": "v"})), Link("where", Where())]
         if kind == "source":
             links = [Link("hoist", HoistField.Value.of({"field": "n"})), Link("number", Numbers()), *links]
         chain = Chain(kind, StringConverter.of(is_key=True), JsonConverter.of({"schemas.enable": "false"}), StringConverter.of(), links)
-        made.append(Pipeline(chain, engine, cores=2))
-        return made[-1]
+        return spread_pipeline(chain, engine)
 
-    yield make
-    for each in made:
-        each.close()
-    assert not pool._processes
+    return make
 
 
 class Numbers(Transform):

@@ -1,11 +1,10 @@
 """A sink whose chain works ahead of its task is put every record once, in order, whatever the task or its user asks for meanwhile."""
 
-import threading
 import time
 
 import pytest
 
-from standalone import RetriableError, Schema, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask, Transform
+from standalone import RetriableError, SinkConnector, SinkTask, Transform
 from standalone.pipeline import run
 from standalone.pipeline.processes import pool
 from tests.runtime.local import LocalWorker, wait_for
@@ -14,26 +13,6 @@ HERE = "tests.runtime.test_sink_ahead"
 COUNT = 12_000
 BAD = 4567
 GOOD = [offset for offset in range(COUNT) if offset != BAD]
-
-
-class Numbers(SourceTask):
-    def start(self, config):
-        self.topic, self.sent = config["topic"], 0
-        self.over = threading.Event()
-
-    def poll(self):
-        if self.sent >= COUNT:
-            self.over.wait(0.05)
-            return None
-        first, self.sent = self.sent, self.sent + 1000
-        return [SourceRecord(self.topic, f"{n:0100}", {"p": 1}, {"n": n}, value_schema=Schema.STRING) for n in range(first, self.sent)]
-
-    def stop(self):
-        self.over.set()
-
-
-class NumbersSource(SourceConnector):
-    task_class = Numbers
 
 
 class Doubled(Transform):
@@ -90,15 +69,15 @@ def worker(tmp_path):
 
 def fill(worker, topics="t"):
     for topic in topics.split(","):
-        small = {"producer.override.max.request.size": "50000", "producer.override.compression.type": "none"}
-        worker.create(f"s-{topic}", {"connector.class": f"{HERE}:NumbersSource", "topic": topic, **small})
+        small = {"producer.override.max.request.size": "10000", "producer.override.compression.type": "none"}
+        worker.create(f"s-{topic}", {"connector.class": "tests.runtime.plugins:ListSource", "topic": topic, "count": COUNT, "each": 1000, **small})
         worker.values(topic, COUNT)
 
 
 def sink(worker, **more):
     """A sink that fetches some hundreds of records at a time."""
     config = {"connector.class": f"{HERE}:NotingSink", "transforms": "d", "transforms.d.type": f"{HERE}:Doubled", "errors.tolerance": "all"}
-    fetch = {"consumer.override.fetch.max.bytes": "50000", "consumer.override.max.partition.fetch.bytes": "50000"}
+    fetch = {"consumer.override.fetch.max.bytes": "10000", "consumer.override.max.partition.fetch.bytes": "10000"}
     worker.create("k", {**config, **fetch, **more})
 
 
