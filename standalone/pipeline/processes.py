@@ -58,12 +58,16 @@ class _Pool:
             return bool(self._processes) and not self._waiting
 
     def begin(self, kind, stages, pieces, behind=None):
-        """Have workers.work_piece work these pickled pieces, at most one in each process: a Job, or None where others are at it.
+        """Have workers.work_piece work these pickled pieces, at most one in each process: a Job; None where others are at it, or there are fewer.
 
         `behind` is the Job that the same caller began last: each process gets its piece once it has answered that one.
         """
-        if behind is None and not self._busy.acquire(blocking=False):
-            return None
+        if behind is None:
+            if not self._busy.acquire(blocking=False):
+                return None
+            if len(pieces) > len(self._processes):  # another batch was the end of them since the caller looked
+                self.free()
+                return None
         try:
             # Each reads all of its piece before it works, so that no one waits for another.
             for at, process in enumerate(self._processes):
@@ -77,7 +81,7 @@ class _Pool:
         return Job(self, self._processes[: len(pieces)])
 
     def free(self):
-        """The last Job is answered."""
+        """Let others have the processes."""
         self._busy.release()
 
     def broken(self):

@@ -107,6 +107,16 @@ def test_a_process_that_dies_costs_no_record(pipeline, caplog):
     assert len([record for record in caplog.records if record.levelname == "WARNING"]) == 1
 
 
+def test_processes_that_ended_since_they_were_asked_for_cost_no_record(pipeline, monkeypatch):
+    spread, rows = brought_up(pipeline("sink")), pipeline("sink", "rows")
+    monkeypatch.setattr(type(spread._own), "are_up", True)
+    assert pool._busy.acquire(blocking=False)
+    pool.broken()
+    for _ in range(2):
+        assert put(spread.sink("t", 0, fetched())) == put(rows.sink("t", 0, fetched()))
+    assert spread.stats.workers_records == 0
+
+
 def test_processes_end_with_the_last_pipeline_that_uses_them(pipeline):
     one, other = brought_up(pipeline("sink")), brought_up(pipeline("sink"))
     pids = [process.pid for process in pool._processes]
