@@ -14,21 +14,21 @@ from standalone.log.producer import Producer
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
-from standalone.runtime.active_topics import ActiveTopics
-from standalone.runtime.connector_config import ConnectorConfig
-from standalone.runtime.dead_letter import DeadLetterQueue, Letters, SourceWriter
+from standalone.runtime.tasks.active_topics import ActiveTopics
+from standalone.runtime.configuration.connector_config import ConnectorConfig
+from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
 from standalone.runtime.log_view import LogView
-from standalone.runtime.loggers import Loggers
-from standalone.runtime.memory import MemoryBudget
-from standalone.runtime.offset_changes import SinkOffsets, SourceOffsets
-from standalone.runtime.offsets import OffsetsFile
-from standalone.runtime.retries import Retries
-from standalone.runtime.sink_runner import SinkRunner
-from standalone.runtime.source_runner import SourceRunner
-from standalone.runtime.state import State
-from standalone.runtime.tolerance import ErrorCounters, Tolerance
-from standalone.runtime.topics import TopicCreation
-from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.supervision.loggers import Loggers
+from standalone.runtime.tasks.memory import MemoryBudget
+from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
+from standalone.runtime.offsets.journal import OffsetsFile
+from standalone.runtime.failures.retries import Retries
+from standalone.runtime.tasks.sink_runner import SinkRunner
+from standalone.runtime.tasks.source_runner import SourceRunner
+from standalone.runtime.supervision.state import State
+from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
+from standalone.runtime.tasks.topic_creation import TopicCreation
+from standalone.runtime.configuration.worker_config import WorkerConfig
 
 log = logging.getLogger(__name__)
 

@@ -16,7 +16,7 @@ from standalone.pipeline.outgoing import Outgoing
 from standalone.pipeline.queries import NoSpark
 from standalone.pipeline.run import Pipeline
 from standalone.predicates.topic_name_matches import TopicNameMatches
-from standalone.runtime.source_runner import _pieces
+from standalone.runtime.tasks.source_runner import _pieces
 from standalone.transforms.insert_field import InsertField
 from standalone.transforms.replace_field import ReplaceField
 from standalone.transforms.sql import Sql

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from standalone.errors import ConnectError, OffsetsError
-from standalone.runtime.offsets import OffsetsFile
+from standalone.runtime.offsets.journal import OffsetsFile
 
 HERE = os.path.dirname(__file__)
 GOLDEN = os.path.join(HERE, "..", "golden")

@@ -17,9 +17,9 @@ from standalone.data.batch import SourceBatch
 from standalone.data.record import SourceRecord
 from standalone.errors import ConnectError, RetriableError, Stopped
 from standalone.log.intake import HeldBack
-from standalone.runtime.lifecycle import RUNNING, TaskRunner, log_context
+from standalone.runtime.tasks.lifecycle import RUNNING, TaskRunner, log_context
 from standalone.runtime.metrics import SourceMeter
-from standalone.runtime.tolerance import KAFKA_PRODUCE, SOURCE_TASK
+from standalone.runtime.failures.tolerance import KAFKA_PRODUCE, SOURCE_TASK
 from standalone.stage import StageFailed
 
 log = logging.getLogger(__name__)

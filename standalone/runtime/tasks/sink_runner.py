@@ -10,10 +10,10 @@ import logging
 from standalone.connector import SinkTaskContext
 from standalone.errors import ConnectError, LogRetriableError, RetriableError, Stopped
 from standalone.pipeline.ahead import Ahead
-from standalone.runtime.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
-from standalone.runtime.lifecycle import PAUSED, RUNNING, TaskRunner
+from standalone.runtime.failures.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
+from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner
 from standalone.runtime.metrics import SinkMeter
-from standalone.runtime.tolerance import ToleranceExceeded
+from standalone.runtime.failures.tolerance import ToleranceExceeded
 
 log = logging.getLogger(__name__)
 

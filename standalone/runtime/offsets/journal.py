@@ -14,7 +14,7 @@ import orjson
 
 from standalone.connector import OffsetReader
 from standalone.errors import ConnectError, OffsetsError
-from standalone.runtime import java_map
+from standalone.runtime.offsets import java_map
 
 log = logging.getLogger(__name__)
 

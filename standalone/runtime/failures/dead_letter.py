@@ -38,7 +38,7 @@ import numpy as np
 
 from standalone.data.java_text import java_text
 from standalone.errors import ConnectError, LogError, shown_class, trace_of
-from standalone.runtime.lifecycle import log_context
+from standalone.runtime.tasks.lifecycle import log_context
 from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
 log = logging.getLogger(__name__)
