@@ -4,8 +4,8 @@ import concurrent.futures
 from typing import Any, NamedTuple
 
 from standalone.errors import BadRequestError, ConfigError, ConflictError, NotFoundError
-from standalone.runtime.lanes import Abandoned, Lane
 from standalone.runtime.configuration.plugin_options import examine_all, options_of
+from standalone.runtime.lanes import Abandoned, Lane
 from standalone.runtime.supervision.restarts import iso
 from standalone.runtime.supervision.state import CONNECTOR
 from standalone.secrets import mask

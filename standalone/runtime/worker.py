@@ -14,21 +14,21 @@ from standalone.log.producer import Producer
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.run import Pipeline
 from standalone.pipeline.session import SessionHolder
-from standalone.runtime.tasks.active_topics import ActiveTopics
 from standalone.runtime.configuration.connector_config import ConnectorConfig
+from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
+from standalone.runtime.failures.retries import Retries
+from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
 from standalone.runtime.log_view import LogView
-from standalone.runtime.supervision.loggers import Loggers
-from standalone.runtime.tasks.memory import MemoryBudget
 from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets.journal import OffsetsFile
-from standalone.runtime.failures.retries import Retries
+from standalone.runtime.supervision.loggers import Loggers
+from standalone.runtime.supervision.state import State
+from standalone.runtime.tasks.active_topics import ActiveTopics
+from standalone.runtime.tasks.memory import MemoryBudget
 from standalone.runtime.tasks.sink_runner import SinkRunner
 from standalone.runtime.tasks.source_runner import SourceRunner
-from standalone.runtime.supervision.state import State
-from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
 from standalone.runtime.tasks.topic_creation import TopicCreation
-from standalone.runtime.configuration.worker_config import WorkerConfig
 
 log = logging.getLogger(__name__)
 
@@ -226,7 +226,8 @@ class Worker:
         return SinkRunner(
             task,
             task_config,
-            pipeline=self.topics.pipeline(plan["name"], self._pipeline(plan, retries)),
+            pipeline=self._pipeline(plan, retries),
+            note_topic=lambda topic: self.topics.note(plan["name"], topic),
             new_consumer=new_consumer,
             subscription=plan.subscription,
             tolerance=tolerance,
