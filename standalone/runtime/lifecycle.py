@@ -98,7 +98,7 @@ class TaskRunner:
 
     def metrics(self):
         """What has been counted: {group: {name: value}}, by Connect's names."""
-        return {**self.meter.values(), "task-error-metrics": self.errors.values(), "engine": self.pipeline.stats.records()}
+        return {**self.meter.values(), "task-error-metrics": self.errors.values(), "engine": dict(self.pipeline.counts.records)}
 
     def say(self, state, trace=None):
         self.meter.entered(state)

@@ -12,8 +12,8 @@ from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.producer import Producer
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
-from standalone.pipeline.session import SessionHolder
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.active_topics import ActiveTopics
 from standalone.runtime.connector_config import ConnectorConfig
 from standalone.runtime.dead_letter import DeadLetterQueue, Letters, SourceWriter

@@ -13,7 +13,7 @@ from standalone.data.shaping import shaped
 from standalone.pipeline import run
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.mixed import stretches
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.pipeline import Pipeline
 from standalone.stage import Predicate
 from standalone.transforms.cast import Cast
 from standalone.transforms.hoist_field import HoistField
@@ -119,7 +119,7 @@ def test_a_sink_sees_what_rows_alone_make(kind, deeds, odd):
     records = Records(COUNT, None, values, np.arange(COUNT) % 7, None, np.arange(COUNT) * 2)
     mixed, rows = (pipeline("sink", links_of(kind), engine) for engine in ("auto", "rows"))
     assert outcome_of_sink(mixed.sink("t", 1, records)) == outcome_of_sink(rows.sink("t", 1, records))
-    assert mixed.stats.columns_batches or odd
+    assert mixed.counts.batches["columns"] or odd
 
 
 @pytest.mark.parametrize("kind", ["between", "first", "last", "twice"])
@@ -139,7 +139,7 @@ def test_a_source_sends_what_rows_alone_make(kind, deeds):
     links = lambda: [Link("hoist", HoistField.Value.of({"field": "line"})), Link("told", Told()), *links_of(kind)]  # noqa: E731
     mixed, rows = (pipeline("source", links(), engine) for engine in ("auto", "rows"))
     assert sent(mixed) == sent(rows)
-    assert mixed.stats.columns_batches
+    assert mixed.counts.batches["columns"]
 
 
 class Told(Transform):
