@@ -40,7 +40,7 @@ def apply_transforms(config, record, spark=None):
     """
     from standalone.data.record import SinkRecord
     from standalone.plugins import Plugins
-    from standalone.runtime.connector_config import ConnectorConfig
+    from standalone.runtime.configuration.connector_config import ConnectorConfig
 
     kind = ("FileStreamSink", "topics") if isinstance(record, SinkRecord) else ("FileStreamSource", "topic")
     props = {"name": "tested", "connector.class": kind[0], "file": "unused", kind[1]: "unused", **config}

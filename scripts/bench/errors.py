@@ -29,8 +29,8 @@ from standalone.log.producer import Producer
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.pipeline import Pipeline
 from standalone.pipeline.spark.session import SessionHolder
-from standalone.runtime.dead_letter import DeadLetterQueue, Letters
-from standalone.runtime.tolerance import ErrorCounters, Tolerance
+from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters
+from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
 from standalone.stage import FieldTransform
 from standalone.transforms.cast import Cast
 from standalone.transforms.insert_field import InsertField

@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 AUTO, ONLY_SPARK, ONLY_ROWS = "auto", "spark", "rows"
 MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
 MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, and edits of the schema
+ROWS_TO_ASK = 2_000  # a batch of so many has Spark started for a chain whose configuration did not say that it computes
 MOST_WAITING_JOBS = 4
 GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the more it is given
-ROWS_AT_ONCE = 8_000  # of links that are run by rows here: their records should fit into the processor's cache
 
 
 class PythonHere:
@@ -165,6 +165,8 @@ class Pipeline:
         """Whether a batch of that size would be done quicker as a part of a larger one."""
         if self._session is None or self.engine == ONLY_ROWS or count >= GOOD_ROWS or self._needs_no_job_so_far():
             return False
+        if self._session.ready() is None and count >= ROWS_TO_ASK and self._session.start != "lazy":
+            self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
         return self._session.ready() is not None
 
     def explain(self):

@@ -16,7 +16,7 @@ from standalone.pipeline.encoded import Outgoing
 from standalone.pipeline.spark.sql import NoSpark
 from standalone.pipeline.pipeline import Pipeline
 from standalone.predicates.topic_name_matches import TopicNameMatches
-from standalone.runtime.source_runner import _pieces
+from standalone.runtime.tasks.shipping import pieces_of
 from standalone.transforms.insert_field import InsertField
 from standalone.transforms.replace_field import ReplaceField
 from standalone.transforms.sql import Sql
@@ -214,5 +214,5 @@ def test_a_piece_does_not_end_amid_what_came_of_one_record():
     values = ByteColumn.of([b"x" * 100_000] * 24)
     rows = np.repeat(np.arange(4), [11, 2, 9, 2])
     outgoing = Outgoing("t", None, Records(24, None, values, None, None), rows)
-    ends = [piece.rows[-1] for (piece,) in _pieces(outgoing)]
+    ends = [piece.rows[-1] for (piece,) in pieces_of(outgoing)]
     assert ends == sorted(set(ends)) and ends[-1] == 3 and len(ends) > 1

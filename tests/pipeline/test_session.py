@@ -11,7 +11,8 @@ import pipeline_stages as stages
 import pytest
 
 from standalone import ByteColumn, Schema, SourceBatch
-from standalone.pipeline import archive, jvm, session
+from standalone.pipeline.spark import archive, session
+from standalone.pipeline.spark import java as jvm
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.pipeline import Pipeline
 from standalone.pipeline.spark.session import SessionHolder

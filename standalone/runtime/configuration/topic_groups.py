@@ -17,7 +17,7 @@ from standalone.config import (
 )
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError
-from standalone.runtime.topics import TopicGroup
+from standalone.runtime.tasks.topic_creation import TopicGroup
 
 _DEFAULT = "default"
 

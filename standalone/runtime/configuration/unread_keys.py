@@ -1,7 +1,7 @@
 """Keys that nobody reads: warnings that name the nearest key there is, or say why it has no effect."""
 
 from standalone.config import CLASS, LIST, nearest, parse_type, with_prefix
-from standalone.runtime.topic_groups import unnamed_group
+from standalone.runtime.configuration.topic_groups import unnamed_group
 
 _OVERRIDES = ("producer.override.", "consumer.override.", "admin.override.")
 _NAMESPACES = ("transforms.", "predicates.", "key.converter.", "value.converter.", "header.converter.")

@@ -35,10 +35,6 @@ class ActiveTopics:
         """TopicCreation that also notes."""
         return _NotingCreation(self, connector, topics)
 
-    def pipeline(self, connector, pipeline):
-        """A sink's pipeline that also notes."""
-        return _NotingPipeline(self, connector, pipeline)
-
 
 class _NotingCreation:
     def __init__(self, active, connector, topics):
@@ -48,17 +44,3 @@ class _NotingCreation:
     def ensure(self, topic):
         self._topics.ensure(topic)
         self._active.note(self._connector, topic)
-
-
-class _NotingPipeline:
-    def __init__(self, active, connector, pipeline):
-        self._active, self._connector, self._pipeline = active, connector, pipeline
-        self.close = pipeline.close
-
-    def sink(self, topic, partition, records):
-        if len(records):
-            self._active.note(self._connector, topic)
-        return self._pipeline.sink(topic, partition, records)
-
-    def __getattr__(self, name):
-        return getattr(self._pipeline, name)

@@ -22,8 +22,8 @@ from standalone.config import (
 )
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError, NotFoundError
-from standalone.runtime.connector_keys import CONNECTOR, DEFINITIONS, OWN, PREDICATES, TRANSFORMS
-from standalone.runtime.worker_keys import CONVERTERS
+from standalone.runtime.configuration.connector_keys import CONNECTOR, DEFINITIONS, OWN, PREDICATES, TRANSFORMS
+from standalone.runtime.configuration.worker_keys import CONVERTERS
 from standalone.stage import Converter, HeaderConverter
 
 _CONDITION = ConfigDef(

@@ -30,7 +30,7 @@ from standalone.config import (
 from standalone.errors import ConfigError
 from standalone.log.broker.options import OPTIONS as EMBEDDED_LOG
 from standalone.log.client_config import parse_address
-from standalone.runtime import restarts
+from standalone.runtime.supervision import restarts
 
 EMBEDDED = "embedded"
 CONVERTERS = {"key.converter": "converter", "value.converter": "converter", "header.converter": "header_converter"}

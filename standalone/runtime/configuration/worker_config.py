@@ -6,9 +6,9 @@ from standalone.config import LIST, Config, message_of, parse_type, with_prefix
 from standalone.errors import ConfigError
 from standalone.log.client_config import AdminConfig
 from standalone.plugins import Plugins
-from standalone.runtime import unread_keys
-from standalone.runtime.config_values import Providers
-from standalone.runtime.worker_keys import CONVERTERS, EMBEDDED, WORKER, policy_of
+from standalone.runtime.configuration import unread_keys
+from standalone.runtime.configuration.config_values import Providers
+from standalone.runtime.configuration.worker_keys import CONVERTERS, EMBEDDED, WORKER, policy_of
 from standalone.secrets import mask
 
 CLIENT_KINDS = ("producer", "consumer", "admin")

@@ -38,7 +38,7 @@ import numpy as np
 
 from standalone.data.java_text import java_text
 from standalone.errors import ConnectError, LogError, shown_class, trace_of
-from standalone.runtime.lifecycle import log_context
+from standalone.runtime.tasks.lifecycle import log_context
 from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
 log = logging.getLogger(__name__)
@@ -87,7 +87,12 @@ class DeadLetterQueue:
                 problem = ConnectError(f"A bad record could not be written to the dead letter queue '{self.topic}': {delivered.error}")
                 problem.__cause__ = delivered.error
                 self._failure = self._failure or problem
-            on_done(problem)
+            try:
+                on_done(problem)
+            except Exception as error:  # else the task would go on, and its offsets stand still
+                problem = ConnectError(f"What was to be done once a bad record was in the dead letter queue '{self.topic}' failed: {error}")
+                problem.__cause__ = error
+                self._failure = self._failure or problem
             if problem is not None:
                 self._on_failure()
 

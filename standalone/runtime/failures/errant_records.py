@@ -114,6 +114,11 @@ class Culprits:
         if items:
             self._passed = [items[-1].slice(len(items[-1]) - 1, len(items[-1]))] if hasattr(items[-1], "records") else items[-1:]
 
+    def let_go(self, pairs):
+        """What passed of these partitions is nothing to try the sink with any more: its put would be left out."""
+        if self._passed and self._passed[0].origin in pairs:
+            self._passed = None
+
     def find(self, items, error):
         """Put all of them that can be put, report the others."""
         suspects = []

@@ -7,9 +7,9 @@ the order in which the connector named them.
 import os
 
 from standalone.errors import AlreadyExistsError, NotFoundError, OffsetsError
-from standalone.runtime import java_map
-from standalone.runtime.offsets import OffsetsFile, java_offsets
-from standalone.runtime.state import State
+from standalone.runtime.offsets import java_map
+from standalone.runtime.offsets.journal import OffsetsFile, java_offsets
+from standalone.runtime.supervision.state import State
 
 SET, SAME, KEPT, FORGOTTEN, NOTHING = "set", "same", "kept", "forgotten", "nothing"
 

@@ -14,7 +14,7 @@ import orjson
 
 from standalone.connector import OffsetReader
 from standalone.errors import ConnectError, OffsetsError
-from standalone.runtime import java_map
+from standalone.runtime.offsets import java_map
 
 log = logging.getLogger(__name__)
 
@@ -23,16 +23,21 @@ _COMPACT_AFTER = 10_000  # lines that later ones made void; below that a longer 
 
 
 class OffsetsFile:
-    """Thread-safe. `before_sync` is called first in each sync: what the offsets vouch for must be durable before they are."""
+    """Thread-safe. `before_sync` is called first in each sync: what the offsets vouch for must be durable before they are, so that nothing
+    is appended meanwhile. Who reads waits for no disk.
+    """
 
     def __init__(self, path, before_sync=None):
         self.path = os.path.abspath(path)
         self._before_sync = before_sync or (lambda: None)
-        self._lock = threading.Lock()
+        self._writing = threading.Lock()  # the file, and all that follows
+        self._lock = threading.Lock()  # the entries; who changes them holds both
         self._live = {}  # connector -> {canonical partition -> (partition, offset)}
         self._lines = 0
         self._file = None
         self._dirty = False
+        self._doubtful = False  # whether the file can no longer be relied on: a new one is written
+        self._moved = False  # the file has taken another's place, which the folder may not know for good
         self._broken = None  # the error that made further writes unsafe
 
     # ---------------------------------------------------------------- opening
@@ -111,10 +116,12 @@ class OffsetsFile:
         self._take_java(data)
         kept = self.path + ".java"
         with open(kept + ".tmp", "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         os.replace(kept + ".tmp", kept)
+        _sync_folder(os.path.dirname(kept))  # before the original is no more
         self._rewrite()
         log.info("Took over %d source offsets from the Java worker's file %s, which is kept as %s", self._count(), self.path, kept)
 
@@ -141,10 +148,11 @@ class OffsetsFile:
     def append(self, connector, entries):
         """Store [(partition, offset), ...]; an offset of None forgets that partition. Outlives the process once it returns."""
         lines = b"".join(_line(connector, partition, offset) for partition, offset in entries)
-        with self._lock:
+        with self._writing:
             self._write(lines)
-            for partition, offset in entries:
-                self._set(connector, partition, offset)
+            with self._lock:
+                for partition, offset in entries:
+                    self._set(connector, partition, offset)
             self._lines += len(entries)
             self._dirty = True
 
@@ -152,23 +160,25 @@ class OffsetsFile:
         """Make what was appended durable; whether there was anything."""
         if not self._dirty:
             return False
-        self._before_sync()
-        with self._lock:
+        with self._writing:
             if not self._dirty:  # another thread was quicker, maybe the one that closes
                 return False
             if self._broken:
                 raise self._broken
-            if self._lines - self._count() > _COMPACT_AFTER:
+            self._before_sync()
+            if self._doubtful or self._lines - self._count() > _COMPACT_AFTER:
                 self._rewrite()
             else:
+                self._doubtful = True  # what a failed fsync has left behind, a second one that succeeds says nothing of
                 os.fsync(self._file.fileno())
-            self._dirty = False
+                self._sync_folder()
+            self._dirty = self._doubtful = False
             return True
 
     def close(self):
         if self._file is not None:
             self.sync()
-            with self._lock:
+            with self._writing:
                 self._file.close()
                 self._file = None
 
@@ -210,16 +220,21 @@ class OffsetsFile:
                     content = content[file.write(content) :]
                 os.fsync(file.fileno())
                 os.replace(temporary, self.path)
-                _sync_folder(os.path.dirname(self.path))
             except OSError:
                 file.close()
                 raise
+            # From here on this is the file, whatever becomes of the folder: the one before has no name any more.
+            if self._file is not None:
+                self._file.close()
+            self._file, self._lines, self._moved = file, self._count(), True
+            self._sync_folder()
         except OSError as error:
             raise OffsetsError(f"The offsets file {self.path} cannot be written: {error.strerror}.") from error
-        if self._file is not None:
-            self._file.close()
-        self._file = file
-        self._lines = self._count()
+
+    def _sync_folder(self):
+        if self._moved:
+            _sync_folder(os.path.dirname(self.path))
+            self._moved = False
 
     def _set(self, connector, partition, offset):
         entries = self._live.setdefault(connector, {})

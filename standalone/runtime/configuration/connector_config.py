@@ -9,13 +9,13 @@ from typing import NamedTuple
 from standalone.config import Config
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError
-from standalone.runtime import unread_keys
-from standalone.runtime.config_values import Providers
-from standalone.runtime.connector_keys import OWN
-from standalone.runtime.examine import connector_class_of, examine, names_in
-from standalone.runtime.topic_groups import topic_groups
-from standalone.runtime.worker_config import converter_props
-from standalone.runtime.worker_keys import CONVERTERS
+from standalone.runtime.configuration import unread_keys
+from standalone.runtime.configuration.config_values import Providers
+from standalone.runtime.configuration.connector_keys import OWN
+from standalone.runtime.configuration.examine import connector_class_of, examine, names_in
+from standalone.runtime.configuration.topic_groups import topic_groups
+from standalone.runtime.configuration.worker_config import converter_props
+from standalone.runtime.configuration.worker_keys import CONVERTERS
 from standalone.secrets import mask
 
 _STAGE_KEYS = ("type", "plugin.version", "predicate", "negate")

@@ -88,17 +88,17 @@ class TaskRunner:
     def paused(self):
         return self._paused
 
-    def wait_while_paused(self):
-        """Says PAUSED, waits until resumed or stopped, says RUNNING."""
-        self.say(PAUSED)
-        with self._wanted:
-            self._wanted.wait_for(lambda: not self._paused or self.stopping.is_set())
-        if not self.stopping.is_set():
-            self.say(RUNNING)
-
     def metrics(self):
         """What has been counted: {group: {name: value}}, by Connect's names."""
         return {**self.meter.values(), "task-error-metrics": self.errors.values(), "engine": dict(self.pipeline.counts.records)}
+
+    def without_failing(self, call, *arguments, **named):
+        """A call that ends something: what goes wrong by it is said, and nobody fails of it."""
+        try:
+            call(*arguments, **named)
+        except Exception as error:
+            what = f"{getattr(call, '__qualname__', call)}()"
+            log.warning("Task %d of connector '%s' ends all the same, but %s failed: %s", self.number, self.connector, what, trace_of(error))
 
     def say(self, state, trace=None):
         self.meter.entered(state)

@@ -26,7 +26,7 @@ from standalone.config import (
     regex_compiles,
 )
 from standalone.errors import ConfigError
-from standalone.runtime import restarts
+from standalone.runtime.supervision import restarts
 
 COMMON, ERRORS, TRANSFORMS, PREDICATES = "Common", "Error Handling", "Transforms", "Predicates"
 TOPICS, EXACTLY_ONCE, OFFSETS = "Topic Creation", "Exactly Once Support", "offsets.topic"

@@ -6,8 +6,8 @@ from standalone.config import LOW, PASSWORD, STRING, ConfigValue, Option, Passwo
 from standalone.errors import ConfigError, NotFoundError
 from standalone.log.client_config import SECRETS, AdminConfig, ConsumerConfig, ProducerConfig
 from standalone.plugins import KINDS
-from standalone.runtime.examine import examine
-from standalone.runtime.worker_keys import CONVERTERS
+from standalone.runtime.configuration.examine import examine
+from standalone.runtime.configuration.worker_keys import CONVERTERS
 
 HIDDEN = str(Password(""))  # what an answer shows in a secret's place
 _CLIENTS = {"producer.override.": ProducerConfig, "consumer.override.": ConsumerConfig, "admin.override.": AdminConfig}
