@@ -9,8 +9,8 @@ import pytest
 
 from standalone import Schema, SchemaBuilder, SourceRecord, Struct, properties
 from standalone.pipeline.chain import Link
-from standalone.pipeline.frame import Leaves
-from standalone.pipeline.plan import ColumnPlan
+from standalone.pipeline.columns.leaves import Leaves
+from standalone.pipeline.columns.plan import ColumnPlan
 from standalone.plugins import Plugins
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig

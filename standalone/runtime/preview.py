@@ -16,7 +16,7 @@ from standalone.data.schema import Schema
 from standalone.errors import BadRequestError, ConnectError, RetriableError
 from standalone.pipeline import preview
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.session import SessionHolder
+from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_access import LogAccess

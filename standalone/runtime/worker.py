@@ -12,8 +12,8 @@ from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.producer import Producer
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
-from standalone.pipeline.session import SessionHolder
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
@@ -276,7 +276,8 @@ class Worker:
         links = [Link(*link.build()) for link in plan.links()]
         chain = Chain(plan.kind, *converters, links)
         engine = plan.originals.get("pipeline.engine") or self.config["pipeline.engine"]
-        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"], retries)
+        stopping = None if retries is None else retries.stopping
+        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"], retries, stopping)
 
     def offsets_of(self, plan):
         """What operators ask of a connector's offsets."""

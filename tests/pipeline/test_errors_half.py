@@ -13,7 +13,7 @@ from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.pipeline import Pipeline
 from standalone.plugins import Plugins
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.wire import Records

@@ -12,9 +12,9 @@ from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.outgoing import Outgoing
-from standalone.pipeline.queries import NoSpark
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.encoded import Outgoing
+from standalone.pipeline.spark.sql import NoSpark
+from standalone.pipeline.pipeline import Pipeline
 from standalone.predicates.topic_name_matches import TopicNameMatches
 from standalone.runtime.tasks.shipping import pieces_of
 from standalone.transforms.insert_field import InsertField
@@ -88,7 +88,7 @@ def test_columns_and_rows_give_the_same_records(spark_holder):
     ]
     chain = pipeline(spark_holder, links)
     by_columns = chain.source(source_batch(structs(), LINE))
-    assert chain.stats.columns_records == 3
+    assert chain.counts.records["columns"] == 3
     by_rows = chain._source_by_rows(source_batch(structs(), LINE))
     assert sent(by_columns) == sent(by_rows)
     assert sent(by_columns)[2] == ("logs-b", {"host": "b", "src": "x", "number": 2}, 1)

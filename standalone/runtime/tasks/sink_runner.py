@@ -5,7 +5,7 @@
     committer.py     flushing, and the group's offsets
     sink_context.py  what the task may ask for
 
-What is fetched is worked by the chain, which may be a batch ahead of the task (pipeline/ahead.py), and put. However the task ends, what it
+What is fetched is worked by the chain, which may be some batches ahead of the task (look_ahead.py), and put. However the task ends, what it
 has put is flushed and committed, and its partitions are closed.
 """
 
@@ -13,18 +13,16 @@ import contextlib
 import logging
 
 from standalone.errors import ConnectError, Stopped
-from standalone.pipeline.ahead import Ahead
 from standalone.runtime.failures.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
 from standalone.runtime.metrics import SinkMeter
 from standalone.runtime.tasks.assigned import Assigned, shown
 from standalone.runtime.tasks.committer import Committer
 from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner
+from standalone.runtime.tasks.look_ahead import GOOD_BYTES, LookAhead
 from standalone.runtime.tasks.redelivery import POLL_SECONDS, Redelivery
 from standalone.runtime.tasks.sink_context import SinkContext
 
 log = logging.getLogger(__name__)
-
-_LARGE_FETCH_BYTES = 32 << 20  # where the chain is quicker with more records at once: about 100,000 of 300 bytes
 
 
 class SinkRunner(TaskRunner):
@@ -46,7 +44,7 @@ class SinkRunner(TaskRunner):
         self._note_topic = note_topic  # called with each topic that is read from
         self._max_poll_records = max_poll_records
         self._stop_seconds = stop_seconds
-        self._ahead = Ahead(pipeline)
+        self._ahead = LookAhead()
         self._originals = Originals()
         self._reporter = Reporter(self._originals, tolerance, pipeline.chain)
         self._assigned = Assigned(self.consumer)
@@ -139,13 +137,13 @@ class SinkRunner(TaskRunner):
             if len(each.records):
                 self._note_topic(each.topic)
         if fetched and self.pipeline.prefers_more_than(max(len(each.records) for each in fetched)):
-            self.consumer.expect(_LARGE_FETCH_BYTES)
+            self.consumer.expect(GOOD_BYTES)
         return fetched
 
     def _work_chain(self, fetched):
         """(batches for the task, the offset behind each partition's records, what failed and is not tolerated or None)"""
         batches, ends = [], {}
-        for topic, partition, records, result in self._worked(fetched):
+        for (topic, partition, records), result in self._worked(fetched):
             self.meter.read(len(records))
             if result.failures and not self._tolerance.all:
                 # As in Java nothing of the poll that holds the bad record is put; a poll there has max.poll.records.
@@ -162,17 +160,24 @@ class SinkRunner(TaskRunner):
         return batches, ends, None
 
     def _worked(self, fetched):
-        """What the chain is done with, of what was fetched before and now."""
-        done = [each for one in fetched for each in self._ahead.work(one.topic, one.partition, one.records)] if fetched else self._ahead.finish()
-        self._originals.begin((each.topic, each.partition, each.records) for each in done)
+        """[((topic, partition, records), result)] that the chain is done with, of what was fetched before and now."""
+        for each in fetched:
+            batch = each.topic, each.partition, each.records
+            self._ahead.add(batch, self.pipeline.begin_sink(*batch), each.records.nbytes)
+        done = list(self._ahead.done(wait=not fetched))
+        self._originals.begin(batch for batch, _ in done)
         return done
 
     def _put_back(self, pairs):
         """What the chain is at of these partitions is fetched again, once that is wanted."""
-        begun = self._ahead.forget(pairs)
-        if begun is not None:
-            (topic, partition), offset = begun
+        firsts = {}
+        for topic, partition, records in self._forget(pairs):
+            firsts.setdefault((topic, partition), int(records.offsets[0]))
+        for (topic, partition), offset in firsts.items():
             self.consumer.seek(topic, partition, offset)
+
+    def _forget(self, pairs):
+        return self._ahead.forget(lambda batch: batch[:2] in pairs)
 
     # ---------------------------------------------------------------- puts
     def _deliver(self, batches):
@@ -229,7 +234,7 @@ class SinkRunner(TaskRunner):
     def _rewind(self):
         """Read on where the task said so."""
         rewinds = self._context.take_rewinds()
-        self._ahead.forget(rewinds)
+        self._forget(rewinds)
         for (topic, partition), offset in rewinds.items():
             self.consumer.seek(topic, partition, offset)
             self._committer.put((topic, partition), offset)
@@ -237,7 +242,7 @@ class SinkRunner(TaskRunner):
     def _give_up(self, pairs, final=False, lost=False):
         if not pairs:
             return
-        self._ahead.forget(pairs)
+        self._forget(pairs)
         try:
             if not lost and not self._committer.failed:
                 self._committer.commit(only=pairs, final=final)

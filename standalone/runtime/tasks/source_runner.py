@@ -3,6 +3,7 @@
     shipping.py             worked batches to the producer, and what becomes of them
     ../offsets/tracker.py   which offset may be stored
     acknowledgements.py     what the task is told of it
+    look_ahead.py           batches that the chain is at
 
 The task's own thread polls, works the chain and hands records to the producer; a second thread runs the producer. An offset is
 stored when every record polled before it of its source partition is acknowledged, filtered or tolerated; one that is tolerated and goes
@@ -21,6 +22,7 @@ from standalone.runtime.metrics import SourceMeter
 from standalone.runtime.offsets.tracker import OffsetTracker
 from standalone.runtime.tasks.acknowledgements import Acknowledgements
 from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner, log_context
+from standalone.runtime.tasks.look_ahead import GOOD_BYTES, LookAhead
 from standalone.runtime.tasks.shipping import Shipping
 
 log = logging.getLogger(__name__)
@@ -47,6 +49,7 @@ class SourceRunner(TaskRunner):
         self._resting = self._nudged = False
         self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
         self._acknowledgements = Acknowledgements(task, self._nudge)
+        self._ahead = LookAhead()
         self._shipping = Shipping(
             producer, topics=topics, tracker=self._tracker, acknowledgements=self._acknowledgements,
             tolerance=tolerance, memory=memory, meter=self.meter, went_wrong=self._went_wrong,
@@ -141,11 +144,26 @@ class SourceRunner(TaskRunner):
                 self._rest(next(pauses), lambda: self.paused)
                 continue
             pauses = None
+            more_follows = False
             for batch in self._enlarged(polled):
                 if self._trouble is not None:
                     return
-                self._shipping.ship(batch, self.pipeline.source(batch))
+                self._ahead.add(batch, self.pipeline.begin_source(batch), batch.nbytes)
+                self._ship(self._ahead.done())
+                more_follows = batch.more_follows
+            if not more_follows:  # the next poll may take its time
+                self._ship(self._ahead.all_done())
             self._acknowledgements.tell()
+
+    def _ship(self, done):
+        try:
+            for batch, result in done:
+                if self._trouble is not None:
+                    return
+                self._shipping.ship(batch, result)
+        except Exception:
+            self._ahead.forget()  # nothing behind a record that fails the task is sent
+            raise
 
     def _must_end(self):
         return self.stopping.is_set() or self._trouble is not None
@@ -161,7 +179,7 @@ class SourceRunner(TaskRunner):
     def _enlarged(self, batches):
         """What was polled and, where the chain is quicker with more at once and more is there, what follows it."""
         run = batches[-1:]
-        while run and run[-1].more_follows and not self.stopping.is_set() and self.pipeline.prefers_more_than(sum(map(len, run))):
+        while run and run[-1].more_follows and not self.stopping.is_set() and self._are_too_few(run):
             try:
                 following = self._poll()
             except RetriableError as error:
@@ -172,7 +190,12 @@ class SourceRunner(TaskRunner):
             run += following
         return [*batches[:-1], SourceBatch.join(run)] if run else []
 
+    def _are_too_few(self, batches):
+        size = sum(batch.nbytes for batch in batches)
+        return size < GOOD_BYTES and self.pipeline.prefers_more_than(sum(map(len, batches)))
+
     def _wait_while_paused(self):
+        self._ship(self._ahead.all_done())
         self.say(PAUSED)
         self._rest(float("inf"), lambda: not self.paused)
         if not self._must_end():
@@ -196,7 +219,8 @@ class SourceRunner(TaskRunner):
             self._resting = False
 
     def _drain(self):
-        """Wait until all is acknowledged, then make the offsets durable."""
+        """Send what the chain is at, wait until all is acknowledged, then make the offsets durable."""
+        self._ship(self._ahead.all_done())
         if not self._producer.flush(self._stop_seconds):
             log.warning("Not all records were acknowledged within %.1f s: what is missing is sent again after a restart", self._stop_seconds)
         if self._letters is not None:

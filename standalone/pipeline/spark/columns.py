@@ -4,14 +4,8 @@ import inspect
 
 import pyarrow as pa
 
-from standalone.expression import COLUMN, Expression, Known, is_expression
-
-MADE = "a column of Spark"  # an expression that is one already
-
-
-def made(column):
-    """A column of Spark as an expression."""
-    return Expression(MADE, column)
+from standalone.expression import COLUMN, is_expression
+from standalone.pipeline.columns.prune import Lambda
 
 
 class SparkColumns:
@@ -29,10 +23,6 @@ class SparkColumns:
     def _column(self, expression):
         from pyspark.sql import functions
 
-        if isinstance(expression, Known):
-            return self.of(expression.meaning)
-        if expression.function == MADE:
-            return expression.given[0]
         given = [self._given(each) for each in expression.given]
         if expression.function.startswith(COLUMN):
             return getattr(given[0], expression.function.removeprefix(COLUMN))(*given[1:])
@@ -45,13 +35,18 @@ class SparkColumns:
             from pyspark.sql.pandas.types import from_arrow_type
 
             return from_arrow_type(value)
-        return self._lambda(value) if inspect.isfunction(value) else value
+        if inspect.isfunction(value):
+            value = Lambda.of(value)
+        return self._lambda(value) if isinstance(value, Lambda) else value
 
     def _lambda(self, function):
         """Spark looks at how many columns it takes."""
 
         def work(*columns):
-            return self.of(function(*map(made, columns)))
+            inside = SparkColumns()  # its parameters are columns of this call alone
+            inside._made.update((id(parameter), (parameter, column)) for parameter, column in zip(function.parameters, columns))
+            return inside._given(function.body)
 
-        work.__signature__ = inspect.signature(function)
+        names = [f"x{at}" for at in range(len(function.parameters))]
+        work.__signature__ = inspect.Signature([inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in names])
         return work

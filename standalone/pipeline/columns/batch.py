@@ -1,19 +1,16 @@
-"""A batch as columns with their schemas, and the leaves that a plan ships to Spark or leaves where they are.
-
-A struct that is null in no row is taken apart: each field is a leaf of its own and goes its own way. Everything else is one leaf.
-"""
+"""A batch as columns with their schemas: what conversion makes of bytes, and what the segments of a chain hand on."""
 
 import numpy as np
 import pyarrow as pa
 
+from standalone.data import column, utf8
 from standalone.data import schema as s
-from standalone.data import utf8
 from standalone.data.arrow import arrow_type, to_arrow
 from standalone.data.batch import SinkBatch
 from standalone.data.scalars import CLASSES, Float32, Instant
 from standalone.data.struct import Struct
 from standalone.data.struct_column import Shaped, StructColumn, pick
-from standalone.pipeline.types import has_parts
+from standalone.pipeline.columns.types import has_parts
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 
@@ -21,7 +18,7 @@ class NotColumns(ValueError):
     """These values are no column of that schema: what is wrong with them is for the rows engine to say."""
 
 
-class Frame:
+class ColumnBatch:
     """A batch as columns. `topic` and `partition` are one value for all rows, or a list with one for each; `offsets` only for sinks."""
 
     _COLUMNS = ("key", "key_schema", "value", "value_schema", "timestamps", "headers", "offsets", "timestamp_type")
@@ -40,7 +37,7 @@ class Frame:
 
     def with_(self, **changes):
         parts = {name: getattr(self, name) for name in self.__slots__}
-        return Frame(**{**parts, **changes})
+        return ColumnBatch(**{**parts, **changes})
 
     @property
     def key_shape(self):
@@ -57,21 +54,64 @@ class Frame:
         return self.with_(count=len(rows), **{name: pick(getattr(self, name), rows) for name in names})
 
 
-def sink_batch(frame, topic, partition):
-    """A frame's records as a batch for a sink, which came from that partition."""
+def piece_of(batch, low, high):
+    """The rows from low to high, in buffers of their own: to be carried to another process."""
+    names = ["key", "value", "timestamps", "offsets"]
+    names += [name for name in ("topic", "partition", "headers") if isinstance(getattr(batch, name), list)]
+    return batch.with_(count=high - low, **{name: column.compact(getattr(batch, name), low, high) for name in names})
+
+
+def joined_batches(batches):
+    """Several as one; None where they are not alike."""
+    first, counts = batches[0], [batch.count for batch in batches]
+    for name in ("key_schema", "value_schema", "key_shape", "value_shape", "timestamp_type"):
+        if any(getattr(batch, name) != getattr(first, name) for batch in batches):
+            return None
+
+    def every(name, default):
+        if all(getattr(batch, name) is None for batch in batches):
+            return None
+        return [item for batch in batches for item in (getattr(batch, name) or [default] * batch.count)]
+
+    def one_or_all(name):
+        given = [getattr(batch, name) for batch in batches]
+        if not any(isinstance(each, list) for each in given) and given.count(given[0]) == len(given):
+            return given[0]
+        return [item for each, count in zip(given, counts) for item in (each if isinstance(each, list) else [each] * count)]
+
+    times = [batch.timestamps for batch in batches]
+    if all(time is None for time in times):
+        timestamps = None
+    else:
+        unset = (np.full(count, NO_TIMESTAMP, np.int64) for count in counts)
+        timestamps = np.concatenate([none if time is None else time for time, none in zip(times, unset)])
+    return first.with_(
+        count=sum(counts),
+        topic=one_or_all("topic"),
+        partition=one_or_all("partition"),
+        key=column.concat([batch.key for batch in batches], first.key_schema, counts),
+        value=column.concat([batch.value for batch in batches], first.value_schema, counts),
+        timestamps=timestamps,
+        headers=every("headers", ()),
+        offsets=None if first.offsets is None else np.concatenate([batch.offsets for batch in batches]),
+    )
+
+
+def sink_batch(batch, topic, partition):
+    """The same as a batch for a sink, whose records came from that partition."""
     return SinkBatch(
-        frame.count,
-        frame.topic,
-        frame.value,
-        frame.value_schema,
-        offsets=frame.offsets,
-        timestamp_type=frame.timestamp_type,
+        batch.count,
+        batch.topic,
+        batch.value,
+        batch.value_schema,
+        offsets=batch.offsets,
+        timestamp_type=batch.timestamp_type,
         origin=(topic, partition),
-        key=frame.key,
-        key_schema=frame.key_schema,
-        partition=frame.partition,
-        timestamps=frame.timestamps,
-        headers=frame.headers,
+        key=batch.key,
+        key_schema=batch.key_schema,
+        partition=batch.partition,
+        timestamps=batch.timestamps,
+        headers=batch.headers,
     )
 
 
@@ -173,122 +213,3 @@ def _all_valid(column):
 
 def _continues(first_bytes):
     return bool(((first_bytes & 0xC0) == 0x80).any())
-
-
-# --- Leaves --------------------------------------------------------------------------------------------------------
-
-
-HEADER_NAMES = s.SchemaBuilder.array(s.Schema.STRING).build()
-
-
-class Leaf:
-    """One column that goes its way as a whole: its name for Spark, its schema, and whether any row is null."""
-
-    __slots__ = ("name", "schema", "nullable")
-
-    def __init__(self, name, schema, nullable):
-        self.name = name
-        self.schema = schema
-        self.nullable = nullable
-
-    def _key(self):
-        return (self.name, self.schema, self.nullable)
-
-    def __eq__(self, other):
-        return isinstance(other, Leaf) and self._key() == other._key()
-
-    def __hash__(self):
-        return hash(self._key())
-
-    def __str__(self):
-        return self.name
-
-
-class Leaves:
-    """A frame taken apart. `shape` says how, and is the same for all frames that one plan serves: what it knows of `topic`, `partition`,
-    `key`, `value`, `timestamp` and `offset` is a plain value, a Leaf, a tuple of such for a struct's fields, NULL or UNKNOWN.
-    """
-
-    NULL = "null in every row"
-    UNKNOWN = "of no known type"
-
-    def __init__(self, frame, seen_nulls):
-        """`seen_nulls` is a set that remembers which leaves ever had a null: those count as nullable from then on, or there
-        would be a plan to compile for each way in which nulls can be spread over the fields.
-        """
-        self.columns = {}  # of each leaf by its name
-        self.worked = {}  # what was worked out of them (nodes.py), for those who ask again
-        self._seen_nulls = seen_nulls
-        self.count = frame.count
-        self.shape = {
-            "topic": self._one_or_all("topic", frame.topic, s.Schema.OPTIONAL_STRING),
-            "partition": self._one_or_all("partition", frame.partition, s.Schema.OPTIONAL_INT32),
-            "timestamp": self._timestamp(frame.timestamps),
-            "offset": self.NULL if frame.offsets is None else self._leaf("offset", pa.array(frame.offsets), s.Schema.INT64),
-            "key": self._part("k", frame.key, frame.key_schema),
-            "value": self._part("v", frame.value, frame.value_schema),
-            "header_names": self._header_names(frame.headers),
-        }
-        self.key = (
-            *self.shape.values(),
-            frame.key_schema,
-            frame.value_schema,
-            frame.key_shape,
-            frame.value_shape,
-            frame.timestamp_type,
-        )
-
-    def _one_or_all(self, name, given, schema):
-        return self._leaf(name, pa.array(given, arrow_type(schema)), schema) if isinstance(given, list) else given
-
-    def _timestamp(self, timestamps):
-        if timestamps is None:
-            return self.NULL
-        unset = timestamps == NO_TIMESTAMP
-        array = pa.array(timestamps, mask=unset if unset.any() else None)
-        return self._leaf("timestamp", array, s.Schema.OPTIONAL_INT64)
-
-    def _header_names(self, headers):
-        """One leaf, for those who ask which headers a row has: few do, so it is made an array only for them."""
-        if headers is None or not any(headers):
-            return self.NULL
-        self.columns["header_names"] = headers
-        return Leaf("header_names", HEADER_NAMES, False)
-
-    def _part(self, name, column, schema):
-        if isinstance(column, Shaped):
-            column, schema = column.column, column.shape
-        if schema is None:
-            return self.UNKNOWN
-        if column is None:
-            return self.NULL
-        return self._taken_apart(name, columnar(column, schema, self.count), schema)
-
-    def _taken_apart(self, name, column, schema):
-        if isinstance(column, StructColumn) or has_parts(schema) and not isinstance(column, ByteColumn) and not column.null_count:
-            parts = zip(column.parts if isinstance(column, StructColumn) else column.flatten(), schema.fields)
-            return tuple(self._taken_apart(f"{name}_{field.index}", part, field.schema) for part, field in parts)
-        return self._leaf(name, column, schema)
-
-    def _leaf(self, name, column, schema):
-        self.columns[name] = column
-        if (column.lengths < 0).any() if isinstance(column, ByteColumn) else column.null_count:
-            self._seen_nulls.add((name, schema))
-        return Leaf(name, schema, (name, schema) in self._seen_nulls)
-
-    def arrow(self, leaf, count=None):
-        """The column of a leaf as an Arrow array: all of it, or its first rows."""
-        column = self.columns[leaf.name]
-        if count is not None:
-            column = column.slice(0, count) if isinstance(column, ByteColumn) else column[:count]
-        if leaf.schema is HEADER_NAMES:
-            names = [[header.name for header in each or ()] for each in column]
-            return pa.array(names, arrow_type(HEADER_NAMES))
-        return to_arrow(column, leaf.schema)
-
-
-def leaves_in(shape):
-    """All leaves of one part of a shape."""
-    if isinstance(shape, Leaf):
-        return [shape]
-    return [leaf for part in shape for leaf in leaves_in(part)] if isinstance(shape, tuple) else []

@@ -1,7 +1,7 @@
 """The class-data archive: Spark's classes as Java's memory has them once loaded, kept in the cache folder. It halves Spark's start.
 
 Made once per Java and Spark, by a process of its own at the lowest priority, which runs the kind of job that a session begins with:
-`python -m standalone.pipeline.archive CACHE_DIR JAVA`.
+`python -m standalone.pipeline.spark.archive CACHE_DIR JAVA`.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 
-from standalone.pipeline import jvm
+from standalone.pipeline.spark import java as jvm
 
 DEADLINE_SECONDS = 300
 _MAKE, _USE = 0, 1
@@ -49,7 +49,7 @@ def is_wanted(cache_dir, java):
 def make(cache_dir, java, stopping):
     """Have it made by another process; come back when that is done, or at once when we are to stop."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "standalone.pipeline.archive", cache_dir, java],
+        [sys.executable, "-m", "standalone.pipeline.spark.archive", cache_dir, java],
         stdin=subprocess.PIPE,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -89,7 +89,7 @@ def build(cache_dir, java):
 
 def _train(cache_dir, java, option):
     """Start a session that leaves an archive when it ends: whether it did; None where it was told to stop."""
-    from standalone.pipeline.session import SessionHolder
+    from standalone.pipeline.spark.session import SessionHolder
 
     # The archive holds what the session's first job needs; the holder's own start runs such a job.
     conf = {"spark.driver.extraJavaOptions": option, "spark.master": "local[1]"}

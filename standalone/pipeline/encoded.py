@@ -19,12 +19,7 @@ class Outgoing(NamedTuple):
     rows: Any = None
 
 
-def behind(out, low):
-    """An Outgoing, or a Sent, of a batch that stands behind `low` rows of a larger one: with the rows of that."""
-    return out._replace(rows=low + (np.arange(out.records.count) if out.rows is None else out.rows))
-
-
-class Sent(NamedTuple):
+class Encoded(NamedTuple):
     """Encoded records: `topic` and `partition` are one value for all, or a list with one for each; `rows` an array, or None for all."""
 
     topic: Any
@@ -34,7 +29,7 @@ class Sent(NamedTuple):
 
     @classmethod
     def of_rows(cls, sent):
-        """Of a rows.SentRows."""
+        """Of what the rows engine encoded: rows.engine.EncodedRows."""
         keys = None if sent.keys.count(None) == len(sent.keys) else ByteColumn.of(sent.keys)
         headers = sent.headers if any(sent.headers) else None
         records = Records(len(sent.rows), keys, ByteColumn.of(sent.values), sent.times(), headers)
@@ -46,7 +41,7 @@ def _one_or_all(items):
 
 
 def join(parts):
-    """Several Sents as one, in the order of their rows."""
+    """Several Encoded as one, in the order of their rows."""
     if len(parts) == 1:
         return parts[0]
     rows = np.concatenate([part.rows for part in parts])
@@ -60,7 +55,7 @@ def join(parts):
         _joined_headers(both),
     )
     topic, partition = (_joined_values(parts, name, order) for name in ("topic", "partition"))
-    return Sent(topic, partition, records.take(order), rows[order])
+    return Encoded(topic, partition, records.take(order), rows[order])
 
 
 def _joined_bytes(parts, name):
@@ -88,6 +83,28 @@ def _joined_values(parts, name, order):
         return values[0]
     every = [item for part, value in zip(parts, values) for item in (value if isinstance(value, list) else [value] * part.records.count)]
     return [every[at] for at in order.tolist()]
+
+
+def without(parts, rows):
+    """Encoded parts but for what came of these rows."""
+    if not len(rows):
+        return parts
+    left = []
+    for part in parts:
+        kept = np.flatnonzero(~np.isin(part.rows, rows))
+        if len(kept):
+            lists = {name: [given[at] for at in kept.tolist()] for name in ("topic", "partition") if isinstance(given := getattr(part, name), list)}
+            left.append(part._replace(records=part.records.take(kept), rows=part.rows[kept], **lists))
+    return left
+
+
+def divided(parts, count):
+    """Encoded parts of a batch of that many rows as Outgoings."""
+    if not parts:
+        return []
+    whole = join(parts)
+    has_all = whole.rows is not None and len(whole.rows) == count and (np.diff(whole.rows) == 1).all()  # a row may have given several
+    return divide(whole._replace(rows=None) if has_all else whole)
 
 
 def divide(sent):

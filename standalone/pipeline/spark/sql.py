@@ -6,6 +6,7 @@ those are found that it fails on.
 """
 
 import json
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -16,11 +17,11 @@ from standalone.data.batch import values_of
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import Struct
 from standalone.data.struct_column import Shaped, StructColumn
-from standalone.errors import ConnectError, DataError
-from standalone.pipeline.ends import ByRows
-from standalone.pipeline.frame import Frame, columnar
-from standalone.pipeline.jobs import in_pieces
-from standalone.pipeline.sql_types import from_sql, to_sql
+from standalone.errors import ConnectError, DataError, Stopped
+from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, columnar
+from standalone.pipeline.columns.segments import NO_ROWS, ByRows
+from standalone.pipeline.spark import job
+from standalone.pipeline.spark.sql_types import from_sql, to_sql
 from standalone.wire import NO_TIMESTAMP
 
 _ROW = "__row"
@@ -29,61 +30,129 @@ _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 _BY_RECORD = {_LOGICAL + name for name in ("Project", "Filter", "Generate", "SubqueryAlias", "View", "LateralJoin")}
 
 
+MOST_DEATHS = 5  # of Spark's Java process under the same records, before the task fails
+_SMALLER = 4  # a chunk under which it ended is divided by this: its heap may not have held it
+
+
 class NoSpark(ConnectError):
     """There is no Spark to run the statement. The task fails by it: its records are not to blame."""
 
 
 class Query:
-    """One statement at work. One thread uses it."""
+    """One statement at work: a segment of its own, and the row meaning of its link."""
 
-    def __init__(self, statement, holder, for_all=True):
-        """`for_all`: no predicate says for which records it is."""
+    computes = True
+    title = "a statement of SQL"
+
+    def __init__(self, statement, holder, for_all=True, low=0, stopping=None):
+        """`for_all`: no predicate says for which records it is. `stopping` is an event that ends all waiting for Spark."""
+        self.low, self.high = low, low + 1
         self._statement = statement
         self._holder = holder
         self._for_all = for_all
+        self._stopping = stopping
         self._wanted = [name for name in (_TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY) if name in statement]
         self._base = self._session = None
         self._untouched = {}  # layout of a table -> {name of a result: the field that it is, as it came}
+        self._analysis = threading.Lock()  # two batches may be at work at once, and both are the view `record`
 
     # ---------------------------------------------------------------- columns
-    def frame(self, frame):
-        """(the frame that comes out, for each of its rows the number of the row it is of, ascending). Raises ByRows or NotColumns."""
-        if not self._for_all:
-            raise ByRows
-        try:
-            return self._frame(frame)
-        except DataError as error:
-            raise ByRows from error
+    def needs_job(self, batch):
+        return True
 
-    def _frame(self, frame):
+    def run(self, batch, origin=None, rows=None):
+        """(the batch that comes out, for each of its rows the row it is of, no rows to do again). Raises ByRows, NotColumns or NoSpark."""
+        if not self._for_all:
+            raise ByRows("a predicate says for which records the statement is")
+        try:
+            made, numbers = self._made(batch)
+        except (ByRows, NotColumns, NoSpark, Stopped):
+            raise
+        except Exception as error:  # the statement fails on some record: rows find out which
+            raise ByRows(str(error)) from error
+        return made, numbers, NO_ROWS
+
+    def describe(self):
+        return [f"Spark runs {self._statement}"]
+
+    def _made(self, frame):
         if frame.value is None and frame.value_schema is None:
             return frame, np.arange(frame.count)
         fields = self._fields(frame)
+        result, kinds, untouched = self._results(self._table(frame, fields))
+        kept = {name: fields[field] for name, field in untouched.items() if field in fields}
+        return self._framed(frame, result, kinds, kept)
+
+    def _table(self, frame, fields):
         meta = self._meta(frame, fields)
         arrays = [to_sql(array, schema) for array, schema in fields.values()] + [array for _, array in meta]
         names = [*fields, *(name for name, _ in meta)]
         if _ROW in names:
             raise DataError(f"Sql cannot work on a value with a field '{_ROW}', which is its own.")
-        table = pa.Table.from_arrays([pa.array(np.arange(frame.count)), *arrays], [_ROW, *names])
-        session = self._own_session()
-        with self._holder.job():
-            result, kinds, untouched = self._run(session, table)
-        kept = {name: fields[field] for name, field in untouched.items() if field in fields}
-        return self._framed(frame, result, kinds, kept)
+        return pa.Table.from_arrays([pa.array(np.arange(frame.count)), *arrays], [_ROW, *names])
+
+    def _results(self, table):
+        """(what the statement makes of the table, Spark's types by name, which results are fields as they came)"""
+        found = []
+
+        def work(base, chunk):
+            frame, untouched = self._analysed(base, chunk)
+            found[:] = [{field.name: field for field in frame.schema.fields}, untouched]
+            return frame.toArrow()
+
+        most_bytes, deaths = job.JOB_BYTES, 0
+        while True:
+            self._await_spark()
+            try:
+                tables = job.run(self._holder, table, work, most_bytes)
+                return pa.concat_tables(tables), *found
+            except job.SparkGone as error:
+                deaths += 1
+                if deaths == MOST_DEATHS:
+                    raise NoSpark(
+                        f"Spark's Java process ended {deaths} times under '{self._statement}' and {table.num_rows} records. "
+                        "More spark.driver.memory may help; no record was skipped."
+                    ) from error
+                most_bytes = max(1, min(most_bytes, table.nbytes) // _SMALLER)
+
+    def _await_spark(self):
+        """Wait until a session is up. Raises NoSpark where none will be, Stopped where the task is to stop."""
+        while self._holder.wait(0.5) is None:
+            if self._stopping is not None and self._stopping.is_set():
+                raise Stopped("The task was stopped while it waited for Spark; its records come again.")
+            if self._holder.failure is not None:
+                raise NoSpark(f"Sql needs Spark, which cannot be had here: {self._holder.failure}")
+
+    def _analysed(self, base, table):
+        """(the statement's DataFrame over the table, which results are fields as they came)"""
+        with self._analysis:
+            if base is not self._base:
+                self._base, self._session = base, base.newSession()  # of the same Java machine, but with a `record` of its own
+                self._untouched.clear()
+            session = self._session
+            job.sent(session, table, self._holder.cores).createOrReplaceTempView("record")
+            try:
+                frame = self._selected(session)
+            finally:
+                session.catalog.dropTempView("record")  # or it would hold the batch until the next one
+            key = str(table.schema)
+            if key not in self._untouched:
+                self._untouched[key] = self._check(frame)
+            return frame, self._untouched[key]
 
     def _fields(self, frame):
         """{name: (Arrow array, schema)} of the value's fields."""
         column, schema = (frame.value.column, frame.value.shape) if isinstance(frame.value, Shaped) else (frame.value, frame.value_schema)
         if schema is None:
-            raise ByRows
+            raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
         if schema.type != s.STRUCT or schema.logical:
             raise DataError(f"Sql works on values that have fields, structs or maps, and this one is of type {schema.name or schema.type}.")
         if column is None:
-            raise ByRows
+            raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
         column = columnar(column, schema, frame.count)
         if not isinstance(column, StructColumn):
             if column.null_count:
-                raise ByRows  # a null passes
+                raise ByRows("a null passes")
             column = StructColumn(schema, column.flatten(), frame.count)
         parts = zip(schema.fields, column.parts)
         return {field.name: (_whole(to_arrow(part, field.schema, frame.count)), field.schema) for field, part in parts}
@@ -104,34 +173,16 @@ class Query:
     def _key(self, frame):
         column, schema = (frame.key.column, frame.key.shape) if isinstance(frame.key, Shaped) else (frame.key, frame.key_schema)
         if column is not None and schema is None:
-            raise ByRows
+            raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
         if column is None:
             return pa.nulls(frame.count, pa.string())
         return to_sql(_whole(to_arrow(columnar(column, schema, frame.count), schema, frame.count)), schema)
 
     # ---------------------------------------------------------------- Spark
-    def _run(self, session, table):
-        """(what the statement makes of the table, Spark's types by name, which results are fields as they came)"""
-        session.createDataFrame(in_pieces(table, self._holder.cores)).createOrReplaceTempView("record")
-        frame = self._selected(session)
-        key = str(table.schema)
-        if key not in self._untouched:
-            self._untouched[key] = self._check(frame)
-        return frame.toArrow(), {field.name: field for field in frame.schema.fields}, self._untouched[key]
-
-    def spark_plan(self):
-        """Spark's own words for its last job, from what is asked of it to what it runs; None where there was none."""
-        return None if self._session is None else self._selected(self._session)._jdf.queryExecution().toString()
-
-    def _own_session(self):
-        """Of the same Java machine, but with a `record` of its own."""
-        base = self._holder.wait()
-        if base is None:
-            raise NoSpark(f"Sql needs Spark, which cannot be had here: {self._holder.failure or 'it has ended'}")
-        if base is not self._base:
-            self._base, self._session = base, base.newSession()
-            self._untouched.clear()
-        return self._session
+    def spark_plan(self, session, batch):
+        """Spark's own words for its job, from what is asked of it to what it runs."""
+        table = self._table(batch, self._fields(batch))
+        return self._analysed(session, table)[0]._jdf.queryExecution().toString()
 
     def _selected(self, session):
         """The statement's DataFrame, with the number of the record."""
@@ -229,6 +280,13 @@ class Query:
         return changes
 
     # ---------------------------------------------------------------- rows
+    def record(self, record):
+        """What comes of one record; raises what it fails with."""
+        (outcome,) = self.records([record])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
     def records(self, records):
         """For each of these records the list of those that come of it, or the exception that it fails with."""
         outcomes = [None] * len(records)
@@ -248,7 +306,7 @@ class Query:
     def _do(self, records, places, outcomes):
         try:
             results = self._made_of(records)
-        except NoSpark:
+        except (NoSpark, Stopped):
             raise
         except Exception as error:
             if len(records) == 1:
@@ -266,7 +324,7 @@ class Query:
         first = records[0]
         value_schema, key_schema = first.value_schema, first.key_schema
         times = np.array([NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records], np.int64)
-        frame = Frame(
+        frame = ColumnBatch(
             count,
             [record.topic for record in records],
             partition=[record.partition for record in records],
@@ -277,7 +335,7 @@ class Query:
             timestamps=times,
             offsets=np.array([record.offset for record in records], np.int64) if hasattr(first, "offset") else None,
         )
-        out, rows = self._frame(frame)
+        out, rows = self._made(frame)
         results = [[] for _ in records]
         values, keys = values_of(out.value, out.value_schema, out.count), values_of(out.key, out.key_schema, out.count)
         for at, (row, value, key) in enumerate(zip(rows.tolist(), values, keys)):

@@ -25,23 +25,49 @@ class RowsEngine:
     the error to report. Without it the first such error counts.
     """
 
-    def __init__(self, chain, retry=None):
+    def __init__(self, chain, retry=None, queries=None):
+        """`queries` runs the links that are SQL statements: {alias: Query}."""
         self._retry = retry
+        self._queries = queries or {}
         self._links = [
-            (link.alias, class_name(link.transform), link.predicate and link.predicate.test, bool(link.negate), link.transform.apply)
+            (link.alias, class_name(link.transform), link.predicate and link.predicate.test, bool(link.negate), self._apply(link))
             for link in chain.links
         ]
-        self._queries = {link.alias: link.transform.query for link in chain.links if isinstance(link.transform, QueryTransform)}
         self._key, self._value, self._header = chain.key_converter, chain.value_converter, chain.header_converter
-        self._key_from, self._value_from = self._key.from_connect, self._value.from_connect
+        self._key_from, self._value_from = (converter and converter.from_connect for converter in (self._key, self._value))
+
+    def _apply(self, link):
+        query = self._queries.get(link.alias)
+        return link.transform.apply if query is None else query.record
 
     def transform(self, record, row):
         """The record behind all links, or DROPPED; a list where a link makes several of one."""
         return self._through(self._links, record, row, record)
 
-    def part(self, low, high):
-        """The like of `transform` that does only these links; its failures know no record."""
+    def through(self, items, low, high):
+        """[(place, row, record)] behind the links from low to high, and [(row, failure)], whose failures know no record."""
         links = self._links[low:high]
+        if any(alias in self._queries for alias, *_ in links):
+            worked, failures = self.transform_all([((place, row), record) for place, row, record in items], links)
+            made = [(place, row, each) for (place, row), records in worked for each in records]
+            for failure in failures:
+                failure.row = failure.row[1]
+            return made, [(failure.row, failure) for failure in failures]
+        made, failures, work = [], [], self._part(links)
+        for place, row, record in items:
+            try:
+                result = work(record, row)
+            except StageFailed as failure:
+                failures.append((row, kept(failure)))
+                continue
+            if result.__class__ is list:
+                made += [(place, row, each) for each in result]
+            elif result is not DROPPED:
+                made.append((place, row, result))
+        return made, failures
+
+    def _part(self, links):
+        """The like of `transform` that does only these links."""
         if len(links) != 1 or links[0][2] is not None:
             return lambda record, row: self._through(links, record, row, None)
         alias, name, _, _, apply = links[0]
@@ -74,13 +100,13 @@ class RowsEngine:
                 return [last for each in result for last in listed(self._through(rest, each, row, record))]
         return result
 
-    def transform_all(self, items):
+    def transform_all(self, items, links=None):
         """The same for [(row, record)], link by link, for chains with queries: their jobs are as quick for many records as for one.
 
         Returns ([(row, list of records)], failures).
         """
         current, failures = [(row, record, [record]) for row, record in items], []
-        for link in self._links:
+        for link in self._links if links is None else links:
             alias, name, test, negate, apply = link
             query = self._queries.get(alias)
             if query is None:
@@ -234,7 +260,7 @@ def kept(failure):
 
 
 def source_rows(engine, records, rows):
-    """Work these records of a source: (SentRows, failures, dropped rows). `rows` are their row numbers."""
+    """Work these records of a source: (EncodedRows, failures, dropped rows). `rows` are their row numbers."""
     done, failures, dropped = [], [], []
     transform, encode, add = engine.transform, engine.encode, done.append
     if engine.has_queries:
@@ -253,7 +279,7 @@ def source_rows(engine, records, rows):
         except StageFailed as failure:
             failure.record = record
             failures.append(kept(failure))
-    return SentRows(done), failures, dropped
+    return EncodedRows(done), failures, dropped
 
 
 def sink_rows(engine, topic, partition, records, rows, refused=NOTHING):
@@ -299,7 +325,7 @@ def _listed(records):
     )
 
 
-class SentRows:
+class EncodedRows:
     """Records on their way to the log, as lists: what the rows engine makes of a source's records."""
 
     __slots__ = ("topics", "partitions", "keys", "values", "timestamps", "headers", "rows")

@@ -1,4 +1,7 @@
-"""A sink's batch in columns, and the few of its rows that rows had to do, as one batch again, in order and still in columns."""
+"""What rows did again, put back in order among what columns did: the only such place.
+
+A sink's batch stays in columns where the records done again fit them.
+"""
 
 import numpy as np
 import pyarrow as pa
@@ -9,10 +12,39 @@ from standalone.data.arrow import to_arrow
 from standalone.data.batch import SinkBatch, values_of
 from standalone.data.struct import Struct
 from standalone.data.struct_column import StructColumn, pick
-from standalone.pipeline.frame import NotColumns, columnar
+from standalone.pipeline.columns.batch import NotColumns, columnar
 from standalone.wire import NO_TIMESTAMP, ByteColumn, concat
 
 _COLUMNS = (("key", "key_schema"), ("value", "value_schema"))
+MOST_SPLITS = 64  # of a sink's batch, before it is taken apart into rows
+
+
+def union(a, b):
+    """Two ascending arrays of row numbers as one."""
+    return a if not len(b) else b if not len(a) else np.union1d(a, b)
+
+
+def merged(batch, numbers, again):
+    """A batch (its rows have these numbers, None for all) and [(row, record)] as batches in the order of the rows."""
+    if not again:
+        return [] if batch is None else [batch]
+    if batch is None:
+        return list(SinkBatch.runs([record for _, record in again]))
+    if len(again) > MOST_SPLITS:
+        whole = interleaved(batch, numbers, again)
+        if whole is not None:
+            return [whole]
+        every = sorted([*zip(numbers.tolist(), batch.records()), *again], key=lambda pair: pair[0])
+        return list(SinkBatch.runs([record for _, record in every]))
+    batches, low, run = [], 0, []
+    for row, record in again:
+        at = int(np.searchsorted(numbers, row))
+        if at > low:
+            batches += [*SinkBatch.runs(run), batch.slice(low, at)]
+            low, run = at, []
+        run.append(record)
+    batches += SinkBatch.runs(run)
+    return [*batches, batch.slice(low, len(batch))] if low < len(batch) else batches
 
 
 def interleaved(batch, numbers, others):

@@ -1,4 +1,4 @@
-"""The two ends of a chain: converters between bytes and columns, by their kernels; rows that those cannot do are named, not thrown."""
+"""Between bytes and columns, by the kernels of a chain's converters; rows that those cannot do are named, not thrown."""
 
 import numpy as np
 
@@ -6,28 +6,18 @@ from standalone.data import schema as s
 from standalone.data.batch import values_of
 from standalone.data.struct_column import pick
 from standalone.errors import without_frames
-from standalone.pipeline.frame import Frame
-from standalone.pipeline.interleave import joined
-from standalone.pipeline.outgoing import Sent
+from standalone.pipeline.columns.batch import ColumnBatch
+from standalone.pipeline.columns.segments import NO_ROWS, ByRows
+from standalone.pipeline.encoded import Encoded
+from standalone.pipeline.repair import joined, union
 from standalone.wire import ByteColumn, Records
-
-NO_ROWS = np.empty(0, np.int64)
-
-
-class ByRows(Exception):
-    """This batch is for the rows engine as a whole."""
-
-
-def union(a, b):
-    """Two ascending arrays of row numbers as one."""
-    return a if not len(b) else b if not len(a) else np.union1d(a, b)
 
 
 def _numbers(bad):
     return NO_ROWS if bad is None or not len(bad) else np.sort(np.asarray(bad, np.int64))
 
 
-class Ends:
+class Conversion:
     """The converters of one chain. `rows` is its rows engine, which does headers: they are few and of any shape."""
 
     def __init__(self, chain, rows):
@@ -36,45 +26,45 @@ class Ends:
 
     # --- to the log ---
 
-    def encode(self, frame, numbers):
-        """([Sent], numbers left to the rows engine) of a frame; `numbers` are those of its rows in the batch, None for all."""
-        if not frame.count:
+    def encode(self, batch, numbers):
+        """([Encoded], numbers left to the rows engine) of a batch; `numbers` are those of its rows in the batch, None for all."""
+        if not batch.count:
             return [], NO_ROWS
-        if not isinstance(frame.topic, list):
-            return self._encode_topic(frame, numbers)
-        numbers = np.arange(frame.count) if numbers is None else numbers
+        if not isinstance(batch.topic, list):
+            return self._encode_topic(batch, numbers)
+        numbers = np.arange(batch.count) if numbers is None else numbers
         places = {}
-        for at, topic in enumerate(frame.topic):
+        for at, topic in enumerate(batch.topic):
             places.setdefault(topic, []).append(at)
         parts, left = [], NO_ROWS
         for topic, at in places.items():
             at = np.array(at, np.int64)
-            more, bad = self._encode_topic(frame.take(at).with_(topic=topic), numbers[at])
+            more, bad = self._encode_topic(batch.take(at).with_(topic=topic), numbers[at])
             parts += more
             left = union(left, bad)
         return parts, left
 
-    def _encode_topic(self, frame, numbers):
-        count, topic = frame.count, frame.topic
-        keys, bad = _encoded(self._key, topic, frame.key_schema, frame.key, count)
-        values, bad_values = _encoded(self._value, topic, frame.value_schema, frame.value, count)
+    def _encode_topic(self, batch, numbers):
+        count, topic = batch.count, batch.topic
+        keys, bad = _encoded(self._key, topic, batch.key_schema, batch.key, count)
+        values, bad_values = _encoded(self._value, topic, batch.value_schema, batch.value, count)
         bad = union(bad, bad_values)
         headers = None
-        if frame.headers is not None:
-            headers, bad_headers = _each(frame.headers, lambda row, each: self._rows.encode_headers(topic, each, row) if each else None)
+        if batch.headers is not None:
+            headers, bad_headers = _each(batch.headers, lambda row, each: self._rows.encode_headers(topic, each, row) if each else None)
             bad = union(bad, bad_headers)
-        records = Records(count, keys, values, frame.timestamps, headers)
+        records = Records(count, keys, values, batch.timestamps, headers)
         if not len(bad):
-            return [Sent(topic, frame.partition, records, numbers)], NO_ROWS
+            return [Encoded(topic, batch.partition, records, numbers)], NO_ROWS
         numbers = np.arange(count) if numbers is None else numbers
         good = np.delete(np.arange(count), bad)
-        partition = [frame.partition[row] for row in good.tolist()] if isinstance(frame.partition, list) else frame.partition
-        return [Sent(topic, partition, records.take(good), numbers[good])] if len(good) else [], numbers[bad]
+        partition = [batch.partition[row] for row in good.tolist()] if isinstance(batch.partition, list) else batch.partition
+        return [Encoded(topic, partition, records.take(good), numbers[good])] if len(good) else [], numbers[bad]
 
     # --- from the log ---
 
     def decode(self, topic, partition, records, refused=None):
-        """(frame of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows.
+        """(batch of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows.
 
         The dict `refused` is filled with {row number: what the value's converter said of it}.
         """
@@ -86,7 +76,7 @@ class Ends:
             headers, bad_headers = _each(records.headers, lambda row, each: self._rows.decode_headers(topic, each, row))
             headers = [each or () for each in headers]
             bad = union(bad, bad_headers)
-        frame = Frame(
+        batch = ColumnBatch(
             records.count,
             topic,
             partition=partition,
@@ -100,9 +90,9 @@ class Ends:
             timestamp_type=records.timestamp_type,
         )
         if not len(bad):
-            return frame, None, bad
+            return batch, None, bad
         good = np.delete(np.arange(records.count), bad)
-        return frame.take(good), good, bad
+        return batch.take(good), good, bad
 
     # --- the identity ---
 
