@@ -18,6 +18,7 @@ from standalone.runtime.calls import Abandoned, Mailbox, call_plugin
 from standalone.runtime.configuration.plugin_options import HIDDEN, secret_keys
 from standalone.runtime.instance import Instance
 from standalone.runtime.supervision.parts import Supervisor
+from standalone.runtime.supervision.state import well_formed
 from standalone.runtime.tasks.group import TaskGroup
 from standalone.runtime.tasks.lifecycle import FAILED, PAUSED, RUNNING, STOPPED
 from standalone.secrets import mask
@@ -82,7 +83,7 @@ class Connector:
             lone = self._shared.worker.config.providers.is_reference(value)
             return HIDDEN if key in self.secrets and value and not lone else value
 
-        return {key: text(key, value) for key, value in config.items()}
+        return {well_formed(key): value and well_formed(value) for key, value in ((key, text(key, value)) for key, value in config.items())}
 
     def offset_reader(self):
         return self._shared.worker.offsets.reader(self.name)
@@ -248,8 +249,10 @@ class Connector:
         try:
             self._stop()
         finally:
-            self._shared.forget(self)
-            self.ended.set_result(None)
+            try:
+                self._shared.forget(self)
+            finally:
+                self.ended.set_result(None)
 
     def change_offsets(self, act):
         """`act` on the offsets of the connector, which asks the connector's own code."""

@@ -21,6 +21,7 @@ from standalone.runtime.connector import STARTED, Connector, plan_of
 from standalone.runtime.metrics import Starts
 from standalone.runtime.queries import Queries
 from standalone.runtime.supervision.restarts import Timers
+from standalone.runtime.supervision.state import well_formed
 from standalone.runtime.tasks.lifecycle import FAILED, PAUSED, RESTARTING, STOPPED
 
 log = logging.getLogger(__name__)
@@ -106,6 +107,8 @@ class Herder:
 
     def _configure(self, name, config_of, target=None, from_file=False, wait=True):
         """Validate what `config_of(connector or None)` says, store it and order it; once more where the connector changed meanwhile."""
+        if name != well_formed(name):
+            raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': half a surrogate pair is no letter.")
         while True:
             connector, generation, config = self._look_before(name, config_of)
             try:
@@ -192,7 +195,7 @@ class Herder:
 
     def _forget(self, connector):
         """It is deleted, and nothing of it runs any more: the name is free."""
-        self._worker.topics.reset(connector.name)
+        self._worker.topics.forget(connector.name)
         with self._lock:
             if self._connectors.get(connector.name) is connector:
                 del self._connectors[connector.name]

@@ -3,7 +3,7 @@
 import logging
 
 from standalone.runtime.supervision.restarts import Attempts, Policy
-from standalone.runtime.supervision.state import CONNECTOR
+from standalone.runtime.supervision.state import CONNECTOR, well_formed
 from standalone.runtime.tasks.lifecycle import FAILED, RUNNING, UNASSIGNED
 
 log = logging.getLogger(__name__)
@@ -62,7 +62,7 @@ class Supervisor:
         with self._shared.lock:
             if self.over or generation is not None and generation != part.generation:
                 return
-            part.state, part.trace = state, trace
+            part.state, part.trace = state, trace = state, trace and well_formed(trace)
             if state == FAILED:
                 self.plan_restart(part)
             elif state == RUNNING:
