@@ -45,6 +45,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "kafka": {"log"},
     "click": {"cli"},
     "sqlite3": {"runtime", "log"},
+    "sqlite_utils": {"runtime"},
     "starlette": {"rest"},
     "uvicorn": {"rest"},
     "prometheus_client": {"rest"},

@@ -70,7 +70,7 @@ class Process:
             return f"nobody could ask it for a connector's state within {seconds:.0f} s"
         if not self.worker.state.answers_within(seconds):
             return f"its state on disk could not be read within {seconds:.0f} s"
-        return None
+        return self.worker.ailment()
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():
