@@ -1,4 +1,4 @@
-"""What stands before every route: addresses that cannot be meant, CORS, headers that the worker's configuration adds.
+"""What stands before every route: addresses that are whole URLs or cannot be meant, CORS, headers that the worker's configuration adds.
 
 An encoded slash or percent sign in a path is refused, as Connect does: proxies read it in different ways.
 """
@@ -6,8 +6,10 @@ An encoded slash or percent sign in a path is refused, as Connect does: proxies 
 import re
 import time
 from email.utils import formatdate
+from urllib.parse import unquote
 
 _AMBIGUOUS = re.compile(rb"%(2f|25)", re.IGNORECASE)
+_WHOLE_URL = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 _DEFAULT_METHODS = "GET,POST,HEAD"
 _ALLOWED_HEADERS = "X-Requested-With,Content-Type,Accept,Origin"
 _PREFLIGHT_SECONDS = "1800"
@@ -26,6 +28,7 @@ class Front:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = _in_origin_form(scope)
         added = self._cors(scope)
 
         async def send_with_headers(message):
@@ -79,6 +82,16 @@ def _value_of(action, value):
     if action.lower().endswith("date"):
         return lambda: formatdate(time.time() + int(value) / 1000, usegmt=True).encode()
     return lambda: value.encode("latin-1")
+
+
+def _in_origin_form(scope):
+    """A request whose target is a whole URL, as it is sent to a proxy: the URL's host then counts in place of the header's (RFC 9112)."""
+    match = _WHOLE_URL.match(scope.get("raw_path") or b"")
+    if not match:
+        return scope
+    raw = match[2] or b"/"
+    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    return {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1")), "headers": [(b"host", match[1]), *headers]}
 
 
 async def _refuse(send, method):

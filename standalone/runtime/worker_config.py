@@ -36,6 +36,7 @@ class WorkerConfig(Config):
         self.plugins = plugins
         self.providers = providers
         self.warnings = warnings
+        self.asks_who_calls = False  # told by the REST server once its extensions are there
 
     @classmethod
     def of(cls, props, plugins=None):
@@ -61,6 +62,12 @@ class WorkerConfig(Config):
     @property
     def state_dir(self):
         return self["state.dir"] or self["offset.storage.file.filename"] + ".state"
+
+    @property
+    def hides_secrets(self):
+        """Whether answers hide passwords. Where callers say who they are they are shown, as in Java."""
+        said = self["rest.hide.secrets"]
+        return not self.asks_who_calls if said is None else said
 
     @property
     def embedded(self):
