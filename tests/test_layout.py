@@ -9,10 +9,11 @@ ROOT = pathlib.Path(__file__).parent.parent
 OURS = "standalone"
 
 # part -> the parts it may import. A part is a module or a folder of standalone/.
-LEAVES = {"errors", "clock", "files", "kernels", "secrets", "wire"}
+LEAVES = {"errors", "clock", "files", "kernels", "private", "secrets", "wire"}
 MAY_SEE = {
     "errors": {"secrets"},
     "files": {"errors"},
+    "private": set(),
     "secrets": set(),
     "clock": set(),
     "kernels": set(),

@@ -15,8 +15,8 @@ _SECRET_NAME = re.compile(r"password|secret|jaas\.config|user\.info|token|keysto
 
 
 def options_of(name, plugins):
-    """The options of a plugin of any kind. Raises NotFoundError."""
-    kind, found = _find_any(name, plugins)
+    """The options of a plugin of any kind. Raises NotFoundError. Who asks for them gets no module imported that is no plugin."""
+    kind, found = _find_any(name, plugins, known_only=True)
     if found is None:
         raise NotFoundError(f"There is no plugin '{name}'.")
     if kind in ("source", "sink"):
@@ -46,11 +46,11 @@ def secret_keys(plan):
     return frozenset(key for key in plan.originals if isinstance(plan.get(key), Password) or _is_secret_override(key))
 
 
-def _find_any(name, plugins):
+def _find_any(name, plugins, known_only=False):
     """(kind, class) of the plugin of that name, or (None, None)."""
     for kind in KINDS:
         try:
-            return kind, plugins.find(kind, name)
+            return kind, plugins.find(kind, name, known_only)
         except (NotFoundError, ConfigError):
             continue
     return None, None

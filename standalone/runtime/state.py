@@ -15,6 +15,7 @@ import uuid
 import orjson
 
 from standalone.errors import ConnectError, StartError
+from standalone.private import make_private, open_private
 
 log = logging.getLogger(__name__)
 
@@ -51,7 +52,7 @@ class State:
     def open(self):
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            self._lock_file = open(os.path.join(self.folder, "lock"), "a+")
+            self._lock_file = open_private(os.path.join(self.folder, "lock"), "a+")
         except OSError as error:
             raise StartError(f"The folder {self.folder} (state.dir) cannot be used: {error.strerror}.") from error
         try:
@@ -175,8 +176,8 @@ class State:
 
     def _own(self, started):
         try:
+            make_private(self._path)
             db = sqlite3.connect(self._path)
-            os.chmod(self._path, 0o600)
             db.execute("PRAGMA journal_mode = WAL")
             db.executescript(_SCHEMA)
             version = db.execute("PRAGMA user_version").fetchone()[0]
