@@ -84,10 +84,10 @@ class FileStreamSourceConnector(SourceConnector):
         if not config.get("file"):
             raise ConnectError("Offsets of a connector without 'file' cannot be altered: standard input has none.")
         for partition, offset in offsets:
+            if offset is None:
+                continue  # whatever there is may be reset
             if partition is None or FILENAME not in partition:
                 raise ConnectError(f"The source partition {partition!r} has no '{FILENAME}': it must be {{\"{FILENAME}\": \"<file>\"}}.")
-            if offset is None:
-                continue
             position = offset.get(POSITION)
             if not isinstance(position, int) or isinstance(position, bool) or position < 0:
                 raise ConnectError(

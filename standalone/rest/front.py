@@ -1,6 +1,7 @@
 """What stands before every route: addresses that are whole URLs or cannot be meant, CORS, headers that the worker's configuration adds.
 
-An encoded slash or percent sign in a path is refused, as Connect does: proxies read it in different ways.
+An encoded slash, percent sign or dot segment in a path is refused, and so is an empty segment, as Connect does: proxies read them in
+different ways.
 """
 
 import re
@@ -8,7 +9,7 @@ import time
 from email.utils import formatdate
 from urllib.parse import unquote
 
-_AMBIGUOUS = re.compile(rb"%(2f|25)", re.IGNORECASE)
+_AMBIGUOUS = re.compile(rb"%(2f|25)|//|/(%2e|\.)*%2e(%2e|\.)*(/|$)", re.IGNORECASE)
 _WHOLE_URL = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 _DEFAULT_METHODS = "GET,POST,HEAD"
 _ALLOWED_HEADERS = "X-Requested-With,Content-Type,Accept,Origin"
@@ -95,6 +96,6 @@ def _in_origin_form(scope):
 
 
 async def _refuse(send, method):
-    text = b"An encoded slash or percent sign in the address is ambiguous.\n" if method == "GET" else b""
+    text = b"An empty segment, or an encoded slash, percent sign or dot, makes the address ambiguous.\n" if method == "GET" else b""
     await send({"type": "http.response.start", "status": 400, "headers": [(b"content-type", b"text/plain"), (b"connection", b"close")]})
     await send({"type": "http.response.body", "body": text})

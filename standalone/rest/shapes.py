@@ -128,9 +128,10 @@ VALUE = _shape(
     "Value",
     _object({"name": TEXT, "value": MAYBE_TEXT, "recommended_values": _list(MAYBE_TEXT), "errors": _list(TEXT), "visible": YES_NO}),
 )
+_KEY_OR_NOT = {"anyOf": [KEY.ref, {"type": "null"}]}
 VERDICT = _shape(
     "Verdict",
-    _object({"name": TEXT, "error_count": WHOLE, "groups": _list(TEXT), "configs": _list(_object({"definition": KEY.ref, "value": VALUE.ref}))}),
+    _object({"name": TEXT, "error_count": WHOLE, "groups": _list(TEXT), "configs": _list(_object({"definition": _KEY_OR_NOT, "value": VALUE.ref}))}),
 )
 
 LOGGER = _shape("Logger", _object({"level": TEXT, "last_modified": {"type": ["integer", "null"]}}))
