@@ -23,7 +23,7 @@ import threading
 from standalone.errors import ConfigError, StartError
 from standalone.rest.extension import RestExtension
 from standalone.rest.guard import close_extensions, load_extensions
-from standalone.runtime.worker_keys import parse_listener
+from standalone.runtime.configuration.worker_keys import parse_listener
 
 _LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 2.0

@@ -7,7 +7,7 @@ import pytest
 from pytest import param
 
 from standalone.data.java_hash import hash_map_order
-from standalone.runtime.plugin_versions import version_fits
+from standalone.runtime.configuration.plugin_versions import version_fits
 from tests.rest.conftest import SINK, SOURCE
 from tests.runtime.local import LocalWorker, wait_for
 

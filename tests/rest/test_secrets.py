@@ -15,9 +15,9 @@ from standalone.cli.logs import _JsonLines, _TextLines
 from standalone.config import class_name
 from standalone.plugins import KINDS, Plugins
 from standalone.rest.masked import Masked
-from standalone.runtime.connector_keys import OWN
-from standalone.runtime.examine import examine
-from standalone.runtime.lifecycle import ContextFilter
+from standalone.runtime.configuration.connector_keys import OWN
+from standalone.runtime.configuration.examine import examine
+from standalone.runtime.tasks.lifecycle import ContextFilter
 from tests.rest.conftest import Api
 from tests.runtime.local import LocalWorker, wait_for
 
