@@ -87,7 +87,7 @@ class Process:
         if self.rest is not None:
             steps.append(self.rest.stop)
         if self.worker is not None:
-            steps.append(self.worker.close)
+            steps += [self.worker.close, self.worker.config.providers.close]
         for step in steps:
             try:
                 step()

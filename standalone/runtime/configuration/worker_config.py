@@ -44,7 +44,14 @@ class WorkerConfig(Config):
         props, warnings = _modernized(props)
         plugins = plugins or Plugins(parse_type("plugin.path", props.get("plugin.path"), LIST) or ())
         providers = Providers.of(props, plugins)
-        props = providers.resolve(props).texts
+        try:
+            return cls._of_resolved(providers.resolve(props).texts, plugins, providers, warnings)
+        except BaseException:
+            providers.close()
+            raise
+
+    @classmethod
+    def _of_resolved(cls, props, plugins, providers, warnings):
         finder = plugins.class_finder(CONVERTERS.get)
         values, errors = {}, {}
         try:
