@@ -9,9 +9,11 @@ ROOT = pathlib.Path(__file__).parent.parent
 OURS = "standalone"
 
 # part -> the parts it may import. A part is a module or a folder of standalone/.
-LEAVES = {"errors", "clock", "kernels", "secrets", "wire"}
+LEAVES = {"errors", "clock", "files", "kernels", "private", "secrets", "wire"}
 MAY_SEE = {
     "errors": {"secrets"},
+    "files": {"errors"},
+    "private": set(),
     "secrets": set(),
     "clock": set(),
     "kernels": set(),
@@ -37,7 +39,7 @@ MAY_SEE = {
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
     "warm_up": {"local_worker"},
-    "public": {"config", "connector", "data", "errors", "expression", "provider", "stage", "wire"},
+    "public": {"config", "connector", "data", "errors", "expression", "files", "provider", "stage", "wire"},
     "": {"public"},
 }
 

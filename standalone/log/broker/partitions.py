@@ -16,6 +16,7 @@ from standalone.log import batch_header
 from standalone.log.broker.producers import Producers
 from standalone.log.broker.refusal import Refusal, codes
 from standalone.log.broker.segments import INDEX, LOG, FileSlice, Segment
+from standalone.private import open_private
 
 LEADER_EPOCH = 0  # one node is the leader for ever
 PRODUCERS_FILE = "producers.json"
@@ -317,10 +318,10 @@ class Flush:
 
     def _note(self):
         for _, path, rows in self._rows:
-            with open(path, "ab") as index:
+            with open_private(path, "ab") as index:
                 index.write(rows)
         path = os.path.join(self._folder, PRODUCERS_FILE)
-        with open(path + ".new", "wb") as file:
+        with open_private(path + ".new", "wb") as file:
             file.write(self._producers)
         os.replace(path + ".new", path)
 

@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from standalone import private
 from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 
@@ -33,7 +34,7 @@ class LogFile:
     __slots__ = ("fd",)
 
     def __init__(self, path, create=False):
-        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
+        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), private.MODE)
 
     def __del__(self):
         if getattr(self, "fd", None) is not None:
