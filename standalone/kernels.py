@@ -24,7 +24,6 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import lower_builtin, type_callable
 
-from standalone import machine_code
 from standalone.machine_code import Code, NotCompiled
 
 log = logging.getLogger(__name__)

@@ -153,7 +153,8 @@ def _host():
     """What else the code hangs on: the processor, Python, the compiler, and how we use that."""
     ours = [pathlib.Path(__file__).with_name(name).read_text() for name in ("machine_code.py", "kernels.py")]
     processor = repr(cpu_target.target_context.codegen().magic_tuple())
-    return _hash(processor, platform.python_implementation(), platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__, *ours)
+    versions = [platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__]
+    return _hash(processor, platform.python_implementation(), *versions, *ours)
 
 
 def _hash(*parts):
