@@ -323,8 +323,3 @@ def join(data: BYTES, starts: LONGS, lengths: INTS, ending: BYTES, null: BYTES, 
         copy(out, at, ending, 0, len(ending))
         at += len(ending)
     return at
-
-
-def ready():
-    """Whether the kernels are compiled: until then rows do the work."""
-    return True
