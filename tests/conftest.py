@@ -3,10 +3,20 @@
 import importlib.util
 import os
 import pathlib
+import sys
 
 import pytest
 
 SERVERS = pathlib.Path(__file__).parent / "servers"
+
+
+def pytest_collection_finish(session):
+    """Tests of kernels are of their machine code: what was edited since it was compiled would run as Python."""
+    if "standalone.kernels" in sys.modules and not session.config.option.collectonly:
+        from standalone.warm_up import compile_all
+
+        failed = compile_all()
+        assert not failed, failed
 
 
 @pytest.fixture(scope="session")

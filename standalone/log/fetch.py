@@ -10,7 +10,7 @@ import uuid
 from kafka.protocol.consumer import FetchRequest
 
 from standalone.errors import LogError
-from standalone.kernels import compiled
+from standalone.kernels import BYTES, LONG, compiled
 
 BY_ID = 13  # from this version on topics are named by their ids
 FETCH_CEILING = 17  # the highest version whose answer is known here
@@ -123,7 +123,7 @@ class _Walk:
 
 
 @compiled
-def next_offset(data, offset):
+def next_offset(data: BYTES, offset: LONG):
     """The offset behind the last whole batch of `data`, `offset` where there is none: so the next fetch need not wait for `unpack`."""
     at = 0
     while len(data) - at >= BATCH_HEADER:
@@ -134,7 +134,7 @@ def next_offset(data, offset):
         for byte in range(4):
             length = (length << 8) | int(data[at + 8 + byte])
             last = (last << 8) | int(data[at + 23 + byte])
-        if data[at + 16] != 2 or length < BATCH_HEADER - 12 or length > len(data) - at - 12 or last >= 1 << 31:
+        if data[at] >= 128 or data[at + 16] != 2 or length < BATCH_HEADER - 12 or length > len(data) - at - 12 or last >= 1 << 31:
             break
         offset = max(offset, base + last + 1)
         at += 12 + length
