@@ -116,7 +116,7 @@ def test_nothing_in_standalone_imports_connectors():
 
 
 def test_threads_are_started_only_where_they_may():
-    homes = {"runtime", "rest", "pipeline/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
+    homes = {"runtime", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))
         if "threading.Thread(" in path.read_text():
