@@ -288,9 +288,6 @@ def _cast_node(node, target):
         return node if target == pa.string() else None
     if isinstance(node, MASKS):
         return node if target == pa.bool_() else None
-    if isinstance(node, Struct) and pa.types.is_struct(target) and [name for name, _ in node.parts] == [field.name for field in target]:
-        parts = [(name, _cast_node(part, field.type)) for (name, part), field in zip(node.parts, target)]
-        return Struct(tuple(parts)) if all(part is not None for _, part in parts) else None
     return None
 
 
