@@ -75,3 +75,8 @@ def join(data, starts, lengths, ending, null, out):
         copy(out, at, ending, 0, len(ending))
         at += len(ending)
     return at
+
+
+def ready():
+    """Whether the kernels are compiled: until then rows do the work."""
+    return True

@@ -71,7 +71,7 @@ def _outage_broker():
 @pytest.fixture(scope="session")
 def spark_holder():
     """One Spark session for the whole run: a process holds no second one."""
-    from standalone.pipeline.session import SessionHolder
+    from standalone.pipeline.spark.session import SessionHolder
 
     holder = SessionHolder({"spark.master": "local[2]"}, archive_after_seconds=None)
     holder.request()

@@ -60,12 +60,12 @@ def alike(wanted, found):
     return type(wanted) is type(found) and repr(wanted) == repr(found)
 
 
-def by_columns(goldenlib, kind, **how):
+def by_columns(goldenlib, kind):
     """(how many cases went by columns, by class; how many with schemas were left to rows, by class and reason); fails where one came out
     otherwise than in Java."""
     columns, done, wrong = goldenlib["columns"], [], []
     every = cases(kind)
-    for case, found in zip(every, columns.outcomes(kind, every, **how), strict=True):
+    for case, found in zip(every, columns.outcomes(kind, every), strict=True):
         is_left = isinstance(found, columns.LeftToRows)
         done.append({"engine": f"declined: {found}" if is_left else "columns", "outcome": case["outcome"]})
         if not is_left and not alike(case["outcome"], found):
@@ -84,10 +84,6 @@ def test_column_meanings_of_converters_do_what_java_does(goldenlib):
     done, left = by_columns(goldenlib, "converters")
     check_share((done, left), 0.9)
     assert {name for name, _ in left} <= set(done), "every converter has column meanings in both directions"
-
-
-def test_what_moves_without_spark_does_what_java_does(goldenlib):
-    check_share(by_columns(goldenlib, "transforms", moving_alone=True), 0.6)
 
 
 @pytest.mark.spark

@@ -6,7 +6,7 @@ from standalone.errors import BadRequestError
 from standalone.rest import shapes
 from standalone.rest.connectors import texts
 from standalone.rest.resource import Operation, body_object, json_answer, nothing, resource
-from standalone.runtime.loggers import ROOT
+from standalone.runtime.supervision.loggers import ROOT
 
 
 def routes(worker):

@@ -4,7 +4,7 @@ from standalone.errors import BadRequestError, LogError, NotFoundError
 from standalone.rest.resource import json_answer, resource
 from standalone.rest.throughput import Throughput
 from standalone.runtime.log_view import MOST_RECORDS
-from standalone.runtime.offset_changes import OFFSET, PARTITION, TOPIC
+from standalone.runtime.offsets.changes import OFFSET, PARTITION, TOPIC
 
 MOST_SHOWN_BYTES = 16 << 10  # of one key, value or header
 _MOST_HEADERS = 100

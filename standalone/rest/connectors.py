@@ -8,8 +8,8 @@ from starlette.exceptions import HTTPException
 from standalone.errors import BadRequestError, NotFoundError
 from standalone.rest import shapes
 from standalone.rest.resource import Operation, body_object, flag, json_answer, nothing, resource
-from standalone.runtime import offset_changes
 from standalone.runtime.herder import check_target
+from standalone.runtime.offsets import changes as offset_changes
 
 _VIEWS = ("status", "info")
 

@@ -20,7 +20,7 @@ import threading
 
 from standalone.errors import ConfigError, StartError
 from standalone.rest.guard import close_extensions, load_extensions
-from standalone.runtime.worker_keys import parse_listener
+from standalone.runtime.configuration.worker_keys import parse_listener
 
 _STOP_SECONDS = 2.0
 

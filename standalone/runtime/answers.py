@@ -4,10 +4,10 @@ import concurrent.futures
 from typing import Any, NamedTuple
 
 from standalone.errors import BadRequestError, ConfigError, ConflictError, NotFoundError
+from standalone.runtime.configuration.plugin_options import examine_all, options_of
 from standalone.runtime.lanes import Abandoned, Lane
-from standalone.runtime.plugin_options import examine_all, options_of
-from standalone.runtime.restarts import iso
-from standalone.runtime.state import CONNECTOR
+from standalone.runtime.supervision.restarts import iso
+from standalone.runtime.supervision.state import CONNECTOR
 from standalone.secrets import mask
 
 CALL_SECONDS = 90.0  # how long a caller waits for a connector's own code; as Connect's REST requests

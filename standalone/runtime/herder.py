@@ -15,12 +15,12 @@ from typing import Any, NamedTuple
 
 from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, ConnectError
 from standalone.runtime.answers import CALL_SECONDS, Answers
+from standalone.runtime.configuration.plugin_options import HIDDEN
 from standalone.runtime.lanes import Lane
-from standalone.runtime.lifecycle import FAILED, PAUSED, RESTARTING, STOPPED, trace_of
 from standalone.runtime.managed import STARTED, Managed, plan_of
 from standalone.runtime.metrics import Starts
-from standalone.runtime.plugin_options import HIDDEN
-from standalone.runtime.restarts import Timers
+from standalone.runtime.supervision.restarts import Timers
+from standalone.runtime.tasks.lifecycle import FAILED, PAUSED, RESTARTING, STOPPED, trace_of
 
 log = logging.getLogger(__name__)
 

@@ -8,7 +8,7 @@ import collections
 import concurrent.futures
 import threading
 
-from standalone.runtime.lifecycle import log_context
+from standalone.runtime.tasks.lifecycle import log_context
 
 
 class Abandoned(Exception):

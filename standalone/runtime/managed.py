@@ -8,12 +8,12 @@ import concurrent.futures
 import logging
 
 from standalone.errors import ConnectError, NotFoundError
+from standalone.runtime.configuration.plugin_options import HIDDEN, secret_keys
 from standalone.runtime.instance import Instance
 from standalone.runtime.lanes import Abandoned, Lane
-from standalone.runtime.lifecycle import FAILED, PAUSED, RUNNING, STOPPED, UNASSIGNED, trace_of
-from standalone.runtime.plugin_options import HIDDEN, secret_keys
-from standalone.runtime.restarts import Attempts, Policy
-from standalone.runtime.state import CONNECTOR
+from standalone.runtime.supervision.restarts import Attempts, Policy
+from standalone.runtime.supervision.state import CONNECTOR
+from standalone.runtime.tasks.lifecycle import FAILED, PAUSED, RUNNING, STOPPED, UNASSIGNED, trace_of
 from standalone.secrets import mask
 
 log = logging.getLogger(__name__)

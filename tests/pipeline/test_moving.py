@@ -12,9 +12,9 @@ from standalone.converters.string import StringConverter
 from standalone.data import schema as s
 from standalone.data.scalars import WIDTHS
 from standalone.pipeline.chain import Link
+from standalone.pipeline.columns.plan import ColumnPlan
 from standalone.pipeline.frame import Frame, Leaf, Leaves
 from standalone.pipeline.moving import Moving, NotMoved
-from standalone.pipeline.plan import ColumnPlan
 from standalone.testing import frame_of, records_of
 
 # --- The rules -----------------------------------------------------------------------------------------------------

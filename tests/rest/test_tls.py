@@ -10,7 +10,7 @@ from pytest import param
 
 from standalone.errors import ConfigError
 from standalone.rest.tls import server_context
-from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.configuration.worker_config import WorkerConfig
 from tests.rest.conftest import Api
 from tests.runtime.local import LocalWorker
 

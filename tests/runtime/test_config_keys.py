@@ -11,11 +11,11 @@ from standalone.config import ConfigDef, Option, class_name, key_info
 from standalone.connector import SinkConnector, SourceConnector
 from standalone.errors import ConfigError
 from standalone.plugins import Plugins
-from standalone.runtime.connector_config import ConnectorConfig
-from standalone.runtime.connector_keys import CONNECTOR, SINK, SOURCE
-from standalone.runtime.examine import examine
-from standalone.runtime.worker_config import WorkerConfig
-from standalone.runtime.worker_keys import WORKER, parse_listener
+from standalone.runtime.configuration.connector_config import ConnectorConfig
+from standalone.runtime.configuration.connector_keys import CONNECTOR, SINK, SOURCE
+from standalone.runtime.configuration.examine import examine
+from standalone.runtime.configuration.worker_config import WorkerConfig
+from standalone.runtime.configuration.worker_keys import WORKER, parse_listener
 from standalone.stage import Converter, FieldTransform, HeaderConverter, Predicate, Transform
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "config-keys.json").read_text(encoding="utf-8"))

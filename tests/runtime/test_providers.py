@@ -12,8 +12,8 @@ from standalone.cli.logs import _JsonLines, _TextLines
 from standalone.config import HIGH, STRING
 from standalone.errors import ConfigError, trace_of
 from standalone.plugins import Plugins
-from standalone.runtime.config_values import Providers
-from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.configuration.config_values import Providers
+from standalone.runtime.configuration.worker_config import WorkerConfig
 from tests.runtime.local import STRING as STRING_CONVERTER
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.plugins import SAID

@@ -5,7 +5,7 @@ import queue
 import pytest
 
 from standalone.errors import ConfigError
-from standalone.runtime.restarts import OPTIONS, Attempts, Policy, Timers
+from standalone.runtime.supervision.restarts import OPTIONS, Attempts, Policy, Timers
 from tests.runtime import plugins
 from tests.runtime.hand_clock import HandClock
 from tests.runtime.local import LocalWorker, wait_for

@@ -8,8 +8,8 @@ import pytest
 
 from standalone.clock import SYSTEM
 from standalone.errors import NotFoundError, StartError
-from standalone.runtime import state as state_module
-from standalone.runtime.state import CONNECTOR, State
+from standalone.runtime.supervision import state as state_module
+from standalone.runtime.supervision.state import CONNECTOR, State
 from tests.runtime.local import LocalWorker, wait_for
 
 
