@@ -34,6 +34,13 @@ class Intake:
     def empty(self):
         return not self._unrouted
 
+    def halt(self, error, born=0):
+        """Take nothing more; what was handed over since a moment and has no partition yet fails, too."""
+        self._halted = self._halted or error
+        for name, pieces in list(self._unrouted.items()):
+            self._unrouted[name] = collections.deque(piece for piece in pieces if piece.delivery.born < born)
+            fail_all([piece for piece in pieces if piece.delivery.born >= born], error)
+
     def admit(self, delivery):
         if not len(delivery.records):
             delivery.finish()
@@ -119,7 +126,7 @@ class Intake:
                 fail_all([piece.take(np.array([row]))], self._too_large(topic, sizes[row]))
             return piece.take(np.flatnonzero(sizes <= self._largest))
         row = int(too_large[0])
-        self._halted = HeldBack(f"Not sent: a record before it, for topic '{topic}', takes more than one request may.")
+        self._halted = held_back(topic)
         fail_all([piece.slice(row, row + 1)], self._too_large(topic, sizes[row]))
         if row + 1 < len(piece):
             fail_all([piece.slice(row + 1, len(piece))], self._halted)
@@ -131,6 +138,10 @@ class Intake:
             "Raise it (producer.override.max.request.size in the connector, and the topic's max.message.bytes with it).",
             java_class("RecordTooLargeException"),
         )
+
+
+def held_back(topic):
+    return HeldBack(f"Not sent: a record before it, for topic '{topic}', was refused.")
 
 
 def fail_all(pieces, error):
