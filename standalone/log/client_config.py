@@ -94,8 +94,9 @@ def _offset_reset(text):
     return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
 
+ROUND_ROBIN = "round robin"
 _PARTITIONERS = {
-    "org.apache.kafka.clients.producer.RoundRobinPartitioner": "round robin",
+    "org.apache.kafka.clients.producer.RoundRobinPartitioner": ROUND_ROBIN,
     # Gone since Kafka 4, and what they did is what is done without one.
     "org.apache.kafka.clients.producer.internals.DefaultPartitioner": None,
     "org.apache.kafka.clients.producer.UniformStickyPartitioner": None,
@@ -259,6 +260,13 @@ class ConsumerConfig(ClientConfig):
         "fetch.max.wait.ms": (_number(0, MAX_INT), 500),
         "max.partition.fetch.bytes": (_number(0, MAX_INT), 1_048_576),
     }
+
+
+    @classmethod
+    def contradictions(cls, values, given):
+        if values["group.protocol"] == "consumer":
+            return {"group.protocol": "'consumer' is not spoken here; members of the classic protocol share a group with those that speak it"}
+        return {}
 
 
 class ProducerConfig(ClientConfig):

@@ -6,6 +6,7 @@ import numpy as np
 
 from standalone.errors import LogFatalError
 from standalone.log.broker_errors import java_class
+from standalone.log.client_config import ROUND_ROBIN
 from standalone.log.routing import Router
 
 RECORD_OVERHEAD_BYTES = 61 + 21  # a batch's header, and the most that a record adds to its key and value
@@ -95,8 +96,10 @@ class Intake:
             if wanted is None:
                 router = self._routers.get(topic.name)
                 if router is None:
-                    stay = self._config["batch.size"]
-                    router = self._routers[topic.name] = Router(self._config["partitioner.ignore.keys"], stay, self._largest)
+                    config = self._config
+                    round_robin = config["partitioner.class"] == ROUND_ROBIN
+                    router = Router(config["partitioner.ignore.keys"], config["batch.size"], self._largest, round_robin)
+                    self._routers[topic.name] = router
                 for partition, part in router.split(pieces[0], topic):
                     self._queue_of(topic.name, partition).add(part)
             elif wanted in topic.partitions:
