@@ -5,6 +5,7 @@ import threading
 from standalone.errors import ConfigError
 from standalone.log import tls
 from standalone.log.jaas import jaas_options
+from standalone.log.kerberos import Kerberos
 from standalone.log.oauth import Tokens
 
 
@@ -33,13 +34,15 @@ class Credentials:
             return self._tls
 
     def mechanism(self, host):
-        """The object of kafka-python that gives the bytes of one login. Raises ConfigError; LogRetriableError while no token can be had."""
+        """The object, of kafka-python or with its calls, that gives the bytes of one login. Raises ConfigError; LogRetriableError while no token can be had."""
         from kafka.net.sasl import SASL_MECHANISMS
 
         config, name = self._config, self._config["sasl.mechanism"]
         if name not in SASL_MECHANISMS:
             raise ConfigError.of({"sasl.mechanism": f"'{name}' is none of {', '.join(sorted(SASL_MECHANISMS))}"})
         options = jaas_options(config["sasl.jaas.config"])
+        if name == "GSSAPI":
+            return Kerberos(config, options, host)
         settings = {"host": host, "security_protocol": config["security.protocol"], "sasl_mechanism": name}
         if name == "PLAIN" or name.startswith("SCRAM-"):
             missing = [option for option in ("username", "password") if option not in options]
@@ -48,9 +51,6 @@ class Credentials:
             settings.update(sasl_plain_username=options["username"], sasl_plain_password=options["password"])
         elif name == "OAUTHBEARER":
             settings["sasl_oauth_token_provider"] = self._token_provider(options)
-        elif name == "GSSAPI":
-            service = config["sasl.kerberos.service.name"] or options.get("serviceName")
-            settings.update(sasl_kerberos_service_name=service or "kafka", sasl_kerberos_name=None, sasl_kerberos_domain_name=None)
         try:
             return SASL_MECHANISMS[name](**settings)
         except (RuntimeError, ImportError) as problem:
