@@ -202,8 +202,8 @@ def test_every_version_that_is_offered_is_answered(log, client, key):
     make_topic(client)
     client.produce("t", batch([b"v"]))
     commit(client, 0, group="every")
-    _, low, high, _ = HANDLERS[key]
-    for version in range(low, high + 1):
+    row = HANDLERS[key]
+    for version in range(row.low, row.high + 1):
         response = client.call(request_class(version=version, **EVERY[name](log, version)), response_class)
         expected = REFUSED.get(name, {0})
         if name == "DescribeGroups" and version >= 6:
@@ -218,7 +218,7 @@ def test_every_version_that_is_offered_is_answered(log, client, key):
 def test_api_versions_name_what_is_offered_and_nothing_else(client):
     answer = client.call(metadata.ApiVersionsRequest(version=3, client_software_name="raw"), metadata.ApiVersionsResponse)
     assert {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys} == {
-        key: (low, high) for key, (_, low, high, _) in HANDLERS.items()
+        key: (row.low, row.high) for key, row in HANDLERS.items()
     }
 
 
@@ -239,8 +239,8 @@ def test_a_newer_api_versions_request_is_answered_in_version_0_with_the_range(cl
         param(b"\xff\xff\xff\xff", id="a negative length"),
         param(b"\0\0\0\0", id="a length of nothing"),
         param(b"\0\0\0\x02\0\0", id="too short for a header"),
-        param(b"\0\0\0\x0a\0\x16\0\x63\0\0\0\x01\xff\xff", id="a version that is not offered"),
-        param(b"\0\0\0\x0a\0\x1a\0\0\0\0\0\x01\xff\xff", id="a transaction's request"),
+        param(b"\0\0\0\x0a\0\x16\0\x63\0\0\0\x01\xff\xff", id="a version that nobody knows"),
+        param(b"\0\0\0\x0a\0\x04\0\0\0\0\0\x01\xff\xff", id="a request between brokers"),
         param(b"\0\0\0\x0c\0\x01\0\x04\0\0\0\x01\0\x01xy", id="a body that ends too soon"),
     ],
 )
@@ -248,6 +248,12 @@ def test_who_speaks_otherwise_is_hung_up_on_and_others_are_served(log, client, s
     with socket.create_connection(log.bootstrap.split(":"), 5) as stranger:
         stranger.sendall(sent)
         assert stranger.recv(1) == b""
+    assert make_topic(client).error_code == 0
+
+
+def test_a_request_that_is_not_offered_is_answered_by_an_error_where_kafka_has_one(client):
+    answer = client.call(admin.UpdateFeaturesRequest(version=1, feature_updates=[]), admin.UpdateFeaturesResponse)
+    assert answer.error_code == codes.UnsupportedVersionError.errno
     assert make_topic(client).error_code == 0
 
 

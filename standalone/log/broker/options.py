@@ -57,6 +57,21 @@ OPTIONS = (
     LogOption("embedded.log.num.partitions", INT, 1, "Partitions of a topic made without saying how many.", low=1, high=10_000),
     LogOption("embedded.log.auto.create.topics.enable", BOOLEAN, True, "Whether a topic is made when a client first asks for it."),
     LogOption(
+        "embedded.log.max.connections",
+        INT,
+        1000,
+        "How many connections are served at once, and never more than half of the files that the process may open; more are closed at once.",
+        low=1,
+        high=MAX_INT,
+    ),
+    LogOption(
+        "embedded.log.connections.max.idle.ms",
+        LONG,
+        600_000,
+        "A connection on which nothing came or went for so long is closed; -1 keeps it for ever.",
+        low=-1,
+    ),
+    LogOption(
         "embedded.log.max.message.bytes", INT, 1_048_588, "Largest record batch that is taken, as it comes: compressed.", high=MAX_INT
     ),
 )
@@ -84,6 +99,8 @@ TOPIC_CONFIGS = {
     "cleanup.policy": _choice("delete", ("delete",), "Old files are deleted. Compaction is not offered."),
     "compression.type": _choice("producer", ("producer",), "Batches are kept as the producer compressed them."),
     "max.message.bytes": _number(INT, "embedded.log.max.message.bytes", 0, MAX_INT, "Largest record batch that is taken."),
+    "message.timestamp.after.max.ms": TopicConfig(LONG, None, 3_600_000, (), 0, MAX_LONG, "How far ahead of the log's clock a record's timestamp may be."),
+    "message.timestamp.before.max.ms": TopicConfig(LONG, None, MAX_LONG, (), 0, MAX_LONG, "How far behind it."),
     "message.timestamp.type": _choice("CreateTime", ("CreateTime", "LogAppendTime"), "Whose clock stamps the records."),
     "retention.bytes": _number(LONG, "embedded.log.retention.bytes", -1, MAX_LONG, "Bytes a partition may keep; -1: no bound."),
     "retention.ms": _number(LONG, "embedded.log.retention.ms", -1, MAX_LONG, "How long records are kept; -1: for ever."),

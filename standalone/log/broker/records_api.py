@@ -7,6 +7,7 @@ from kafka.protocol.admin import DeleteRecordsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetSpec
 from kafka.protocol.producer import InitProducerIdResponse, ProduceResponse
 
+from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 from standalone.log.broker.opaque import FetchResponse
 from standalone.log.broker.partitions import LEADER_EPOCH
@@ -214,10 +215,14 @@ def _offset_for(partition, timestamp):
 
 
 def _first_since(header, batch, timestamp, start):
-    """(timestamp, offset) of the first record of the batch that is late enough; the one place where a batch is opened."""
-    from standalone.log import record_batch  # brings numba along, which nothing else here needs
+    """(timestamp, offset) of the first record of the batch that is late enough."""
+    from standalone.log import record_batch  # brings numba along, which little else here needs
 
-    for records in record_batch.unpack(batch, from_offset=start, check_crc=False).records:
+    try:
+        found = record_batch.unpack(batch, from_offset=start, check_crc=False).records
+    except CorruptBatchError:
+        return header.max_timestamp, max(header.base_offset, start)  # what it holds is garbage: its header is all there is to go by
+    for records in found:
         times = records.timestamps.tolist() if records.timestamps is not None else [NO_TIME] * len(records)
         for row, time_ms in enumerate(times):
             if time_ms >= timestamp:
