@@ -149,13 +149,6 @@ def test_a_static_librdkafka_member_that_died_has_its_partitions_again_at_once(l
     dead.close()
 
 
-def test_librdkafka_transactions_are_refused_in_words(log):
-    producer = confluent_kafka.Producer({"bootstrap.servers": log.bootstrap, "transactional.id": "mine"})
-    with pytest.raises(confluent_kafka.KafkaException) as refused:
-        producer.init_transactions(10)
-    assert refused.value.args[0].fatal() or not refused.value.args[0].retriable()
-
-
 def test_librdkafka_admin(log, topic):
     client = AdminClient({"bootstrap.servers": log.bootstrap})
     assert topic in client.list_topics(timeout=10).topics

@@ -157,6 +157,28 @@ EVERY = {
     },
     "OffsetDelete": lambda log, v: {"group_id": "nobody", "topics": []},
     "DescribeCluster": lambda log, v: {"endpoint_type": 1},
+    "AddPartitionsToTxn": lambda log, v: {
+        "v3_and_below_transactional_id": "nobody",
+        "v3_and_below_topics": [producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0])],
+    },
+    "AddOffsetsToTxn": lambda log, v: {"transactional_id": "nobody", "group_id": "every"},
+    "EndTxn": lambda log, v: {"transactional_id": "nobody"},
+    "WriteTxnMarkers": lambda log, v: {"markers": []},
+    "TxnOffsetCommit": lambda log, v: {"transactional_id": "nobody", "group_id": "every", "topics": []},
+    "DescribeTransactions": lambda log, v: {"transactional_ids": ["nobody"]},
+    "ListTransactions": lambda log, v: {"state_filters": [], "producer_id_filters": []},
+    "DescribeProducers": lambda log, v: {"topics": [admin.DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0])]},
+    "AlterConfigs": lambda log, v: {
+        "resources": [
+            admin.AlterConfigsRequest.AlterConfigsResource(
+                resource_type=2,
+                resource_name="t",
+                configs=[admin.AlterConfigsRequest.AlterConfigsResource.AlterableConfig(name="cleanup.policy", value="compact,delete")],
+            )
+        ]
+    },
+    "ListConfigResources": lambda log, v: {"resource_types": [2, 4]},
+    "DescribeTopicPartitions": lambda log, v: {"topics": [], "cursor": None},
 }
 MESSAGES = {
     kind.API_KEY: (kind, getattr(module, kind.__name__.replace("Request", "Response")))
@@ -185,6 +207,9 @@ def _error_codes(message):
 
 # What the sample requests above are answered, where that is no success.
 REFUSED = {
+    "AddOffsetsToTxn": {codes.InvalidProducerIdMappingError.errno},
+    "EndTxn": {codes.InvalidProducerIdMappingError.errno},
+    "DescribeTransactions": {codes.TransactionalIdNotFoundError.errno},
     "Heartbeat": {codes.UnknownMemberIdError.errno},
     "SyncGroup": {codes.UnknownMemberIdError.errno},
     "LeaveGroup": {0, codes.UnknownMemberIdError.errno},

@@ -8,7 +8,7 @@ import os
 from struct import Struct
 from typing import NamedTuple
 
-FILE = "aborted.index"
+FILE = "aborted.transactions"
 _ROW = Struct("<qqq")
 
 

@@ -5,6 +5,7 @@ import logging
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
+from standalone.log.broker.transactions import Transactions
 
 NODE_ID = 1
 HOUSEKEEPING_SECONDS = 60
@@ -25,6 +26,7 @@ class Node:
         self.topics = Topics(folder, self.store, settings, lambda jobs: hand_over(jobs, None))
         self._skip_known_producer_ids()
         self.groups = Groups(self.store, self.topics, clock, timers)
+        self.transactions = Transactions(self)
         self.appends = 0  # how many there were
         self.flushed_appends = 0  # how many of them are durable
         self._hand_over = hand_over
@@ -35,6 +37,7 @@ class Node:
         if self._dirty:
             self.appends += 1  # a crash left bytes that may not be on the disk
             self._arm_flush_timer()
+        self.transactions.recover()
         self._keep_house()
 
     def _skip_known_producer_ids(self):
@@ -114,6 +117,7 @@ class Node:
     def _keep_house(self):
         self._look_after(list(self.topics.partitions()))
         self.groups.tidy()
+        self.transactions.tidy()
         self.timers.after(HOUSEKEEPING_SECONDS, self._keep_house)
 
     def _look_after(self, partitions):

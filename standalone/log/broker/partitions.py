@@ -55,9 +55,9 @@ class Partition:
         self.end = self.segments[-1].next_offset
         self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
         self.aborted = AbortedTransactions.load(folder, self.start, self.end)
-        self.producers = self._load_producers()
         self._unsaved_bytes = 0  # appended since the producers were saved last
         self._snapshot_is_due = False
+        self.producers = self._load_producers()
         # Segments from this one on may hold bytes not yet fsynced.
         self._flushed_segment = next((s.base_offset for s in self.segments if not s.was_clean), self._active.base_offset)
 
@@ -352,7 +352,7 @@ class Partition:
 
     def last_flush(self):
         """A flush that leaves nothing to be read again at the next start; None if there is nothing new."""
-        self._snapshot_is_due = self._unsaved_bytes > 0
+        self._snapshot_is_due |= self._unsaved_bytes > 0
         return self.begin_flush() if self._snapshot_is_due or self.is_dirty else None
 
     def close(self):
@@ -382,6 +382,7 @@ class Partition:
                 taken_ms = int(os.path.getmtime(segment.path) * 1000)
                 for position, header in segment.walk(segment.index.before_offset(offset)):
                     if header.base_offset >= offset:
+                        self._snapshot_is_due |= header.producer_id >= 0
                         self._take_note(producers, segment, position, header, taken_ms)
         return producers
 

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol import admin, consumer, metadata, producer
 
-from standalone.log.broker import groups_api, records_api, topics_api
+from standalone.log.broker import configs_api, groups_api, records_api, topics_api, transactions_api
 from standalone.log.broker.opaque import ProduceRequest
 from standalone.log.broker.refusal import codes
 
@@ -36,13 +36,24 @@ REQUESTS = (
     Row(admin.CreateTopicsRequest, 2, 7, topics_api.create_topics),
     Row(admin.DeleteTopicsRequest, 1, 6, topics_api.delete_topics),
     Row(admin.DeleteRecordsRequest, 0, 2, records_api.delete_records),
-    Row(producer.InitProducerIdRequest, 0, 5, records_api.init_producer_id),
-    Row(admin.DescribeConfigsRequest, 1, 4, topics_api.describe_configs),
+    Row(producer.InitProducerIdRequest, 0, 5, transactions_api.init_producer_id),
+    Row(admin.DescribeConfigsRequest, 1, 4, configs_api.describe_configs),
     Row(admin.CreatePartitionsRequest, 0, 3, topics_api.create_partitions),
     Row(admin.DeleteGroupsRequest, 0, 2, groups_api.delete_groups),
-    Row(admin.IncrementalAlterConfigsRequest, 0, 1, topics_api.incremental_alter_configs),
+    Row(admin.IncrementalAlterConfigsRequest, 0, 1, configs_api.incremental_alter_configs),
     Row(consumer.OffsetDeleteRequest, 0, 0, groups_api.offset_delete),
     Row(admin.DescribeClusterRequest, 0, 2, topics_api.describe_cluster),
+    Row(producer.AddPartitionsToTxnRequest, 0, 3, transactions_api.add_partitions),
+    Row(producer.AddOffsetsToTxnRequest, 0, 4, transactions_api.add_offsets),
+    Row(producer.EndTxnRequest, 0, 4, transactions_api.end),
+    Row(producer.WriteTxnMarkersRequest, 1, 2, transactions_api.write_markers),
+    Row(producer.TxnOffsetCommitRequest, 0, 4, transactions_api.offset_commit),
+    Row(admin.DescribeTransactionsRequest, 0, 0, transactions_api.describe_transactions),
+    Row(admin.ListTransactionsRequest, 0, 2, transactions_api.list_transactions),
+    Row(admin.DescribeProducersRequest, 0, 0, transactions_api.describe_producers),
+    Row(admin.AlterConfigsRequest, 0, 2, configs_api.alter_configs),
+    Row(admin.ListConfigResourcesRequest, 0, 1, configs_api.list_config_resources),
+    Row(admin.DescribeTopicPartitionsRequest, 0, 0, topics_api.describe_topic_partitions),
 )
 HANDLERS = {row.request.API_KEY: row for row in REQUESTS}
 API_VERSIONS = metadata.ApiVersionsRequest.API_KEY

@@ -6,7 +6,8 @@
     log.stop()
 
 Threads: one owns all state and does all requests, with a selector; nothing below this module knows of threads. A second one does
-what waits for the disk (fsync, deleting files), because a slow disk must not hold up the answers. `start`, `stop` and `sync` may be called from any thread.
+what waits for the disk (fsync, deleting files), because a slow disk must not hold up the answers. `start`, `stop` and `sync` may be
+called from any thread.
 """
 
 import fcntl

@@ -171,6 +171,8 @@ class Topics:
             folder = os.path.join(self._folder, f"{topic.name}-{number}")
             start = starts.get((topic.name, number), 0)
             topic.partitions.append(Partition(topic.name, number, folder, topic.values, start, self._files, self._delete))
+        # The others' folders come with their first batches; this one tells how many there are, should the store be lost.
+        os.makedirs(topic.partitions[-1].folder, exist_ok=True)
 
     def _put(self, topic):
         self._by_name[topic.name] = topic
