@@ -157,6 +157,32 @@ EVERY = {
     },
     "OffsetDelete": lambda log, v: {"group_id": "nobody", "topics": []},
     "DescribeCluster": lambda log, v: {"endpoint_type": 1},
+    "DescribeLogDirs": lambda log, v: {"topics": None},
+    "AlterReplicaLogDirs": lambda log, v: {"dirs": []},
+    "DescribeQuorum": lambda log, v: {
+        "topics": [
+            admin.DescribeQuorumRequest.TopicData(
+                topic_name="__cluster_metadata", partitions=[admin.DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)]
+            )
+        ]
+    },
+    "ListPartitionReassignments": lambda log, v: {"topics": None},
+    "AlterPartitionReassignments": lambda log, v: {"topics": []},
+    "ElectLeaders": lambda log, v: {"topic_partitions": [admin.ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0])]},
+    "OffsetForLeaderEpoch": lambda log, v: {
+        "topics": [
+            consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
+                topic="t", partitions=[consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+            )
+        ]
+    },
+    "DescribeClientQuotas": lambda log, v: {"components": [], "strict": False},
+    "AlterClientQuotas": lambda log, v: {"entries": [], "validate_only": False},
+    "DescribeAcls": lambda log, v: {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1},
+    "CreateAcls": lambda log, v: {"creations": []},
+    "DeleteAcls": lambda log, v: {"filters": []},
+    "DescribeUserScramCredentials": lambda log, v: {"users": None},
+    "AlterUserScramCredentials": lambda log, v: {"deletions": [], "upsertions": []},
     "AddPartitionsToTxn": lambda log, v: {
         "v3_and_below_transactional_id": "nobody",
         "v3_and_below_topics": [producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0])],
@@ -207,6 +233,8 @@ def _error_codes(message):
 
 # What the sample requests above are answered, where that is no success.
 REFUSED = {
+    "DescribeAcls": {codes.SecurityDisabledError.errno},
+    "ElectLeaders": {0, codes.ElectionNotNeededError.errno},
     "AddOffsetsToTxn": {codes.InvalidProducerIdMappingError.errno},
     "EndTxn": {codes.InvalidProducerIdMappingError.errno},
     "DescribeTransactions": {codes.TransactionalIdNotFoundError.errno},

@@ -2,13 +2,16 @@
 
 import logging
 
+from standalone.log.broker.acls import Acls
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
 from standalone.log.broker.transactions import Transactions
+from standalone.log.broker.users import Users
 
 NODE_ID = 1
 HOUSEKEEPING_SECONDS = 60
+_BYTES_UNTIL_ROOM_IS_MADE = 16 << 20
 _PARTITIONS_A_TURN = 100  # looked after before others are answered
 
 logger = logging.getLogger(__name__)
@@ -18,6 +21,7 @@ class Node:
     """`hand_over(jobs, then)` has jobs run elsewhere, where a disk may be waited for, and calls `then` on the owner's thread afterwards."""
 
     def __init__(self, folder, settings, clock, timers, hand_over):
+        self.folder = folder
         self.settings = settings
         self.clock = clock
         self.timers = timers
@@ -27,6 +31,10 @@ class Node:
         self._skip_known_producer_ids()
         self.groups = Groups(self.store, self.topics, clock, timers)
         self.transactions = Transactions(self)
+        self.users = Users(self.store)
+        superusers = [name.strip() for name in (settings["embedded.log.super.users"] or "").split(";") if name.strip()]
+        self.acls = Acls(self.store, superusers) if superusers else None  # None: everyone may do everything
+        self._new_bytes = 0
         self.appends = 0  # how many there were
         self.flushed_appends = 0  # how many of them are durable
         self._hand_over = hand_over
@@ -57,6 +65,10 @@ class Node:
 
     def appended(self, partition, size):
         self.appends += 1
+        self._new_bytes += size
+        if self._new_bytes >= _BYTES_UNTIL_ROOM_IS_MADE:
+            self._new_bytes = 0
+            self._make_room()
         self._dirty.add(partition)
         self._arm_flush_timer()
         if partition.waiting:
@@ -133,6 +145,30 @@ class Node:
         rest = partitions[_PARTITIONS_A_TURN:]
         if rest:
             self.timers.after(0, lambda: self._look_after(rest))
+        else:
+            self._make_room()
+
+    def _make_room(self):
+        """Delete the oldest segments until all topics together are within embedded.log.max.bytes."""
+        bound = self.settings["embedded.log.max.bytes"]
+        if bound < 0:
+            return
+        surplus = sum(partition.size for partition in self.topics.partitions()) - bound
+        while surplus > 0:
+            candidates = [p for p in self.topics.partitions() if "delete" in p.policy and p.size]
+            # The one written to goes last: a new segment would take its place.
+            candidates = [p for p in candidates if len(p.segments) > 1] or candidates
+            oldest = min(candidates, key=lambda p: p.segments[0].max_timestamp, default=None)
+            if oldest is None:
+                return
+            size = oldest.size
+            try:
+                if not oldest.drop_oldest():
+                    return
+            except OSError as error:
+                logger.error("%s: room could not be made: %s", oldest, error)
+                return
+            surplus -= size - oldest.size
 
     def close(self):
         """A last flush, by this thread, and a clean end of every file."""

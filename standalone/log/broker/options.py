@@ -11,6 +11,7 @@ BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = "BOOLEAN", "STRING", "INT", "LONG", "
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 UNSET = None
+ACKS = ("write", "fsync")
 
 
 class LogOption(NamedTuple):
@@ -35,6 +36,35 @@ OPTIONS = (
         "127.0.0.1:9092",
         "host:port on which the embedded log serves Kafka's protocol, without encryption or passwords: keep it on loopback. "
         "If the port is taken, the worker does not start.",
+    ),
+    LogOption(
+        "embedded.log.advertised.listener",
+        STRING,
+        UNSET,
+        "host:port that clients are told to connect to, where it is another than the listener's: behind a container's port, a tunnel or "
+        "a proxy. Default: the listener's address, or, if it listens on all addresses, the one that the client used.",
+    ),
+    LogOption(
+        "embedded.log.super.users",
+        STRING,
+        UNSET,
+        "Principals that may do everything, such as User:ann;User:bob. If set, all others may only do what ACLs allow "
+        "(kafka-acls manages them); if not, everyone may do everything.",
+    ),
+    LogOption(
+        "embedded.log.acks",
+        STRING,
+        "write",
+        "When a record is acknowledged: write, once it is written, so that it survives a crash of the process; fsync, once it is on the "
+        "disk, so that it survives a loss of power as well. What is written meanwhile is fsynced together.",
+    ),
+    LogOption(
+        "embedded.log.max.bytes",
+        LONG,
+        -1,
+        "How many bytes all topics may take together; beyond them the oldest files are deleted, of topics that are not compacted. "
+        "-1 sets no bound.",
+        low=-1,
     ),
     LogOption(
         "embedded.log.flush.interval.ms",
@@ -185,6 +215,8 @@ def settings(config):
             parsed[option.name] = option.default if value is None else _typed(option.type, value, option.low, option.high)
         except ValueError as error:
             errors[option.name] = str(error)
+    if parsed.get("embedded.log.acks") not in ACKS:
+        errors.setdefault("embedded.log.acks", f"may be {' or '.join(ACKS)}")
     known = {option.name for option in OPTIONS}
     for key in config:
         if key.startswith("embedded.log.") and key not in known:
@@ -216,7 +248,7 @@ def refuse_topic_config(name, text):
         value = _typed(known.type, text, known.low, known.high)
     except ValueError as error:
         return f"Topic config '{name}': {error}."
-    chosen = value.split(",") if known.type == LIST else [value]
+    chosen = [item for item in value.split(",") if item] if known.type == LIST else [value]
     if known.allowed and not set(chosen) <= set(known.allowed):
         return f"Topic config '{name}' cannot be '{text}'; it may be {' or '.join(known.allowed)}."
     return None

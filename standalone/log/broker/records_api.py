@@ -17,6 +17,7 @@ ZSTD = 4
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 NO_OFFSET, NO_TIME = -1, -1
 READ_COMMITTED = 1
+FSYNC = "fsync"
 
 
 def produce(node, call, request):
@@ -51,12 +52,25 @@ def produce(node, call, request):
     for partition, size in wakes:
         node.appended(partition, size)
     if request.acks != 0:
-        return ProduceResponse(version=call.version, responses=topics)
+        response = ProduceResponse(version=call.version, responses=topics)
+        if not wakes or node.settings["embedded.log.acks"] != FSYNC:
+            return response
+        node.flush(lambda errors: _acknowledge(call, response, errors), [partition for partition, _ in wakes])
+        return None
     if refused:
         call.hang_up("a produce request without acks was refused")
     else:
         call.no_answer()
     return None
+
+
+def _acknowledge(call, response, errors):
+    """What the request wrote is on the disk now, or the disk has failed: then none of its batches is acknowledged."""
+    for topic in response.responses if errors else ():
+        for part in topic.partition_responses:
+            if part.error_code == NONE:
+                part.error_code, part.base_offset, part.error_message = codes.KafkaStorageError.errno, NO_OFFSET, errors[0]
+    call.answer(response)
 
 
 def _check_produce(request, version, records):

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 from kafka.protocol import admin, consumer, metadata, producer
 
-from standalone.log.broker import configs_api, groups_api, records_api, topics_api, transactions_api
+from standalone.log.broker import cluster_api, configs_api, groups_api, records_api, security_api, topics_api, transactions_api
 from standalone.log.broker.opaque import ProduceRequest
 from standalone.log.broker.refusal import codes
 
@@ -51,6 +51,20 @@ REQUESTS = (
     Row(admin.DescribeTransactionsRequest, 0, 0, transactions_api.describe_transactions),
     Row(admin.ListTransactionsRequest, 0, 2, transactions_api.list_transactions),
     Row(admin.DescribeProducersRequest, 0, 0, transactions_api.describe_producers),
+    Row(admin.DescribeLogDirsRequest, 1, 5, cluster_api.describe_log_dirs),
+    Row(admin.AlterReplicaLogDirsRequest, 1, 2, cluster_api.alter_replica_log_dirs),
+    Row(admin.DescribeQuorumRequest, 0, 2, cluster_api.describe_quorum),
+    Row(admin.ListPartitionReassignmentsRequest, 0, 0, cluster_api.list_partition_reassignments),
+    Row(admin.AlterPartitionReassignmentsRequest, 0, 1, cluster_api.alter_partition_reassignments),
+    Row(admin.ElectLeadersRequest, 0, 2, cluster_api.elect_leaders),
+    Row(consumer.OffsetForLeaderEpochRequest, 2, 4, cluster_api.offset_for_leader_epoch),
+    Row(admin.DescribeClientQuotasRequest, 0, 1, cluster_api.describe_client_quotas),
+    Row(admin.AlterClientQuotasRequest, 0, 1, cluster_api.alter_client_quotas),
+    Row(admin.DescribeAclsRequest, 1, 3, security_api.describe_acls),
+    Row(admin.CreateAclsRequest, 1, 3, security_api.create_acls),
+    Row(admin.DeleteAclsRequest, 1, 3, security_api.delete_acls),
+    Row(admin.DescribeUserScramCredentialsRequest, 0, 0, security_api.describe_scram),
+    Row(admin.AlterUserScramCredentialsRequest, 0, 0, security_api.alter_scram),
     Row(admin.AlterConfigsRequest, 0, 2, configs_api.alter_configs),
     Row(admin.ListConfigResourcesRequest, 0, 1, configs_api.list_config_resources),
     Row(admin.DescribeTopicPartitionsRequest, 0, 0, topics_api.describe_topic_partitions),

@@ -53,6 +53,8 @@ class EmbeddedLog:
         self._listener = listener
         self._host, self._port = _split(listener)
         self._settings = options.settings(config or {})
+        advertised = self._settings["embedded.log.advertised.listener"]
+        self._advertised = _split(advertised, "embedded.log.advertised.listener") if advertised else None
         self._clock = clock
         self._lock = None
         self._socket = None
@@ -70,8 +72,10 @@ class EmbeddedLog:
         try:
             self._take_folder()
             self._bind()
-            advertised = None if self._host in _WILDCARDS else self._host
-            self._owner = _Owner(self._socket, advertised, self._port, self._settings, self._clock)
+            host, port = (None if self._host in _WILDCARDS else self._host), self._port
+            if self._advertised:
+                host, port = self._advertised
+            self._owner = _Owner(self._socket, host, port, self._settings, self._clock)
             self._node = self._owner.start(self._directory, self._settings)
         except BaseException:
             self._let_go()
@@ -153,7 +157,7 @@ class _Owner:
     """The thread that owns the node: a selector's loop."""
 
     def __init__(self, listener, host, port, settings, clock):
-        self.host = host  # None: whatever address the client used
+        self.host = host  # as clients are told; None: whatever address the client used
         self.port = port
         self._idle_seconds = settings["embedded.log.connections.max.idle.ms"] / 1000
         # Half of the files that the process may open are left to the log's own and to connectors.
@@ -452,8 +456,8 @@ def _decode_header(frame, flexible):
     return decode(frame, 0)
 
 
-def _split(listener):
+def _split(listener, key="embedded.log.listener"):
     host, colon, port = listener.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise StartError(f"embedded.log.listener: '{listener}' is no host:port, such as {DEFAULT_LISTENER}.")
+        raise StartError(f"{key}: '{listener}' is no host:port, such as {DEFAULT_LISTENER}.")
     return host.strip("[]"), int(port)
