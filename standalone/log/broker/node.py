@@ -2,6 +2,7 @@
 
 import logging
 
+from standalone.log.broker import compaction
 from standalone.log.broker.acls import Acls
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.store import Store
@@ -10,7 +11,7 @@ from standalone.log.broker.transactions import Transactions
 from standalone.log.broker.users import Users
 
 NODE_ID = 1
-HOUSEKEEPING_SECONDS = 60
+HOUSEKEEPING_SECONDS = 15
 _BYTES_UNTIL_ROOM_IS_MADE = 16 << 20
 _PARTITIONS_A_TURN = 100  # looked after before others are answered
 
@@ -18,9 +19,12 @@ logger = logging.getLogger(__name__)
 
 
 class Node:
-    """`hand_over(jobs, then)` has jobs run elsewhere, where a disk may be waited for, and calls `then` on the owner's thread afterwards."""
+    """`hand_over(jobs, then)` has jobs run elsewhere, where a disk may be waited for, and calls `then` on the owner's thread afterwards.
 
-    def __init__(self, folder, settings, clock, timers, hand_over):
+    `compact(jobs, then)` does the same for work that takes longer.
+    """
+
+    def __init__(self, folder, settings, clock, timers, hand_over, compact):
         self.folder = folder
         self.settings = settings
         self.clock = clock
@@ -38,6 +42,7 @@ class Node:
         self.appends = 0  # how many there were
         self.flushed_appends = 0  # how many of them are durable
         self._hand_over = hand_over
+        self._compact = compact
         self._flush_timer = None
         self._is_flushing = False
         self._flush_waiting = []  # (then, partitions or None) for the next flush
@@ -140,6 +145,8 @@ class Node:
                 continue
             try:
                 partition.expire(now)
+                if "compact" in partition.policy and not partition.is_compacting:
+                    self._begin_compaction(partition, now)
             except OSError as error:
                 logger.error("%s: old segments could not be deleted: %s", partition, error)
         rest = partitions[_PARTITIONS_A_TURN:]
@@ -147,6 +154,21 @@ class Node:
             self.timers.after(0, lambda: self._look_after(rest))
         else:
             self._make_room()
+
+    def _begin_compaction(self, partition, now):
+        job = compaction.plan(partition, now)
+        if job is None:
+            return
+        partition.is_compacting = True
+
+        def over():
+            partition.is_compacting = False
+            try:
+                job.finish()
+            except OSError as error:
+                logger.error("%s could not be compacted: %s", partition, error)
+
+        self._compact([job], over)
 
     def _make_room(self):
         """Delete the oldest segments until all topics together are within embedded.log.max.bytes."""

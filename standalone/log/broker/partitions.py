@@ -6,7 +6,6 @@ All methods belong to the thread that owns the log; `Flush.run` alone may run el
 
 import logging
 import os
-import time
 from bisect import bisect_right
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 from standalone.log.broker import producers as producer_states
 from standalone.log.broker.aborted import AbortedTransactions
+from standalone.log.broker.compaction import Cleaned
 from standalone.log.broker.control import control_batch, is_abort
 from standalone.log.broker.producers import Producers
 from standalone.log.broker.refusal import Refusal, codes
@@ -47,13 +47,15 @@ class Partition:
         self.failed = None  # why the disk can no longer be trusted
         self.closed = False
         self._positions = {}  # offset -> (segment, position), where the last answers ended
-        self._files = files if files is not None else OpenFiles()
+        self.files = files if files is not None else OpenFiles()
         self._delete = delete or _delete_now
         self._folder_is_known = os.path.isdir(folder)  # on the disk, with its name
         self.segments = self._open_segments(start)
         self.start = max(start, self.segments[0].base_offset)
         self.end = self.segments[-1].next_offset
         self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
+        self.cleaned = Cleaned(folder)
+        self.is_compacting = False
         self.aborted = AbortedTransactions.load(folder, self.start, self.end)
         self._unsaved_bytes = 0  # appended since the producers were saved last
         self._snapshot_is_due = False
@@ -126,7 +128,10 @@ class Partition:
         base_offset = self.end
         batch_header.set_base_offset(batch, 0, base_offset, LEADER_EPOCH)
         try:
-            self._segment_for(header).append(batch, header, base_offset)
+            segment = self._segment_for(header)
+            segment.append(batch, header, base_offset)
+            if segment.begun_ms is None:
+                segment.begun_ms = now_ms
         except OSError as error:
             message = f"{self}: writing to {self._active.path} failed: {error.strerror}. Nothing of the batch is kept."
             logger.error("%s", message)
@@ -191,7 +196,7 @@ class Partition:
 
     def roll(self):
         """Begin a new segment."""
-        self.segments.append(Segment.create(self.folder, self.end, self._files))
+        self.segments.append(Segment.create(self.folder, self.end, self.files))
         self._snapshot_is_due = True
 
     # --- Reading
@@ -277,6 +282,7 @@ class Partition:
         """Delete the files that retention.ms and retention.bytes no longer keep, and let go of what nobody used."""
         if "delete" in self.policy:
             self._expire_segments(now_ms)
+        self.roll_by_age(now_ms)
         self.producers.expire(now_ms)
         for segment in self.segments[:-1]:
             if segment.next_offset <= self.durable:
@@ -295,6 +301,22 @@ class Partition:
             while len(self.segments) > 1 and surplus >= self.segments[0].size:
                 surplus -= self.segments[0].size
                 self._drop_first()
+
+    def replace_segment(self, segment):
+        """One that was compacted takes the place of what it was."""
+        at = next(at for at, old in enumerate(self.segments) if old.base_offset == segment.base_offset)
+        self.segments[at].forget()
+        self._positions.clear()
+        if segment.size or not at:  # the first one says where the partition begins
+            self.segments[at] = segment
+        else:
+            del self.segments[at]
+            self._delete([segment.deletion()])
+
+    def roll_by_age(self, now_ms):
+        """Begin a new segment if the one that is written to is older than segment.ms."""
+        if self._active.size and self._active.begun_ms < now_ms - self.values["segment.ms"]:
+            self.roll()
 
     def drop_oldest(self):
         """Delete the oldest segment for room; False if there is only the one that is written to, and it is empty."""
@@ -366,14 +388,14 @@ class Partition:
 
     def _open_segments(self, start):
         if not self._folder_is_known:
-            return [Segment.planned(self.folder, start, self._files)]
+            return [Segment.planned(self.folder, start, self.files)]
         entries = os.listdir(self.folder)
         names = sorted(name for name in entries if name.endswith(LOG) and name[: -len(LOG)].isdigit())
         for name in entries:
             if (name.endswith(INDEX) and name[: -len(INDEX)] + LOG not in names) or name.endswith(UNFINISHED):
                 os.unlink(os.path.join(self.folder, name))
-        segments = [Segment.open(self.folder, int(name[: -len(LOG)]), self._files) for name in names]
-        return segments or [Segment.planned(self.folder, start, self._files)]
+        segments = [Segment.open(self.folder, int(name[: -len(LOG)]), self.files) for name in names]
+        return segments or [Segment.planned(self.folder, start, self.files)]
 
     def _load_producers(self):
         producers, offset = Producers.load(os.path.join(self.folder, PRODUCERS_FILE), self.end)
@@ -460,7 +482,7 @@ def _delete_now(jobs):
 def _newest(segment, future_ms):
     """When its last record was made. Timestamps that are missing, or that no clock can have made, count from the file's last write."""
     if not segment.size:
-        return int(time.time() * 1000)
+        return -1  # compaction left nothing of it
     written = int(os.path.getmtime(segment.path) * 1000)
     if 0 <= segment.max_timestamp <= written + future_ms:
         return segment.max_timestamp

@@ -96,6 +96,7 @@ class Segment:
         self.size = 0
         self.next_offset = base_offset
         self.max_timestamp = -1
+        self.begun_ms = None  # when its first batch was written, as far as is known
         self.was_clean = False  # when opened: nothing had to be checked
         self._files = files if files is not None else OpenFiles()
         self._index = None
@@ -112,7 +113,7 @@ class Segment:
     def planned(cls, folder, base_offset, files=None):
         """A segment whose file, and folder, come with the first batch: an empty partition costs nothing on disk."""
         segment = cls(folder, base_offset, files)
-        segment._index = _Index.beginning(base_offset)
+        segment._index = Index.beginning(base_offset)
         return segment
 
     @classmethod
@@ -120,12 +121,14 @@ class Segment:
         """The segment as it lies on disk; whatever follows its last fsynced row is checked, and cut at the first bad batch."""
         segment = cls(folder, base_offset, files)
         found = os.path.getsize(segment.path)
-        last = _Index.last_row(segment.index_path)
+        last = Index.last_row(segment.index_path)
         if last and last[1] == found and last[0] >= base_offset:
             segment.next_offset, segment.size, segment.max_timestamp = last
             segment.was_clean = True
         else:
             segment._recover(found)
+        if segment.size:
+            segment.begun_ms = int(os.path.getmtime(segment.path) * 1000)
         return segment
 
     @property
@@ -140,7 +143,7 @@ class Segment:
     @property
     def index(self):
         if self._index is None:
-            self._index = _Index.load(self.index_path, self.base_offset)
+            self._index = Index.load(self.index_path, self.base_offset)
             if self._index is None or self._index.positions[-1] > self.size:
                 self._index = self._made_again()
         return self._index
@@ -231,9 +234,9 @@ class Segment:
 
     def _recover(self, found):
         """Trust the rows of the index, check the batches behind them, cut what is not whole."""
-        index = _Index.load(self.index_path, self.base_offset)
+        index = Index.load(self.index_path, self.base_offset)
         if index is None or not self._agrees(index, found):
-            index = _Index.beginning(self.base_offset)
+            index = Index.beginning(self.base_offset)
             if os.path.exists(self.index_path):
                 os.unlink(self.index_path)
         self._index = index
@@ -271,7 +274,7 @@ class Segment:
     def _made_again(self):
         if os.path.exists(self.index_path):
             os.unlink(self.index_path)
-        index, latest = _Index.beginning(self.base_offset), -1
+        index, latest = Index.beginning(self.base_offset), -1
         for position, header in self.walk(0):
             index.mark(header.base_offset, position, latest, INDEX_INTERVAL)
             latest = max(latest, header.max_timestamp)
@@ -299,7 +302,7 @@ class Deletion:
         self._file = None
 
 
-class _Index:
+class Index:
     """Rows in order of position; `saved` of them are in the file."""
 
     def __init__(self, offsets, positions, times, saved):

@@ -176,7 +176,8 @@ class _Owner:
         self._wake_out.setblocking(False)
         self._waiting = deque()  # connections that were answered late and hold another request already
         self._stopping = False
-        self._disk = _Disk(self.post)
+        self._disk = _Disk(self.post, "embedded-log-disk")
+        self._compactor = _Disk(self.post, "embedded-log-compaction")  # so that no fsync waits for it
         self._node = None
         self._thread = None
 
@@ -213,7 +214,7 @@ class _Owner:
 
     def _run(self, directory, settings, started):
         try:
-            self._node = Node(directory, settings, self._clock, self._timers, self._disk.hand_over)
+            self._node = Node(directory, settings, self._clock, self._timers, self._disk.hand_over, self._compactor.hand_over)
             self._node.api_versions = [(key, row.low, row.high) for key, row in sorted(HANDLERS.items())]
         except OSError as error:
             started.put(StartError(f"embedded.log.dir: {error.filename or directory} cannot be read or written: {error.strerror}."))
@@ -222,6 +223,7 @@ class _Owner:
             started.put(error)
             return
         self._disk.start()
+        self._compactor.start()
         self._drop_the_idle()
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wake_out, selectors.EVENT_READ, self._drain)
@@ -404,6 +406,7 @@ class _Owner:
         self._stopping = True
 
     def _end(self):
+        self._compactor.stop()
         self._disk.stop()
         with self._door:
             self._ended = True
@@ -420,12 +423,12 @@ class _Owner:
 
 
 class _Disk:
-    """The thread that waits for the disk: it fsyncs and deletes files."""
+    """A thread that waits for the disk: it fsyncs and deletes files, or compacts."""
 
-    def __init__(self, post):
+    def __init__(self, post, name):
         self._post = post
         self._queue = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="embedded-log-disk", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self):
         self._thread.start()
