@@ -21,7 +21,7 @@ DEFAULTS = options.settings({})
 
 def values(**configs):
     """Of a topic that takes every timestamp, for the tests' clock stands at 0."""
-    configs = {"message_timestamp_after_max_ms": options.MAX_LONG, **configs}
+    configs = {"message_timestamp_after_max_ms": options.MAX_LONG, "segment_ms": options.MAX_LONG, **configs}
     return options.topic_values({name.replace("_", "."): str(value) for name, value in configs.items()}, DEFAULTS)
 
 

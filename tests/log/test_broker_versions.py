@@ -8,6 +8,7 @@ from kafka.protocol import admin, consumer, metadata, producer
 from kafka.protocol.producer import ProduceRequest
 from pytest import param
 
+from standalone.log.broker import messages
 from standalone.log.broker.refusal import codes
 from standalone.log.broker.server import HANDLERS, EmbeddedLog
 from tests.log.broker_clients import RawClient, batch, commit, fetch_request, make_topic, produce_request, values_of
@@ -157,6 +158,8 @@ EVERY = {
     },
     "OffsetDelete": lambda log, v: {"group_id": "nobody", "topics": []},
     "DescribeCluster": lambda log, v: {"endpoint_type": 1},
+    "ConsumerGroupHeartbeat": lambda log, v: {"group_id": "modern", "member_id": f"m{v}", "member_epoch": 0, "subscribed_topic_names": ["t"], "topic_partitions": []},
+    "ConsumerGroupDescribe": lambda log, v: {"group_ids": ["modern", "nobody"]},
     "DescribeLogDirs": lambda log, v: {"topics": None},
     "AlterReplicaLogDirs": lambda log, v: {"dirs": []},
     "DescribeQuorum": lambda log, v: {
@@ -208,7 +211,7 @@ EVERY = {
 }
 MESSAGES = {
     kind.API_KEY: (kind, getattr(module, kind.__name__.replace("Request", "Response")))
-    for module in (admin, consumer, metadata, producer)
+    for module in (admin, consumer, metadata, producer, messages)
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__name__.endswith("Request")
 }
@@ -233,6 +236,7 @@ def _error_codes(message):
 
 # What the sample requests above are answered, where that is no success.
 REFUSED = {
+    "ConsumerGroupDescribe": {0, codes.GroupIdNotFoundError.errno},
     "DescribeAcls": {codes.SecurityDisabledError.errno},
     "ElectLeaders": {0, codes.ElectionNotNeededError.errno},
     "AddOffsetsToTxn": {codes.InvalidProducerIdMappingError.errno},

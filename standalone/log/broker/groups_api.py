@@ -23,7 +23,7 @@ from standalone.log.broker.operations import GROUP, operations_on
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
-CLASSIC = "classic"
+CLASSIC, CONSUMER = "classic", "consumer"
 NO_OFFSET, NO_EPOCH = -1, -1
 
 
@@ -139,6 +139,9 @@ def leave_group(node, call, request):
     group = node.groups.get(request.group_id)
 
     def leave(member_id, instance_id):
+        if group is not None and group.has_consumers:
+            removed = group.consumers.remove_instance(instance_id, member_id)
+            return NONE if removed else codes.UnknownMemberIdError.errno
         return group.leave(member_id, instance_id) if group is not None else codes.UnknownMemberIdError.errno
 
     if call.version < 3:
@@ -309,7 +312,7 @@ def offset_delete(node, call, request):
 
 
 def list_groups(node, call, request):
-    """Versions 0-5, with filters by state and by type; every group is of type classic."""
+    """Versions 0-5, with filters by state and by type."""
     Group = ListGroupsResponse.ListedGroup
     states = {state.lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
@@ -317,14 +320,20 @@ def list_groups(node, call, request):
         Group(
             version=call.version,
             group_id=group.id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state,
-            group_type=CLASSIC,
+            protocol_type=CONSUMER if kind == CONSUMER else group.protocol_type or "",
+            group_state=state,
+            group_type=kind,
         )
-        for group in node.groups
-        if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
+        for group, kind, state in map(_kind_and_state, node.groups)
+        if (not states or state.lower() in states) and (not types or kind in types)
     ]
     return ListGroupsResponse(version=call.version, error_code=NONE, groups=groups)
+
+
+def _kind_and_state(group):
+    if group.consumers is not None:
+        return group, CONSUMER, group.consumers.state
+    return group, CLASSIC, group.state
 
 
 def describe_groups(node, call, request):
@@ -333,6 +342,8 @@ def describe_groups(node, call, request):
     groups = []
     for group_id in request.groups:
         group = node.groups.get(group_id)
+        if group is not None and group.consumers is not None:
+            group = None  # ConsumerGroupDescribe tells of it
         if group is None:
             error = codes.GroupIdNotFoundError.errno if call.version >= 6 else NONE
             message = f"There is no group '{group_id}'." if call.version >= 6 else None

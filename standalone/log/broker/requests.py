@@ -4,7 +4,17 @@ from typing import Any, NamedTuple
 
 from kafka.protocol import admin, consumer, metadata, producer
 
-from standalone.log.broker import cluster_api, configs_api, groups_api, records_api, security_api, topics_api, transactions_api
+from standalone.log.broker import (
+    cluster_api,
+    configs_api,
+    consumer_groups_api,
+    groups_api,
+    messages,
+    records_api,
+    security_api,
+    topics_api,
+    transactions_api,
+)
 from standalone.log.broker.opaque import ProduceRequest
 from standalone.log.broker.refusal import codes
 
@@ -65,6 +75,8 @@ REQUESTS = (
     Row(admin.DeleteAclsRequest, 1, 3, security_api.delete_acls),
     Row(admin.DescribeUserScramCredentialsRequest, 0, 0, security_api.describe_scram),
     Row(admin.AlterUserScramCredentialsRequest, 0, 0, security_api.alter_scram),
+    Row(messages.ConsumerGroupHeartbeatRequest, 0, 1, consumer_groups_api.heartbeat),
+    Row(messages.ConsumerGroupDescribeRequest, 0, 1, consumer_groups_api.describe),
     Row(admin.AlterConfigsRequest, 0, 2, configs_api.alter_configs),
     Row(admin.ListConfigResourcesRequest, 0, 1, configs_api.list_config_resources),
     Row(admin.DescribeTopicPartitionsRequest, 0, 0, topics_api.describe_topic_partitions),

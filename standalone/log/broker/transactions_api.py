@@ -20,7 +20,7 @@ from kafka.protocol.producer import (
 
 from standalone.log.broker.groups import MAX_METADATA
 from standalone.log.broker.member import Committed
-from standalone.log.broker.refusal import NONE, Refusal, codes
+from standalone.log.broker.refusal import NONE, InvalidRegularExpression, Refusal, codes
 from standalone.log.broker.transactions import STATES
 
 
@@ -225,7 +225,7 @@ def list_transactions(node, call, request):
     try:
         matches = re.compile(pattern).fullmatch if pattern else lambda name: True
     except re.error:
-        error = codes.InvalidRequestError.errno
+        error = InvalidRegularExpression.errno
         return ListTransactionsResponse(version=call.version, error_code=error, unknown_state_filters=[], transaction_states=[])
     age = getattr(request, "duration_filter", -1)
     states = [
