@@ -57,6 +57,7 @@ def admin_routes(worker):
                 {200: shapes.NAMES, 204: None},
                 query={"scope": {"enum": ["worker", "cluster"], "default": "worker"}},
                 body=shapes.LEVEL_SENT,
+                as_texts=True,
             ),
         ),
     ]

@@ -74,14 +74,15 @@ class Connector:
     def shown(self, config):
         """A configuration as answers show it: references to values in place of values, nothing secret."""
         plan = self.plan
+        secrets = self.secrets if self._shared.worker.config.hides_secrets else ()
 
         def text(key, value):
             if plan is not None and key in plan.references and value == plan.originals[key]:
                 value = plan.references[key]
             if self.config.get(key) != value:
-                return HIDDEN if key in self.secrets and value else mask(value)
+                return HIDDEN if key in secrets and value else mask(value)
             lone = self._shared.worker.config.providers.is_reference(value)
-            return HIDDEN if key in self.secrets and value and not lone else value
+            return HIDDEN if key in secrets and value and not lone else value
 
         return {well_formed(key): value and well_formed(value) for key, value in ((key, text(key, value)) for key, value in config.items())}
 

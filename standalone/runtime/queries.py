@@ -129,7 +129,8 @@ class Queries:
 
         def same():
             try:
-                return find("connector", name) is find("connector", other)
+                found = find("connector", other)
+                return name == other or find("connector", name, known_only=True) is found
             except (ConfigError, NotFoundError) as error:
                 raise BadRequestError(str(error)) from error
 

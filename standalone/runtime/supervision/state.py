@@ -18,6 +18,7 @@ import uuid
 from sqlite_utils import Database
 
 from standalone.errors import ConnectError, StartError
+from standalone.private import make_private, open_private
 
 log = logging.getLogger(__name__)
 
@@ -58,7 +59,7 @@ class State:
     def open(self):
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
-            self._lock_file = open(os.path.join(self.folder, "lock"), "a+")
+            self._lock_file = open_private(os.path.join(self.folder, "lock"), "a+")
         except OSError as error:
             raise StartError(f"The folder {self.folder} (state.dir) cannot be used: {error.strerror}.") from error
         try:
@@ -217,8 +218,8 @@ class State:
         db.close()
 
     def _open_database(self):
+        make_private(self._path)
         connection = sqlite3.connect(self._path)
-        os.chmod(self._path, 0o600)
         db = Database(connection)
         db.enable_wal()
         db.executescript(_SCHEMA)
