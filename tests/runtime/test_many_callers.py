@@ -15,7 +15,7 @@ from tests.runtime.local import LocalWorker, wait_for
 CALLERS = int(os.environ.get("CALLERS", 200))
 SECONDS = float(os.environ.get("CALLERS_SECONDS", 20))
 NAMES = [f"c{number}" for number in range(12)]
-LONGEST_ANSWER = 30.0  # of 200 callers on one interpreter; a lone one waits milliseconds
+LONGEST_ANSWER = 60.0  # of 200 callers that share the worker's interpreter, on a busy machine; alone it is milliseconds
 RUNNING = collections.Counter()  # name -> tasks that have started and not ended
 TOO_MANY = []
 _lock = threading.Lock()
