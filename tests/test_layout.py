@@ -9,9 +9,11 @@ ROOT = pathlib.Path(__file__).parent.parent
 OURS = "standalone"
 
 # part -> the parts it may import. A part is a module or a folder of standalone/.
-LEAVES = {"errors", "clock", "kernels", "secrets", "wire"}
+LEAVES = {"errors", "clock", "files", "kernels", "private", "secrets", "wire"}
 MAY_SEE = {
     "errors": {"secrets"},
+    "files": {"errors"},
+    "private": set(),
     "secrets": set(),
     "clock": set(),
     "kernels": {"machine_code"},
@@ -38,7 +40,7 @@ MAY_SEE = {
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
     "warm_up": {"kernels", "machine_code"},
-    "public": {"config", "connector", "data", "errors", "expression", "provider", "stage", "wire"},
+    "public": {"config", "connector", "data", "errors", "expression", "files", "provider", "stage", "wire"},
     "": {"public"},
 }
 
@@ -46,6 +48,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "kafka": {"log"},
     "click": {"cli"},
     "sqlite3": {"runtime", "log"},
+    "sqlite_utils": {"runtime"},
     "starlette": {"rest"},
     "uvicorn": {"rest"},
     "prometheus_client": {"rest"},
