@@ -91,6 +91,13 @@ class Answers:
             for task, state, trace, worker_id, time_ms in found
         ]
 
+    def pipeline(self, name):
+        """Of each task that runs: what its chain is compiled to, which engine did how many records, and why some went by rows."""
+        connector = self._get(name)
+        with self._lock:
+            running = [(task.number, task.runner) for task in connector.tasks if task.runner is not None]
+        return {"name": name, "type": connector.kind, "tasks": [{"id": number, **runner.pipeline.shown()} for number, runner in running]}
+
     def topics(self, name):
         """The topics that it has used, also of a connector that there is not: none."""
         return self._worker.topics.of(name)
