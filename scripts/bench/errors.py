@@ -3,8 +3,8 @@
     PYTHONPATH=. python scripts/bench/errors.py [--records 1000000] [--share 0.01] [--batch 200000] [--repeats 3] [--engine columns|spark]
 
 JSON with its schema and an InsertField, which need no Spark; for Spark also a Cast and a transform of one's own, which it computes. Bad
-records are no JSON; with Spark half of them hold a text that is no number instead. They go, with context headers, to a dead letter queue on an embedded log; a run
-ends when all are stored there. Runs take turns, the best of each counts.
+records are no JSON; with Spark half of them hold a text that is no number instead. They go, with
+context headers, to a dead letter queue on an embedded log; a run ends when all are stored there. Runs take turns, the best of each counts.
 """
 
 import argparse

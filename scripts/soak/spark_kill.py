@@ -28,9 +28,9 @@ if str(ROOT) not in sys.path:
 from standalone import Schema, SchemaBuilder, SinkConnector, SinkTask, SourceConnector, SourceRecord, SourceTask, Struct, Transform  # noqa: E402
 from standalone.local_worker import LocalWorker, wait_for  # noqa: E402
 
-MIN_RECORDS = 500  # from here on a batch is Spark's: so that jobs are many
-EACH = 2_000  # records of one poll
-PAUSE_SECONDS = 0.2  # between two polls of a source
+MIN_RECORDS = 300  # from here on a batch is Spark's: so that jobs are many
+EACH = 800  # records of one poll
+PAUSE_SECONDS = 1.0  # between two polls of a source
 PATIENCE_SECONDS = 300
 SCHEMA = SchemaBuilder.struct().field("n", Schema.INT64).field("text", Schema.STRING).build()
 CHAINS = {
@@ -158,7 +158,11 @@ class Run:
         os.kill(process.pid, signal.SIGKILL)
         process.wait()
         began, jobs, starts = time.monotonic(), self.spark.jobs, self.spark.starts
-        wait_for(lambda: self.failed() or self.spark.starts > starts and self.spark.ready() and self.spark.jobs > jobs, PATIENCE_SECONDS, "jobs again")
+
+        def again():
+            return self.failed() or self.spark.starts > starts and self.spark.ready() and self.spark.jobs > jobs
+
+        wait_for(again, PATIENCE_SECONDS, "jobs again")
         return time.monotonic() - began
 
     def failed(self):
@@ -200,6 +204,7 @@ def soak(folder, kills, chains=CHAINS, tolerances=("none", "all"), seed=1, say=p
     chance, pauses, tick = random.Random(seed), [], threading.Event()
     with Run(folder, chains, tolerances) as run:
         wait_for(lambda: run.spark.ready() or run.spark.failure, PATIENCE_SECONDS, "Spark")
+        say("Spark is up")
         for number in range(kills):
             run.wait_for_jobs()
             tick.wait(chance.uniform(0, 0.5))
@@ -232,6 +237,7 @@ def main():
     parser.add_argument("--records", type=int, default=8_000, help="of each topic, with --heap")
     said = parser.parse_args()
     folder, tolerances = pathlib.Path(tempfile.mkdtemp(prefix="soak-")), said.tolerance.split(",")
+    sys.setswitchinterval(0.0005)  # as the worker does
     if said.heap:
         wrong, ends = fill_heap(folder, said.records, tolerances=tolerances)
         print(f"the process ended {ends} times by a full heap")

@@ -120,7 +120,8 @@ def _print_task(task):
     if task["redone"]:
         click.echo(f"  of these {task['redone']:,} were done again by rows")
     if task["failed_batches"]:
-        click.echo(click.style(f"  {task['failed_batches']:,} batches failed in columns and were done by rows; the worker's log says why", fg="yellow"))
+        said = f"  {task['failed_batches']:,} batches failed in columns and were done by rows; the worker's log says why"
+        click.echo(click.style(said, fg="yellow"))
     for each in task["by_rows"]:
         click.echo(f"  {each['records']:,} by rows: {printable(each['reason'])}")
     for line in task["chain"]:

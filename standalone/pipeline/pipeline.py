@@ -119,7 +119,10 @@ class Pipeline:
                     log.info("A chain's links cannot be copied to other processes, so one core does their work: %s", short(error))
             return PythonHere(low, links)
 
-        return segments_of(chain.links, lambda low, links: Expressions(low, links, self._session, worth), sql, python, lambda link: not may_be_copied([link]))
+        def expressions(low, links):
+            return Expressions(low, links, self._session, worth)
+
+        return segments_of(chain.links, expressions, sql, python, remembers=lambda link: not may_be_copied([link]))
 
     def _computes(self):
         """Whether its configuration says that Spark will be needed."""
