@@ -34,7 +34,7 @@ PAUSE_SECONDS = 1.0  # between two polls of a source
 PATIENCE_SECONDS = 300
 SCHEMA = SchemaBuilder.struct().field("n", Schema.INT64).field("text", Schema.STRING).build()
 CHAINS = {
-    "cast": {"type": "org.apache.kafka.connect.transforms.Cast$Value", "spec": "n:string"},
+    "cast": {"type": "org.apache.kafka.connect.transforms.Cast$Value", "spec": "n:string"},  # of a sink: back again
     "sql": {"type": "Sql", "statement": "SELECT n, concat(text, '.') AS text FROM record"},
     "python": {"type": f"{__name__}:Marked"},
 }
@@ -124,6 +124,8 @@ class Run:
                 errors |= {"errors.deadletterqueue.topic.name": self.letters, "errors.deadletterqueue.topic.replication.factor": "1"}
             source = {"connector.class": f"{__name__}:NumbersSource", "topic": topic, "count": self._count, "size": self._size}
             self.worker.create(f"source-{topic}", {**source, **(link if self._source_chain else {}), "errors.tolerance": tolerance})
+            if chain == "cast":
+                link = {**link, "transforms.t.spec": "n:int64"}
             sink = {"connector.class": f"{__name__}:CountedSink", "topics": topic}
             self.worker.create(f"sink-{topic}", {**sink, **link, **errors})
         return self
