@@ -2,6 +2,7 @@
 
 import importlib.util
 import pathlib
+import sys
 
 import pytest
 
@@ -10,6 +11,15 @@ from tests.suite.shared import run_folder, shared
 pytest_plugins = ["tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.quick"]
 
 SERVERS = pathlib.Path(__file__).parent / "servers"
+
+
+def pytest_collection_finish(session):
+    """Tests of kernels are of their machine code: what was edited since it was compiled would run as Python."""
+    if "standalone.kernels" in sys.modules and not session.config.option.collectonly:
+        from standalone.warm_up import compile_all
+
+        failed = compile_all()
+        assert not failed, failed
 
 
 @pytest.fixture(scope="session")

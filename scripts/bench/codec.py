@@ -15,6 +15,7 @@ from kafka.errors import UnsupportedCodecError
 from kafka.record import MemoryRecords
 from kafka.record.default_records import DefaultRecordBatchBuilder
 
+from standalone import warm_up
 from standalone.log import compression, record_batch
 from standalone.wire import ByteColumn, Records
 
@@ -25,7 +26,7 @@ WORDS = [b"%x" % (number * 2654435761 % 65521) for number in range(512)]
 def main():
     arguments = _arguments()
     records = _lines(arguments.records, arguments.bytes)
-    record_batch.warm_up()
+    warm_up.compile_all()
     print(f"{arguments.records} records of {arguments.bytes} bytes in batches of {arguments.batch}; M records/s, best of {REPEATS}\n")
     print(f"{'':8}{'pack':>8}{'kafka-python':>14}{'times':>8}{'unpack':>10}{'kafka-python':>14}{'times':>8}{'size':>8}")
     for codec in compression.NAMES:
