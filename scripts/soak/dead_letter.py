@@ -86,7 +86,11 @@ class Soak:
             bootstrap = f"127.0.0.1:{free_port()}"
             self.log = Worker(folder, "log", f"bootstrap.servers=embedded\nembedded.log.listener={bootstrap}\n{strings}")
             self.log.start()
-            wait_for(lambda: reachable(bootstrap), 60, "the embedded log")
+            try:
+                wait_for(lambda: reachable(bootstrap), 60, "the embedded log")
+            except SystemExit:
+                watched.kill(self.log.process)
+                raise
         self.bootstrap = bootstrap
         connector = folder / "sink.properties"
         connector.write_text(
