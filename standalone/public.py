@@ -47,9 +47,16 @@ from standalone.errors import ConfigError, ConnectError, DataError, RetriableErr
 from standalone.expression import Expression, F, float_text
 from standalone.provider import ConfigProvider, Values
 from standalone.stage import (
+    NULL_IS_CHANGED,
+    NULL_IS_GIVEN,
+    NULL_IS_REFUSED,
+    NULL_PASSES,
+    Change,
     Columns,
     Converter,
+    Fact,
     FieldTransform,
+    Function,
     HeaderConverter,
     HeaderEdit,
     NoColumns,
