@@ -185,7 +185,8 @@ class FieldTransform(Transform):
     def apply(self, record):
         if self._functions is None:
             return super().apply(record)
-        schema, value = self.part(record)
+        # As part() has it; this is done for every record.
+        schema, value = (record.value_schema, record.value) if self.where == "value" else (record.key_schema, record.key)
         if value is None and self.nulls is not NULL_IS_GIVEN:
             return self._applied_to_null(record, schema)
         if schema is None:

@@ -129,8 +129,9 @@ class StructCopy(Function):
                 if self._checked and not source.schema.optional:
                     failed.append(~present)
                 if not change.keeps_nulls:
+                    part = F.when(present, part)
                     # The cast says of what has parts, as a Decimal has, that they are nullable, too.
-                    part = F.when(present, part if isinstance(change, StructCopy) else part.cast(arrow_type(field.schema)))
+                    part = part if isinstance(change, StructCopy) else part.cast(arrow_type(field.schema))
             parts.append(part.alias(field.name))
         return F.struct(*parts), expressions.any_of(failed)
 
