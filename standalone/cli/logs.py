@@ -56,8 +56,8 @@ class _JsonLines(logging.Formatter):
 
         when = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"time": when, "level": _LEVELS.get(record.levelno, record.levelname), **_fields(record.context)}
-        line["message"] = mask(record.getMessage())
-        line.update({"logger": record.name, "line": record.lineno, "thread": record.threadName})
+        line.update({"message": record.getMessage(), "logger": record.name, "line": record.lineno, "thread": record.threadName})
+        line = {key: mask(value) for key, value in line.items()}
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             trace = mask(self.formatException(record.exc_info))

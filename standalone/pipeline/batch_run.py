@@ -8,7 +8,7 @@ import logging
 
 import numpy as np
 
-from standalone.data.batch import SinkBatch, SourceBatch, columns_of
+from standalone.data.batch import SourceBatch, columns_of
 from standalone.data.shaping import shaped
 from standalone.errors import Stopped
 from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, sink_batch
@@ -106,6 +106,7 @@ class BatchRun:
         self.places = self.rows if places is None else places
         self.failures = {}
         self.by_spark = False  # whether a job did some of it
+        self.by_columns = True  # but for single rows
 
     @property
     def is_whole(self):
@@ -153,6 +154,8 @@ class BatchRun:
     def leave_all(self):
         if self.has_columns and self.batch is self._came:
             self._origin.adopt(self.batch, self.places)
+        if self._made is None:  # nothing of what was done so far stays
+            self.by_columns = self.by_spark = False
         self.left = union(self.left, np.unique(self.places))
         self.batch, self.places = None, NO_ROWS
 

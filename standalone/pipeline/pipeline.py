@@ -156,7 +156,7 @@ class Pipeline:
         if self.chain.links and self.engine == ONLY_ROWS:
             return False
         # A chain that computes is quicker by rows, from bytes on, than by columns that turn out to be too few for a job.
-        return count >= (MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows)
+        return count >= min(MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows, self._min_rows)
 
     def _needs_no_job_so_far(self):
         return all(isinstance(each, PythonHere) or isinstance(each, Expressions) and each.is_free for each in self.segments)
@@ -315,6 +315,6 @@ class Pipeline:
             warn("A batch failed in columns and is done by the rows engine", error)
 
     def _count(self, run):
-        engine = SPARK if run.by_spark else ROWS if not run.has_columns else IDENTITY if self.is_identity else COLUMNS
+        engine = SPARK if run.by_spark else ROWS if not run.by_columns else IDENTITY if self.is_identity else COLUMNS
         self.counts.add(engine, run.count, 0 if engine == ROWS else min(run.count, len(np.unique(run.rows[run.left]))))
 

@@ -10,6 +10,11 @@ MOST_SHOWN_BYTES = 16 << 10  # of one key, value or header
 _MOST_HEADERS = 100
 _LIMIT = 50
 
+WORDS = frozenset(  # members of what /ui/api answers
+    "begin bootstrap bytes committed connectors cut embedded encoding end headers key lag name offset offsets partition partitions record records "
+    "task text time timestamp topic utf-8 hex value".split()
+)
+
 
 def routes(herder, worker):
     throughput = Throughput(herder, worker.clock)

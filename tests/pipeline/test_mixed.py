@@ -71,7 +71,7 @@ def after():
 
 def computing(links):
     """The same with casts before and behind."""
-    return [Link("cast", Cast.Value.of({"spec": "n:int64"})), *links, Link("narrow", Cast.Value.of({"spec": "n:int8"}))]
+    return [Link("cast", Cast.Value.of({"spec": "id:float64"})), *links, Link("narrow", Cast.Value.of({"spec": "n:int8"}))]
 
 
 def links_of(kind):
@@ -121,7 +121,7 @@ def test_a_sink_sees_what_rows_alone_make(kind, deeds, odd):
     records = Records(COUNT, None, values, np.arange(COUNT) % 7, None, np.arange(COUNT) * 2)
     mixed, rows = (pipeline("sink", links_of(kind), engine) for engine in ("auto", "rows"))
     assert outcome_of_sink(mixed.sink("t", 1, records)) == outcome_of_sink(rows.sink("t", 1, records))
-    assert mixed.counts.batches["columns"] or odd
+    assert mixed.counts.batches["columns"] or odd or "move" in deeds, "the route of many topics is computed, and there is no Spark here"
 
 
 @pytest.mark.spark
@@ -152,7 +152,7 @@ def test_a_source_sends_what_rows_alone_make(kind, deeds):
     links = lambda: [Link("hoist", HoistField.Value.of({"field": "line"})), Link("told", Told()), *links_of(kind)]  # noqa: E731
     mixed, rows = (pipeline("source", links(), engine) for engine in ("auto", "rows"))
     assert sent(mixed) == sent(rows)
-    assert mixed.counts.batches["columns"]
+    assert mixed.counts.batches["columns"] or "move" in deeds
 
 
 class Told(Transform):

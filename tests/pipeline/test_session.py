@@ -11,10 +11,10 @@ import pipeline_stages as stages
 import pytest
 
 from standalone import ByteColumn, Schema, SourceBatch
-from standalone.pipeline.spark import archive, session
-from standalone.pipeline.spark import java as jvm
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark import archive, session
+from standalone.pipeline.spark import java as jvm
 from standalone.pipeline.spark.session import SessionHolder
 
 
@@ -160,8 +160,8 @@ def test_a_session_whose_java_is_killed_comes_back_and_no_record_is_lost(spark_h
     with caplog.at_level(logging.WARNING):
         os.kill(spark_holder._process.pid, signal.SIGKILL)
         send()
+        assert spark_holder.wait(60) is not None
     assert ["exit code -9" in record.getMessage() for record in caplog.records] == [True]
     assert pipeline.counts.batches["rows"] == 1
-    assert spark_holder.wait(60) is not None
     send()
     assert pipeline.counts.batches["rows"] == 1

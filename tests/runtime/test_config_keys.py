@@ -29,7 +29,7 @@ CHANGED = {
 }
 LEFT_OUT = {}  # (definition, key) -> reason: none
 
-OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file"}
+OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file", "rest.allowed.hosts", "rest.hide.secrets", "files.allowed.paths"}
 OWN_PREFIXES = ("pipeline.", "embedded.log.", "task.restart.")
 
 
@@ -484,7 +484,6 @@ def test_a_reference_can_be_drawn_of_every_definition():
         param({"default.partitions": "0", "default.replication.factor": "-2"}, {"default.partitions", "default.replication.factor"}, id="-1 or more than 0"),
         param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "a"}, {"a.include"}, id="a group needs include"),
         param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "a", "a.include": "[", "a.exclude": "("}, {"a.include", "a.exclude"}, id="no regex"),
-        param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "default"}, {"groups"}, id="default is no group"),
     ],
 )
 def test_groups_of_topics_that_will_not_do(plugins, worker, keys, wrong):

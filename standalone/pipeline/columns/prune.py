@@ -220,7 +220,7 @@ class Pruner:
             if condition == TRUE:
                 otherwise = (value,)
                 break
-            if condition != FALSE:
+            if condition not in (FALSE, Literal(None)):  # Spark refuses a null of no type for a condition
                 left.append((condition, self._condition(value)))
         last = Literal(None, F.lit(None)) if otherwise is None else self._condition(otherwise[0])
         if all(value == last for _, value in left):
@@ -288,9 +288,6 @@ def _cast_node(node, target):
         return node if target == pa.string() else None
     if isinstance(node, MASKS):
         return node if target == pa.bool_() else None
-    if isinstance(node, Struct) and pa.types.is_struct(target) and [name for name, _ in node.parts] == [field.name for field in target]:
-        parts = [(name, _cast_node(part, field.type)) for (name, part), field in zip(node.parts, target)]
-        return Struct(tuple(parts)) if all(part is not None for _, part in parts) else None
     return None
 
 

@@ -4,7 +4,7 @@ import numpy as np
 
 from standalone.data.record import Header, SinkRecord
 from standalone.errors import RetriableError, Stopped, without_frames
-from standalone.stage import QueryTransform, StageFailed
+from standalone.stage import StageFailed
 from standalone.wire import NO_TIMESTAMP, Records
 
 TRANSFORMATION = "TRANSFORMATION"

@@ -5,6 +5,7 @@ records are not to blame, and the job can be done again.
 """
 
 import logging
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -66,7 +67,8 @@ class Projection:
     def __init__(self, select):
         """`select(frame)` gives the Spark frame of the results over a frame of the table."""
         self._select = select
-        self._session = self._plan = self._read = None
+        self._lock = threading.Lock()
+        self._learnt = (None, None, None)  # (session, its optimized plan or None, what that reads: attributes by name)
 
     def run(self, holder, table):
         """The results as Arrow arrays by name."""
@@ -79,48 +81,46 @@ class Projection:
         return dict(zip(found.column_names, arrays))
 
     def _frame(self, session, table, cores):
-        if self._session is not session:
-            self._learn(session, table.slice(0, 1))
+        with self._lock:  # two batches may be the first ones
+            if self._learnt[0] is not session:
+                self._learnt = (session, *self._plan(session, table.slice(0, 1)))
+            _, plan, read = self._learnt
         frame = sent(session, table, cores)
-        return self._select(frame) if self._plan is None else self._again(session, frame)
+        return self._select(frame) if plan is None else self._again(session, plan, read, frame)
 
     def spark_plan(self, session, table):
         """Spark's own words for such a job, from what is asked of it to what it runs."""
         return self._select(session.createDataFrame(table))._jdf.queryExecution().toString()
 
-    def _learn(self, session, table):
-        """Keep the optimized plan where it is nothing but projections."""
-        plan, self._plan = None, None
+    def _plan(self, session, table):
+        """(the optimized plan, what it reads) where it is nothing but projections; (None, None) elsewhere."""
+        plan = self._select(session.createDataFrame(table))._jdf.queryExecution().optimizedPlan()
         try:
-            plan = self._select(session.createDataFrame(table))._jdf.queryExecution().optimizedPlan()
             source = plan
             while source.nodeName() == "Project":
                 source = source.child()
             if source.nodeName() == "LogicalRDD":
                 output = source.output()
-                attributes = [output.apply(at) for at in range(output.size())]
-                self._plan, self._read = plan, {each.name(): each for each in attributes}
-                self._again(session, session.createDataFrame(table)).toArrow()
+                read = {each.name(): each for each in (output.apply(at) for at in range(output.size()))}
+                self._again(session, plan, read, session.createDataFrame(table)).toArrow()
+                return plan, read
         except Exception as error:  # these are the insides of Spark, and another version's may be others
-            if plan is None:
-                raise
-            self._plan = None
             log.info("Spark's plan cannot be used again, so that each job costs more: %s", error)
-        self._session = session
+        return None, None
 
-    def _again(self, session, frame):
+    def _again(self, session, plan, read, frame):
         from pyspark.sql import DataFrame
 
         jvm, source = session._jvm, frame._jdf.queryExecution().analyzed()
         output, pairs = source.output(), []
         for at in range(output.size()):
             attribute = output.apply(at)
-            if attribute.name() in self._read:
-                pairs.append(jvm.scala.Tuple2(self._read[attribute.name()], attribute))
+            if attribute.name() in read:
+                pairs.append(jvm.scala.Tuple2(read[attribute.name()], attribute))
         to_seq = jvm.PythonUtils.toSeq
         companion = getattr(jvm.org.apache.spark.sql.catalyst.expressions, "AttributeMap$")
         renamed = getattr(companion, "MODULE$").apply(to_seq(pairs))
-        plan = self._upon(self._plan, source, to_seq).rewriteAttrs(renamed)
+        plan = self._upon(plan, source, to_seq).rewriteAttrs(renamed)
         return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session)
 
     def _upon(self, plan, source, to_seq):

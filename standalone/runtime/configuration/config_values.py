@@ -48,6 +48,7 @@ class Providers:
             except ConfigError as error:
                 errors.update(error.errors)
         if errors:
+            cls(providers).close()
             raise ConfigError.of(errors)
         for key in props:
             if key.startswith(f"{_KEY}."):
@@ -87,8 +88,13 @@ class Providers:
         return bool(match) and match[1] in self._providers
 
     def close(self):
-        for provider in self._providers.values():
-            provider.close()
+        """Each is told once, whatever the others make of it."""
+        providers, self._providers = self._providers, {}
+        for name, provider in providers.items():
+            try:
+                provider.close()
+            except Exception:
+                log.exception("While closing the config provider '%s'", name)
 
     def _references(self, text):
         if not isinstance(text, str) or "${" not in text:

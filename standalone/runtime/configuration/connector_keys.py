@@ -47,7 +47,12 @@ def _version(group, order, name, display, importance=LOW, width=WIDTH_SHORT):
     return _option(group, order, width, name, STRING, importance, display, doc, None)
 
 
-_aliases = Check("names, each once", lambda value: len(set(value)) == len(value) and "" not in value, "must name each alias once")
+_aliases = Check("names, each once", lambda value: value is not None and len(set(value)) == len(value), "must name each alias once")
+_not_negative = Check("[0,...]", lambda value: value is None or value >= 0, "must be at least 0")
+_topics = Check(
+    *("names, each once", lambda value: value is not None and len({*value, ""}) > len(value)),
+    "must name each topic once, and none with no name",
+)
 _CONVERTER_DOC = "Converter of this connector's {} instead of the worker's; it takes its keys from this configuration only."
 
 CONNECTOR = ConfigDef(
@@ -96,12 +101,12 @@ CONNECTOR = ConfigDef(
     _option(
         *(ERRORS, 1, WIDTH_MEDIUM, "errors.retry.timeout", LONG, MEDIUM, "Retry Timeout for Errors"),
         "Milliseconds for which a converter or transform that fails for the moment is tried again, with pauses that double from 300 ms on; "
-        "-1 sets no bound.",
-        *(0, at_least(-1)),
+        "a negative number sets no bound.",
+        *(0,),
     ),
     _option(
         *(ERRORS, 2, WIDTH_MEDIUM, "errors.retry.delay.max.ms", LONG, MEDIUM, "Maximum Delay Between Retries for Errors"),
-        *("Longest pause between two attempts, of a poll or a put, too.", 60000, at_least(0)),
+        *("Longest pause between two attempts, of a poll or a put, too.", 60000),
     ),
     _option(
         *(ERRORS, 3, WIDTH_SHORT, "errors.tolerance", STRING, MEDIUM, "Error Tolerance"),
@@ -136,7 +141,7 @@ SOURCE = CONNECTOR.extend(
     ),
     _option(
         *(EXACTLY_ONCE, 4, WIDTH_SHORT, "transaction.boundary.interval.ms", LONG, LOW, "Transaction boundary interval"),
-        *("Length of a transaction where transaction.boundary=interval.", None, at_least(1)),
+        *("Length of a transaction where transaction.boundary=interval.", None, _not_negative),
     ),
     _option(
         *(OFFSETS, 1, WIDTH_LONG, "offsets.storage.topic", STRING, LOW, "Offsets topic"),
@@ -147,6 +152,7 @@ SOURCE = CONNECTOR.extend(
 SINK = CONNECTOR.extend(
     _option(
         *(COMMON, 4, WIDTH_LONG, "topics", LIST, HIGH, "Topics", "Topics to read, separated by commas. This or topics.regex.", ""),
+        check=_topics,
     ),
     _option(
         *(COMMON, 4, WIDTH_LONG, "topics.regex", STRING, HIGH, "Topics regex"),

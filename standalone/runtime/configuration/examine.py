@@ -10,7 +10,6 @@ from standalone.config import (
     CLASS,
     HIGH,
     LIST,
-    LOW,
     MEDIUM,
     STRING,
     WIDTH_LONG,
@@ -20,9 +19,11 @@ from standalone.config import (
     class_name,
     parse_type,
 )
+from standalone.data.java_hash import hash_map_order
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError, NotFoundError
 from standalone.runtime.configuration.connector_keys import CONNECTOR, DEFINITIONS, OWN, PREDICATES, TRANSFORMS
+from standalone.runtime.configuration.plugin_versions import version_fits
 from standalone.runtime.configuration.worker_keys import CONVERTERS
 from standalone.stage import Converter, HeaderConverter
 
@@ -33,14 +34,20 @@ _CONDITION = ConfigDef(
 
 
 def examine(props, plugins, worker=None, recommend=False):
-    """[(Option, ConfigValue)] of all keys that a connector with these texts has, each with what is wrong with it.
+    """[(Option, ConfigValue)] of all keys that a connector with these texts has, each with what is wrong with it; in place of an Option None
+    where a key that nobody has is wrong.
 
     Recommended values are looked up on demand only: for them every plugin is imported.
     """
+    given = props
     kind, connector_class, wrong = connector_class_of(props, plugins)
     finder = plugins.class_finder(_plugin_kinds(props).get)
     props = {**props, **{f"{key}.converter.type": key.partition(".")[0] for key in CONVERTERS}}
-    changes = _worker_defaults(plugins, finder, props, worker, connector_class, recommend)
+    if "connector.plugin.version" in wrong:  # what the connector would be is not known then, and no more is told, as in Java
+        there = plugins.version(plugins.find("connector", props["connector.class"].strip()))
+        changes = {"connector.plugin.version": _only(there), **{f"{key}.plugin.version": _only(None) for key in CONVERTERS}}
+    else:
+        changes = _worker_defaults(plugins, finder, props, worker, connector_class, recommend)
     parts = [ConfigDef(*(replace(option, **changes.get(option.name, {})) for option in DEFINITIONS.get(kind, CONNECTOR)))]
     parts.append(ConfigDef(*(option for option in OWN.get(kind, ()) if props.get(option.name) is not None)))
     parts += [_stage(plugins, finder, props, *stage, recommend) for stage in _stages(props)]
@@ -53,10 +60,10 @@ def examine(props, plugins, worker=None, recommend=False):
         for option in part:
             found.setdefault(option.name, (option, values[option.name]))
     for key, message in {**wrong, **_late_errors(props, kind, connector_class, worker, plugins)}.items():
-        if key not in found:
-            option = Option(key, STRING, LOW, "A key that was given.", None)
-            found[key] = (option, ConfigValue(key, props.get(key), [], []))
-        found[key][1].errors.append(message)
+        found.setdefault(key, (None, ConfigValue(key, props.get(key), [], [])))[1].errors.append(message)
+    for key in given:
+        if given[key] is None:
+            found.setdefault(key, (None, ConfigValue(key, None, [], [])))[1].errors.append(f"{key} is null: give a text, or leave the key out")
     return list(found.values())
 
 
@@ -67,14 +74,24 @@ def connector_class_of(props, plugins):
         return None, None, {}  # that it is missing is told by the definition
     for kind in ("source", "sink"):
         try:
-            return kind, plugins.find(kind, name), {}
+            found = plugins.find(kind, name)
         except (ConfigError, NotFoundError):
             continue
+        wrong = _wrong_version("connector.class", "connector.plugin.version", props, plugins, found)
+        return (None, None, wrong) if wrong else (kind, found, {})
     try:
         plugins.find("connector", name)
     except (ConfigError, NotFoundError) as error:
         return None, None, {"connector.class": str(error)}
     return None, None, {"connector.class": f"'{name}' is neither a source nor a sink"}
+
+
+def _wrong_version(key, version_key, props, plugins, found):
+    """{key: message} where the configuration asks for a version of a plugin that is not there. There is one of each."""
+    wanted, there = props.get(version_key), plugins.version(found)
+    if version_fits(wanted, there):
+        return {}
+    return {each: f"{class_name(found)} is there in version {there}, not in '{wanted}' ({version_key})" for each in (key, version_key)}
 
 
 def _plugin_kinds(props):
@@ -94,12 +111,13 @@ def _stages(props):
 def names_in(props, key):
     """A list of names, as far as it can be read."""
     value = props.get(key)
-    return [item for item in parse_type(key, value, LIST) if item] if isinstance(value, str) else []
+    return parse_type(key, value, LIST) if isinstance(value, str) else []
 
 
 def _stage(plugins, finder, props, alias, kind, prefix, group, recommend):
     """The keys of one transform or predicate: its type, its version, and those that its class takes."""
     found = _found(finder, f"{prefix}type", props)
+    wrong = _wrong_version(f"{prefix}type", f"{prefix}plugin.version", props, plugins, found) if found else {}
     what = "Transformation" if kind == "transform" else "Predicate"
     version = plugins.version(found) if found else None
     options = [
@@ -114,7 +132,7 @@ def _stage(plugins, finder, props, alias, kind, prefix, group, recommend):
             **{"group": group, "order": 1, "width": WIDTH_LONG, "display": f"{what} version for {alias}"},
         ),
     ]
-    if found:
+    if found and not wrong:
         own = found.config_def or ConfigDef()
         options.append((own + _CONDITION if kind == "transform" else own).embed(prefix, group, 2))
     return ConfigDef(*options)
@@ -123,7 +141,10 @@ def _stage(plugins, finder, props, alias, kind, prefix, group, recommend):
 def _converter(finder, props, key):
     """The keys that a connector's own converter takes."""
     found = _found(finder, key, props)
-    return found.config_def.embed(f"{key}.") if found and found.config_def else ConfigDef()
+    if not found or not found.config_def:
+        return ConfigDef()
+    options = {option.name: option for option in found.config_def.embed(f"{key}.")}
+    return ConfigDef(*(options[f"{key}.{name}"] for name in hash_map_order(found.config_def.names())))
 
 
 def _found(finder, key, props):
@@ -142,15 +163,17 @@ def _worker_defaults(plugins, finder, props, worker, connector_class, recommend)
         changes = changed[key] = {"default": worker[key]} if worker is not None else {}
         if recommend:
             changes["recommend"] = _Choices(lambda kind=kind: [class_name(each) for each in plugins.classes(kind)])
-        if props.get(key) or worker is not None:
-            found = _found(finder, key, props) if props.get(key) else worker[key]
-            changed[f"{key}.plugin.version"] = _only(plugins.version(found) if found else None)
+        given = props.get(key)
+        if given is not None or worker is not None:
+            found = worker[key] if given is None else _found(finder, key, props)
+            changed[f"{key}.plugin.version"] = _only(plugins.version(found) if found else None, visible=not (key in props and given is None))
     return changed
 
 
-def _only(version):
+def _only(version, visible=True):
     """A version to choose from; none where the class is unknown, and nothing to be seen."""
-    return {"default": version, "recommend": _Choices(lambda: [version] if version else [], visible=version is not None)}
+    visible = visible and version is not None
+    return {"default": version, "recommend": _Choices(lambda: [version] if visible else [], visible=visible)}
 
 
 class _Choices:
@@ -169,6 +192,10 @@ def _late_errors(props, kind, connector_class, worker, plugins):
     """{key: message} of what no single option can tell."""
     errors = dict(worker.refused_overrides(props)) if worker is not None else {}
     errors.update(_converters_that_cannot_be_made(props, plugins))
+    finder = plugins.class_finder(_plugin_kinds(props).get)
+    for _, _, prefix, _ in _stages(props):
+        found = _found(finder, f"{prefix}type", props)
+        errors.update(_wrong_version(f"{prefix}type", f"{prefix}plugin.version", props, plugins, found) if found else {})
     for alias in names_in(props, "transforms"):
         condition = f"transforms.{alias}."
         if f"{condition}negate" in props and f"{condition}predicate" not in props:
@@ -188,6 +215,7 @@ def _converters_that_cannot_be_made(props, plugins):
             if found in (Converter, HeaderConverter):
                 raise TypeError("it is the base of all others")
             if found is not None:
+                errors.update(_wrong_version(key, f"{key}.plugin.version", props, plugins, found))
                 found()
         except Exception as error:  # a stranger's code
             errors[key] = f"{props[key]} cannot be made: {type(error).__name__}: {error}"
@@ -195,7 +223,7 @@ def _converters_that_cannot_be_made(props, plugins):
 
 
 def _sink_errors(props):
-    topics, regex = names_in(props, "topics"), (props.get("topics.regex") or "").strip()
+    topics, regex = [name for name in names_in(props, "topics") if name], (props.get("topics.regex") or "").strip()
     if bool(topics) == bool(regex):
         said = "both are given; a sink reads either" if topics else "neither is given; a sink needs one of them"
         return {key: f"topics and topics.regex: {said}" for key in ("topics", "topics.regex")}

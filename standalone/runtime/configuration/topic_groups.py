@@ -44,8 +44,6 @@ def topic_groups(props):
         return [], {}
     named = [name for name in parse_type("topic.creation.groups", props.get("topic.creation.groups"), LIST) or () if name]
     groups, errors, default = [], {}, {}
-    if _DEFAULT in named:
-        errors["topic.creation.groups"] = "names 'default', which is there anyway and takes all topics that no other group takes"
     for name in dict.fromkeys([_DEFAULT, *named]):
         prefix = f"topic.creation.{name}."
         given = {key: value for key, value in with_prefix(props, prefix).items() if value is not None}

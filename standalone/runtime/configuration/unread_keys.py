@@ -11,7 +11,7 @@ _SPARE_KEYS = ("pipeline.engine", "task.class")
 def of_connector(props, found, own, converters, takes_anything, topic_creation):
     """Sentences about a connector's keys. `found` is what `examine` gave; `own` are names of options that are there if they are given;
     `takes_anything`: the connector does not say which keys it has; `topic_creation`: whether the worker makes topics."""
-    names = [option.name for option, _ in found]
+    names = [value.name for _, value in found]
     passing = (*_OVERRIDES, *(prefix for option, value in found if option.type == CLASS for prefix in _free(option, value, converters)))
     warnings = []
     for key in props:

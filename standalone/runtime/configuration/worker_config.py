@@ -36,6 +36,7 @@ class WorkerConfig(Config):
         self.plugins = plugins
         self.providers = providers
         self.warnings = warnings
+        self.asks_who_calls = False  # told by the REST server once its extensions are there
 
     @classmethod
     def of(cls, props, plugins=None):
@@ -43,7 +44,14 @@ class WorkerConfig(Config):
         props, warnings = _modernized(props)
         plugins = plugins or Plugins(parse_type("plugin.path", props.get("plugin.path"), LIST) or ())
         providers = Providers.of(props, plugins)
-        props = providers.resolve(props).texts
+        try:
+            return cls._of_resolved(providers.resolve(props).texts, plugins, providers, warnings)
+        except BaseException:
+            providers.close()
+            raise
+
+    @classmethod
+    def _of_resolved(cls, props, plugins, providers, warnings):
         finder = plugins.class_finder(CONVERTERS.get)
         values, errors = {}, {}
         try:
@@ -61,6 +69,12 @@ class WorkerConfig(Config):
     @property
     def state_dir(self):
         return self["state.dir"] or self["offset.storage.file.filename"] + ".state"
+
+    @property
+    def hides_secrets(self):
+        """Whether answers hide passwords. Where callers say who they are they are shown, as in Java."""
+        said = self["rest.hide.secrets"]
+        return not self.asks_who_calls if said is None else said
 
     @property
     def embedded(self):

@@ -4,6 +4,7 @@ A key of Kafka's never has another meaning here. Some have none (metrics, Java's
 for Java runs unchanged, and their documentation says so.
 """
 
+import os
 import re
 
 from standalone.config import (
@@ -58,11 +59,18 @@ def urls(name, value):
 
 
 def parse_listener(url):
-    """(scheme, host, port) of `http://host:port`; an empty host means all interfaces."""
+    """(scheme, host, port) of `http://host:port`; an empty host means loopback."""
     match = _URL.fullmatch(url)
     if not match or int(match[3]) > 65535:
-        raise ConfigError(f"'{url}' is not a listener; write http://host:port, or http://:port for all interfaces")
+        raise ConfigError(f"'{url}' is not a listener; write http://host:port, or http://:port for this machine alone")
     return match[1].lower(), match[2], int(match[3])
+
+
+def absolute_paths(name, value):
+    """Absolute paths."""
+    for path in value or ():
+        if not os.path.isabs(path):
+            raise ConfigError(f"'{path}' is not an absolute path")
 
 
 def header_rules(name, value):
@@ -158,14 +166,20 @@ _KAFKA = ConfigDef(
     _option("ssl.cipher.suites", LIST, LOW, "", "Cipher suites that may be used; empty allows all that the TLS version knows."),
     _option("ssl.enabled.protocols", LIST, MEDIUM, "TLSv1.2,TLSv1.3", "TLS versions that may be used."),
     _option("ssl.keystore.type", STRING, MEDIUM, "JKS", "Format of the key store: PEM, PKCS12 or JKS."),
-    _option("ssl.keystore.location", STRING, HIGH, None, "File of the key store: own certificate and key."),
+    _option(
+        *("ssl.keystore.location", STRING, HIGH, None),
+        "File of the key store: own certificate and key. Of https listeners: read again when it changes.",
+    ),
     _option("ssl.keystore.password", PASSWORD, HIGH, None, "Password of the key store."),
     _option("ssl.key.password", PASSWORD, HIGH, None, "Password of the private key."),
     _option("ssl.keystore.key", PASSWORD, HIGH, None, "Private key as PEM text."),
     _option("ssl.keystore.certificate.chain", PASSWORD, HIGH, None, "Certificate chain as PEM text."),
     _option("ssl.truststore.certificates", PASSWORD, HIGH, None, "Trusted certificates as PEM text."),
     _option("ssl.truststore.type", STRING, MEDIUM, "JKS", "Format of the trust store: PEM, PKCS12 or JKS."),
-    _option("ssl.truststore.location", STRING, HIGH, None, "File of the trust store: certificates that are trusted."),
+    _option(
+        *("ssl.truststore.location", STRING, HIGH, None),
+        "File of the trust store: certificates that are trusted. Of https listeners: read again when it changes.",
+    ),
     _option("ssl.truststore.password", PASSWORD, HIGH, None, "Password of the trust store."),
     _option("ssl.keymanager.algorithm", STRING, LOW, "SunX509", "Java's key manager." + _NO_EFFECT),
     _option("ssl.trustmanager.algorithm", STRING, LOW, "PKIX", "Java's trust manager." + _NO_EFFECT),
@@ -178,7 +192,8 @@ _KAFKA = ConfigDef(
     _option("topic.tracking.allow.reset", BOOLEAN, LOW, True, "Whether a request may reset those notes."),
     _option(
         *("listeners", LIST, LOW, "http://:8083"),
-        "Where the REST API is served: http://host:port and https://host:port (see ssl.*), separated by commas; no host means all interfaces.",
+        "Where the REST API is served: http://host:port and https://host:port (see ssl.*), separated by commas. No host means this machine "
+        "alone (127.0.0.1); 0.0.0.0 means all interfaces (Java's default).",
         all_of(non_empty_list, urls),
     ),
     _option("rest.advertised.host.name", STRING, LOW, None, "Host that the worker calls its own in worker_id."),
@@ -220,6 +235,24 @@ _OWN = ConfigDef(
         *("rest.basic.auth.file", STRING, MEDIUM, None),
         "File of `name=password` lines for BasicAuthSecurityRestExtension. Left out: the file that the JAAS entry KafkaConnect names "
         "(KAFKA_OPTS=-Djava.security.auth.login.config=FILE), as for Java.",
+    ),
+    _option(
+        *("rest.allowed.hosts", LIST, MEDIUM, ""),
+        "Names and addresses, beside its own, by which clients may call the REST API: what a proxy or a forwarded port makes of them. Its own "
+        "are loopback, the listeners' hosts, the address at which a request arrives and rest.advertised.host.name. Requests that name another "
+        "host are refused with 403, so that no page of a stranger's can pass for the worker's own (DNS rebinding); * lets all pass.",
+    ),
+    _option(
+        *("rest.hide.secrets", BOOLEAN, MEDIUM, None),
+        "Whether answers of the REST API show `[hidden]` in place of passwords that configurations hold (values of config providers are hidden "
+        "in any case). Default: true, unless an extension asks who calls (rest.extension.classes): then they are shown, as Java shows them, so "
+        "that tools which compare configurations find what they sent.",
+    ),
+    _option(
+        *("files.allowed.paths", LIST, MEDIUM, None),
+        "Folders and files, as absolute paths separated by commas, that file connectors may read and write, with all below them; what a "
+        "symbolic link points at counts. Not given: all.",
+        absolute_paths,
     ),
     _option(
         *("rest.ui.enable", BOOLEAN, LOW, True),

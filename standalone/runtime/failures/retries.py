@@ -1,6 +1,6 @@
 """Trying again what asked for it: pauses that double from 300 ms up to errors.retry.delay.max.ms, ended early when the task is to stop.
 
-    errors.retry.timeout   for how long a stage of the chain is tried again; 0 not at all, -1 for ever
+    errors.retry.timeout   for how long a stage of the chain is tried again; 0 not at all, below 0 for ever
 
 As in Java, that bound is for converters and transforms. A poll, a put and a flush that raise RetriableError are repeated for ever, and
 producing is tried again by the producer, for delivery.timeout.ms.
@@ -23,7 +23,7 @@ class Retries:
 
     def __init__(self, config, counters, clock):
         self._timeout_ms = config["errors.retry.timeout"]
-        self._most_ms = config["errors.retry.delay.max.ms"]
+        self._most_ms = max(0, config["errors.retry.delay.max.ms"])
         self._counters = counters
         self._clock = clock
         self.stopping = threading.Event()

@@ -3,10 +3,14 @@
 Keys of source offsets that begin with `_` are a connector's own notes: they are neither shown nor taken.
 """
 
+import re
+
 from standalone.errors import BadRequestError, ConflictError, ConnectError, LogError
 
 TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
+_MOST = {PARTITION: (1 << 31) - 1, OFFSET: (1 << 63) - 1}
+_WHOLE = re.compile(r"\+?\d{1,99}")
 # What a broker says while the group has members: a task that hangs does not leave it.
 _MEMBERS_LEFT = ("GroupNotEmpty", "UnknownMemberId", "GroupSubscribedToTopic", "NonEmptyGroup", "RebalanceInProgress")
 
@@ -18,7 +22,8 @@ def parse(said):
         raise BadRequestError('The request must name offsets to set: {"offsets": [{"partition": {…}, "offset": {…}}]}.')
     found = []
     for entry in entries:
-        partition, offset = (entry.get(key) for key in ("partition", "offset")) if isinstance(entry, dict) else ("", "")
+        known = isinstance(entry, dict) and entry.keys() <= {"partition", "offset"}
+        partition, offset = (entry.get(key) for key in ("partition", "offset")) if known else ("", "")
         if not isinstance(partition, dict | None) or not isinstance(offset, dict | None):
             raise BadRequestError(f"An offset must have a 'partition' and an 'offset', both objects (or null to reset it), not {entry!r}.")
         found.append((partition, offset))
@@ -35,8 +40,9 @@ class SourceOffsets:
     def change(self, entries):
         entries = [(partition, None if offset is None else _shown(offset)) for partition, offset in entries]
         managed = _ask_connector(self._plan, entries)
-        if any(partition is None for partition, _ in entries):
+        if any(partition is None and offset is not None for partition, offset in entries):
             raise BadRequestError("Each offset to set must name its 'partition'.")
+        entries = [(partition, offset) for partition, offset in entries if partition is not None]
         self._file.append(self._name, entries)
         self._file.sync()
         return managed
@@ -96,23 +102,22 @@ def _ask_connector(plan, offsets):
 
 
 def _sink_entry(partition, offset):
-    if partition is None or set(partition) != {TOPIC, PARTITION} or not isinstance(partition[TOPIC], str):
+    if partition is None or not {TOPIC, PARTITION} <= set(partition) or not isinstance(partition[TOPIC], str):
         raise BadRequestError(f"The partition of a sink must be {{\"{TOPIC}\": NAME, \"{PARTITION}\": N}}, not {partition!r}.")
     pair = partition[TOPIC], _whole(partition[PARTITION], PARTITION)
     if offset is None:
         return pair, None
-    if set(offset) != {OFFSET}:
+    if OFFSET not in offset:
         raise BadRequestError(f"The offset of a sink must be {{\"{OFFSET}\": N}}, not {offset!r}.")
     return pair, _whole(offset[OFFSET], OFFSET)
 
 
 def _whole(value, key):
-    """A number that is 0 or more, or a text of one."""
-    if isinstance(value, str) and value.isascii() and value.isdigit():
-        value = int(value)
-    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
-        raise BadRequestError(f"'{key}' must be a whole number, 0 or more, not {value!r}.")
-    return value
+    """A number that is 0 or more and that Kafka's field for it can hold, or a text of one."""
+    number = int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
+    if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MOST[key]:
+        raise BadRequestError(f"'{key}' must be a whole number from 0 to {_MOST[key]}, not {value!r}.")
+    return number
 
 
 def _shown(offset):

@@ -7,6 +7,7 @@ the order in which the connector named them.
 import os
 
 from standalone.errors import AlreadyExistsError, NotFoundError, OffsetsError
+from standalone.private import open_private
 from standalone.runtime.offsets import java_map
 from standalone.runtime.offsets.journal import OffsetsFile, java_offsets
 from standalone.runtime.supervision.state import State
@@ -101,8 +102,7 @@ def write_java(path, offsets, json_converter, connectors=(), overwrite=False):
     data = java_map.write([(json([connector, partition]), json(offset)) for connector, partition, offset in written])
     temporary = f"{path}.tmp"
     try:
-        with open(temporary, "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
+        with open_private(temporary, "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())

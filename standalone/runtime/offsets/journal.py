@@ -14,6 +14,7 @@ import orjson
 
 from standalone.connector import OffsetReader
 from standalone.errors import ConnectError, OffsetsError
+from standalone.private import open_private
 from standalone.runtime.offsets import java_map
 
 log = logging.getLogger(__name__)
@@ -115,8 +116,7 @@ class OffsetsFile:
     def _import_java(self, data):
         self._take_java(data)
         kept = self.path + ".java"
-        with open(kept + ".tmp", "wb") as file:
-            os.fchmod(file.fileno(), 0o600)
+        with open_private(kept + ".tmp", "wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
@@ -211,9 +211,8 @@ class OffsetsFile:
         """The live entries alone, in a new file that takes the old one's place in one step."""
         temporary = self.path + ".tmp"
         try:
-            file = open(temporary, "wb", buffering=0)
+            file = open_private(temporary, "wb", buffering=0)
             try:
-                os.fchmod(file.fileno(), 0o600)
                 live = [_line(name, *entry) for name, entries in self._live.items() for entry in entries.values()]
                 content = memoryview(_HEADER + b"".join(live))
                 while content:

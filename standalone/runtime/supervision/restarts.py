@@ -98,11 +98,13 @@ class Attempts:
         self._made, self._next_ms = 0, None
 
     def shown(self):
-        """Fields for the status; none where nothing is ever restarted, so that it has Connect's own shape."""
+        """Fields for the status; none where nothing is ever restarted, so that it has Connect's own shape.
+
+        A text, as all that Connect's statuses hold: there are clients that read nothing else."""
         if not self.policy.enabled:
             return {}
         self._settle()
-        return {"restart_attempts": self._made, "next_restart": None if self._next_ms is None else iso(self._next_ms)}
+        return {"restart_attempts": str(self._made), "next_restart": None if self._next_ms is None else iso(self._next_ms)}
 
     @property
     def count(self):
