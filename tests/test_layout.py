@@ -24,7 +24,7 @@ MAY_SEE = {
     "properties": LEAVES | {"config"},
     "connector": LEAVES | {"data", "config"},
     "expression": set(),
-    "stage": LEAVES | {"data", "config"},
+    "stage": LEAVES | {"data", "config", "expression"},
     "provider": LEAVES,
     "config_providers": LEAVES | {"", "data", "properties"},
     "converters": LEAVES | {"", "data", "config", "stage"},
