@@ -55,7 +55,7 @@ class Commits:
             retention_time_ms=-1,
             topics=[Topic(name=topic, partitions=parts) for topic, parts in topics.items()],
         )
-        self._send(request, functools.partial(self._written, on_done), on_done)
+        self._group.send(request, functools.partial(self._written, on_done), ceiling=NAMES_CEILING)
 
     def read(self, pairs, timeout_s):
         """{(topic, partition): Committed} of those that have one."""
@@ -74,13 +74,7 @@ class Commits:
             groups=[Many(group_id=self._group.group_id, topics=named)],  # since version 8, instead of the two above
             require_stable=True,
         )
-        self._send(request, functools.partial(self._read, on_done), lambda error: on_done(None, error))
-
-    def _send(self, request, handler, on_error):
-        try:
-            self._group.open_link().send(request, handler, ceiling=NAMES_CEILING)
-        except LogRetriableError as error:
-            on_error(error)
+        self._group.send(request, functools.partial(self._read, on_done), ceiling=NAMES_CEILING)
 
     def _written(self, on_done, answer, error):
         if error is None:

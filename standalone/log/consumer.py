@@ -375,7 +375,7 @@ class Consumer:
 
     @property
     def _underway(self):
-        return self._leaders.underway + self._subscription.underway
+        return self._leaders.underway + self._subscription.underway + (self._group.underway if self._group is not None else [])
 
     def _wait(self, seconds):
         wait(self._links, self._waker, seconds, self._underway)
