@@ -18,6 +18,7 @@ import threading
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from standalone.errors import LogError, LogFatalError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log.assignment import Assignment
 from standalone.log.broker_errors import broker_error, is_retriable, java_class, timed_out
 from standalone.log.commits import Commits
@@ -32,9 +33,6 @@ PROTOCOL_TYPE = "consumer"
 UNJOINED, JOINING, STABLE, CLOSED = "unjoined", "joining", "stable", "closed"
 REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks the consumer to act upon
 NO_GENERATION, NO_MEMBER = -1, ""
-NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
-ILLEGAL_GENERATION, INCONSISTENT_PROTOCOL, UNKNOWN_MEMBER = 22, 23, 25
-INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED, FENCED = 26, 27, 79, 82
 
 Membership = collections.namedtuple("Membership", "generation member_id")
 
@@ -151,9 +149,9 @@ class Group:
             return self._put_off(error)
         code = answer.error_code
         if code:
-            if code in (MEMBER_ID_REQUIRED, UNKNOWN_MEMBER):
+            if code in (codes.MEMBER_ID_REQUIRED, codes.UNKNOWN_MEMBER_ID):
                 with self._lock:
-                    self._member_id = answer.member_id if code == MEMBER_ID_REQUIRED else NO_MEMBER
+                    self._member_id = answer.member_id if code == codes.MEMBER_ID_REQUIRED else NO_MEMBER
                 return self._join()
             return self._refused(code, "Joining")
         with self._lock:
@@ -162,7 +160,7 @@ class Group:
         if answer.leader != answer.member_id:
             return self._sync([])
         members, topics = self._shares.decode_members(answer.members)
-        steps = self.cluster.refreshing(topics, timeout=ASK_SECONDS, patient=False) if topics else _nothing()
+        steps = self.cluster.refreshing(topics, timeout=ASK_SECONDS, wait_for_brokers=False) if topics else _nothing()
         self._asking = Underway(steps, functools.partial(self._assign, answer, members, topics))
         self._asking.advance()
 
@@ -217,13 +215,13 @@ class Group:
 
     def _refused(self, code, doing):
         """A join or sync that did not succeed: come again, or say why it never will."""
-        if code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS) or is_retriable(code):
+        if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION, codes.REBALANCE_IN_PROGRESS) or is_retriable(code):
             with self._lock:
-                if code == UNKNOWN_MEMBER:
+                if code == codes.UNKNOWN_MEMBER_ID:
                     self._member_id = NO_MEMBER
-                if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
                     self._coordinator = None
-            return self._put_off(broker_error(code, f"{doing} in group '{self.group_id}'"), quiet=code == REBALANCE_IN_PROGRESS)
+            return self._put_off(broker_error(code, f"{doing} in group '{self.group_id}'"), quiet=code == codes.REBALANCE_IN_PROGRESS)
         with self._lock:
             self._verdict = self._fatal(code, f"{doing} in group '{self.group_id}'")
 
@@ -237,15 +235,15 @@ class Group:
             self._outage.begins(f"Group {self.group_id}: {error}")
 
     def _fatal(self, code, what):
-        if code == FENCED:
+        if code == codes.FENCED_INSTANCE_ID:
             return LogFatalError(
                 f"{what}: another member has taken group.instance.id '{self.instance_id}'. Another worker runs the same connector "
                 "with the same state: stop one of the two, or give each its own state.dir.",
                 java_class("FencedInstanceIdException"),
             )
         hints = {
-            INCONSISTENT_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is no group of consumers.",
-            INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
+            codes.INCONSISTENT_GROUP_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is no group of consumers.",
+            codes.INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
                                      "(its group.min.session.timeout.ms to group.max.session.timeout.ms).",
         }
         error = broker_error(code, what)
@@ -374,7 +372,7 @@ class Group:
         if isinstance(answer, LogError):
             raise answer
         code = answer.error_code or next((member.error_code for member in answer.members), 0)
-        if code not in (0, UNKNOWN_MEMBER):
+        if code not in (0, codes.UNKNOWN_MEMBER_ID):
             raise broker_error(code, f"Leaving group '{self.group_id}'")
         log.info("Group %s: left.", self.group_id)
 
@@ -452,13 +450,13 @@ class Group:
         code = answer.error_code
         if not code:
             return self._outage.ends()
-        if code == REBALANCE_IN_PROGRESS:
+        if code == codes.REBALANCE_IN_PROGRESS:
             self.is_rebalancing()
-        elif code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION):
+        elif code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION):
             log.warning("Group %s: the group has gone on without this member; joining again.", self.group_id)
             self.is_lost()
         elif is_retriable(code):
-            return self.heartbeat_failed(node if code in (NOT_AVAILABLE, NOT_COORDINATOR) else None,
+            return self.heartbeat_failed(node if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR) else None,
                                          broker_error(code, f"A heartbeat to group '{self.group_id}'"))
         else:
             self.is_over(code, f"A heartbeat to group '{self.group_id}'")
