@@ -9,7 +9,7 @@ import uuid
 
 from kafka.protocol.consumer import FetchRequest
 
-from standalone.kernels import compiled
+from standalone.kernels import BYTES, LONG, compiled
 from standalone.log.broker_errors import disconnected
 
 BY_ID = 13  # from this version on topics are named by their ids
@@ -123,7 +123,7 @@ class _Walk:
 
 
 @compiled
-def next_offset(data, offset):
+def next_offset(data: BYTES, offset: LONG):
     """(the offset behind the last whole batch of `data`, the epoch of the leader that took it), so that the next fetch need not wait for
     `unpack`; (`offset`, -1) where there is none."""
     at = 0
@@ -137,7 +137,7 @@ def next_offset(data, offset):
             length = (length << 8) | int(data[at + 8 + byte])
             taken = (taken << 8) | int(data[at + 12 + byte])
             last = (last << 8) | int(data[at + 23 + byte])
-        if data[at + 16] != 2 or length < BATCH_HEADER - 12 or length > len(data) - at - 12 or last >= 1 << 31:
+        if data[at] >= 128 or data[at + 16] != 2 or length < BATCH_HEADER - 12 or length > len(data) - at - 12 or last >= 1 << 31:
             break
         offset = max(offset, base + last + 1)
         epoch = taken if taken < 1 << 31 else -1
