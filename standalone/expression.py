@@ -1,7 +1,7 @@
 """Expressions over columns, written down as they are said and not worked out.
 
 A transform says its column meaning in the words of pyspark.sql.functions and of pyspark's Column. What it says is kept as a tree, so
-that the pipeline can see what of it merely moves columns about, for which nobody needs Spark, and have Spark do the rest.
+that the pipeline can tell an edit of the schema, which costs nothing, from what is computed, which is Spark's.
 
     from standalone import F
 
@@ -65,14 +65,12 @@ class _Functions:
 F = _Functions()
 
 
-class Known(Expression):
-    """An expression that also has a name, by which the pipeline may know how to do without Spark, for what it is given."""
+FLOAT_TEXT = "float_text"  # not one of Spark's: each version of Java writes digits of its own
 
-    __slots__ = ("meaning",)
 
-    def __init__(self, name, meaning, *given):
-        super().__init__(name, *given)
-        self.meaning = meaning
+def float_text(number, kind):
+    """The text of a float32 or float64 column in the digits of Java 17, written by a kernel behind Spark's job. Nothing can compute with it."""
+    return Expression(FLOAT_TEXT, number, kind)
 
 
 def is_expression(value):

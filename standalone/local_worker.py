@@ -40,7 +40,7 @@ def apply_transforms(config, record, spark=None):
     """
     from standalone.data.record import SinkRecord
     from standalone.plugins import Plugins
-    from standalone.runtime.connector_config import ConnectorConfig
+    from standalone.runtime.configuration.connector_config import ConnectorConfig
 
     kind = ("FileStreamSink", "topics") if isinstance(record, SinkRecord) else ("FileStreamSource", "topic")
     props = {"name": "tested", "connector.class": kind[0], "file": "unused", kind[1]: "unused", **config}
@@ -55,24 +55,22 @@ def apply_transforms(config, record, spark=None):
 
 
 def _applied(transform, predicate, negate, records, spark):
-    from standalone.pipeline.queries import Query
-    from standalone.pipeline.rows import listed
+    from standalone.pipeline.rows.engine import listed
+    from standalone.pipeline.spark.sql import Query
     from standalone.stage import QueryTransform
 
+    is_query = isinstance(transform, QueryTransform)
+    apply = Query(transform.statement, spark or _own_spark()).record if is_query else transform.apply
     made = []
     for record in records:
-        if predicate is not None and bool(predicate.test(record)) is bool(negate):
-            made.append(record)
-            continue
-        if isinstance(transform, QueryTransform) and transform.query is None:
-            transform.query = Query(transform.statement, spark or _own_spark())
-        made += listed(transform.apply(record))
+        is_for_others = predicate is not None and bool(predicate.test(record)) is bool(negate)
+        made += [record] if is_for_others else listed(apply(record))
     return made
 
 
 @functools.cache
 def _own_spark():
-    from standalone.pipeline.session import SessionHolder
+    from standalone.pipeline.spark.session import SessionHolder
 
     holder = SessionHolder(archive_after_seconds=None)
     atexit.register(holder.stop)

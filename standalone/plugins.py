@@ -88,13 +88,15 @@ class Plugins:
         self._declared = None  # entry points: found when first asked for
         self._complained = set()
 
-    def find(self, kind, name):
+    def find(self, kind, name, known_only=False):
         """The class of that kind ("connector", or one of KINDS) by any of its names.
 
+        Any module may be named, as package.module:Class, and is imported for it. With `known_only` none is that is neither a plugin's of
+        ours, of `plugin.path` nor an entry point's, unless it has been already: for who asks and is not to choose what code runs.
         Raises NotFoundError where nothing has that name, ConfigError where several have it, or what has it will not do.
         """
         found = self._named(kind, name, self._candidates(kind, name))
-        if not found and (python_class := self._python_class(name)) is not None:
+        if not found and (python_class := self._python_class(name, known_only)) is not None:
             found = [python_class]
         # Last, because it imports them all: a third party's class that stands for a Java class tells so only when it is there.
         found = found or self._named(kind, name, [entry for entry in self._entry_points() if entry.offers(kind)], insist=False)
@@ -203,10 +205,10 @@ class Plugins:
         except Exception as error:  # whatever a stranger's module does when it is imported
             raise ConfigError(f"{entry.label} cannot be loaded: {type(error).__name__}: {error}") from error
 
-    def _python_class(self, name):
+    def _python_class(self, name, known_only):
         path = name.replace("$", ".")
         try:
-            return load_class(path)
+            return load_class(path, sys.modules.get if known_only else importlib.import_module)
         except Exception as error:
             raise ConfigError(f"{name} cannot be loaded: {type(error).__name__}: {error}") from error
 

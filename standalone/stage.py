@@ -40,7 +40,10 @@ class Stage:
 class Transform(Stage):
     """Makes another record of a record, or drops it."""
 
-    may_only_move = False  # True where its column meaning mostly moves columns about, so that Spark is not started before a batch says so
+    def computes(self):
+        """Whether, by its configuration, its column meaning asks Spark to compute, and does not just edit the schema. Where it says False and
+        a batch needs Spark all the same, Spark is started then."""
+        return True
 
     def apply(self, record):
         """Row meaning: the new record, None to drop it, or a list of records in its place. Raises DataError where the record is bad."""
@@ -113,18 +116,12 @@ class FieldTransform(Transform):
 
 
 class QueryTransform(Transform):
-    """A transform that is an SQL statement over the records of a batch. Whoever runs the chain runs it too, and says how in `query`."""
+    """A transform that is an SQL statement over the records of a batch: whoever runs the chain runs the statement, in Spark."""
 
     statement = None
-    query = None  # with records(list of records): for each the list of those that come of it, or an exception
 
     def apply(self, record):
-        if self.query is None:
-            raise ConnectError(f"{type(self).__name__} runs only in a chain that has Spark.")
-        (outcome,) = self.query.records([record])
-        if isinstance(outcome, Exception):
-            raise outcome
-        return outcome
+        raise ConnectError(f"{type(self).__name__} runs only in a chain that has Spark.")
 
 
 class Predicate(Stage):
@@ -150,20 +147,6 @@ class HeaderEdit(NamedTuple):
     added: Any = None
     shape: Any = None
     where: Any = None
-
-
-# No number becomes text inside the JVM, where each version of Java has digits of its own. A column meaning that wants the text of floats
-# joins this literal, with "float32" or "float64" put in, and Spark's text of the number; where nothing but moving is done to that later,
-# the pipeline writes Java 17's digits in its place, and else it declines.
-TEXT_OF = "\x01java text of {}\x01"
-
-
-# The names of what the pipeline also works out without Spark (Known), and what each is given. Those that begin with "no" are conditions:
-# which rows the like without it leaves to the rows engine.
-NUMBER_OF_TEXT, NO_NUMBER_OF_TEXT = "number of text", "no number of text"  # the text, the number's type
-MILLIS_OF_TEXT, NO_MILLIS_OF_TEXT = "millis of text", "no millis of text"  # the text, the parts of a DateFormat
-TEXT_OF_MILLIS, NO_TEXT_OF_MILLIS = "text of millis", "no text of millis"  # the milliseconds, the parts of a DateFormat
-CUT_DIV, FLOOR_MOD, FLOOR_TO, TIMES = "cut div", "floor mod", "floor to", "times"  # a long, by what; too large a product is the outermost long
 
 
 class Columns:

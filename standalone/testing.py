@@ -13,10 +13,12 @@ from standalone.data.record import SinkRecord
 from standalone.data.schema import BYTES, STRING
 from standalone.local_worker import LocalWorker, LogRecord, apply_transforms, failing, wait_for  # noqa: F401
 from standalone.pipeline.chain import Link
-from standalone.pipeline.ends import ByRows, decoded
-from standalone.pipeline.frame import Frame, Leaves, NotColumns, columnar
-from standalone.pipeline.meaning import Declined, NeedsSpark
-from standalone.pipeline.plan import ColumnPlan
+from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, columnar
+from standalone.pipeline.columns.leaves import Leaves
+from standalone.pipeline.columns.plan import ColumnPlan
+from standalone.pipeline.columns.prune import Declined
+from standalone.pipeline.columns.segments import ByRows
+from standalone.pipeline.conversion import decoded
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 COPIES = 3  # of a record in a column: what is wrong with rows beside each other shows
@@ -92,40 +94,15 @@ class LeftToRows(Exception):
 
 
 def transform_columns(links, records, spark):
-    """What Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows.
-
-    Spark is asked what there is to compute; where it takes no Spark to see that there is nothing, that is held to the same, but may leave
-    more to the rows engine.
-    """
-    frame = frame_of(records)
+    """What Links make of records that are alike, by columns alone: a list, with None for each that is dropped. Raises LeftToRows."""
+    batch = columns_of(records)
     try:
-        leaves = Leaves(frame, set())
-        plan = ColumnPlan(links, leaves, frame, spark.ready(), moving=False)
-        made = _made_by(plan, leaves, frame, records, spark)
-        moved = _moved(links, leaves, frame)
-        if moved is not None:
-            alone = _made_by(moved, leaves, frame, records, spark)
-            assert alone == made or isinstance(alone, LeftToRows), f"without Spark it made {alone!r}, with Spark {made!r}"
+        leaves = Leaves(batch, set())
+        changed, dropped, failed = ColumnPlan(links, leaves, batch).run(batch, leaves, spark)
     except (Declined, NotColumns) as reason:
         raise LeftToRows(str(reason)) from reason
-    if isinstance(made, LeftToRows):
-        raise made
-    return made
-
-
-def _moved(links, leaves, frame):
-    """A plan that needs no Spark, where there is one."""
-    try:
-        plan = ColumnPlan(links, leaves, frame)
-    except NeedsSpark:
-        return None
-    return plan if plan.is_compiled else None
-
-
-def _made_by(plan, leaves, frame, records, spark):
-    changed, dropped, failed = plan.run(frame, leaves, spark)
     if failed is not None and failed.any():
-        return LeftToRows("the row is marked for the rows engine")
+        raise LeftToRows("the row is marked for the rows engine")
     made = records_of(changed, records)
     return made if dropped is None else [None if gone else record for record, gone in zip(made, dropped)]
 
@@ -168,8 +145,8 @@ def _the_one(items):
     return items[0]
 
 
-def frame_of(records):
-    """Records that are alike as a Frame."""
+def columns_of(records):
+    """Records that are alike as a ColumnBatch."""
     first = records[0]
     parts = {}
     for part in ("key", "value"):
@@ -178,7 +155,7 @@ def frame_of(records):
         parts[f"{part}_schema"] = getattr(first, f"{part}_schema")
     times = [NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records]
     is_sink = isinstance(first, SinkRecord)
-    return Frame(
+    return ColumnBatch(
         len(records),
         _one_or_all([record.topic for record in records]),
         partition=_one_or_all([record.partition for record in records]),
@@ -194,24 +171,24 @@ def _one_or_all(items):
     return items[0] if items.count(items[0]) == len(items) else items
 
 
-def records_of(frame, records):
-    """The records again, with what a Frame of as many rows has for them."""
+def records_of(batch, records):
+    """The records again, with what a ColumnBatch of as many rows has for them."""
     count = len(records)
-    keys, values = values_of(frame.key, frame.key_schema, count), values_of(frame.value, frame.value_schema, count)
-    topics, partitions = (part if isinstance(part, list) else [part] * count for part in (frame.topic, frame.partition))
-    times = [NO_TIMESTAMP] * count if frame.timestamps is None else frame.timestamps.tolist()
+    keys, values = values_of(batch.key, batch.key_schema, count), values_of(batch.value, batch.value_schema, count)
+    topics, partitions = (part if isinstance(part, list) else [part] * count for part in (batch.topic, batch.partition))
+    times = [NO_TIMESTAMP] * count if batch.timestamps is None else batch.timestamps.tolist()
     return [
         record.with_(
             topic=topic,
             partition=partition,
-            key_schema=frame.key_schema,
+            key_schema=batch.key_schema,
             key=key,
-            value_schema=frame.value_schema,
+            value_schema=batch.value_schema,
             value=value,
             timestamp=None if time == NO_TIMESTAMP else time,
             headers=headers,
         )
         for record, topic, partition, key, value, time, headers in zip(
-            records, topics, partitions, keys, values, times, frame.headers or [()] * count
+            records, topics, partitions, keys, values, times, batch.headers or [()] * count
         )
     ]

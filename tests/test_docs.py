@@ -9,12 +9,12 @@ import pytest
 
 from standalone import Schema, SchemaBuilder, SourceRecord, Struct, properties
 from standalone.pipeline.chain import Link
-from standalone.pipeline.frame import Leaves
-from standalone.pipeline.plan import ColumnPlan
+from standalone.pipeline.columns.leaves import Leaves
+from standalone.pipeline.columns.plan import ColumnPlan
 from standalone.plugins import Plugins
-from standalone.runtime.connector_config import ConnectorConfig
-from standalone.runtime.worker_config import WorkerConfig
-from standalone.runtime.worker_keys import WORKER
+from standalone.runtime.configuration.connector_config import ConnectorConfig
+from standalone.runtime.configuration.worker_config import WorkerConfig
+from standalone.runtime.configuration.worker_keys import WORKER
 from standalone.testing import check_transform, frame_of
 from tests.runtime.local import LocalWorker, wait_for
 

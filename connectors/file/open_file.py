@@ -13,7 +13,7 @@ import numpy as np
 
 from connectors.file.lines import CR, first_end, split
 from connectors.file.rotation import MARK_BYTES, Place, checksum, offset_of
-from standalone import ConnectError
+from standalone import ConfigError, ConnectError, check_allowed_file, open_allowed
 
 log = logging.getLogger(__name__)
 
@@ -62,6 +62,16 @@ class Lines:
         return self.data[at - min(MARK_BYTES, position) : at].tobytes()
 
 
+def refused_file(config):
+    """{key: message} where the file of a configuration may not be opened."""
+    try:
+        if config.get("file"):
+            check_allowed_file(config["file"])
+    except ConfigError as error:
+        return error.errors
+    return {}
+
+
 class Rewritten(Exception):
     """What was read of the file is not in it any more."""
 
@@ -71,7 +81,7 @@ class OpenFile:
 
     def __init__(self, path, limits, complete=False):
         self.path = path
-        self.descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        self.descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         status = os.fstat(self.descriptor)
         if not stat.S_ISREG(status.st_mode):
             os.close(self.descriptor)

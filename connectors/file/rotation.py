@@ -11,7 +11,7 @@ import stat
 import zlib
 from dataclasses import dataclass
 
-from standalone import ConnectError
+from standalone import ConfigError, ConnectError, check_allowed_file, open_allowed
 
 MARK_BYTES = 256
 POSITION, MARKS = "position", "_file"
@@ -152,11 +152,19 @@ def _siblings(path, wanted):
                     status = entry.stat(follow_symlinks=False)
                 except OSError:
                     continue  # rotated on or deleted while we look
-                if stat.S_ISREG(status.st_mode):
+                if stat.S_ISREG(status.st_mode) and _may_be_read(entry.name, folder):
                     found.append(Sibling(os.path.join(folder, entry.name), status.st_ino, status.st_mtime_ns, _rank(pattern, entry.name)))
     except OSError:
         return []  # a folder that is gone or closed to us has no siblings to offer
     return found
+
+
+def _may_be_read(name, folder):
+    try:
+        check_allowed_file(os.path.join(folder, name))
+    except ConfigError:
+        return False
+    return True
 
 
 def _rank(pattern, name):
@@ -171,7 +179,7 @@ def _rank(pattern, name):
 
 def _holds(sibling, place):
     try:
-        descriptor = os.open(sibling.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        descriptor = open_allowed(sibling.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:

@@ -9,6 +9,7 @@ import os
 import select
 import stat
 
+from connectors.file.open_file import refused_file
 from standalone import (
     HIGH,
     STRING,
@@ -18,6 +19,7 @@ from standalone import (
     SinkConnector,
     SinkTask,
     java_text,
+    open_allowed,
 )
 
 STANDARD_OUTPUT = 1
@@ -36,6 +38,9 @@ class FileStreamSinkConnector(SinkConnector):
     config_def = ConfigDef(
         Option("file", STRING, HIGH, "The file to append to. It is made if need be; its folder is not. Standard output, if not given.", default=None),
     )  # fmt: skip
+
+    def validate(self, config):
+        return refused_file(config)
 
     def task_configs(self, max_tasks):
         return [dict(self.config) for _ in range(max_tasks)]  # appends do not get in each other's way
@@ -112,9 +117,9 @@ class Appender:
         flags = os.O_WRONLY | os.O_APPEND | os.O_CLOEXEC
         try:
             try:
-                return cls(os.open(path, flags), path)
+                return cls(open_allowed(path, flags), path)
             except FileNotFoundError:
-                appender = cls(os.open(path, flags | os.O_CREAT, 0o666), path)
+                appender = cls(open_allowed(path, flags | os.O_CREAT), path)
         except FileNotFoundError:
             folder = os.path.dirname(path) or "."
             raise ConnectError(f"FileStreamSink cannot write to '{path}': there is no folder '{folder}'. Create it, or change 'file'.") from None

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from connectors.file.open_file import CUT, FAIL, SKIP, Limits
+from connectors.file.open_file import CUT, FAIL, SKIP, Limits, refused_file
 from connectors.file.rotation import Place
 from connectors.file.stream import StreamTail
 from connectors.file.tail import FileTail
@@ -31,8 +31,10 @@ from standalone import (
     SourceConnector,
     SourceTask,
     at_least,
+    check_allowed_file,
     non_empty,
     one_of,
+    open_allowed,
 )
 
 FILENAME, POSITION = "filename", "position"
@@ -72,6 +74,9 @@ class FileStreamSourceConnector(SourceConnector):
         ),
     )  # fmt: skip
 
+    def validate(self, config):
+        return refused_file(config)
+
     def task_configs(self, max_tasks):
         return [dict(self.config)]  # one file has one reader, however many tasks are allowed
 
@@ -79,10 +84,10 @@ class FileStreamSourceConnector(SourceConnector):
         if not config.get("file"):
             raise ConnectError("Offsets of a connector without 'file' cannot be altered: standard input has none.")
         for partition, offset in offsets:
+            if offset is None:
+                continue  # whatever there is may be reset
             if partition is None or FILENAME not in partition:
                 raise ConnectError(f"The source partition {partition!r} has no '{FILENAME}': it must be {{\"{FILENAME}\": \"<file>\"}}.")
-            if offset is None:
-                continue
             position = offset.get(POSITION)
             if not isinstance(position, int) or isinstance(position, bool) or position < 0:
                 raise ConnectError(
@@ -112,6 +117,8 @@ class FileStreamSourceTask(SourceTask):
         self._batch_size = max(parsed["batch.size"], 1) if "batch.size" in config else sys.maxsize
         limits = Limits(self._chunk_bytes, parsed["file.max.line.bytes"], parsed["file.long.lines"], parsed["file.rotate.wait.ms"] / 1000)
         path = parsed["file"]
+        if path:
+            check_allowed_file(path)
         if not path:
             self._partition = None
             self._read_stream(os.dup(self._standard_input), limits)
@@ -120,7 +127,7 @@ class FileStreamSourceTask(SourceTask):
         elif _is_stream(path):
             self._partition = None
             # Open for writing, too, so that it does not end when the last one who writes to it goes.
-            self._read_stream(os.open(path, os.O_RDWR if stat.S_ISFIFO(os.stat(path).st_mode) else os.O_RDONLY), limits)
+            self._read_stream(open_allowed(path, os.O_RDWR if stat.S_ISFIFO(os.stat(path).st_mode) else os.O_RDONLY), limits)
         else:
             self._partition = {FILENAME: path}
             place = Place.of_offset(self.context.offset_reader.offset(self._partition))

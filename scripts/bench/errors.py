@@ -27,10 +27,10 @@ from standalone.log.client import Clusters
 from standalone.log.client_config import AdminConfig, ProducerConfig
 from standalone.log.producer import Producer
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
-from standalone.pipeline.session import SessionHolder
-from standalone.runtime.dead_letter import DeadLetterQueue, Letters
-from standalone.runtime.tolerance import ErrorCounters, Tolerance
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark.session import SessionHolder
+from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters
+from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
 from standalone.stage import FieldTransform
 from standalone.transforms.cast import Cast
 from standalone.transforms.insert_field import InsertField

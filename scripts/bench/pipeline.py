@@ -15,8 +15,8 @@ from standalone import ByteColumn, Schema, SourceBatch, Transform
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
-from standalone.pipeline.session import SessionHolder
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark.session import SessionHolder
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField
 from standalone.wire import Records

@@ -28,7 +28,7 @@ from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.local_worker import LocalWorker, wait_for
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.pipeline import Pipeline
 from standalone.transforms.cast import Cast
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField

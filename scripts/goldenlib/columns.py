@@ -1,12 +1,11 @@
 """Transforms and converters by their column meanings: the outcome of each case, or LeftToRows with the reason.
 
-Transforms go by Spark, and by the plan that needs none where there is one: either alone, or by Spark with the other held to the same.
+What Spark computes goes through Spark.
 """
 
 import base64
 
 from goldenlib import encoding, rows
-from goldenlib.moving import transform_moving
 from goldenlib.together import transform_together
 from standalone.pipeline.chain import Link
 from standalone.testing import COPIES, LeftToRows, decoded_column, encoded_column
@@ -22,7 +21,7 @@ class Session:
 
     def holder(self):
         if self._holder is None:
-            from standalone.pipeline.session import SessionHolder, default_cache_dir
+            from standalone.pipeline.spark.session import SessionHolder, default_cache_dir
 
             self._holder = SessionHolder({"spark.master": "local[2]"}, cache_dir=default_cache_dir())
             self._holder.request()
@@ -38,13 +37,10 @@ class Session:
 SESSION = Session()
 
 
-def outcomes(kind, cases, moving_alone=False):
-    """For each case its outcome as rows.outcome says it, or LeftToRows. With `moving_alone` no Spark is started, and what it computes is
-    left to rows."""
+def outcomes(kind, cases):
+    """For each case its outcome as rows.outcome says it, or LeftToRows."""
     if kind == "converters":
         return [_converter(case) for case in cases]
-    if moving_alone:
-        return [each if isinstance(each, LeftToRows) else _told(each, transform_moving(*each)) for each in map(_prepared, cases)]
     return [outcome for start in range(0, len(cases), TOGETHER) for outcome in _transforms(cases[start : start + TOGETHER])]
 
 
@@ -55,17 +51,7 @@ def _transforms(cases):
     prepared = [_prepared(case) for case in cases]
     there = [each for each in prepared if not isinstance(each, LeftToRows)]
     made = iter(transform_together(there, SESSION.holder()))
-    return [each if isinstance(each, LeftToRows) else _both(each, next(made)) for each in prepared]
-
-
-def _both(prepared, made):
-    """The outcome of what Spark made, if moving makes the same of it or leaves it to rows."""
-    told, moved = _told(prepared, made), _told(prepared, transform_moving(*prepared))
-    if isinstance(moved, LeftToRows) or moved == told:
-        return told
-    if isinstance(told, LeftToRows):
-        return moved
-    return {"error": "EnginesDiffer", "message": f"without Spark it came out as {moved}, with Spark as {told}"}
+    return [each if isinstance(each, LeftToRows) else _told(each, next(made)) for each in prepared]
 
 
 def _prepared(case):

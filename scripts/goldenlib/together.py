@@ -8,11 +8,14 @@ import numpy as np
 from standalone import Header, HeaderEdit, Schema, Transform
 from standalone.expression import is_expression
 from standalone.pipeline.chain import Link
-from standalone.pipeline.frame import Frame, Leaf, Leaves, NotColumns, leaves_in
-from standalone.pipeline.headers import Headers
-from standalone.pipeline.meaning import Declined, apply, columns_of
-from standalone.pipeline.plan import ColumnPlan
-from standalone.testing import LeftToRows, frame_of, records_of
+from standalone.pipeline.columns.batch import ColumnBatch, NotColumns
+from standalone.pipeline.columns.compile import apply, columns_of
+from standalone.pipeline.columns.headers import Headers
+from standalone.pipeline.columns.leaves import Leaf, Leaves, leaves_in
+from standalone.pipeline.columns.plan import ColumnPlan
+from standalone.pipeline.columns.prune import Declined
+from standalone.testing import LeftToRows, records_of
+from standalone.testing import columns_of as columns_of_records
 from standalone.wire import NO_TIMESTAMP
 
 _SCHEMAS = {
@@ -56,7 +59,7 @@ def _job(chains, holder):
     """The results of all chains by name, as lists of values."""
     outputs = [output for chain in chains for output in chain.outputs]
     leaves = _Joined(chains)
-    together = ColumnPlan([Link("together", _Together(outputs))], leaves, leaves.frame, holder.ready(), moving=False)
+    together = ColumnPlan([Link("together", _Together(outputs))], leaves, leaves.frame)
     changed, _, _ = together.run(leaves.frame, leaves, holder)
     columns = zip(*changed.headers) if outputs else ()
     return {header[0].name: [each.value for each in header] for header in columns}
@@ -67,7 +70,7 @@ class _Chain:
 
     def __init__(self, prefix, links, records):
         self.prefix = prefix
-        self.frame = frame_of(records)
+        self.frame = columns_of_records(records)
         self._records = records
         self._leaves = Leaves(self.frame, set())
         shape = {name: _renamed(part, prefix) for name, part in self._leaves.shape.items()}
@@ -126,13 +129,12 @@ class _Joined:
         pairs = [pair for chain in chains for pair in chain.leaves()]
         self.columns = {leaf.name: array for leaf, array in pairs}
         self.count = chains[0].frame.count
-        self.frame = Frame(self.count, "together")
+        self.frame = ColumnBatch(self.count, "together")
         unknown = {"topic": "together", "partition": None, "timestamp": Leaves.NULL, "offset": Leaves.NULL, "key": Leaves.UNKNOWN}
         self.shape = {**unknown, "value": Leaves.UNKNOWN, "header_names": Leaves.NULL, "of all chains": tuple(leaf for leaf, _ in pairs)}
 
-    def arrow(self, leaf, count=None):
-        column = self.columns[leaf.name]
-        return column if count is None else column.slice(0, count)
+    def arrow(self, leaf):
+        return self.columns[leaf.name]
 
 
 class _Together(Transform):

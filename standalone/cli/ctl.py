@@ -35,12 +35,7 @@ def main(context, url, user, cacert, cert, key):
     """
     if os.environ.get("NO_COLOR"):
         context.color = False
-    name, colon, password = (user or "").partition(":")
-    if user and not colon:
-        password = os.environ.get("CONNECT_PASSWORD")
-        if password is None:
-            password = click.prompt(f"Password of {name}", hide_input=True, err=True)
-    context.obj = Rest(url, name if user else None, password, cacert, cert, key)
+    context.obj = Rest.of(context.params, lambda name: click.prompt(f"Password of {name}", hide_input=True, err=True))
 
 
 for _module in (ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview):

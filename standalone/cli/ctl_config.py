@@ -200,8 +200,8 @@ def _checker(worker_file):
     """Checks a connector in this process."""
     from standalone import properties
     from standalone.errors import ConfigError
-    from standalone.runtime.connector_config import ConnectorConfig
-    from standalone.runtime.worker_config import WorkerConfig
+    from standalone.runtime.configuration.connector_config import ConnectorConfig
+    from standalone.runtime.configuration.worker_config import WorkerConfig
 
     worker = WorkerConfig.of(properties.load(worker_file))
 

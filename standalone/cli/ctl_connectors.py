@@ -22,11 +22,10 @@ def add_to(main):
 
 def complete_name(context, parameter, incomplete):
     """The names of connectors, for the shell; none where no worker answers."""
-    root = context.find_root().params
     from standalone.cli.ctl_rest import Rest
 
     try:
-        names = Rest(root.get("url") or "").get("/connectors")
+        names = Rest.of(context.find_root().params).get("/connectors")
     except Refused:
         return []
     return [name for name in names if name.startswith(incomplete)]

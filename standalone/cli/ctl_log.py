@@ -49,7 +49,7 @@ class Reach:
         from standalone.runtime.log_access import LogAccess
 
         if self._worker_config:
-            from standalone.runtime.worker_config import WorkerConfig
+            from standalone.runtime.configuration.worker_config import WorkerConfig
 
             props = properties.load(self._worker_config)
             if self._bootstrap:

@@ -132,7 +132,7 @@ def lag(rest, name, reach):
     with reach() as log:
         there = log.admin.list_topics()
         if config.get("topics.regex"):
-            from standalone.runtime.connector_config import compile_java
+            from standalone.runtime.configuration.connector_config import compile_java
 
             pattern = compile_java(config["topics.regex"])
             topics |= {topic for topic in there if pattern.fullmatch(topic)}
@@ -174,7 +174,7 @@ def import_offsets(file, worker, connectors, overwrite, dry_run):
     Not needed where offset.storage.file.filename names Java's own file: it is taken over at the first start.
     """
     from standalone.clock import SYSTEM
-    from standalone.runtime.offsets_exchange import Stopped, read_java, take_in
+    from standalone.runtime.offsets.exchange import Stopped, read_java, take_in
 
     entries = read_java(file)
     with Stopped(_worker_config(worker), SYSTEM, look_only=dry_run) as held:
@@ -201,7 +201,7 @@ def import_offsets(file, worker, connectors, overwrite, dry_run):
 def export_offsets(file, worker, connectors, overwrite):
     """Write the source offsets into FILE as Java's connect-standalone keeps them. The worker must be stopped."""
     from standalone.clock import SYSTEM
-    from standalone.runtime.offsets_exchange import Stopped, write_java
+    from standalone.runtime.offsets.exchange import Stopped, write_java
 
     config = _worker_config(worker)
     with Stopped(config, SYSTEM) as held:
@@ -219,6 +219,6 @@ def export_offsets(file, worker, connectors, overwrite):
 
 def _worker_config(path):
     from standalone import properties
-    from standalone.runtime.worker_config import WorkerConfig
+    from standalone.runtime.configuration.worker_config import WorkerConfig
 
     return WorkerConfig.of(properties.load(path))

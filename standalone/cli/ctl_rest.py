@@ -6,6 +6,7 @@ Only the standard library: a command that asks one question must not load an HTT
 import base64
 import ipaddress
 import json
+import os
 import ssl
 import urllib.error
 import urllib.request
@@ -37,6 +38,15 @@ class Rest:
             self._authorization = "Basic " + base64.b64encode(f"{user}:{password or ''}".encode()).decode()
         self._files = (cacert, cert, key)
         self._opener = None
+
+    @classmethod
+    def of(cls, options, ask=lambda name: None):
+        """As the command's options say; `ask(name)` gives the password where neither they nor the environment do."""
+        name, colon, password = (options.get("user") or "").partition(":")
+        if name and not colon:
+            password = os.environ.get("CONNECT_PASSWORD")
+            password = ask(name) if password is None else password
+        return cls(options.get("url") or DEFAULT_URL, name or None, password, options.get("cacert"), options.get("cert"), options.get("key"))
 
     def get(self, path):
         return self.ask("GET", path)

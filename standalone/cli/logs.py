@@ -1,6 +1,6 @@
 """How log lines look, on standard error: in Connect's form with the connector's context, or as JSON, an object a line.
 
-    [2026-11-21 14:35:00,123] WARN [orders|task-0] The task asks to be polled again: ... (standalone.runtime.source_runner:93)
+    [2026-11-21 14:35:00,123] WARN [orders|task-0] The task asks to be polled again: ... (standalone.runtime.tasks.source_runner:93)
     {"time":"2026-11-21T14:35:00.123Z","level":"WARN","connector":"orders","task":0,"message":"The task asks ...", ...}
 
 Values that must not be seen are masked in both.
@@ -22,7 +22,7 @@ _CONTEXT = re.compile(r"\[(?P<connector>.*?)\|(?:task-(?P<task>\d+)(?:\|(?P<part
 
 
 def set_up_logs(level="INFO", form=TEXT):
-    from standalone.runtime.lifecycle import ContextFilter
+    from standalone.runtime.tasks.lifecycle import ContextFilter
 
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(_formatter(form))
@@ -56,8 +56,8 @@ class _JsonLines(logging.Formatter):
 
         when = datetime.fromtimestamp(record.created, timezone.utc).isoformat(timespec="milliseconds").replace("+00:00", "Z")
         line = {"time": when, "level": _LEVELS.get(record.levelno, record.levelname), **_fields(record.context)}
-        line["message"] = mask(record.getMessage())
-        line.update({"logger": record.name, "line": record.lineno, "thread": record.threadName})
+        line.update({"message": record.getMessage(), "logger": record.name, "line": record.lineno, "thread": record.threadName})
+        line = {key: mask(value) for key, value in line.items()}
         if record.exc_info and record.exc_info[1] is not None:
             error = record.exc_info[1]
             trace = mask(self.formatException(record.exc_info))

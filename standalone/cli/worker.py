@@ -16,6 +16,8 @@ import time
 
 import click
 
+from standalone import private
+
 USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
 GC_THRESHOLD = 10_000, 10, 10  # records are many short-lived maps, none of them in a circle: Python's own 700 costs a fifth of the time
 
@@ -151,7 +153,7 @@ def _into_background():
     """Detach from the terminal; the parent ends at once."""
     folder = os.environ.get("LOG_DIR", "logs")
     os.makedirs(folder, exist_ok=True)
-    out = os.open(os.path.join(folder, "connect-standalone.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o644)
+    out = os.open(os.path.join(folder, "connect-standalone.out"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, private.MODE)
     if os.fork():
         os._exit(0)
     os.setsid()

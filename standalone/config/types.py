@@ -110,7 +110,7 @@ def class_name(value):
     return vars(value).get("java_name") or f"{value.__module__}.{value.__qualname__}"
 
 
-def load_class(text):
+def load_class(text, module_of=importlib.import_module):
     """The class of a Python path `package.module:Class` or `package.module.Class`; None where there is no such thing."""
     module, colon, name = text.partition(":")
     if not colon:
@@ -118,7 +118,7 @@ def load_class(text):
     if not module or not all(part.isidentifier() for part in (*module.split("."), *name.split("."))):
         return None
     try:
-        found = importlib.import_module(module)
+        found = module_of(module)
     except ModuleNotFoundError as error:
         # A module that fails for want of another one is no stranger to us: its author needs to hear which one.
         if error.name and (module == error.name or module.startswith(error.name + ".")):

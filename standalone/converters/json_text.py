@@ -3,7 +3,7 @@
 Read are None, bool, int, Decimal (every number with a fraction or an exponent, exactly as written), str, list, dict, and MISSING for a
 text without any value. What differs from Python's json: a number may begin with zeros; whatever follows the first value is not looked
 at (a number must be set off from it); NaN and Infinity are refused; UTF-16 and UTF-32 are recognised; of malformed UTF-8 only
-wrong lead and continuation bytes are refused; numbers beyond 1,000 characters and nesting beyond 1,000 levels are refused.
+wrong lead and continuation bytes and encoded surrogates are refused; numbers beyond 1,000 characters and nesting beyond 1,000 levels are refused.
 
 Most texts need none of that: Python's own reader takes them, and only those that it refuses are read by the one here.
 """
@@ -88,16 +88,17 @@ def read_value(text, start):
 
 
 def text_of(data):
-    """The text in the encoding that its first bytes show; malformed UTF-8 stays in it as the surrogates \\udc80 to \\udcff."""
-    for mark, encoding in (
+    """The text in the encoding that its first bytes show. Bytes that are no UTF-8 stay in it as what no reader takes."""
+    marks = () if len(data) < 4 else (  # a shorter text begins with no mark, for Jackson
         (b"\x00\x00\xfe\xff", "utf-32-be"),
         (b"\xff\xfe\x00\x00", "utf-32-le"),
         (b"\xfe\xff", "utf-16-be"),
         (b"\xff\xfe", "utf-16-le"),
-    ):
+    )
+    for mark, encoding in marks:
         if data.startswith(mark):
             return data[len(mark) :].decode(encoding, "replace")
-    if data.startswith(b"\xef\xbb\xbf"):
+    if marks and data.startswith(b"\xef\xbb\xbf"):
         return _from_utf8(data[3:])
     zeros = tuple(byte == 0 for byte in data[:4])
     if zeros[:3] == (True, True, True) and len(zeros) == 4:
@@ -118,18 +119,27 @@ def _from_utf8(data):
         return _PAIR.sub(_joined, _LENIENT.sub(_lenient, data.decode("latin-1")))
 
 
-# By lead byte alone: overlong forms, surrogates and what lies beyond U+10FFFF pass, as in Jackson.
+# By lead byte alone: overlong forms and what lies beyond U+10FFFF pass, as in Jackson.
 _LENIENT = re.compile("[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}|[\x80-\xff]")
 
 
 def _lenient(match):
     lead, *rest = map(ord, match[0])
-    if not rest:
-        return chr(0xDC00 + lead) + "\x00"  # no byte that may stand here: the reader stumbles over the zero
     code = lead & 0x3F >> len(rest)
     for byte in rest:
         code = code << 6 | byte & 0x3F
-    return chr(code) if code < 0x110000 else "\ufffd"
+    if not rest or len(rest) == 2 and 0xD800 <= code < 0xE000 or code < 0x80 and _is_escaped(match.string, match.start()):
+        return chr(0xDC00 + lead) + "\x00"  # no byte that may stand here: the reader stumbles over the zero
+    if len(rest) == 3 and not 0x10000 <= code < 0x110000:
+        code -= 0x10000
+        return chr((0xD800 | code >> 10) & 0xFFFF) + chr(0xDC00 | code & 0x3FF)  # the halves that Jackson makes of it
+    if code < 0x80:
+        return f"\\u{code:04x}"  # a letter of a string, and never its end
+    return chr(code)
+
+
+def _is_escaped(text, at):
+    return (at - len(text[:at].rstrip("\\"))) % 2 == 1
 
 
 # --- Text to values ------------------------------------------------------------------------------------------------
@@ -264,8 +274,8 @@ class _Reader:
 
 
 def _goes_on(letter):
-    """Whether a letter behind a word would belong to it, or is a byte that is no UTF-8."""
-    return letter.isalnum() or letter in "_$" or "\ud800" <= letter <= "\udfff"
+    """Whether a letter behind a word would belong to it: of what is no ASCII all do, and a letter written too long (`_lenient`)."""
+    return letter.isalnum() or letter in "_$\\" or letter >= "\x7f"
 
 
 _END = object()

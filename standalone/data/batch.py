@@ -64,6 +64,11 @@ class Batch:
     def __len__(self):
         return self.count
 
+    @property
+    def nbytes(self):
+        """About what keys and values take: a bound for queues, not an account. Of values in lists nobody knows."""
+        return sum(column.nbytes for column in (self.key, self.value) if column is not None and not isinstance(column, list))
+
     def records(self):
         """The row view: a list of records."""
         if self._records is None:

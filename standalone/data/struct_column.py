@@ -26,7 +26,7 @@ class StructColumn:
 
     def slice(self, low, high):
         low, high, _ = slice(low, high).indices(self.count)
-        return StructColumn(self.schema, [_slice(part, low, high) for part in self.parts], max(0, high - low))
+        return StructColumn(self.schema, [cut(part, low, high) for part in self.parts], max(0, high - low))
 
     def take(self, rows):
         return StructColumn(self.schema, [pick(part, rows) for part in self.parts], len(rows))
@@ -51,7 +51,7 @@ class Shaped:
         return len(self.column)
 
     def slice(self, low, high):
-        return Shaped(self.shape, _slice(self.column, low, high))
+        return Shaped(self.shape, cut(self.column, low, high))
 
     def take(self, rows):
         return Shaped(self.shape, pick(self.column, rows))
@@ -89,7 +89,7 @@ def _map_maker(names):
     return eval(f"lambda {', '.join(values)}: {{{items}}}")
 
 
-def _slice(column, low, high):
+def cut(column, low, high):
     if column is None:
         return None
     if isinstance(column, (ByteColumn, StructColumn, Shaped)):

@@ -8,17 +8,18 @@ import base64
 import decimal
 import math
 
+import numpy as np
+
 from standalone.data.java_text import java_text
 from standalone.data.scalars import Instant
 from standalone.data.struct import MOMENTS, Struct
-from standalone.pipeline.columns_engine import SPARK
-from standalone.pipeline.ends import Ends
-from standalone.pipeline.frame import Frame, Leaves, NotColumns
-from standalone.pipeline.meaning import Declined
-from standalone.pipeline.plan import ColumnPlan
-from standalone.pipeline.queries import Query
-from standalone.pipeline.rows import RowsEngine, class_name, listed
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.batch_run import SinkOrigin, SourceOrigin
+from standalone.pipeline.columns.batch import ColumnBatch, NotColumns
+from standalone.pipeline.columns.segments import ByRows
+from standalone.pipeline.conversion import Conversion
+from standalone.pipeline.pipeline import ONLY_SPARK, Pipeline
+from standalone.pipeline.rows.engine import RowsEngine, class_name, listed
+from standalone.pipeline.spark.sql import Query
 from standalone.stage import QueryTransform, StageFailed
 from standalone.wire import NO_TIMESTAMP
 
@@ -29,11 +30,9 @@ class Preview:
     """Traces records through a chain. Nothing is sent or stored. A SessionHolder is needed where a link is an SQL statement."""
 
     def __init__(self, chain, holder=None):
-        for link in chain.links:
-            if isinstance(link.transform, QueryTransform):
-                link.transform.query = Query(link.transform.statement, holder)
         self._ends = RowsEngine(chain._replace(links=[]))
-        self._links = [(link, RowsEngine(chain._replace(links=[link]))) for link in chain.links]
+        queries = {link.alias: Query(link.transform.statement, holder) for link in chain.links if isinstance(link.transform, QueryTransform)}
+        self._links = [(link, RowsEngine(chain._replace(links=[link]), queries=queries)) for link in chain.links]
 
     def source(self, record):
         """The trace of a SourceRecord on its way to the log."""
@@ -180,37 +179,39 @@ def plain(value):
 
 
 def explain(chain, batches, holder):
-    """What becomes of the chain for such batches, in words, and Spark's plans, as [{title, spark}] of each shape of batch.
+    """What becomes of the chain for such batches, in words, and Spark's plans, as [{title, spark}] of each job.
 
     `batches` are SourceBatches of a source, (topic, partition, wire.Records) of a sink. The SessionHolder's session is started.
     """
-    pipeline = Pipeline(chain, SPARK, holder)
-    plans, seen = [], set()
+    pipeline = Pipeline(chain, ONLY_SPARK, holder)
+    plans = {}
     for batch in batches:
         if chain.kind == "source":
             pipeline.source(batch)
-            frame = Frame.of_source(batch)
+            columns, origin = ColumnBatch.of_source(batch), SourceOrigin(batch)
         else:
             pipeline.sink(*batch)
-            frame, _, _ = Ends(chain, RowsEngine(chain)).decode(*batch)
+            engine = RowsEngine(chain)
+            columns, _, _ = Conversion(chain, engine).decode(*batch)
+            origin = SinkOrigin(engine, *batch, {})
         session = holder.ready()
-        if session is None or not chain.links or not frame.count:
-            continue
+        if session is not None and columns.count:
+            for title, spark in _spark_plans(pipeline.segments, session, columns, origin):
+                plans[title] = spark
+    return pipeline.explain(), [{"title": title, "spark": spark} for title, spark in plans.items()]
+
+
+def _spark_plans(segments, session, batch, origin):
+    """(title, Spark's plan) of each job for that batch."""
+    for segment in segments:
         try:
-            leaves = Leaves(frame, set())
-            if leaves.key not in seen:
-                seen.add(leaves.key)
-                topic = frame.topic if isinstance(frame.topic, str) else "several topics"
-                key, value = (schema_text(schema) or "without schema" for schema in (frame.key_schema, frame.value_schema))
-                title = f"{topic}: key {key}, value {value}"
-                plan = ColumnPlan(chain.links, leaves, frame, session)
-                plans.append({"title": title, "spark": plan.spark_plan(leaves, session)})
-        except (Declined, NotColumns):
-            continue  # the pipeline's own words say so
-    words = [pipeline.explain()]
-    for link in chain.links:
-        if isinstance(link.transform, QueryTransform):
-            words.append(f"{link.alias}: Spark is asked, in a job of its own: {link.transform.statement}")
-            if (spark := link.transform.query.spark_plan()) is not None:
-                plans.append({"title": words[-1], "spark": spark})
-    return "\n".join(words), plans
+            spark = segment.spark_plan(session, batch)
+            if spark is not None:
+                topic = batch.topic if isinstance(batch.topic, str) else "several topics"
+                key, value = (schema_text(schema) or "without schema" for schema in (batch.key_schema, batch.value_schema))
+                yield f"{segment.title}, {topic}: key {key}, value {value}", spark
+            batch, _, _ = segment.run(batch, origin, np.arange(batch.count))
+        except (ByRows, NotColumns):
+            return  # the pipeline's own words say so
+        if not isinstance(batch, ColumnBatch) or not batch.count:
+            return

@@ -6,7 +6,7 @@ from standalone.errors import BadRequestError
 from standalone.rest import shapes
 from standalone.rest.connectors import texts
 from standalone.rest.resource import Operation, body_object, json_answer, nothing, resource
-from standalone.runtime.loggers import ROOT
+from standalone.runtime.supervision.loggers import ROOT
 
 
 def routes(worker):
@@ -16,11 +16,13 @@ def routes(worker):
     def health(request):
         if worker.starting:
             return json_answer({"status": "starting", "message": "Worker is still starting up."}, 503)
+        if (ailment := worker.ailment()) is not None:
+            return json_answer({"status": "unhealthy", "message": ailment}, 500)
         return json_answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
 
     return [
         resource("/", GET=Operation(root, "What this worker is", {200: shapes.WORKER})),
-        resource("/health", GET=Operation(health, "How it is", {200: shapes.HEALTH, 503: shapes.HEALTH})),
+        resource("/health", GET=Operation(health, "How it is", {200: shapes.HEALTH, 500: shapes.HEALTH, 503: shapes.HEALTH})),
     ]
 
 
@@ -55,6 +57,7 @@ def admin_routes(worker):
                 {200: shapes.NAMES, 204: None},
                 query={"scope": {"enum": ["worker", "cluster"], "default": "worker"}},
                 body=shapes.LEVEL_SENT,
+                as_texts=True,
             ),
         ),
     ]

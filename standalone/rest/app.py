@@ -1,4 +1,4 @@
-"""The ASGI application around a list of routes: all errors in Connect's shape."""
+"""The ASGI application around a list of routes: all errors in Connect's shape, no secret in any answer."""
 
 import logging
 
@@ -8,16 +8,17 @@ from starlette.exceptions import HTTPException
 from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, ConnectError, NotFoundError
 from standalone.rest.front import Front
 from standalone.rest.guard import Guard
+from standalone.rest.hosts import AllowedHosts
+from standalone.rest.masked import Masked
 from standalone.rest.resource import json_answer
 from standalone.rest.same_origin import SameOrigin
-from standalone.secrets import mask
 
 log = logging.getLogger(__name__)
 
 _STATUS = {NotFoundError: 404, AlreadyExistsError: 409, ConflictError: 409, BadRequestError: 400, ConfigError: 400}
 
 
-def make_app(routes, config, extensions=()):
+def make_app(routes, config, extensions=(), hosts=()):
     app = Starlette(
         routes=routes,
         exception_handlers={ConnectError: _on_connect_error, HTTPException: _on_http_error, Exception: _on_any_error},
@@ -25,7 +26,8 @@ def make_app(routes, config, extensions=()):
     app.router.redirect_slashes = False
     origins = config["access.control.allow.origin"]
     inner = Guard(SameOrigin(app, origins), extensions) if extensions else SameOrigin(app, origins)
-    return Front(inner, origins, config["access.control.allow.methods"], config["response.http.headers.config"])
+    front = Front(AllowedHosts(inner, hosts), origins, config["access.control.allow.methods"], config["response.http.headers.config"])
+    return Masked(front)
 
 
 def _on_connect_error(request, error):
@@ -45,4 +47,4 @@ def _on_any_error(request, error):
 
 
 def _problem(status, message, headers=None):
-    return json_answer({"error_code": status, "message": mask(message)}, status, headers)
+    return json_answer({"error_code": status, "message": message}, status, headers)

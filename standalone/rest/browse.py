@@ -4,11 +4,16 @@ from standalone.errors import BadRequestError, LogError, NotFoundError
 from standalone.rest.resource import json_answer, resource
 from standalone.rest.throughput import Throughput
 from standalone.runtime.log_view import MOST_RECORDS
-from standalone.runtime.offset_changes import OFFSET, PARTITION, TOPIC
+from standalone.runtime.offsets.changes import OFFSET, PARTITION, TOPIC
 
 MOST_SHOWN_BYTES = 16 << 10  # of one key, value or header
 _MOST_HEADERS = 100
 _LIMIT = 50
+
+WORDS = frozenset(  # members of what /ui/api answers
+    "begin bootstrap bytes committed connectors cut embedded encoding end headers key lag name offset offsets partition partitions record records "
+    "task text time timestamp topic utf-8 hex value".split()
+)
 
 
 def routes(herder, worker):

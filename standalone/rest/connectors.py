@@ -1,17 +1,19 @@
 """/connectors: list, create, look at, change, restart, delete; their topics and offsets."""
 
+import re
 from urllib.parse import quote
 
-import orjson
 from starlette.exceptions import HTTPException
 
 from standalone.errors import BadRequestError, NotFoundError
 from standalone.rest import shapes
 from standalone.rest.resource import Operation, body_object, flag, json_answer, nothing, resource
-from standalone.runtime import offset_changes
 from standalone.runtime.herder import check_target
+from standalone.runtime.offsets import changes as offset_changes
 
 _VIEWS = ("status", "info")
+_WHOLE = re.compile(r"\+?\d{1,99}")  # as Java reads an int: in the digits of any script
+_MOST = (1 << 31) - 1
 
 
 def routes(herder):
@@ -89,12 +91,13 @@ def routes(herder):
 
     one, a_task = "/connectors/{name}", "/connectors/{name}/tasks/{task}"
     info, created = {200: shapes.CONNECTOR}, {201: shapes.CONNECTOR}
+    changed = {"body": shapes.CONFIG_SENT, "problems": _BUSY, "as_texts": True}
     flags = {"includeTasks": shapes.YES_NO, "onlyFailed": shapes.YES_NO}
     return [
         resource(
             "/connectors",
             GET=Operation(listed, "The connectors' names, or with `expand` their views", {200: shapes.LISTED}, query={"expand": _EXPAND}),
-            POST=Operation(create, "Create a connector", created, body=shapes.NEW_CONNECTOR, problems=_BUSY),
+            POST=Operation(create, "Create a connector", created, body=shapes.NEW_CONNECTOR, problems=_BUSY, as_texts=True),
         ),
         resource(
             one,
@@ -104,8 +107,8 @@ def routes(herder):
         resource(
             f"{one}/config",
             GET=look(herder.config, "A connector's configuration", shapes.CONFIG),
-            PUT=Operation(put_config, "Create a connector or give it another configuration", info | created, body=shapes.CONFIG_SENT, problems=_BUSY),
-            PATCH=Operation(patch_config, "Change some keys of a configuration; null takes one away", info, body=shapes.CONFIG_SENT, problems=_BUSY),
+            PUT=Operation(put_config, "Create a connector or give it another configuration", info | created, **changed),
+            PATCH=Operation(patch_config, "Change some keys of a configuration; null takes one away", info, **changed),
         ),
         resource(f"{one}/status", GET=look(herder.status, "States of a connector and its tasks", shapes.STATUS)),
         resource(f"{one}/history", GET=look(herder.history, "States and failures of a connector and its tasks, the newest first", shapes.HISTORY)),
@@ -167,14 +170,19 @@ def _location(name):
 
 
 def texts(config):
-    """A configuration as texts; Connect takes numbers and booleans as what they look like."""
+    """A configuration as texts; Connect takes numbers and booleans as they were written (see Operation.as_texts)."""
     wrong = [key for key, value in config.items() if isinstance(value, (dict, list))]
     if wrong:
         raise BadRequestError(f"The values of a config are texts, but not that of {', '.join(wrong)}.")
-    return {key: value if isinstance(value, str) or value is None else orjson.dumps(value).decode() for key, value in config.items()}
+    return {key: _text(value) for key, value in config.items()}
+
+
+def _text(value):
+    return ("false", "true")[value] if isinstance(value, bool) else value
 
 
 def _name(name):
+    name = _text(name)
     if not isinstance(name, str) or not name.strip():
         raise BadRequestError("The request has no 'name' of a connector.")
     name = name.strip()
@@ -189,6 +197,6 @@ def _path_name(request):
 
 def _task_number(request):
     text = request.path_params["task"]
-    if not text.isdigit():
+    if not _WHOLE.fullmatch(text) or int(text) > _MOST:
         raise NotFoundError(f"'{text}' is no task's number.")
     return int(text)

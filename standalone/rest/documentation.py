@@ -99,8 +99,8 @@ def _schema(schema):
 
 
 def _configuration(plugins):
-    from standalone.runtime.connector_keys import SINK, SOURCE
-    from standalone.runtime.worker_keys import WORKER
+    from standalone.runtime.configuration.connector_keys import SINK, SOURCE
+    from standalone.runtime.configuration.worker_keys import WORKER
 
     sections = [("Worker", WORKER), ("Every source connector", SOURCE), ("Every sink connector", SINK)]
     for plugin in plugins.list():

@@ -1,13 +1,16 @@
-"""What stands before every route: addresses that cannot be meant, CORS, headers that the worker's configuration adds.
+"""What stands before every route: addresses that are whole URLs or cannot be meant, CORS, headers that the worker's configuration adds.
 
-An encoded slash or percent sign in a path is refused, as Connect does: proxies read it in different ways.
+An encoded slash, percent sign or dot segment in a path is refused, and so is an empty segment, as Connect does: proxies read them in
+different ways.
 """
 
 import re
 import time
 from email.utils import formatdate
+from urllib.parse import unquote
 
-_AMBIGUOUS = re.compile(rb"%(2f|25)", re.IGNORECASE)
+_AMBIGUOUS = re.compile(rb"%(2f|25)|//|/(%2e|\.)*%2e(%2e|\.)*(/|$)", re.IGNORECASE)
+_WHOLE_URL = re.compile(rb"https?://([^/]*)(/.*)?", re.IGNORECASE)
 _DEFAULT_METHODS = "GET,POST,HEAD"
 _ALLOWED_HEADERS = "X-Requested-With,Content-Type,Accept,Origin"
 _PREFLIGHT_SECONDS = "1800"
@@ -26,6 +29,7 @@ class Front:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
+        scope = _in_origin_form(scope)
         added = self._cors(scope)
 
         async def send_with_headers(message):
@@ -81,7 +85,17 @@ def _value_of(action, value):
     return lambda: value.encode("latin-1")
 
 
+def _in_origin_form(scope):
+    """A request whose target is a whole URL, as it is sent to a proxy: the URL's host then counts in place of the header's (RFC 9112)."""
+    match = _WHOLE_URL.match(scope.get("raw_path") or b"")
+    if not match:
+        return scope
+    raw = match[2] or b"/"
+    headers = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    return {**scope, "raw_path": raw, "path": unquote(raw.decode("latin-1")), "headers": [(b"host", match[1]), *headers]}
+
+
 async def _refuse(send, method):
-    text = b"An encoded slash or percent sign in the address is ambiguous.\n" if method == "GET" else b""
+    text = b"An empty segment, or an encoded slash, percent sign or dot, makes the address ambiguous.\n" if method == "GET" else b""
     await send({"type": "http.response.start", "status": 400, "headers": [(b"content-type", b"text/plain"), (b"connection", b"close")]})
     await send({"type": "http.response.body", "body": text})

@@ -1,6 +1,6 @@
 """/connector-plugins: which plugins there are, what each can be set, and whether a configuration would do."""
 
-from standalone.config import Password, key_info, text_of
+from standalone.config import STRING, Password, key_info, text_of
 from standalone.errors import BadRequestError
 from standalone.rest import shapes
 from standalone.rest.connectors import texts
@@ -35,7 +35,10 @@ def routes(herder):
         resource(one, GET=Operation(config, "What can be set of a plugin", {200: shapes.KEYS}, problems=_HANGS)),
         resource(
             f"{one}/validate",
-            PUT=Operation(validate, "Whether a configuration would do, key by key", {200: shapes.VERDICT}, body=shapes.CONFIG_SENT, problems=_HANGS),
+            PUT=Operation(
+                *(validate, "Whether a configuration would do, key by key", {200: shapes.VERDICT}),
+                **{"body": shapes.CONFIG_SENT, "problems": _HANGS, "as_texts": True},
+            ),
         ),
     ]
 
@@ -45,20 +48,21 @@ _HANGS = (409,)
 
 def _verdict(found, props, connector_class):
     """ConfigInfos, as Connect calls it."""
-    shown = [(option, value) for option, value in found if not option.internal or option.name in props]
+    shown = [(option, value) for option, value in found if option is None or not option.internal or option.name in props]
     return {
         "name": connector_class,
         "error_count": sum(len(value.errors) for _, value in shown),
-        "groups": list(dict.fromkeys(option.group for option, _ in shown if option.group)),
-        "configs": [{"definition": key_info(option), "value": _value(option, value)} for option, value in shown],
+        "groups": list(dict.fromkeys(option.group for option, _ in shown if option and option.group)),
+        "configs": [{"definition": key_info(option) if option else None, "value": _value(option, value)} for option, value in shown],
     }
 
 
 def _value(option, value):
+    kind = option.type if option else STRING
     return {
         "name": value.name,
-        "value": _text(value.value, option.type),
-        "recommended_values": [_text(each, option.type) for each in value.recommended_values],
+        "value": _text(value.value, kind),
+        "recommended_values": [_text(each, kind) for each in value.recommended_values],
         "errors": list(value.errors),
         "visible": value.visible,
     }

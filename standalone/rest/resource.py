@@ -4,6 +4,9 @@ Handlers are plain functions of the request: each runs on a thread of a pool, wh
 have a pool of their own, so that changes which wait for a connector that hangs keep nobody from looking.
 """
 
+import codecs
+import json
+
 import anyio
 import orjson
 from starlette.exceptions import HTTPException
@@ -23,10 +26,11 @@ class Operation:
 
     `answers` maps each status that is no failure to its shape (shapes.py; None: no body), `query` names parameters with their schemas,
     `body` is the shape of the JSON that the handler is given as its second argument, `problems` are statuses of failures beside those
-    that any request may meet. `media` is the type of the answers.
+    that any request may meet. `media` is the type of the answers. `as_texts`: the numbers of the body come as the texts that they were written
+    as, which is how Connect takes configurations.
     """
 
-    def __init__(self, handler, summary, answers, query=None, body=None, problems=(), media=JSON):
+    def __init__(self, handler, summary, answers, query=None, body=None, problems=(), media=JSON, as_texts=False):
         self.handler = handler
         self.summary = summary
         self.answers = answers
@@ -34,6 +38,7 @@ class Operation:
         self.body = body
         self.problems = tuple(problems)
         self.media = media
+        self.as_texts = as_texts
 
 
 def resource(path, **operations):
@@ -79,7 +84,7 @@ class Resource:
             raise HTTPException(406, f"Not Acceptable: answers are {operation.media}")
         arguments = [request]
         if operation.body is not None:
-            arguments.append(await _body(request))
+            arguments.append(await _body(request, operation.as_texts))
         return await anyio.to_thread.run_sync(operation.handler, *arguments, limiter=_pool(request.app, method))
 
 
@@ -92,7 +97,7 @@ def _pool(app, method):
     return pools[name]
 
 
-async def _body(request):
+async def _body(request, as_texts):
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != JSON:
         raise HTTPException(415, f"Unsupported Media Type: the body must be {JSON}, not {kind or 'without a Content-Type'}")
@@ -102,9 +107,19 @@ async def _body(request):
         if len(gathered) > MOST_BODY_BYTES:
             raise HTTPException(413, f"Content Too Large: a body has at most {MOST_BODY_BYTES} bytes")
     try:
-        return orjson.loads(bytes(gathered))
-    except ValueError as error:
+        return _with_numbers_as_texts(bytes(gathered)) if as_texts else orjson.loads(bytes(gathered).removeprefix(codecs.BOM_UTF8))
+    except (ValueError, RecursionError) as error:
         raise BadRequestError(f"The body is not JSON: {error}.") from error
+
+
+def _with_numbers_as_texts(data):
+    found = json.loads(data, parse_int=str, parse_float=str, parse_constant=_refuse)
+    json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair could be stored, and answered nowhere
+    return found
+
+
+def _refuse(word):
+    raise ValueError(f"{word} is no JSON value")
 
 
 def _takes(accept, media):

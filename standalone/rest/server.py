@@ -9,6 +9,8 @@
     ui_pages.py     /ui: the web page, its files in ui/; what only it asks for is in browse.py
     app.py          errors -> statuses
     front.py        addresses that are refused, CORS, added headers
+    masked.py       no value of a config provider leaves by an answer
+    hosts.py        hosts that are answered to, and a warning of listeners that others can reach
     same_origin.py  changes asked for by other origins' pages
     guard.py extension.py basic_auth.py         rest.extension.classes
     tls.py          certificates of https listeners
@@ -19,9 +21,11 @@ import socket
 import threading
 
 from standalone.errors import ConfigError, StartError
+from standalone.rest.extension import RestExtension
 from standalone.rest.guard import close_extensions, load_extensions
-from standalone.runtime.worker_keys import parse_listener
+from standalone.runtime.configuration.worker_keys import parse_listener
 
+_LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 2.0
 
 
@@ -52,12 +56,23 @@ class RestServer:
 
                     self._contexts[listener.prefix] = server_context(self._config, listener.prefix)
             self._extensions = load_extensions(self._config["rest.extension.classes"], dict(self._config.originals))
+            self._config.asks_who_calls = any(extension.realm for extension in self._extensions)
             for listener in self._all():
                 listener.bind()
+            self._warn()
         except (ConfigError, StartError):
             self.close()
             raise
         return self
+
+    def _warn(self):
+        from standalone.rest.hosts import warn_of_open_doors
+
+        def asks_for_certificate(listener):
+            return self._contexts[listener.prefix].verify_mode.name == "CERT_REQUIRED"
+
+        protects = any(type(extension).before is not RestExtension.before for extension in self._extensions)
+        warn_of_open_doors(self._all(), protects, asks_for_certificate)
 
     def _all(self):
         return [*self._listeners, *self._admin_listeners]
@@ -97,12 +112,14 @@ class RestServer:
         import asyncio
 
         from standalone.rest.app import make_app
+        from standalone.rest.hosts import names_of
         from standalone.rest.table import tables
 
         common, own = tables(herder, worker, self._extensions, self._admin_apart)
+        names = names_of(self._all(), self._config["rest.advertised.host.name"], self._config["rest.allowed.hosts"] or ())
         servers = []
         for routes, listeners in ((common, self._listeners), (own, self._admin_listeners)):
-            app = make_app(routes, self._config, self._extensions)
+            app = make_app(routes, self._config, self._extensions, names)
             for scheme in dict.fromkeys(listener.scheme for listener in listeners):
                 chosen = [listener for listener in listeners if listener.scheme == scheme]
                 context = self._contexts[chosen[0].prefix] if scheme == "https" else None
@@ -166,9 +183,10 @@ class _Listener:
 
     def bind(self):
         try:
-            found = socket.getaddrinfo(self.host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)[0]
+            # Java binds all interfaces where no host is given; here who wants that says so.
+            found = socket.getaddrinfo(self.host or _LOOPBACK, self._port, type=socket.SOCK_STREAM)[0]
             family, address = found[0], found[4]
-            dual = family == socket.AF_INET6 and not self.host
+            dual = family == socket.AF_INET6 and address[0] == "::"
             self.socket = socket.create_server(address[:2], family=family, backlog=128, dualstack_ipv6=dual)
             # Accepted sockets take it over. Without it an answer's body waits 40 ms for the acknowledgement of its head.
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

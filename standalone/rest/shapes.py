@@ -39,6 +39,23 @@ def _map(of):
     return {"type": "object", "additionalProperties": of}
 
 
+def words():
+    """The names of members and the fixed texts that the API itself has: they tell nothing of any configuration."""
+    found = set()
+
+    def gather(schema):
+        if isinstance(schema, dict):
+            found.update(schema.get("properties", ()))
+            found.update(each for each in schema.get("enum", ()) if isinstance(each, str))
+            schema = list(schema.values())
+        for each in schema if isinstance(schema, list) else ():
+            gather(each)
+
+    for shape in ALL.values():
+        gather(shape.schema)
+    return found
+
+
 PROBLEM = _shape("Problem", _object({"error_code": WHOLE, "message": TEXT}))
 MESSAGE = _shape("Message", _object({"message": TEXT}))
 NAMES = _shape("Names", _list(TEXT))
@@ -111,9 +128,10 @@ VALUE = _shape(
     "Value",
     _object({"name": TEXT, "value": MAYBE_TEXT, "recommended_values": _list(MAYBE_TEXT), "errors": _list(TEXT), "visible": YES_NO}),
 )
+_KEY_OR_NOT = {"anyOf": [KEY.ref, {"type": "null"}]}
 VERDICT = _shape(
     "Verdict",
-    _object({"name": TEXT, "error_count": WHOLE, "groups": _list(TEXT), "configs": _list(_object({"definition": KEY.ref, "value": VALUE.ref}))}),
+    _object({"name": TEXT, "error_count": WHOLE, "groups": _list(TEXT), "configs": _list(_object({"definition": _KEY_OR_NOT, "value": VALUE.ref}))}),
 )
 
 LOGGER = _shape("Logger", _object({"level": TEXT, "last_modified": {"type": ["integer", "null"]}}))

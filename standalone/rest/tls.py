@@ -5,12 +5,15 @@ Certificates are PEM: as texts (ssl.keystore.certificate.chain, ssl.keystore.key
 """
 
 import contextlib
+import logging
 import os
 import ssl
 import tempfile
 
 from standalone.config import with_prefix
 from standalone.errors import ConfigError
+
+log = logging.getLogger(__name__)
 
 _VERSIONS = {"TLSv1": "TLSv1", "TLSv1.1": "TLSv1_1", "TLSv1.2": "TLSv1_2", "TLSv1.3": "TLSv1_3"}
 _TLS13_SUITES = ("TLS_AES_", "TLS_CHACHA20_")
@@ -22,8 +25,53 @@ _CONVERT = (
 
 
 def server_context(config, prefix):
-    """The SSLContext of the https listeners whose own keys begin with the prefix. Raises ConfigError naming the keys that will not do."""
+    """The SSLContext of the https listeners whose own keys begin with the prefix. Raises ConfigError naming the keys that will not do.
+
+    When its files change, connections made from then on have what is in them; those that there are go on undisturbed.
+    """
     keys = _Keys(config, prefix)
+    context = _context(keys)
+    files = [path for path in (keys.get("ssl.keystore.location"), keys.get("ssl.truststore.location")) if path]
+    if files:
+        context.sni_callback = _Renewal(keys, files, context).on_handshake
+    return context
+
+
+class _Renewal:
+    """Looks at the files at each handshake: that takes microseconds, and nothing has to run beside the listeners."""
+
+    def __init__(self, keys, files, context):
+        self._keys, self._files, self._context = keys, files, context
+        self._stamps = self._look()
+
+    def on_handshake(self, connection, server_name, context):
+        stamps = self._look()
+        if stamps != self._stamps:
+            self._stamps = stamps
+            self._renew()
+        connection.context = self._context
+
+    def _renew(self):
+        try:
+            self._context = _context(self._keys)
+        except ConfigError as error:
+            log.warning("The certificates have changed, but will not do: the earlier ones are kept until they change again. %s", error)
+        else:
+            log.info("The certificates of https listeners have changed and are taken: %s", ", ".join(self._files))
+
+    def _look(self):
+        return [_stamp(path) for path in self._files]
+
+
+def _stamp(path):
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _context(keys):
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _set_versions(context, keys)
     _load_own_certificate(context, keys)

@@ -16,11 +16,11 @@ from standalone.data.schema import Schema
 from standalone.errors import BadRequestError, ConnectError, RetriableError
 from standalone.pipeline import preview
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.session import SessionHolder
-from standalone.runtime.connector_config import ConnectorConfig
+from standalone.pipeline.spark.session import SessionHolder
+from standalone.runtime.configuration.connector_config import ConnectorConfig
+from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_access import LogAccess
-from standalone.runtime.offsets import OffsetsFile
-from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.stage import QueryTransform
 from standalone.wire import ByteColumn, Records
 

@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 
-from standalone import properties
+from standalone import files, kernels, properties
 from standalone.clock import SYSTEM
 from standalone.errors import AlreadyExistsError, ConnectError
 from standalone.runtime.herder import Herder, check_target
@@ -37,6 +37,7 @@ class Process:
 
         others = set(threading.enumerate())
         self.worker = Worker(props, self._clock)
+        files.allow_only(self.worker.config[files.KEY])
         self.rest = RestServer(self.worker.config).bind()
         self.worker.open(self.rest.advertised())
         self.herder = Herder(self.worker, self.worker.state, self._clock, self._failed_for_good)
@@ -59,6 +60,7 @@ class Process:
                 raise type(error)(f"The connector '{connector.name}' of {path} cannot be created: {error}") from error
         self.herder.restore({connector.name for connector in found})
         self.worker.starting = False
+        kernels.ready()  # what is not compiled yet is from now on, by another process, whenever the first record comes
         log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))
 
     def ailment(self, seconds):
@@ -70,7 +72,7 @@ class Process:
             return f"nobody could ask it for a connector's state within {seconds:.0f} s"
         if not self.worker.state.answers_within(seconds):
             return f"its state on disk could not be read within {seconds:.0f} s"
-        return None
+        return self.worker.ailment()
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():
@@ -86,7 +88,7 @@ class Process:
         if self.rest is not None:
             steps.append(self.rest.stop)
         if self.worker is not None:
-            steps.append(self.worker.close)
+            steps += [self.worker.close, self.worker.config.providers.close]
         for step in steps:
             try:
                 step()

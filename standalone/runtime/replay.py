@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from standalone.errors import ConnectError
-from standalone.runtime.dead_letter import PREFIX
+from standalone.runtime.failures.dead_letter import PREFIX
 from standalone.runtime.log_access import rows
 from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 

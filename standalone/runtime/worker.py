@@ -12,23 +12,23 @@ from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.producer import Producer
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
-from standalone.pipeline.session import SessionHolder
-from standalone.runtime.active_topics import ActiveTopics
-from standalone.runtime.connector_config import ConnectorConfig
-from standalone.runtime.dead_letter import DeadLetterQueue, Letters, SourceWriter
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark.session import SessionHolder
+from standalone.runtime.configuration.connector_config import ConnectorConfig
+from standalone.runtime.configuration.worker_config import WorkerConfig
+from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
+from standalone.runtime.failures.retries import Retries
+from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
 from standalone.runtime.log_view import LogView
-from standalone.runtime.loggers import Loggers
-from standalone.runtime.memory import MemoryBudget
-from standalone.runtime.offset_changes import SinkOffsets, SourceOffsets
-from standalone.runtime.offsets import OffsetsFile
-from standalone.runtime.retries import Retries
-from standalone.runtime.sink_runner import SinkRunner
-from standalone.runtime.source_runner import SourceRunner
-from standalone.runtime.state import State
-from standalone.runtime.tolerance import ErrorCounters, Tolerance
-from standalone.runtime.topics import TopicCreation
-from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
+from standalone.runtime.offsets.journal import OffsetsFile
+from standalone.runtime.supervision.loggers import Loggers
+from standalone.runtime.supervision.state import State
+from standalone.runtime.tasks.active_topics import ActiveTopics
+from standalone.runtime.tasks.memory import MemoryBudget
+from standalone.runtime.tasks.sink_runner import SinkRunner
+from standalone.runtime.tasks.source_runner import SourceRunner
+from standalone.runtime.tasks.topic_creation import TopicCreation
 
 log = logging.getLogger(__name__)
 
@@ -54,6 +54,7 @@ class Worker:
         self._uuid = None
         self._closing = threading.Event()
         self._herder = None
+        self._offsets_trouble = None  # why offsets could not be made durable
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
@@ -94,6 +95,10 @@ class Worker:
 
     def about(self):
         return {"version": KAFKA_VERSION, "commit": f"connect-standalone-{__version__}", "kafka_cluster_id": self._cluster_id}
+
+    def ailment(self):
+        """What keeps it from storing what it should, or None. Waits for nothing."""
+        return self.state.ailment() or self._offsets_trouble
 
     def figures(self):
         """What is counted of the worker as a whole: {"worker": {name: value}, "log": sizes of the embedded log's partitions}."""
@@ -150,12 +155,15 @@ class Worker:
         while not self.clock.wait(self._closing, seconds):
             try:
                 begun = self.clock.monotonic()
-                if self.offsets.sync():
+                synced = self.offsets.sync()
+                self._offsets_trouble = None
+                if synced:
                     took = self.clock.monotonic() - begun
                     for runner in self._herder.runners():
                         if isinstance(runner, SourceRunner):
                             runner.offsets_synced(took)
-            except (ConnectError, OSError) as error:
+            except Exception as error:  # whatever it is: without this thread no offset would be durable any more
+                self._offsets_trouble = f"Source offsets could not be made durable: {error}"
                 log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
 
     # ---------------------------------------------------------------- connectors and tasks
@@ -226,7 +234,8 @@ class Worker:
         return SinkRunner(
             task,
             task_config,
-            pipeline=self.topics.pipeline(plan["name"], self._pipeline(plan, retries)),
+            pipeline=self._pipeline(plan, retries),
+            note_topic=lambda topic: self.topics.note(plan["name"], topic),
             new_consumer=new_consumer,
             subscription=plan.subscription,
             tolerance=tolerance,
@@ -275,7 +284,8 @@ class Worker:
         links = [Link(*link.build()) for link in plan.links()]
         chain = Chain(plan.kind, *converters, links)
         engine = plan.originals.get("pipeline.engine") or self.config["pipeline.engine"]
-        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"], retries)
+        stopping = None if retries is None else retries.stopping
+        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"], retries, stopping)
 
     def offsets_of(self, plan):
         """What operators ask of a connector's offsets."""

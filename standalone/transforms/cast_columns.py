@@ -1,12 +1,11 @@
 """Cast's column meaning: one type as another, as Spark expressions that do what Java does, or say which rows they do not do.
 
-Floating-point numbers become text outside of the JVM, whose digits nobody asks for: see TEXT_OF.
+Floating-point numbers become text outside of the JVM, whose digits differ from version to version.
 """
 
-from standalone import F, Known, NoColumns
+from standalone import F, NoColumns, float_text
 from standalone.data import schema as s
 from standalone.data.java_calendar import DAY_MS
-from standalone.stage import NO_NUMBER_OF_TEXT, NUMBER_OF_TEXT, TEXT_OF
 from standalone.transforms.date_columns import END_MS, cut_div, written
 from standalone.transforms.date_format import DateFormat
 
@@ -33,7 +32,7 @@ def cast(column, schema, kind):
     if schema.type not in _SPARK and schema.type != s.BOOLEAN:
         raise NoColumns(f"a {schema.type} as {kind} is an error")
     if kind == s.STRING and schema.type in _FLOATING:
-        return F.concat(F.lit(TEXT_OF.format(schema.type)), column.cast("string")), None
+        return float_text(column, schema.type), None
     if kind == s.STRING:
         return column.cast("string"), None
     return _of_number(column, schema.type, kind), None
@@ -58,7 +57,7 @@ def _of_text(column, kind):
         whole, half = column.cast("bigint"), 1 << _BITS[kind] - 1
         number = whole.cast(_SPARK[kind])
         unread = ~F.coalesce(column.rlike(_WHOLE_TEXT) & whole.between(-half, half - 1), F.lit(False))
-    return Known(NUMBER_OF_TEXT, number, column, kind), Known(NO_NUMBER_OF_TEXT, unread, column, kind)
+    return number, unread
 
 
 def _text_of_bytes(column):

@@ -4,9 +4,8 @@ What Java's lenient calendar would make of an odd text, or of a year before 1583
 rows those are. Only whole numbers become text here: every JVM prints those alike.
 """
 
-from standalone import F, Known, NoColumns
+from standalone import F, NoColumns
 from standalone.data.java_calendar import DAY_MS, DAYS, HALVES, MONTHS, ZONE_NAMES, first_of
-from standalone.stage import CUT_DIV, FLOOR_MOD, MILLIS_OF_TEXT, NO_MILLIS_OF_TEXT, NO_TEXT_OF_MILLIS, TEXT_OF_MILLIS
 from standalone.transforms import expressions
 
 FIRST_MS = first_of(1583, 1, julian=False) * DAY_MS  # the first whole year of the calendar that Spark knows
@@ -21,12 +20,12 @@ def floor_div(number, by):
 
 def cut_div(number, by):
     """Towards zero, as Java divides."""
-    return Known(CUT_DIV, F.call_function("div", number, F.lit(by).cast("long")), number, by)
+    return F.call_function("div", number, F.lit(by).cast("long"))
 
 
 def floor_mod(number, by):
     """What is left of a whole number divided downwards by a positive one."""
-    return Known(FLOOR_MOD, F.pmod(number, F.lit(by).cast("long")), number, by)
+    return F.pmod(number, F.lit(by).cast("long"))
 
 
 def outside(ms):
@@ -43,7 +42,7 @@ def text_of(ms, format):
 
 def text_of_parts(ms, parts):
     """The same by the parts of a format, or of several with texts between them."""
-    return _written(ms, parts), Known(NO_TEXT_OF_MILLIS, outside(ms), ms, tuple(parts))
+    return _written(ms, parts), outside(ms)
 
 
 def written(ms, format):
@@ -54,7 +53,7 @@ def written(ms, format):
 def _written(ms, parts):
     fields = _Parts(ms)
     pieces = [F.lit(count) if letter is None else fields.text(letter, count) for letter, count in parts]
-    return Known(TEXT_OF_MILLIS, F.concat(*pieces) if pieces else F.lit(""), ms, tuple(parts))
+    return F.concat(*pieces) if pieces else F.lit("")
 
 
 class _Parts:
@@ -167,8 +166,7 @@ def millis_of(text, format):
     ms = days * DAY_MS + ms - said.get("offset", F.lit(0))
     fits = text.rlike(pattern.regex) & year.between(1583, LAST_YEAR) & month.between(1, 12)
     unread = expressions.any_of([~F.coalesce(fits, F.lit(False)), ambiguous])
-    parts = tuple(format.parts)
-    return Known(MILLIS_OF_TEXT, ms, text, parts), Known(NO_MILLIS_OF_TEXT, unread, text, parts)
+    return ms, unread
 
 
 class _TextPattern:

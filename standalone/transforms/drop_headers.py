@@ -11,10 +11,12 @@ class DropHeaders(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.DropHeaders"
-    may_only_move = True
     config_def = ConfigDef(
         Option("headers", LIST, HIGH, "Names of the headers to take off.", check=field_path.field_names),
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.headers = frozenset(config["headers"])

@@ -13,12 +13,14 @@ class ExtractField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.ExtractField"
-    may_only_move = True
     config_def = ConfigDef(
         Option("field", STRING, MEDIUM, "Name of the field that is taken out."),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put the field's default in the place of its null.", default=True),
         field_path.SYNTAX,
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.field = config["field"]

@@ -7,8 +7,10 @@ class Filter(Transform):
     """Drop every record that it is given: the predicate at this link says which those are."""
 
     java_name = "org.apache.kafka.connect.transforms.Filter"
-    may_only_move = True
     config_def = ConfigDef()
+
+    def computes(self):
+        return False
 
     # Row meaning: the truth.
     def apply(self, record):

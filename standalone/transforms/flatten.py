@@ -13,10 +13,12 @@ class Flatten(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.Flatten"
-    may_only_move = True
     config_def = ConfigDef(
         Option("delimiter", STRING, MEDIUM, "Stands between the names on the way to a field.", default="."),
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.delimiter = config["delimiter"]

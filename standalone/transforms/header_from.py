@@ -30,7 +30,6 @@ class HeaderFrom(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.HeaderFrom"
-    may_only_move = True
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields.", check=non_empty_list),
         Option("headers", LIST, HIGH, "Names of the headers, one for each of the fields, in their order.", check=non_empty_list),
@@ -38,6 +37,9 @@ class HeaderFrom(FieldTransform):
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
         field_path.OWN_SYNTAX,
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         fields, headers = config["fields"], config["headers"]

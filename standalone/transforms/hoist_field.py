@@ -12,10 +12,12 @@ class HoistField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.HoistField"
-    may_only_move = True
     config_def = ConfigDef(
         Option("field", STRING, MEDIUM, "Name of the only field of the struct or map that is made."),
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.field = config["field"]

@@ -47,7 +47,6 @@ class InsertField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.InsertField"
-    may_only_move = True
     config_def = ConfigDef(
         Option("topic.field", STRING, MEDIUM, f"Field for the topic. {_MARKS}", default=None),
         Option("partition.field", STRING, MEDIUM, f"Field for the partition. {_MARKS}", default=None),
@@ -58,6 +57,9 @@ class InsertField(FieldTransform):
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
         field_path.OWN_SYNTAX,
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.static = config["static.value"]

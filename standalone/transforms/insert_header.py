@@ -12,11 +12,13 @@ class InsertHeader(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.InsertHeader"
-    may_only_move = True
     config_def = ConfigDef(
         Option("header", STRING, HIGH, "Name of the header.", check=field_path.not_null),
         Option("value.literal", STRING, HIGH, "What it says.", check=field_path.not_null),
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         schema, value = parse(config["value.literal"]) or (None, None)

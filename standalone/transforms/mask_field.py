@@ -79,13 +79,15 @@ class MaskField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.MaskField"
-    may_only_move = True
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=field_path.field_names),
         Option("replacement", STRING, LOW, "Written instead, into numbers and texts only.", default=None, check=non_empty),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
         field_path.OWN_SYNTAX,
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.fields = PathTree.of({field_path.field_path(name, config): True for name in config["fields"]})

@@ -13,11 +13,13 @@ class RegexRouter(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.RegexRouter"
-    may_only_move = True
     config_def = ConfigDef(
         Option("regex", STRING, HIGH, "What the whole topic must match: a regular expression of Java's.", check=regex_compiles),
         Option("replacement", STRING, HIGH, "The new topic, or what of it is new; `\\` takes the meaning from a `$`."),
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.regex = config["regex"]

@@ -33,7 +33,6 @@ class ReplaceField(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.ReplaceField"
-    may_only_move = True
     config_def = ConfigDef(
         Option("exclude", LIST, MEDIUM, "Fields to leave out, 'include' or not.", default=[], check=field_path.optional_names),
         Option("include", LIST, MEDIUM, "Fields to keep; empty keeps all.", default=[], check=field_path.optional_names),
@@ -41,6 +40,9 @@ class ReplaceField(FieldTransform):
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
         field_path.OWN_SYNTAX,
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         def tree(said):

@@ -26,12 +26,14 @@ class SetSchemaMetadata(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.SetSchemaMetadata"
-    may_only_move = True
     config_def = ConfigDef(
         Option("schema.name", STRING, HIGH, "The new name.", default=None),
         Option("schema.version", INT, HIGH, "The new version.", default=None),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         given = {"name": config["schema.name"], "version": config["schema.version"]}

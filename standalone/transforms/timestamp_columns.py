@@ -1,8 +1,7 @@
 """TimestampConverter's column meaning: points in time between their forms, as Spark expressions over milliseconds."""
 
-from standalone import F, Known, NoColumns
+from standalone import F, NoColumns
 from standalone.data.java_calendar import DAY_MS
-from standalone.stage import FLOOR_TO, TIMES
 from standalone.transforms import expressions
 from standalone.transforms.date_columns import cut_div, floor_mod, millis_of, text_of
 
@@ -20,7 +19,7 @@ def convert(column, form, target, per_second, format):
     if target == "Timestamp":
         return ms, unread
     ms_of_day = floor_mod(ms, DAY_MS)
-    return ms_of_day if target == "Time" else Known(FLOOR_TO, ms - ms_of_day, ms, DAY_MS), unread
+    return ms_of_day if target == "Time" else ms - ms_of_day, unread
 
 
 def _millis(column, form, per_second, format):
@@ -45,5 +44,4 @@ def _times(number, factor):
         return number
     limit = LONG_MAX // factor
     product = number * F.lit(factor).cast("long")
-    clipped = F.when(number > limit, F.lit(LONG_MAX)).when(number < -limit, F.lit(-LONG_MAX - 1)).otherwise(product)
-    return Known(TIMES, clipped, number, factor)
+    return F.when(number > limit, F.lit(LONG_MAX)).when(number < -limit, F.lit(-LONG_MAX - 1)).otherwise(product)

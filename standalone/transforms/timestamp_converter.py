@@ -50,7 +50,6 @@ class TimestampConverter(FieldTransform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.TimestampConverter"
-    may_only_move = True
     config_def = ConfigDef(
         Option("field", STRING, HIGH, "The field to convert; empty for the whole key or value.", default=""),
         Option("target.type", STRING, HIGH, "The form to turn it into.", check=one_of(TEXT, UNIX, DATE, TIME, TIMESTAMP)),

@@ -14,7 +14,6 @@ class TimestampRouter(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.TimestampRouter"
-    may_only_move = True
     config_def = ConfigDef(
         Option(
             "topic.format", STRING, HIGH, "The new name: ${topic} stands for the old one, ${timestamp} for the time.", default="${topic}-${timestamp}"

@@ -12,12 +12,14 @@ class ValueToKey(Transform):
     """
 
     java_name = "org.apache.kafka.connect.transforms.ValueToKey"
-    may_only_move = True
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the value's fields that make the key.", check=field_path.field_names),
         Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
         field_path.OWN_SYNTAX,
     )
+
+    def computes(self):
+        return False
 
     def configure(self, config):
         self.paths = [field_path.field_path(name, config) for name in dict.fromkeys(config["fields"])]

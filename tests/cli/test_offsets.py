@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from standalone import properties
-from standalone.runtime import java_map
+from standalone.runtime.offsets import java_map
 from tests.runtime.local import LocalWorker, wait_for
 from tests.servers.kafka_broker import free_port
 

@@ -40,3 +40,20 @@ def test_a_name_and_a_password(local, tmp_path):
         local("--user", "ann:wrong", "list", code=1)
         assert local("--user", "ann:psst", "list") == "no connectors\n"
         local("--user", "ann:psst", "topics", "list")  # its log is told to those who may ask
+
+
+def test_names_are_completed_by_who_may_ask(local, tmp_path):
+    (tmp_path / "users").write_text("ann=psst\n")
+    with LocalWorker(tmp_path, rest__extension__classes=AUTH, rest__basic__auth__file=tmp_path / "users") as worker:
+        url = "http://{}:{}".format(*worker.process.rest.address)
+        worker.source("orders", tmp_path / "in", "t")
+
+        def completed(options, **environment):
+            words = f"connectctl --url {url} {options} status or".split()
+            asked = {"_CONNECTCTL_COMPLETE": "bash_complete", "COMP_WORDS": " ".join(words), "COMP_CWORD": str(len(words) - 1)}
+            return local("", env={**asked, **environment}, code=0)
+
+        assert completed("--user ann:psst") == "plain,orders\n"
+        assert completed("--user ann", CONNECT_PASSWORD="psst") == "plain,orders\n"
+        assert completed("", CONNECT_USER="ann:psst") == "plain,orders\n"
+        assert [completed(options) for options in ("", "--user ann", "--user ann:wrong")] == ["\n"] * 3, "nobody is asked for a password there"

@@ -2,7 +2,7 @@
 
 import json
 
-from standalone import Converter, DataError, Header, HeaderConverter, Predicate, Schema, SchemaBuilder, Struct, Transform
+from standalone import Converter, DataError, F, Header, HeaderConverter, Predicate, Schema, SchemaBuilder, Struct, Transform
 
 
 class TextConverter(Converter, HeaderConverter):
@@ -78,8 +78,6 @@ class Louder(Transform):
         return record.with_(value=record.value + "!")
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.value is None or columns.value_schema.type != "string":
             return None
         return columns.with_(value=F.concat(columns.value, F.lit("!")))
@@ -94,8 +92,6 @@ class Wrap(Transform):
         return record.with_(value_schema=self.schema, value=Struct(self.schema, {"text": record.value, "mark": "m"}))
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.value is None or columns.value_schema.type != "string":
             return None
         return columns.with_(value_schema=self.schema, value=F.struct(columns.value.alias("text"), F.lit("m").alias("mark")))
@@ -122,8 +118,6 @@ class RefuseBad(Transform):
         return record
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.value is None or columns.value_schema.type != "string":
             return None
         return columns.with_(failed=F.coalesce(columns.value.startswith("bad"), F.lit(False)))
@@ -136,8 +130,6 @@ class DropOdd(Transform):
         return None if record.value is not None and record.value.startswith("odd") else record
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.value is None or columns.value_schema.type != "string":
             return None
         return columns.with_(keep=~F.coalesce(columns.value.startswith("odd"), F.lit(False)))
@@ -151,8 +143,6 @@ class RouteByFirst(Transform):
         return record.with_(topic="t-" + text[:1], partition=len(text) % 3 or None)
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.value is None or columns.value_schema.type != "string":
             return None
         text = F.when(F.coalesce(columns.value, F.lit("")) == "", F.lit("-")).otherwise(columns.value)
@@ -197,8 +187,6 @@ class Broken(Transform):
         return record
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         return columns.with_(value=F.col("there is no such column"))
 
 
@@ -209,8 +197,6 @@ class BrokenJob(Transform):
         return record
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.value is None:
             return None
         return columns.with_(value=F.when(F.length(columns.value) > 0, F.raise_error(F.lit("the job fails")).cast("string")).otherwise(columns.value))
@@ -224,8 +210,6 @@ class StartsWith(Predicate):
         return record.value is not None and record.value.startswith(self.start)
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         if columns.value is None or columns.value_schema.type != "string":
             return None
         return F.coalesce(columns.value.startswith(self.start), F.lit(False))

@@ -7,7 +7,7 @@ from standalone import ByteColumn, Schema
 from standalone.converters.json import JsonConverter
 from standalone.converters.numbers import IntegerConverter
 from standalone.data.batch import values_of
-from standalone.pipeline.ends import decoded
+from standalone.pipeline.conversion import decoded
 
 
 def envelope(schema, payload):

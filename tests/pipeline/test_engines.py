@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from standalone import ByteColumn, Header, Schema, SchemaBuilder, SourceBatch, SourceRecord, Struct
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.pipeline import Pipeline
 from standalone.wire import Records
 
 TEXT = stages.TextConverter
@@ -123,15 +123,15 @@ def test_the_columns_engine_does_do_what_it_can(kind, spark_holder):
     for name, computes in [("something to compute", 1), ("nothing to compute", 0), ("failures", 1), ("drops", 1), ("routes", 1)]:
         pipeline = by_spark(kind, CHAINS[name], spark_holder)
         pipeline.source(text_batch(["a", "b"])) if kind == "source" else pipeline.sink("t", 0, fetched(["a", "b"]))
-        assert (pipeline.stats.columns_batches, pipeline.stats.rows_batches, pipeline.stats.spark_batches) == (1, 0, computes), name
-        assert pipeline.stats.redone_records == 0
+        assert pipeline.counts.batches == {"identity": 0, "rows": 0, "columns": 1 - computes, "spark": computes}, name
+        assert pipeline.counts.redone == 0
 
 
 @pytest.mark.spark
 def test_a_long_batch_keeps_its_order_through_many_jobs(spark_holder, monkeypatch):
-    from standalone.pipeline import plan
+    from standalone.pipeline.spark import job
 
-    monkeypatch.setattr(plan, "JOB_BYTES", 200_000)
+    monkeypatch.setattr(job, "JOB_BYTES", 200_000)
     values = [f"{'bad ' if row % 997 == 3 else 'odd ' if row % 1009 == 7 else ''}{row}" for row in range(60_000)]
     links = [Link("louder", stages.Louder()), *CHAINS["failures"], *CHAINS["drops"]]
     found = by_spark("source", links, spark_holder).source(text_batch(values))
@@ -168,7 +168,7 @@ def test_schemas_may_alternate_within_what_a_task_polls(spark_holder):
     pipelines = by_rows("source", [Link("unwrap", stages.Unwrap())]), by_spark("source", [Link("unwrap", stages.Unwrap())], spark_holder)
     both = [[sent(pipeline.source(batch)) for batch in SourceBatch.runs(records)] for pipeline in pipelines]
     assert both[0] == both[1]
-    assert pipelines[1].stats.rows_batches == 0
+    assert pipelines[1].counts.batches["rows"] == 0
 
 
 @pytest.mark.spark
@@ -177,7 +177,7 @@ def test_values_that_are_not_what_their_schema_says_go_by_rows(spark_holder):
     batch = SourceBatch(2, "t", wrong, ORDER)
     pipeline = by_spark("source", [Link("rename", stages.Rename())], spark_holder, value=stages.FieldsConverter)
     assert list(pipeline.source(batch).out[0].records.values)[1] == b'{"text": "b", "n": "no number"}'
-    assert pipeline.stats.rows_batches == 1
+    assert pipeline.counts.batches["rows"] == 1
 
 
 @pytest.mark.spark
@@ -236,7 +236,7 @@ def test_bytes_go_straight_through_a_chain_without_transforms():
     column = ByteColumn.of([b"caf\xe9", None, b"x"])
     through = Chain("source", _Through.of(), _Through.of(), TEXT.of())
     pipeline = Pipeline(through, "rows")
-    assert pipeline.is_identity and not pipeline.needs_spark
+    assert pipeline.is_identity
     (out,) = pipeline.source(SourceBatch(3, "t", column, Schema.STRING)).out
     assert out.records.values is column and out.rows is None
     pipeline = Pipeline(through._replace(kind="sink"), "rows")
@@ -257,7 +257,7 @@ class _Through(stages.TextConverter):
 def test_one_row_is_enough_where_spark_is_forced(spark_holder):
     pipeline = by_spark("source", CHAINS["something to compute"], spark_holder)
     assert sent(pipeline.source(text_batch(["a"]))) == {("t", None): [(0, None, b"a!", -1, None)]}
-    assert pipeline.stats.spark_batches == 1
+    assert pipeline.counts.batches["spark"] == 1
 
 
 @pytest.mark.spark
@@ -265,11 +265,11 @@ def test_auto_gives_small_batches_to_the_rows_engine(spark_holder):
     pipeline = Pipeline(chain("source", CHAINS["something to compute"]), "auto", spark_holder, min_rows=2_000)
     for count in (1, 999, 1_000, 2_000):
         assert sum(out.records.count for out in pipeline.source(text_batch(["a"] * count)).out) == count
-    assert (pipeline.stats.rows_records, pipeline.stats.columns_records) == (2_000, 2_000)
+    assert (pipeline.counts.records["rows"], pipeline.counts.records["spark"]) == (2_000, 2_000)
     free = Pipeline(chain("source", CHAINS["nothing to compute"]), "auto", spark_holder)
     for count in (100, 1_000, 100, 10):
         free.source(text_batch(["a"] * count))
-    assert (free.stats.rows_records, free.stats.columns_records, free.stats.spark_batches) == (110, 1_100, 0)
+    assert (free.counts.records["rows"], free.counts.records["columns"], free.counts.batches["spark"]) == (10, 1_200, 0)
 
 
 @pytest.mark.spark
@@ -299,7 +299,7 @@ def test_explain_says_what_is_computed_and_what_is_not(spark_holder):
     pipeline = by_spark("source", CHAINS["wrapped, unwrapped, computed"], spark_holder)
     assert "nothing is compiled yet" in pipeline.explain()
     pipeline.source(text_batch(["a"]))
-    assert "louder (pipeline_stages.Louder)" in pipeline.explain() and "Spark is sent v: computed 0" in pipeline.explain()
+    assert "louder (pipeline_stages.Louder)" in pipeline.explain() and "Spark is sent v: c" in pipeline.explain()
     pipeline = by_spark("source", CHAINS["nothing to compute"], spark_holder)
     pipeline.source(text_batch(["a"]))
     assert "value = {text: v, mark: 'm'}" in pipeline.explain() and "no Spark job" in pipeline.explain()
@@ -312,11 +312,11 @@ def test_what_has_no_column_meaning_is_spread_over_processes_in_order(spark_hold
     pipeline = by_spark("source", links, spark_holder)
     batches = [text_batch(values, source_partition={"p": 1}) for _ in range(2)]
     assert sent(pipeline.source(batches[0])) == sent(by_rows("source", links).source(batches[1]))
-    assert pipeline.stats.workers_batches == 1
+    assert pipeline.counts.batches["spark"] == 1
     pipeline = by_spark("sink", links, spark_holder)
     found, expected = pipeline.sink("t", 1, fetched(values)), by_rows("sink", links).sink("t", 1, fetched(values))
     assert put(found) == put(expected) and failed(found) == failed(expected)
-    assert pipeline.stats.workers_batches == 1
+    assert pipeline.counts.batches["spark"] == 1
 
 
 @pytest.mark.spark
@@ -324,7 +324,7 @@ def test_a_stage_with_state_stays_in_one_place(spark_holder):
     pipeline = by_spark("source", [Link("number", stages.Number())], spark_holder)
     seen = [headers[0][1] for _ in range(2) for headers in pipeline.source(text_batch(["a"] * 3)).out[0].records.headers]
     assert seen == [b"1", b"2", b"3", b"4", b"5", b"6"]
-    assert pipeline.stats.workers_batches == 0
+    assert pipeline.counts.batches["spark"] == 0
 
 
 @pytest.mark.spark
@@ -333,4 +333,4 @@ def test_stages_that_cannot_be_copied_stay_here(spark_holder):
     turn.lock = threading.Lock()
     pipeline = by_spark("source", [Link("turn", turn)], spark_holder)
     assert list(pipeline.source(text_batch(["ab"])).out[0].records.values) == [b"ba"]
-    assert pipeline.stats.workers_batches == 0
+    assert pipeline.counts.batches["spark"] == 0

@@ -12,8 +12,8 @@ from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.errors import trace_of
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.result import MOST_SPLITS
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.repair import MOST_SPLITS
 from standalone.transforms.cast import Cast
 from standalone.transforms.extract_field import ExtractField
 from standalone.transforms.insert_field import InsertField
@@ -81,7 +81,7 @@ def test_rows_that_only_rows_can_read_stand_in_their_place_and_the_batch_stays_i
     records.headers = headers
     by_columns = pipeline("auto")
     found = by_columns.sink("t", 3, records)
-    assert by_columns.stats.redone_records == (COUNT // 10 if other is nothing else 0), "what no column holds is done again from the start"
+    assert by_columns.counts.redone == (COUNT // 10 if other is nothing else 0), "what no column holds is done again from the start"
     assert len(found.batches) == 1 and (other is nothing or not isinstance(found.batches[0].value, list))
     expected = pipeline("rows").sink("t", 3, records)
     assert put(found) == put(expected)
@@ -144,7 +144,7 @@ def test_a_sinks_bad_records_are_told_alike_by_both_engines(links, other, spark_
     found, expected = by_spark.sink("t", 3, records), pipeline("rows", links).sink("t", 3, records)
     assert told(found) == told(expected)
     assert put(found) == put(expected)
-    assert by_spark.stats.columns_records >= COUNT - COUNT // 10, "the others went by columns"
+    assert by_spark.counts.records["columns"] + by_spark.counts.records["spark"] >= COUNT - COUNT // 10, "the others went by columns"
 
 
 @pytest.mark.spark

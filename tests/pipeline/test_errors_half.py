@@ -13,9 +13,9 @@ from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.pipeline import Pipeline
 from standalone.plugins import Plugins
-from standalone.runtime.connector_config import ConnectorConfig
+from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.wire import Records
 from tests.pipeline.stages import Louder, RefuseBad, TextConverter
 from tests.pipeline.test_errors import put, told

@@ -10,15 +10,16 @@ from standalone import BOOLEAN, ByteColumn, ConfigDef, DataError, Option, Schema
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.data.shaping import shaped
-from standalone.pipeline import run
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.mixed import stretches
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.columns.segments import segments_of
+from standalone.pipeline.pipeline import Pipeline
 from standalone.stage import Predicate
 from standalone.transforms.cast import Cast
+from standalone.transforms.flatten import Flatten
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField
 from standalone.transforms.regex_router import RegexRouter
+from standalone.transforms.replace_field import ReplaceField
 from standalone.wire import Records
 
 COUNT = 700
@@ -61,11 +62,16 @@ class IsEven(Predicate):
 
 
 def before():
-    return [Link("ins", InsertField.Value.of({"static.field": "s", "static.value": "v"})), Link("cast", Cast.Value.of({"spec": "n:int64"}))]
+    return [Link("ins", InsertField.Value.of({"static.field": "s", "static.value": "v"})), Link("rep", ReplaceField.Value.of({"exclude": "t"}))]
 
 
 def after():
-    return [Link("narrow", Cast.Value.of({"spec": "n:int8"})), Link("route", RegexRouter.of({"regex": "(.*)", "replacement": "$1-x"}))]
+    return [Link("flat", Flatten.Value.of({"delimiter": "_"})), Link("route", RegexRouter.of({"regex": "(.*)", "replacement": "$1-x"}))]
+
+
+def computing(links):
+    """The same with casts before and behind."""
+    return [Link("cast", Cast.Value.of({"spec": "id:float64"})), *links, Link("narrow", Cast.Value.of({"spec": "n:int8"}))]
 
 
 def links_of(kind):
@@ -80,8 +86,9 @@ def links_of(kind):
     }[kind]()  # fmt: skip
 
 
-def pipeline(kind, links, engine):
-    return Pipeline(Chain(kind, StringConverter.of(is_key=True), JsonConverter.of({"schemas.enable": "false"}), StringConverter.of(), links), engine)
+def pipeline(kind, links, engine, holder=None):
+    chain = Chain(kind, StringConverter.of(is_key=True), JsonConverter.of({"schemas.enable": "false"}), StringConverter.of(), links)
+    return Pipeline(chain, engine, holder)
 
 
 DEEDS = ["", "drop", "fail", "two", "spoil one", "shape", "other", "null", "move"]
@@ -106,11 +113,6 @@ def outcome_of_sink(result):
     return records, failures, result.dropped.tolist()
 
 
-@pytest.fixture(autouse=True)
-def small_pieces(monkeypatch):
-    monkeypatch.setattr(run, "MIXED_ROWS", 300)
-
-
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("deeds", [[], *([deed] for deed in DEEDS[1:]), DEEDS], ids=lambda deeds: " ".join(deeds) or "nothing" if len(deeds) < 2 else "all")
 @pytest.mark.parametrize("odd", [(), (b"{", b"[1]", b"null", b'{"n":"x"}')], ids=["plain", "odd messages"])
@@ -119,7 +121,18 @@ def test_a_sink_sees_what_rows_alone_make(kind, deeds, odd):
     records = Records(COUNT, None, values, np.arange(COUNT) % 7, None, np.arange(COUNT) * 2)
     mixed, rows = (pipeline("sink", links_of(kind), engine) for engine in ("auto", "rows"))
     assert outcome_of_sink(mixed.sink("t", 1, records)) == outcome_of_sink(rows.sink("t", 1, records))
-    assert mixed.stats.columns_batches or odd
+    assert mixed.counts.batches["columns"] or odd or "move" in deeds, "the route of many topics is computed, and there is no Spark here"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("odd", [(), (b"{", b"[1]", b"null", b'{"n":"x"}')], ids=["plain", "odd messages"])
+def test_a_sink_sees_what_rows_alone_make_where_spark_computes_around(kind, odd, spark_holder):
+    values = ByteColumn.of([None if text == b"null" else text for text in messages(DEEDS, 0.02, odd)])
+    records = Records(COUNT, None, values, np.arange(COUNT) % 7, None, np.arange(COUNT) * 2)
+    mixed, rows = pipeline("sink", computing(links_of(kind)), "spark", spark_holder), pipeline("sink", computing(links_of(kind)), "rows")
+    assert outcome_of_sink(mixed.sink("t", 1, records)) == outcome_of_sink(rows.sink("t", 1, records))
+    assert mixed.counts.batches["spark"] or odd
 
 
 @pytest.mark.parametrize("kind", ["between", "first", "last", "twice"])
@@ -139,7 +152,7 @@ def test_a_source_sends_what_rows_alone_make(kind, deeds):
     links = lambda: [Link("hoist", HoistField.Value.of({"field": "line"})), Link("told", Told()), *links_of(kind)]  # noqa: E731
     mixed, rows = (pipeline("source", links(), engine) for engine in ("auto", "rows"))
     assert sent(mixed) == sent(rows)
-    assert mixed.stats.columns_batches
+    assert mixed.counts.batches["columns"] or "move" in deeds
 
 
 class Told(Transform):
@@ -152,8 +165,8 @@ class Told(Transform):
 
 def test_what_has_no_column_meaning_is_found():
     links = [*before(), Link("own", Numbered()), *after()]
-    assert stretches(links) == [(0, 2, False), (2, 3, True), (3, 5, False)]
-    assert stretches(before()) is None
+    made = segments_of(links, lambda low, run: ("expressions", low, len(run)), None, lambda low, run: ("python", low, len(run)))
+    assert made == [("expressions", 0, 2), ("python", 2, 1), ("expressions", 3, 2)]
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from standalone import ByteColumn, Instant, Schema, SchemaBuilder, SourceBatch, 
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.pipeline import Pipeline
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField
 from standalone.wire import Records
@@ -63,7 +63,7 @@ def test_hoisting_and_inserting_need_no_job(spark_holder):
     rows, columns = pipelines(spark_holder, "source", [HOIST, STATIC], **PLAIN)
     (out,) = columns.source(SourceBatch(2, "t", ByteColumn.of([b"a", b"caf\xc3\xa9"]), Schema.STRING)).out
     assert list(out.records.values) == [b'{"the line":"a","host":"we\\"b"}', '{"the line":"café","host":"we\\"b"}'.encode()]
-    assert (columns.stats.columns_batches, columns.stats.spark_batches) == (1, 0)
+    assert (columns.counts.batches["columns"], columns.counts.batches["spark"]) == (1, 0)
 
 
 @pytest.mark.spark
@@ -75,7 +75,7 @@ def test_a_sink_sees_offset_and_partition_alike(lines, spark_holder):
     records = Records(count, None, values, np.arange(count) - 1, None, np.arange(count) * 3)
     expected, found = (pipeline.sink("t", 2, records) for pipeline in (rows, columns))
     assert [record for batch in found.batches for record in batch.records()] == [r for batch in expected.batches for r in batch.records()]
-    assert columns.stats.columns_batches == 1
+    assert columns.counts.batches["columns"] == 1
 
 
 INNER = SchemaBuilder.struct().optional().field("a", Schema.OPTIONAL_INT8).field("when", timestamp_schema(optional=True)).build()
@@ -128,4 +128,4 @@ def test_structs_of_every_type_come_through_alike(values, batch_of_rows, spark_h
     for one, other in zip(batches(), batches()):
         expected, found = rows.source(one), columns.source(other)
         assert sent(found) == sent(expected) and failed(found) == failed(expected)
-    assert columns.stats.rows_batches == 0
+    assert columns.counts.batches["rows"] == 0

@@ -1,5 +1,6 @@
 """Sql: statements over records, by columns and by rows; none, one or several records of each; what cannot be done is said."""
 
+import concurrent.futures
 import decimal
 import json
 
@@ -12,11 +13,11 @@ from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.outgoing import Outgoing
-from standalone.pipeline.queries import NoSpark
-from standalone.pipeline.run import Pipeline
+from standalone.pipeline.encoded import Outgoing
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark.sql import NoSpark
 from standalone.predicates.topic_name_matches import TopicNameMatches
-from standalone.runtime.source_runner import _pieces
+from standalone.runtime.tasks.shipping import pieces_of
 from standalone.transforms.insert_field import InsertField
 from standalone.transforms.replace_field import ReplaceField
 from standalone.transforms.sql import Sql
@@ -88,7 +89,7 @@ def test_columns_and_rows_give_the_same_records(spark_holder):
     ]
     chain = pipeline(spark_holder, links)
     by_columns = chain.source(source_batch(structs(), LINE))
-    assert chain.stats.columns_records == 3
+    assert chain.counts.records["spark"] == 3
     by_rows = chain._source_by_rows(source_batch(structs(), LINE))
     assert sent(by_columns) == sent(by_rows)
     assert sent(by_columns)[2] == ("logs-b", {"host": "b", "src": "x", "number": 2}, 1)
@@ -198,11 +199,12 @@ def test_key_and_timestamp_can_be_set(spark_holder):
 def test_without_spark_the_task_fails_and_no_record_is_taken_for_a_bad_one():
     class NoSession:
         failure, start, cores, waiting = "no Java", "auto", 1, 0
+        threads = concurrent.futures.ThreadPoolExecutor(1)
 
         def request(self):
             pass
 
-        def wait(self):
+        def wait(self, timeout):
             return None
 
     chain = pipeline(NoSession(), [link("SELECT host FROM record")])
@@ -214,5 +216,5 @@ def test_a_piece_does_not_end_amid_what_came_of_one_record():
     values = ByteColumn.of([b"x" * 100_000] * 24)
     rows = np.repeat(np.arange(4), [11, 2, 9, 2])
     outgoing = Outgoing("t", None, Records(24, None, values, None, None), rows)
-    ends = [piece.rows[-1] for (piece,) in _pieces(outgoing)]
+    ends = [piece.rows[-1] for (piece,) in pieces_of(outgoing)]
     assert ends == sorted(set(ends)) and ends[-1] == 3 and len(ends) > 1

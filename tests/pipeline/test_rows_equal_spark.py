@@ -1,8 +1,7 @@
 """The column meanings do what the row meanings do: on generated schemas, data and chains of one to four links.
 
 An example is a chain, a schema and a batch of data. Three batches share a plan, and many plans a Spark job: a job of its own for each
-example would take an hour. Each goes by the plan that needs no Spark, too, where there is one. What is left to the rows engine is right
-by definition; how much that is, is counted.
+example would take an hour. What is left to the rows engine is right by definition; how much that is, is counted.
 """
 
 import importlib.util
@@ -28,12 +27,12 @@ def lib():
     scripts = str(pathlib.Path(__file__).parent.parent.parent / "scripts")
     sys.path.insert(0, scripts)
     try:
-        from goldenlib import encoding, moving, together
+        from goldenlib import encoding, together
 
         spec = importlib.util.spec_from_file_location("generated_chains", pathlib.Path(__file__).parent / "generated_chains.py")
         generated = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(generated)
-        yield {"encoding": encoding, "moving": moving, "together": together, "generated": generated}
+        yield {"encoding": encoding, "together": together, "generated": generated}
     finally:
         sys.path.remove(scripts)
 
@@ -58,35 +57,30 @@ def test_rows_equal_spark(lib, spark_holder):
     assert len(cases) >= PLANS * 0.95
     cases = [(links, [record for batch in batches for record in batch]) for links, batches in cases]
     expected = [[lib["generated"].behind_links(links, record) for record in records] for links, records in cases]
-    ways = {
-        "by Spark": [made for start in range(0, len(cases), TOGETHER)
-                     for made in lib["together"].transform_together(cases[start : start + TOGETHER], spark_holder)],
-        "by moving": [lib["moving"].transform_moving(*case) for case in cases],
-    }  # fmt: skip
-    wrong, done = [], {}
-    for way, every in ways.items():
-        for (links, records), wanted, made in zip(cases, expected, every, strict=True):
-            wrong += _differing(lib, way, links, records, wanted, made)
-        done[way] = sum(BATCHES for made in every if isinstance(made, list))
+    every = [made for start in range(0, len(cases), TOGETHER)
+             for made in lib["together"].transform_together(cases[start : start + TOGETHER], spark_holder)]  # fmt: skip
+    wrong = []
+    for (links, records), wanted, made in zip(cases, expected, every, strict=True):
+        wrong += _differing(lib, links, records, wanted, made)
     wrong.sort(key=lambda each: len(repr(each)))
     assert not wrong, f"{len(wrong)} rows differ, the shortest:\n" + "\n".join(map(_told, wrong[:3]))
-    for way, least in (("by Spark", 1 / 4), ("by moving", 1 / 8)):
-        assert done[way] >= len(cases) * BATCHES * least, f"only {done[way]} of {len(cases) * BATCHES} examples went {way}"
+    done = sum(BATCHES for made in every if isinstance(made, list))
+    assert done >= len(cases) * BATCHES / 4, f"only {done} of {len(cases) * BATCHES} examples went by columns"
 
 
-def _differing(lib, way, links, records, wanted, made):
-    """[(links, record, what rows make of it, what came out, way)]"""
+def _differing(lib, links, records, wanted, made):
+    """[(links, record, what rows make of it, what came out)]"""
     left, write = lib["together"].LeftToRows, lib["encoding"].write_record
     if isinstance(made, left):
-        return [(links, records[0], "compiled", made, way)] if "cannot be compiled" in str(made) else []
+        return [(links, records[0], "compiled", made)] if "cannot be compiled" in str(made) else []
     wrong = []
     for record, expected, found in zip(records, wanted, made, strict=True):
         if not isinstance(found, left) and (isinstance(expected, Exception) or (expected and write(expected)) != (found and write(found))):
-            wrong.append((links, record, expected, found, way))
+            wrong.append((links, record, expected, found))
     return wrong
 
 
 def _told(each):
-    links, record, expected, found, way = each
+    links, record, expected, found = each
     chain = "\n  ".join(f"{link.alias} {link.predicate and type(link.predicate).__name__} negate={link.negate}" for link in links)
-    return f"  {chain}\n{record!r}\nby rows: {expected!r}\n{way}: {found!r}"
+    return f"  {chain}\n{record!r}\nby rows: {expected!r}\nby columns: {found!r}"

@@ -11,10 +11,11 @@ import pipeline_stages as stages
 import pytest
 
 from standalone import ByteColumn, Schema, SourceBatch
-from standalone.pipeline import archive, jvm, session
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.run import Pipeline
-from standalone.pipeline.session import SessionHolder
+from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark import archive, session
+from standalone.pipeline.spark import java as jvm
+from standalone.pipeline.spark.session import SessionHolder
 
 
 def make_java(folder, version, release=True):
@@ -155,12 +156,12 @@ def test_a_session_whose_java_is_killed_comes_back_and_no_record_is_lost(spark_h
         assert list(out.records.values) == [b"a!", b"b!"]
 
     send()
-    assert pipeline.stats.spark_batches == 1
+    assert pipeline.counts.batches["spark"] == 1
     with caplog.at_level(logging.WARNING):
         os.kill(spark_holder._process.pid, signal.SIGKILL)
         send()
+        assert spark_holder.wait(60) is not None
     assert ["exit code -9" in record.getMessage() for record in caplog.records] == [True]
-    assert pipeline.stats.rows_batches == 1
-    assert spark_holder.wait(60) is not None
+    assert pipeline.counts.batches["rows"] == 1
     send()
-    assert pipeline.stats.rows_batches == 1
+    assert pipeline.counts.batches["rows"] == 1

@@ -5,7 +5,7 @@ import pytest
 from pytest import param
 
 from standalone import Columns, ConfigError, F, Header, HeaderEdit, NoColumns, SourceRecord
-from standalone.pipeline.spark_column import SparkColumns
+from standalone.pipeline.spark.columns import SparkColumns
 from standalone.predicates.has_header_key import HasHeaderKey
 from standalone.predicates.record_is_tombstone import RecordIsTombstone
 from standalone.predicates.topic_name_matches import TopicNameMatches

@@ -61,6 +61,29 @@ def test_basic_authentication(guarded, headers, status):
     assert Api(guarded, guarded.process.rest.admin_address)("GET", "/admin/loggers", headers=headers).status_code == status
 
 
+@pytest.mark.parametrize(
+    "more, extensions, shown",
+    [
+        param({}, {}, "[hidden]", id="nobody asks who calls"),
+        param({"rest.hide.secrets": "false"}, {}, "hunter2", id="unless told to show"),
+        param({}, {"rest.extension.classes": JAVA_NAME}, "hunter2", id="with passwords, as Java shows it"),
+        param({"rest.hide.secrets": "true"}, {"rest.extension.classes": JAVA_NAME}, "[hidden]", id="unless told to hide"),
+        param({}, {"rest.extension.classes": f"{HERE}:Notes", "greeting": "Hello"}, "[hidden]", id="an extension that asks for no name"),
+    ],
+)
+def test_whether_passwords_are_shown(tmp_path, more, extensions, shown):
+    (tmp_path / "users").write_text("ann=s3cr3t\n")
+    config = {"connector.class": "tests.rest.plugins:SecretSource", "secret": "hunter2", "producer.override.ssl.key.password": "hunter2"}
+    with LocalWorker(tmp_path, **{"rest.basic.auth.file": str(tmp_path / "users"), **more, **extensions}) as worker:
+        api = Api(worker)
+        api.http.headers.update(basic("ann:s3cr3t"))
+        api.create("s", config)
+        found = api.json("GET", "/connectors/s")["config"]
+        assert (found["secret"], found["producer.override.ssl.key.password"]) == (shown, shown)
+        api.json("PUT", "/connectors/s/config", found)
+        assert worker.herder.names() == ["s"] and api.json("GET", "/connectors/s/config") == found, "what was shown can be sent back"
+
+
 def test_a_browser_may_ask_first_without_a_password(guarded):
     headers = {"Origin": "http://ui.example", "Access-Control-Request-Method": "GET"}
     assert Api(guarded)("OPTIONS", "/connectors", headers=headers).status_code == 200

@@ -1,5 +1,7 @@
 """/connector-plugins: what there is, what it can be set, and whether a configuration would do."""
 
+import sys
+
 import pytest
 from pytest import param
 
@@ -44,6 +46,32 @@ def test_what_a_plugin_can_be_set(api, name, keys):
         *("name", "type", "required", "default_value", "importance", "documentation"),
         *("group", "order_in_group", "width", "display_name", "dependents"),
     }
+
+
+@pytest.fixture
+def stranger(tmp_path, monkeypatch):
+    """The name of a module that could be imported, and has not been."""
+    (tmp_path / "stranger_of_plugins.py").write_text("from tests.rest.plugins import SecretSource\nclass Mine(SecretSource): pass\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    yield "stranger_of_plugins"
+    sys.modules.pop("stranger_of_plugins", None)
+
+
+@pytest.mark.parametrize("name", ["{}:Mine", "{}.Mine", "{}:Nothing", "{}$Mine", "{}:a.b.C", "antigravity:Fly", "antigravity.Fly"])
+def test_who_asks_for_options_gets_nothing_imported(api, stranger, name):
+    there = set(sys.modules)
+    named = name.format(stranger)
+    assert api("GET", f"/connector-plugins/{named}/config").status_code == 404
+    answer = api("PUT", f"/connector-plugins/{named}/config/validate", {"name": "v", "connector.class": SOURCE, "topic": "t"})
+    assert answer.status_code == 400
+    assert not {stranger, "antigravity"} & (set(sys.modules) - there)
+
+
+def test_a_class_that_runs_here_tells_its_options(api, stranger):
+    name = f"{stranger}:Mine"
+    api.create("mine", {"connector.class": name, "secret": "hunter2"})
+    assert "secret" in {option["name"] for option in api.json("GET", f"/connector-plugins/{name}/config")}
+    assert api.json("PUT", f"/connector-plugins/{stranger}.Mine/config/validate", {"name": "v", "connector.class": name, "secret": "x"})["error_count"] == 0
 
 
 @pytest.mark.parametrize(

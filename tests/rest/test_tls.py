@@ -1,6 +1,7 @@
 """https listeners with certificates made on the fly: who is let in, with which versions and ciphers, and which keys will not do."""
 
 import pathlib
+import socket
 import ssl
 import subprocess
 
@@ -10,7 +11,7 @@ from pytest import param
 
 from standalone.errors import ConfigError
 from standalone.rest.tls import server_context
-from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.configuration.worker_config import WorkerConfig
 from tests.rest.conftest import Api
 from tests.runtime.local import LocalWorker
 
@@ -195,3 +196,68 @@ def test_a_worker_without_a_certificate_does_not_start(tmp_path):
     with pytest.raises(ConfigError, match="certificate"), LocalWorker(tmp_path, listeners="https://localhost:0"):
         pass
     assert not list(pathlib.Path(tmp_path).glob("*.state"))
+
+
+def shown_to(worker, folder, name, client=None):
+    """The common name of the certificate that a new connection is shown, and the connection; with or without a server's name (SNI)."""
+    context = ssl.create_default_context(cafile=str(folder / "ca.pem"))
+    context.check_hostname = False
+    if client:
+        context.load_cert_chain(folder / f"{client}.pem", folder / f"{client}.key")
+    connection = context.wrap_socket(socket.create_connection(worker.process.rest.address, 20), server_hostname=name)
+    return dict(part[0] for part in connection.getpeercert()["subject"])["commonName"], connection
+
+
+def asked(connection):
+    """The status of a request on that connection, which stays open."""
+    connection.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    said = b""
+    while b'"message"' not in said:
+        piece = connection.recv(65536)
+        assert piece, "the connection was dropped"
+        said += piece
+    return int(said.split()[1])
+
+
+@pytest.mark.parametrize("name", ["localhost", None])
+def test_a_certificate_that_changes_is_taken_and_no_connection_is_dropped(tmp_path, certificates, caplog, name):
+    own = tmp_path / "own.pem"
+    own.write_text((certificates / "server-both.pem").read_text())
+    with LocalWorker(tmp_path, **{"listeners": "https://localhost:0", "ssl.keystore.location": str(own)}) as worker:
+        shown, before = shown_to(worker, certificates, name)
+        assert (shown, asked(before)) == ("server", 200)
+
+        own.write_text("-----BEGIN CERTIFICATE-----\nhalf written")
+        shown, meanwhile = shown_to(worker, certificates, name)
+        assert (shown, asked(meanwhile)) == ("server", 200), "the earlier one is kept"
+        asked_again = shown_to(worker, certificates, name)
+        assert asked_again[0] == "server"
+        assert len([record for record in caplog.records if "will not do" in record.message]) == 1, "and that is said once"
+
+        (tmp_path / "new.pem").write_text((certificates / "client-both.pem").read_text())
+        (tmp_path / "new.pem").replace(own)
+        shown, after = shown_to(worker, certificates, name)
+        assert shown == "client"
+        assert [asked(connection) for connection in (before, meanwhile, after)] == [200, 200, 200]
+
+        own.unlink()
+        assert shown_to(worker, certificates, name)[0] == "client", "nor is it needed any more"
+        for connection in (before, meanwhile, after, asked_again[1]):
+            connection.close()
+
+
+def test_trusted_authorities_that_change_are_taken(tmp_path, certificates):
+    trusted = tmp_path / "trusted.pem"
+    trusted.write_text((certificates / "ca.pem").read_text())
+    props = keys(certificates, {**BOTH, "client.auth": "required"})
+    with LocalWorker(tmp_path, **{"listeners": "https://localhost:0", **props, "ssl.truststore.location": str(trusted)}) as worker:
+
+        def let_in(client):
+            try:
+                return asked(shown_to(worker, certificates, "localhost", client)[1]) == 200
+            except (ssl.SSLError, ConnectionError, AssertionError):
+                return False
+
+        assert (let_in("client"), let_in("stranger")) == (True, False)
+        trusted.write_text((certificates / "stranger-ca.pem").read_text())
+        assert (let_in("client"), let_in("stranger")) == (False, True)

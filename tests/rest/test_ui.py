@@ -526,3 +526,25 @@ def test_a_worker_that_is_gone_is_told(open_page, tmp_path, api):
     page.troubles.clear()  # Chromium tells of each request that failed
     page.goto("about:blank")
     page.troubles.clear()
+
+
+def test_offsets_beyond_what_javascript_counts_stay_exact(open_page, api, config):
+    """9007199254740993 is 2^53 + 1: as a JavaScript number it would be one less."""
+    api.create("far", config)
+    api.json("PUT", "/connectors/far/stop", status=204)
+    api.wait_state("far", "STOPPED")
+    partition = {"filename": config["file"], "lsn": 9007199254740993}
+    entries = [{"partition": partition, "offset": {"position": 9223372036854775807}}, {"partition": {"filename": "other"}, "offset": {"position": 1}}]
+    api.json("PATCH", "/connectors/far/offsets", {"offsets": entries})
+    page = open_page("#/connectors/far")
+    offsets = page.get_by_role("region", name="Offsets")
+    expect(offsets.get_by_role("row", name="9007199254740993")).to_contain_text("9223372036854775807")
+    offsets.get_by_role("button", name="Set offsets…", exact=True).click()
+    dialog = page.get_by_role("dialog", name="Set offsets")
+    field = dialog.get_by_label("9007199254740993")
+    expect(field).to_have_value('{"position":9223372036854775807}')
+    field.fill('{"position": 9007199254740995}')
+    dialog.get_by_role("button", name="Set", exact=True).click()
+    expect(offsets.get_by_role("row", name="9007199254740993")).to_contain_text("9007199254740995")
+    found = {entry["partition"]["filename"]: entry for entry in api.json("GET", "/connectors/far/offsets")["offsets"]}
+    assert found[config["file"]] == {"partition": partition, "offset": {"position": 9007199254740995}}

@@ -11,11 +11,11 @@ from standalone.config import ConfigDef, Option, class_name, key_info
 from standalone.connector import SinkConnector, SourceConnector
 from standalone.errors import ConfigError
 from standalone.plugins import Plugins
-from standalone.runtime.connector_config import ConnectorConfig
-from standalone.runtime.connector_keys import CONNECTOR, SINK, SOURCE
-from standalone.runtime.examine import examine
-from standalone.runtime.worker_config import WorkerConfig
-from standalone.runtime.worker_keys import WORKER, parse_listener
+from standalone.runtime.configuration.connector_config import ConnectorConfig
+from standalone.runtime.configuration.connector_keys import CONNECTOR, SINK, SOURCE
+from standalone.runtime.configuration.examine import examine
+from standalone.runtime.configuration.worker_config import WorkerConfig
+from standalone.runtime.configuration.worker_keys import WORKER, parse_listener
 from standalone.stage import Converter, FieldTransform, HeaderConverter, Predicate, Transform
 
 GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "config-keys.json").read_text(encoding="utf-8"))
@@ -29,7 +29,7 @@ CHANGED = {
 }
 LEFT_OUT = {}  # (definition, key) -> reason: none
 
-OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file"}
+OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file", "rest.allowed.hosts", "rest.hide.secrets", "files.allowed.paths"}
 OWN_PREFIXES = ("pipeline.", "embedded.log.", "task.restart.")
 
 
@@ -484,7 +484,6 @@ def test_a_reference_can_be_drawn_of_every_definition():
         param({"default.partitions": "0", "default.replication.factor": "-2"}, {"default.partitions", "default.replication.factor"}, id="-1 or more than 0"),
         param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "a"}, {"a.include"}, id="a group needs include"),
         param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "a", "a.include": "[", "a.exclude": "("}, {"a.include", "a.exclude"}, id="no regex"),
-        param({**{"default.partitions": "1", "default.replication.factor": "1"}, "groups": "default"}, {"groups"}, id="default is no group"),
     ],
 )
 def test_groups_of_topics_that_will_not_do(plugins, worker, keys, wrong):

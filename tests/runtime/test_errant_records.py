@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from standalone import ByteColumn, DataError, Schema, SinkBatch, SinkRecord
-from standalone.runtime import errant_records
-from standalone.runtime.errant_records import Culprits, Originals
+from standalone.runtime.failures import errant_records
+from standalone.runtime.failures.errant_records import Culprits, Originals
 from standalone.wire import Records
 
 

@@ -8,9 +8,9 @@ import pytest
 
 from standalone import DataError, RetriableError, Schema
 from standalone.data.record import SourceRecord
-from standalone.runtime.dead_letter import SourceWriter
-from standalone.runtime.retries import Retries
-from standalone.runtime.tolerance import ErrorCounters
+from standalone.runtime.failures.dead_letter import SourceWriter
+from standalone.runtime.failures.retries import Retries
+from standalone.runtime.failures.tolerance import ErrorCounters
 from tests.runtime.bad_plugins import CALLS, PickyConverter
 from tests.runtime.bad_records import HERE, context, half_bad, messages, own_headers
 from tests.runtime.local import LocalWorker, wait_for

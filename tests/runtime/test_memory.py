@@ -2,7 +2,7 @@
 
 import threading
 
-from standalone.runtime.memory import MemoryBudget
+from standalone.runtime.tasks.memory import MemoryBudget
 from tests.runtime.local import wait_for
 
 

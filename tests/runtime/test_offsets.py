@@ -4,13 +4,15 @@ import json
 import logging
 import os
 import shutil
+import threading
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from standalone.errors import ConnectError, OffsetsError
-from standalone.runtime.offsets import OffsetsFile
+from standalone.runtime.offsets import journal
+from standalone.runtime.offsets.journal import OffsetsFile
 
 HERE = os.path.dirname(__file__)
 GOLDEN = os.path.join(HERE, "..", "golden")
@@ -166,3 +168,77 @@ def test_an_offset_that_json_cannot_hold_names_the_connector(path):
     file = OffsetsFile(path).open()
     with pytest.raises(ConnectError, match="connector 'a'"):
         file.append("a", [({"f": 1}, {"p": object()})])
+
+
+def test_nothing_is_appended_while_what_the_offsets_vouch_for_is_made_durable(path):
+    durable, appended = [], threading.Event()
+
+    def before_sync():
+        threading.Thread(target=append_another, daemon=True).start()
+        assert not appended.wait(0.2), "its record may not be durable, but its offset would be"
+        durable.append("log")
+
+    def append_another():
+        file.append("a", [({"f": 1}, {"p": 2})])
+        appended.set()
+
+    file = OffsetsFile(path, before_sync).open()
+    file.append("a", [({"f": 1}, {"p": 1})])
+    file.sync()
+    assert appended.wait(5) and durable == ["log"]
+    assert reopened(path).get("a", {"f": 1}) == {"p": 2}
+
+
+def test_who_reads_waits_for_no_disk(path):
+    syncing, release = threading.Event(), threading.Event()
+
+    def hangs():
+        syncing.set()
+        release.wait(10)
+
+    file = OffsetsFile(path, hangs).open()
+    file.append("a", [({"f": 1}, {"p": 1})])
+    threading.Thread(target=file.sync, daemon=True).start()
+    assert syncing.wait(5)
+    assert file.get("a", {"f": 1}) == {"p": 1} and file.all("a") and file.connectors() == ["a"]
+    release.set()
+
+
+@pytest.mark.parametrize("fails", ["_sync_folder", "os.replace"])
+def test_a_compaction_that_fails_leaves_one_file_that_has_its_name(path, monkeypatch, fails):
+    file = OffsetsFile(path).open()
+    for position in range(10_050):
+        file.append("a", [({"f": "x"}, {"position": position})])
+
+    def refused(*_):
+        raise OSError(5, "Input/output error")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(journal.os if fails == "os.replace" else journal, fails.rpartition(".")[2], refused)
+        with pytest.raises(OffsetsError, match="Input/output error"):
+            file.sync()
+    file.append("a", [({"f": "x"}, {"position": 77})])
+    assert file.sync() is True
+    assert reopened(path).get("a", {"f": "x"}) == {"position": 77}
+
+
+def test_after_an_fsync_that_failed_a_new_file_is_written(path, monkeypatch):
+    file = OffsetsFile(path).open()
+    file.append("a", [({"f": "x"}, {"position": 1})])
+    before, fsync = os.stat(path).st_ino, os.fsync
+
+    def refused(descriptor):
+        monkeypatch.setattr(os, "fsync", fsync)
+        raise OSError(5, "Input/output error")
+
+    monkeypatch.setattr(os, "fsync", refused)
+    with pytest.raises(OSError):
+        file.sync()
+    assert file.sync() is True, "the system may have forgotten what it could not write, and say nothing of it"
+    assert os.stat(path).st_ino != before and reopened(path).get("a", {"f": "x"}) == {"position": 1}
+
+
+def test_what_is_kept_of_the_java_workers_file_is_for_its_owner_alone(path):
+    shutil.copy(os.path.join(GOLDEN, "java-offsets.bin"), path)
+    OffsetsFile(path).open().close()
+    assert os.stat(path + ".java").st_mode & 0o777 == 0o600

@@ -12,8 +12,8 @@ from standalone.cli.logs import _JsonLines, _TextLines
 from standalone.config import HIGH, STRING
 from standalone.errors import ConfigError, trace_of
 from standalone.plugins import Plugins
-from standalone.runtime.config_values import Providers
-from standalone.runtime.worker_config import WorkerConfig
+from standalone.runtime.configuration.config_values import Providers
+from standalone.runtime.configuration.worker_config import WorkerConfig
 from tests.runtime.local import STRING as STRING_CONVERTER
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.plugins import SAID
@@ -41,6 +41,20 @@ class Vault(ConfigProvider):
         Vault.asked.append((path, sorted(keys)))
         ttl = self.config["ttl"]
         return Values({key: Vault.texts[path, key] for key in keys if (path, key) in Vault.texts}, int(ttl) if ttl else None)
+
+
+class Closing(ConfigProvider):
+    """Notes that it was closed, and fails to, if told so."""
+
+    closed = []
+
+    def get(self, path, keys):
+        raise OSError("nobody there")
+
+    def close(self):
+        Closing.closed.append(self.config["name"])
+        if self.config["name"] == "bad":
+            raise OSError("it will not close")
 
 
 class Broken(ConfigProvider):
@@ -287,10 +301,10 @@ def test_values_that_expire_and_change_restart_the_connector(tmp_path):
 def test_nothing_is_looked_up_for_what_does_not_run(tmp_path, act):
     with with_vault(tmp_path, ttl=3_600_000) as worker:
         worker.herder.create("s", CONFIG)
-        connector = worker.herder._get("s")
+        connector = worker.herder._queries.get("s")
         wait_for(lambda: connector._reload is not None)
         act(worker.herder)
-        connector.lane.post(lambda: None).result(5)
+        connector.post(lambda: None).result(5)
         assert connector._reload is None
 
 
@@ -298,7 +312,7 @@ def test_reload_may_be_turned_off(tmp_path):
     with with_vault(tmp_path, ttl=1) as worker:
         worker.herder.create("s", {**CONFIG, "config.action.reload": "NONE"})
         worker.wait_states("s", "RUNNING", "RUNNING")
-        assert worker.herder._get("s")._reload is None
+        assert worker.herder._queries.get("s")._reload is None
 
 
 def test_a_value_that_is_gone_after_a_restart_fails_the_connector_which_stays(tmp_path):
@@ -320,3 +334,28 @@ def test_a_lone_reference_of_a_secret_key_is_shown_and_a_text_is_not(tmp_path):
         assert worker.herder.config("s")[override] == "${v:a:password}"
         worker.herder.create("s", {**CONFIG, override: "x ${v:a:password}"}, replace=True)
         assert worker.herder.config("s")[override] == "[hidden]"
+
+
+CLOSING = {
+    "config.providers": "a,b",
+    **{"config.providers.a.class": f"{HERE}:Closing", "config.providers.a.param.name": "bad"},
+    **{"config.providers.b.class": f"{HERE}:Closing", "config.providers.b.param.name": "good"},
+}
+
+
+def test_providers_are_closed_when_the_worker_ends(tmp_path):
+    Closing.closed.clear()
+    with LocalWorker(tmp_path, **CLOSING) as worker:
+        assert Closing.closed == []
+    assert Closing.closed == ["bad", "good"]
+    worker.process.close()
+    assert Closing.closed == ["bad", "good"], "once"
+
+
+@pytest.mark.parametrize("wrong", [{"config.providers": "a,b,c"}, {"listeners": "nonsense"}, {"listeners": "${b:x}"}], ids=["a provider", "a key", "a lookup"])
+def test_providers_are_closed_where_the_configuration_will_not_do(wrong):
+    Closing.closed.clear()
+    props = {"key.converter": STRING_CONVERTER, "value.converter": STRING_CONVERTER, "offset.storage.file.filename": "/nowhere"}
+    with pytest.raises(ConfigError):
+        WorkerConfig.of({**props, **CLOSING, **wrong})
+    assert Closing.closed == ["bad", "good"]

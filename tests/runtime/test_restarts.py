@@ -5,7 +5,7 @@ import queue
 import pytest
 
 from standalone.errors import ConfigError
-from standalone.runtime.restarts import OPTIONS, Attempts, Policy, Timers
+from standalone.runtime.supervision.restarts import OPTIONS, Attempts, Policy, Timers
 from tests.runtime import plugins
 from tests.runtime.hand_clock import HandClock
 from tests.runtime.local import LocalWorker, wait_for
@@ -55,20 +55,20 @@ def test_a_task_that_ran_long_enough_counts_from_nought(ran, count):
         attempts.made()
     attempts.running()
     clock.advance(ran)
-    assert attempts.shown() == {"restart_attempts": count, "next_restart": None}
+    assert attempts.shown() == {"restart_attempts": str(count), "next_restart": None}
     assert attempts.failed() == 2**count
 
 
 def test_the_status_tells_count_and_next_try_only_where_it_is_on():
     clock = HandClock(start_ms=0)
     attempts = Attempts(Policy(2, 1500, 60_000, 1), clock)
-    assert attempts.shown() == {"restart_attempts": 0, "next_restart": None}
+    assert attempts.shown() == {"restart_attempts": "0", "next_restart": None}
     attempts.failed()
-    assert attempts.shown() == {"restart_attempts": 0, "next_restart": "1970-01-01T00:00:01.500Z"}
+    assert attempts.shown() == {"restart_attempts": "0", "next_restart": "1970-01-01T00:00:01.500Z"}
     attempts.made()
-    assert attempts.shown() == {"restart_attempts": 1, "next_restart": None}
+    assert attempts.shown() == {"restart_attempts": "1", "next_restart": None}
     attempts.forget()
-    assert attempts.shown() == {"restart_attempts": 0, "next_restart": None}
+    assert attempts.shown() == {"restart_attempts": "0", "next_restart": None}
     assert Attempts(Policy(0, 1500, 60_000, 1), clock).shown() == {}
 
 
@@ -118,7 +118,7 @@ def test_a_failed_task_comes_back_by_itself(tmp_path):
     plugins.FAILING["s"] = 2
     with LocalWorker(tmp_path, **QUICK) as worker:
         make(worker, "s")
-        wait_for(lambda: task(worker, "s")["state"] == "RUNNING" and task(worker, "s")["restart_attempts"] == 2)
+        wait_for(lambda: task(worker, "s")["state"] == "RUNNING" and task(worker, "s")["restart_attempts"] == "2")
         assert worker.values("t", 1) == [b"well"]
         assert [entry["state"] for entry in worker.herder.history("s") if entry["task"] == 0].count("FAILED") == 2
 
@@ -127,7 +127,7 @@ def test_it_is_given_up_after_the_last_attempt(tmp_path, caplog):
     plugins.FAILING["s"] = 100
     with LocalWorker(tmp_path, **QUICK) as worker:
         make(worker, "s", task__restart__max__attempts=2)
-        wait_for(lambda: task(worker, "s")["restart_attempts"] == 2 and task(worker, "s")["state"] == "FAILED")
+        wait_for(lambda: task(worker, "s")["restart_attempts"] == "2" and task(worker, "s")["state"] == "FAILED")
         wait_for(lambda: "failed for good, after 2 restarts" in caplog.text)
         assert task(worker, "s")["next_restart"] is None
         assert plugins.FAILING["s"] == 97
@@ -138,7 +138,7 @@ def test_a_connector_that_fails_is_started_again_too(tmp_path):
     with LocalWorker(tmp_path, **QUICK) as worker:
         make(worker, "s")
         worker.wait_states("s", "RUNNING", "RUNNING")
-        assert worker.herder.status("s")["connector"]["restart_attempts"] == 2
+        assert worker.herder.status("s")["connector"]["restart_attempts"] == "2"
 
 
 @pytest.mark.parametrize("act", ["pause", "stop", "delete", "reconfigure"])
@@ -147,7 +147,7 @@ def test_what_an_operator_does_cancels_it(tmp_path, act):
     with LocalWorker(tmp_path, **NEVER_SOON) as worker:
         make(worker, "s")
         wait_for(lambda: worker.states("s")[1:] == ["FAILED"] and task(worker, "s")["next_restart"])
-        connector = worker.herder._get("s")
+        connector = worker.herder._queries.get("s")
         timer = connector.tasks[0].next_try
         if act == "reconfigure":
             worker.herder.create("s", {**worker.herder.config("s"), "more": "1"}, replace=True)
@@ -156,7 +156,7 @@ def test_what_an_operator_does_cancels_it(tmp_path, act):
             getattr(worker.herder, act)("s")
         said = len(SAID["s"])
         timer.fire()  # as if its time had come at that very moment
-        connector.lane.post(lambda: None).result(5)
+        connector.post(lambda: None).result(5)
         assert len(SAID["s"]) == said
         if act == "pause":
             worker.wait_states("s", "PAUSED", "FAILED")
@@ -169,10 +169,10 @@ def test_an_operators_restart_counts_from_nought(tmp_path):
     plugins.FAILING["s"] = 3
     with LocalWorker(tmp_path, **{**QUICK, "task__restart__max__attempts": 1}) as worker:
         make(worker, "s")
-        wait_for(lambda: (task(worker, "s")["restart_attempts"], task(worker, "s")["state"]) == (1, "FAILED"))
+        wait_for(lambda: (task(worker, "s")["restart_attempts"], task(worker, "s")["state"]) == ("1", "FAILED"))
         worker.herder.restart_task("s", 0)
         worker.wait_states("s", "RUNNING", "RUNNING")
-        assert task(worker, "s")["restart_attempts"] == 1  # 0 by hand, and one more by itself
+        assert task(worker, "s")["restart_attempts"] == "1"  # 0 by hand, and one more by itself
 
 
 def test_wrong_keys_are_refused(tmp_path):
@@ -194,5 +194,5 @@ def test_the_process_goes_on_while_there_is_hope(tmp_path):
     plugins.FAILING["s"] = 1
     with LocalWorker(tmp_path, task__failure__exit="true", **QUICK) as worker:
         make(worker, "s")
-        wait_for(lambda: task(worker, "s")["state"] == "RUNNING" and task(worker, "s")["restart_attempts"] == 1)
+        wait_for(lambda: task(worker, "s")["state"] == "RUNNING" and task(worker, "s")["restart_attempts"] == "1")
         assert not worker.process.over.is_set()

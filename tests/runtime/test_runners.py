@@ -6,7 +6,7 @@ import pytest
 
 from standalone.errors import ConfigError
 from standalone.log.consumer import Consumer
-from standalone.runtime.sink_runner import SinkRunner
+from standalone.runtime.tasks.sink_runner import SinkRunner
 from tests.runtime import plugins
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.plugins import SAID

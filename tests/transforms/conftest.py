@@ -3,7 +3,7 @@ import pytest
 
 from standalone import Columns, F, NoColumns, SourceRecord
 from standalone.data.arrow import arrow_type
-from standalone.pipeline.spark_column import SparkColumns
+from standalone.pipeline.spark.columns import SparkColumns
 
 
 @pytest.fixture

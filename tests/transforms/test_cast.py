@@ -27,7 +27,7 @@ from standalone import (
     timestamp_schema,
 )
 from standalone.pipeline.chain import Link
-from standalone.pipeline.spark_column import SparkColumns
+from standalone.pipeline.spark.columns import SparkColumns
 from standalone.testing import LeftToRows, check_transform, transform_columns
 from standalone.transforms.cast import Cast
 from standalone.transforms.hoist_field import HoistField

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 from standalone import F, NoColumns
-from standalone.pipeline.spark_column import SparkColumns
+from standalone.pipeline.spark.columns import SparkColumns
 from standalone.transforms.date_columns import millis_of, text_of
 from standalone.transforms.date_format import DateFormat
 

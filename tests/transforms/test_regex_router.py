@@ -5,7 +5,7 @@ import pytest
 from pytest import param
 
 from standalone import Columns, ConfigError, DataError, F, NoColumns, Schema, SourceRecord
-from standalone.pipeline.spark_column import SparkColumns
+from standalone.pipeline.spark.columns import SparkColumns
 from standalone.testing import check_transform
 from standalone.transforms.regex_router import RegexRouter
 

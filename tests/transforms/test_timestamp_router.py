@@ -4,7 +4,7 @@ import pytest
 from pytest import param
 
 from standalone import Columns, DataError, F, Schema, SourceRecord
-from standalone.pipeline.spark_column import SparkColumns
+from standalone.pipeline.spark.columns import SparkColumns
 from standalone.testing import check_transform
 from standalone.transforms.timestamp_router import TimestampRouter
 

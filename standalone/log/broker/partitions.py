@@ -20,6 +20,7 @@ from standalone.log.broker.control import control_batch, is_abort
 from standalone.log.broker.producers import Producers
 from standalone.log.broker.refusal import Refusal, codes
 from standalone.log.broker.segments import INDEX, LOG, UNFINISHED, FileSlice, LogFile, OpenFiles, Segment
+from standalone.private import open_private
 
 LEADER_EPOCH = 0  # one node is the leader for ever
 PRODUCERS_FILE = "producers.json"
@@ -450,12 +451,12 @@ class Flush:
     def _note(self):
         for _, path, index_path, rows in self._rows:
             if os.path.exists(path):  # else retention was faster
-                with open(index_path, "ab") as index:
+                with open_private(index_path, "ab") as index:
                     index.write(rows)
         if self._producers is not None:
             AbortedTransactions.sync(self._folder)
             path = os.path.join(self._folder, PRODUCERS_FILE)
-            with open(path + ".new", "wb") as file:
+            with open_private(path + ".new", "wb") as file:
                 file.write(producer_states.encode(self._producers, self.end))
             os.replace(path + ".new", path)
 

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from standalone import private
 from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 
@@ -37,12 +38,12 @@ class LogFile:
     def __init__(self, path, create=False):
         flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
         try:
-            self.fd = os.open(path, flags, 0o644)
+            self.fd = os.open(path, flags, private.MODE)
         except FileNotFoundError:
             if not create:
                 raise
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            self.fd = os.open(path, flags, 0o644)
+            self.fd = os.open(path, flags, private.MODE)
 
     def __del__(self):
         if getattr(self, "fd", None) is not None:

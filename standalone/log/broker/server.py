@@ -32,6 +32,7 @@ from standalone.log.broker.connection import Connection
 from standalone.log.broker.node import Node
 from standalone.log.broker.requests import API_VERSIONS, HANDLERS, refusal_of
 from standalone.log.broker.timers import Timers
+from standalone.private import open_private
 
 LOCK_FILE = ".lock"
 DEFAULT_LISTENER = "127.0.0.1:9092"
@@ -120,7 +121,7 @@ class EmbeddedLog:
     def _take_folder(self):
         try:
             os.makedirs(self._directory, exist_ok=True)
-            self._lock = open(os.path.join(self._directory, LOCK_FILE), "a+")
+            self._lock = open_private(os.path.join(self._directory, LOCK_FILE), "a+")
         except OSError as error:
             raise StartError(f"embedded.log.dir: the folder {self._directory} cannot be used: {error.strerror}.") from error
         try:

@@ -16,6 +16,7 @@ from contextlib import contextmanager
 
 from standalone.errors import StartError
 from standalone.log.broker.refusal import Refusal, codes
+from standalone.private import make_private
 
 FILE = "log.sqlite"
 FORMAT = 2
@@ -51,13 +52,14 @@ class Store:
     def __init__(self, folder):
         self.path = os.path.join(folder, FILE)
         try:
+            make_private(self.path)
             self._db = sqlite3.connect(self.path, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
             self._db.execute("PRAGMA wal_autocheckpoint=0")  # it would fsync within a commit
             self._db.executescript(_SCHEMA)
             found = self._meta("format")
-        except sqlite3.Error as error:
+        except (sqlite3.Error, OSError) as error:
             raise StartError(
                 f"The embedded log's file {self.path} cannot be opened ({error}). If it is damaged, move it away with its -wal and "
                 "-shm files: the topics are found again by their folders; group offsets and topic configs are lost."

@@ -1,5 +1,7 @@
 // Requests to the worker that served this page. Paths are relative, so that a proxy may put it anywhere.
 
+import * as exact from "./exact.js";
+
 const ROOT = new URL("../", document.baseURI);
 
 export class ApiError extends Error {
@@ -25,11 +27,12 @@ export function connectorPath(name, rest = "") {
 
 export const isAddressable = (name) => !/[/%]/.test(name) && name !== "." && name !== "..";
 
-async function call(method, path, body, { signal } = {}) {
+// `keepsNumbers`: whole numbers beyond 2^53 come as BigInt.
+async function call(method, path, body, { signal, keepsNumbers } = {}) {
   const request = { method, signal, headers: { Accept: "application/json" }, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) {
     request.headers["Content-Type"] = "application/json";
-    request.body = JSON.stringify(body);
+    request.body = exact.stringify(body);
   }
   let answer;
   try {
@@ -41,7 +44,7 @@ async function call(method, path, body, { signal } = {}) {
   const text = await answer.text();
   let said = null;
   try {
-    said = text ? JSON.parse(text) : null;
+    said = text ? (keepsNumbers ? exact : JSON).parse(text) : null;
   } catch {
     said = null;
   }

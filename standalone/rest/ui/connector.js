@@ -74,7 +74,7 @@ export function connectorView(name) {
 
 // What task.restart.* has done and is about to do.
 function attempts({ restart_attempts: made, next_restart: next }) {
-  return [made && `restarted by itself ${plural(made, "time")}`, next && `next try ${time(Date.parse(next))}`].filter(Boolean);
+  return [Number(made) && `restarted by itself ${plural(Number(made), "time")}`, next && `next try ${time(Date.parse(next))}`].filter(Boolean);
 }
 
 function part(title, ...content) {

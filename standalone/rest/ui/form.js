@@ -220,9 +220,15 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
   async function validate(said, options) {
     const name = values.get("connector.class");
     if (!isAddressable(name)) throw new Error(`“${name}” is no name of a connector's class.`);
-    verdict = await put(`connector-plugins/${encodeURIComponent(name)}/config/validate`, said, options);
+    const found = await put(`connector-plugins/${encodeURIComponent(name)}/config/validate`, said, options);
+    verdict = { ...found, configs: found.configs.map(({ definition, value }) => ({ definition: definition ?? unknown(value.name), value })) };
     show();
     return verdict;
+  }
+
+  // What the worker tells of a key that nobody defines.
+  function unknown(name) {
+    return { name, type: "STRING", required: false, default_value: null, importance: "LOW", documentation: "", group: null, order_in_group: -1, width: "NONE", display_name: name, dependents: [] };
   }
 
   function show() {

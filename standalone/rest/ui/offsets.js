@@ -2,12 +2,14 @@
 
 import { stopFirst } from "./actions.js";
 import { connectorPath, get, patch, remove } from "./api.js";
+import * as exact from "./exact.js";
 import { h, keyed, newId, setText } from "./dom.js";
 import { count, plural } from "./format.js";
 import { paced } from "./live.js";
 import { ask, busy, say } from "./notes.js";
 
 const EVERY_MS = 5000;
+const EXACTLY = { keepsNumbers: true };
 
 export function offsetsPart(name) {
   const head = h("tr");
@@ -62,8 +64,8 @@ export function offsetsPart(name) {
   }
 
   async function sourceRows() {
-    const found = (await get(connectorPath(name, "/offsets"))).offsets;
-    return found.map(({ partition, offset }) => [JSON.stringify(partition), JSON.stringify(partition), JSON.stringify(offset)]);
+    const found = (await get(connectorPath(name, "/offsets"), EXACTLY)).offsets;
+    return found.map(({ partition, offset }) => [exact.stringify(partition), exact.stringify(partition), exact.stringify(offset)]);
   }
 
   async function forget() {
@@ -81,7 +83,7 @@ export function offsetsPart(name) {
 
   async function change() {
     if (!(await stopFirst(name))) return;
-    const { offsets } = await get(connectorPath(name, "/offsets"));
+    const { offsets } = await get(connectorPath(name, "/offsets"), EXACTLY);
     const said = await askForOffsets(name, type, offsets);
     if (said) say(said.message);
     await look();
@@ -134,9 +136,9 @@ function askForOffsets(name, type, offsets) {
 
 function field(type, partition, offset) {
   const id = newId("offset");
-  const before = type === "sink" ? String(offset.kafka_offset) : JSON.stringify(offset);
+  const before = type === "sink" ? String(offset.kafka_offset) : exact.stringify(offset);
   const input = h("input", { id, value: before, autocomplete: "off", spellcheck: "false", inputmode: type === "sink" ? "numeric" : null });
-  const label = type === "sink" ? `${partition.kafka_topic}, partition ${partition.kafka_partition}` : JSON.stringify(partition);
+  const label = type === "sink" ? `${partition.kafka_topic}, partition ${partition.kafka_partition}` : exact.stringify(partition);
   return {
     node: h("div", { class: "field" }, h("label", { for: id }, label), input),
     read() {
@@ -175,10 +177,10 @@ function sourceAdder() {
 function read(type, text, what) {
   if (type === "sink") {
     if (!/^\d+$/.test(text)) throw new Error(`${what}: “${text}” is no whole number, 0 or more.`);
-    return { kafka_offset: Number(text) };
+    return { kafka_offset: exact.whole(text) };
   }
   try {
-    const found = JSON.parse(text);
+    const found = exact.parse(text);
     if (found && typeof found === "object" && !Array.isArray(found)) return found;
   } catch {
     // said below

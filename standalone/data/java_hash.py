@@ -1,0 +1,23 @@
+"""The order in which Java's HashMap iterates over texts: where Connect answers in that order, so do we."""
+
+
+def hash_map_order(texts):
+    """The texts, which are put in in this order, as a HashMap gives them."""
+    texts = list(dict.fromkeys(texts))
+    buckets = 16
+    while len(texts) > buckets * 3 // 4:
+        buckets *= 2
+    return sorted(texts, key=lambda text: _spread(string_hash(text)) & buckets - 1)
+
+
+def string_hash(text):
+    """String.hashCode, as 32 bits without a sign."""
+    found = 0
+    units = text.encode("utf-16-be", "surrogatepass")
+    for at in range(0, len(units), 2):
+        found = 31 * found + int.from_bytes(units[at : at + 2], "big") & 0xFFFFFFFF
+    return found
+
+
+def _spread(number):
+    return number ^ number >> 16

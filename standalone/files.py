@@ -1,0 +1,50 @@
+"""Which files connectors may read and write: the worker's files.allowed.paths. Connectors open what a configuration names through here.
+
+    allow_only(["/var/log"])
+    open_allowed("/var/log/app.log", os.O_RDONLY)     a descriptor
+    open_allowed("/etc/passwd", os.O_RDONLY)          ConfigError; so is a symbolic link in /var/log that leads there
+
+One limit for the process, as there is one worker. Where none is set everything may be opened that the process may open.
+"""
+
+import os
+
+from standalone.errors import ConfigError
+
+KEY = "files.allowed.paths"
+
+_allowed = None
+
+
+def allow_only(paths):
+    """From now on these folders, with all below them, and files; None or nothing for all."""
+    global _allowed
+    _allowed = [os.path.realpath(path) for path in paths] if paths else None
+
+
+def check_allowed_file(path):
+    """Raise ConfigError where the file that this path leads to, by whatever links, may not be opened."""
+    if _allowed is not None:
+        _check(path, os.path.realpath(path))
+
+
+def open_allowed(path, flags, mode=0o666):
+    """As os.open. Raises ConfigError where that file may not be opened, OSError where it cannot."""
+    if _allowed is None:
+        return os.open(path, flags, mode)
+    real = os.path.realpath(path)
+    _check(path, real)
+    descriptor = os.open(real, flags, mode)
+    try:
+        # A link may have been put in its way since: what counts is what was opened.
+        _check(path, os.readlink(f"/proc/self/fd/{descriptor}").removesuffix(" (deleted)"))
+    except BaseException:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+def _check(path, real):
+    if not any(real == each or real.startswith(each.rstrip("/") + "/") for each in _allowed):
+        leads = "" if real == path else f", which leads to '{real}',"
+        raise ConfigError.of({"file": f"'{path}'{leads} may not be opened: it lies in none of the worker's {KEY} ({', '.join(_allowed)})"})

@@ -1,0 +1,132 @@
+"""A batch taken apart into leaves: the columns that stay where they are, or that a job sends to Spark.
+
+A struct that is null in no row is taken apart: each field is a leaf of its own and goes its own way. Everything else is one leaf.
+"""
+
+import pyarrow as pa
+
+from standalone.data import schema as s
+from standalone.data.arrow import arrow_type, to_arrow
+from standalone.data.struct_column import Shaped, StructColumn
+from standalone.pipeline.columns.batch import columnar
+from standalone.pipeline.columns.types import has_parts
+from standalone.wire import NO_TIMESTAMP, ByteColumn
+
+HEADER_NAMES = s.SchemaBuilder.array(s.Schema.STRING).build()
+
+
+class Leaf:
+    """One column that goes its way as a whole: its name for Spark, its schema, and whether any row is null."""
+
+    __slots__ = ("name", "schema", "nullable")
+
+    def __init__(self, name, schema, nullable):
+        self.name = name
+        self.schema = schema
+        self.nullable = nullable
+
+    def _key(self):
+        return (self.name, self.schema, self.nullable)
+
+    def __eq__(self, other):
+        return isinstance(other, Leaf) and self._key() == other._key()
+
+    def __hash__(self):
+        return hash(self._key())
+
+    def __str__(self):
+        return self.name
+
+
+class Leaves:
+    """A batch taken apart. `shape` says how, and is the same for all batches that one plan serves: what it knows of `topic`, `partition`,
+    `key`, `value`, `timestamp` and `offset` is a plain value, a Leaf, a tuple of such for a struct's fields, NULL or UNKNOWN.
+    """
+
+    NULL = "null in every row"
+    UNKNOWN = "of no known type"
+
+    def __init__(self, batch, seen_nulls):
+        """`seen_nulls` is a set that remembers which leaves ever had a null: those count as nullable from then on, or there
+        would be a plan to compile for each way in which nulls can be spread over the fields.
+        """
+        self.columns = {}  # of each leaf by its name
+        self._seen_nulls = seen_nulls
+        self.count = batch.count
+        self.shape = {
+            "topic": self._one_or_all("topic", batch.topic, s.Schema.OPTIONAL_STRING),
+            "partition": self._partition(batch.partition),
+            "timestamp": self._timestamp(batch.timestamps),
+            "offset": self.NULL if batch.offsets is None else self._leaf("offset", pa.array(batch.offsets), s.Schema.INT64),
+            "key": self._part("k", batch.key, batch.key_schema),
+            "value": self._part("v", batch.value, batch.value_schema),
+            "header_names": self._header_names(batch.headers),
+        }
+        self.key = (
+            *self.shape.values(),
+            batch.key_schema,
+            batch.value_schema,
+            batch.key_shape,
+            batch.value_shape,
+            batch.timestamp_type,
+        )
+
+    def _one_or_all(self, name, given, schema):
+        return self._leaf(name, pa.array(given, arrow_type(schema)), schema) if isinstance(given, list) else given
+
+    def _partition(self, partition):
+        """A leaf also where all rows have the same one: a plan is not of one partition, of which there may be hundreds."""
+        schema = s.Schema.OPTIONAL_INT32
+        if partition is None or isinstance(partition, list):
+            return self._one_or_all("partition", partition, schema)
+        return self._leaf("partition", pa.repeat(pa.scalar(partition, pa.int32()), self.count), schema)
+
+    def _timestamp(self, timestamps):
+        if timestamps is None:
+            return self.NULL
+        unset = timestamps == NO_TIMESTAMP
+        array = pa.array(timestamps, mask=unset if unset.any() else None)
+        return self._leaf("timestamp", array, s.Schema.OPTIONAL_INT64)
+
+    def _header_names(self, headers):
+        """One leaf, for those who ask which headers a row has: few do, so it is made an array only for them."""
+        if headers is None or not any(headers):
+            return self.NULL
+        self.columns["header_names"] = headers
+        return Leaf("header_names", HEADER_NAMES, False)
+
+    def _part(self, name, column, schema):
+        if isinstance(column, Shaped):
+            column, schema = column.column, column.shape
+        if schema is None:
+            return self.UNKNOWN
+        if column is None:
+            return self.NULL
+        return self._taken_apart(name, columnar(column, schema, self.count), schema)
+
+    def _taken_apart(self, name, column, schema):
+        if isinstance(column, StructColumn) or has_parts(schema) and not isinstance(column, ByteColumn) and not column.null_count:
+            parts = zip(column.parts if isinstance(column, StructColumn) else column.flatten(), schema.fields)
+            return tuple(self._taken_apart(f"{name}_{field.index}", part, field.schema) for part, field in parts)
+        return self._leaf(name, column, schema)
+
+    def _leaf(self, name, column, schema):
+        self.columns[name] = column
+        if (column.lengths < 0).any() if isinstance(column, ByteColumn) else column.null_count:
+            self._seen_nulls.add((name, schema))
+        return Leaf(name, schema, (name, schema) in self._seen_nulls)
+
+    def arrow(self, leaf):
+        """The column of a leaf as an Arrow array."""
+        column = self.columns[leaf.name]
+        if leaf.schema is HEADER_NAMES:
+            names = [[header.name for header in each or ()] for each in column]
+            return pa.array(names, arrow_type(HEADER_NAMES))
+        return to_arrow(column, leaf.schema)
+
+
+def leaves_in(shape):
+    """All leaves of one part of a shape."""
+    if isinstance(shape, Leaf):
+        return [shape]
+    return [leaf for part in shape for leaf in leaves_in(part)] if isinstance(shape, tuple) else []

@@ -1,0 +1,157 @@
+"""A chain as segments, each of which does its links for a whole batch: Expressions, Sql or Python.
+
+    for segment in segments_of(links, ...):
+        batch, rows, redo = segment.run(batch, origin, rows)
+
+`rows` has for each row of what comes out the row that it came of (None: all, as they were), ascending; `redo` are rows that the rows
+engine must do from here on. A row in neither is dropped. A segment raises ByRows where all of the batch is for the rows engine, and
+SparkGone where Spark's Java process ended.
+"""
+
+import logging
+import threading
+
+import numpy as np
+
+from standalone.pipeline.columns.leaves import Leaves
+from standalone.pipeline.columns.plan import ColumnPlan
+from standalone.pipeline.columns.prune import Declined
+from standalone.pipeline.spark.job import SparkGone
+from standalone.stage import Predicate, QueryTransform, Transform
+
+log = logging.getLogger(__name__)
+
+NO_ROWS = np.empty(0, np.int64)
+MOST_PLANS = 1000
+MOST_FAILED_JOBS = 3  # of one plan in a row, before it is left to the rows engine
+
+
+class ByRows(Exception):
+    """This batch is for the rows engine; says why."""
+
+
+def segments_of(links, expressions, sql, python):
+    """[segment]: runs of links of one kind. The three are called as `expressions(low, links)`, `sql(low, link)` and `python(low, links)`."""
+    segments, low = [], 0
+    for high in range(1, len(links) + 1):
+        kind = _kind(links[low])
+        if kind is not sql_kind and high < len(links) and _kind(links[high]) is kind:
+            continue
+        run = links[low:high]
+        segments.append(sql(low, run[0]) if kind is sql_kind else python(low, run) if kind is python_kind else expressions(low, run))
+        low = high
+    return segments
+
+
+sql_kind, python_kind, expressions_kind = "sql", "python", "expressions"
+
+
+def _kind(link):
+    if isinstance(link.transform, QueryTransform):
+        return sql_kind
+    has_no_columns = type(link.transform).columns is Transform.columns
+    has_no_columns |= link.predicate is not None and type(link.predicate).columns is Predicate.columns
+    return python_kind if has_no_columns else expressions_kind
+
+
+class Expressions:
+    """Links with column meanings: compiled once for each shape of batch."""
+
+    def __init__(self, low, links, holder, is_worth_a_job):
+        """`is_worth_a_job(count)` says whether Spark shall compute a batch of that size."""
+        self.low, self.high = low, low + len(links)
+        self._links = links
+        self._holder = holder
+        self._is_worth_a_job = is_worth_a_job
+        self._plans = {}  # shape of a batch -> _Plan, the last used last
+        self._lock = threading.Lock()
+        self._seen_nulls = set()
+
+    def spark_plan(self, session, batch):
+        """Spark's own words for the job of such a batch; None where there is none."""
+        plan, leaves = self._plan(batch)
+        return None if plan.is_free else plan.compiled.spark_plan(leaves, session)
+
+    title = "expressions"
+    computes = property(lambda self: any(link.transform.computes() for link in self._links))
+
+    @property
+    def is_free(self):
+        """Whether no batch so far had anything for Spark to compute."""
+        return all(plan.is_free for plan in list(self._plans.values()))
+
+    def needs_job(self, batch):
+        return not self._plan(batch)[0].is_free
+
+    def run(self, batch, origin=None, rows=None):
+        plan, leaves = self._plan(batch)
+        if plan.declined:
+            raise ByRows(plan.declined)
+        if plan.compiled.computes and not self._is_worth_a_job(batch.count):
+            raise ByRows("it is too small for a Spark job, or Spark is not up")
+        changed, gone, failed = plan.run(batch, leaves, self._holder)
+        redo = NO_ROWS if failed is None else np.flatnonzero(failed)
+        if gone is None and not len(redo):
+            return changed, None, redo
+        kept = np.ones(batch.count, bool)
+        if gone is not None:
+            kept &= ~gone
+        kept[redo] = False
+        rows = np.flatnonzero(kept)
+        return changed.take(rows), rows, redo
+
+    def _plan(self, batch):
+        leaves = Leaves(batch, self._seen_nulls)
+        with self._lock:
+            plan = self._plans.pop(leaves.key, None) or _Plan(self._links, leaves, batch)
+            self._plans[leaves.key] = plan
+            if len(self._plans) > MOST_PLANS:
+                del self._plans[next(iter(self._plans))]
+        return plan, leaves
+
+    def describe(self):
+        """What was compiled, in words."""
+        return [line for plan in list(self._plans.values()) for line in plan.describe()]
+
+
+class _Plan:
+    """A plan, or why there is none; one whose jobs fail again and again is given up."""
+
+    def __init__(self, links, leaves, batch):
+        topic = batch.topic if isinstance(batch.topic, str) else "(several)"
+        self._title = f"topic {topic}, key {batch.key_schema}, value {batch.value_schema}:"
+        self._failed = 0
+        self.compiled, self.declined = None, None
+        try:
+            self.compiled = ColumnPlan(links, leaves, batch)
+        except Declined as reason:
+            self.declined = str(reason)
+        except Exception as error:
+            self.declined = f"it could not be compiled: {short(error)}"
+            log.warning("A chain could not be compiled, so the rows engine does it: %s: %s", type(error).__name__, short(error))
+
+    @property
+    def is_free(self):
+        """Whether it needs no Spark job."""
+        return self.compiled is None or not self.compiled.computes
+
+    def run(self, batch, leaves, holder):
+        try:
+            result = self.compiled.run(batch, leaves, holder)
+        except SparkGone:
+            raise
+        except Exception as error:
+            self._failed += 1
+            if self._failed >= MOST_FAILED_JOBS:
+                self.declined = f"its jobs failed {self._failed} times, last with {type(error).__name__}"
+            raise
+        self._failed = 0
+        return result
+
+    def describe(self):
+        lines = [f"by rows: {self.declined}"] if self.declined else self.compiled.describe()
+        return [self._title, *("  " + line for line in lines)]
+
+
+def short(error):
+    return " ".join(str(error).split())[:500]

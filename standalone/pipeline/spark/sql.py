@@ -1,0 +1,423 @@
+"""A link that is an SQL statement (transforms/sql.py): run in Spark over many records at once, each of which gives none, one or several.
+
+The statement must work on each record by itself: of its plan only selecting, filtering and exploding are let pass. The number of its
+record travels with each result as one more column, which the statement does not see. Where a job fails, its records are halved until
+those are found that it fails on.
+"""
+
+import json
+import threading
+
+import numpy as np
+import pyarrow as pa
+
+from standalone.data import schema as s
+from standalone.data.arrow import arrow_type, to_arrow
+from standalone.data.batch import values_of
+from standalone.data.schema import Schema, SchemaBuilder
+from standalone.data.struct import Struct
+from standalone.data.struct_column import Shaped, StructColumn
+from standalone.errors import ConnectError, DataError, Stopped
+from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, columnar
+from standalone.pipeline.columns.segments import NO_ROWS, ByRows
+from standalone.pipeline.spark import job
+from standalone.pipeline.spark.sql_types import from_sql, to_sql
+from standalone.wire import NO_TIMESTAMP
+
+_ROW = "__row"
+_TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY = "_topic", "_partition", "_offset", "_timestamp", "_key"
+_LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
+_BY_RECORD = {_LOGICAL + name for name in ("Project", "Filter", "Generate", "SubqueryAlias", "View", "LateralJoin")}
+
+
+MOST_DEATHS = 5  # of Spark's Java process under the same records, before the task fails
+_SMALLER = 4  # a chunk under which it ended is divided by this: its heap may not have held it
+
+
+class NoSpark(ConnectError):
+    """There is no Spark to run the statement. The task fails by it: its records are not to blame."""
+
+
+class Query:
+    """One statement at work: a segment of its own, and the row meaning of its link."""
+
+    computes = True
+    title = "a statement of SQL"
+
+    def __init__(self, statement, holder, for_all=True, low=0, stopping=None):
+        """`for_all`: no predicate says for which records it is. `stopping` is an event that ends all waiting for Spark."""
+        self.low, self.high = low, low + 1
+        self._statement = statement
+        self._holder = holder
+        self._for_all = for_all
+        self._stopping = stopping
+        self._wanted = [name for name in (_TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY) if name in statement]
+        self._base = self._session = None
+        self._untouched = {}  # layout of a table -> {name of a result: the field that it is, as it came}
+        self._analysis = threading.Lock()  # two batches may be at work at once, and both are the view `record`
+
+    # ---------------------------------------------------------------- columns
+    def needs_job(self, batch):
+        return True
+
+    def run(self, batch, origin=None, rows=None):
+        """(the batch that comes out, for each of its rows the row it is of, no rows to do again). Raises ByRows, NotColumns or NoSpark."""
+        if not self._for_all:
+            raise ByRows("a predicate says for which records the statement is")
+        try:
+            made, numbers = self._made(batch)
+        except (ByRows, NotColumns, NoSpark, Stopped):
+            raise
+        except Exception as error:  # the statement fails on some record: rows find out which
+            raise ByRows(str(error)) from error
+        return made, numbers, NO_ROWS
+
+    def describe(self):
+        return [f"Spark runs {self._statement}"]
+
+    def _made(self, frame):
+        if frame.value is None and frame.value_schema is None:
+            return frame, np.arange(frame.count)
+        fields = self._fields(frame)
+        result, kinds, untouched = self._results(self._table(frame, fields))
+        kept = {name: fields[field] for name, field in untouched.items() if field in fields}
+        return self._framed(frame, result, kinds, kept)
+
+    def _table(self, frame, fields):
+        meta = self._meta(frame, fields)
+        arrays = [to_sql(array, schema) for array, schema in fields.values()] + [array for _, array in meta]
+        names = [*fields, *(name for name, _ in meta)]
+        if _ROW in names:
+            raise DataError(f"Sql cannot work on a value with a field '{_ROW}', which is its own.")
+        return pa.Table.from_arrays([pa.array(np.arange(frame.count)), *arrays], [_ROW, *names])
+
+    def _results(self, table):
+        """(what the statement makes of the table, Spark's types by name, which results are fields as they came)"""
+        found = []
+
+        def work(base, chunk):
+            frame, untouched = self._analysed(base, chunk)
+            found[:] = [{field.name: field for field in frame.schema.fields}, untouched]
+            return frame.toArrow()
+
+        most_bytes, deaths = job.JOB_BYTES, 0
+        while True:
+            self._await_spark()
+            try:
+                tables = job.run(self._holder, table, work, most_bytes)
+                return pa.concat_tables(tables), *found
+            except job.SparkGone as error:
+                deaths += 1
+                if deaths == MOST_DEATHS:
+                    raise NoSpark(
+                        f"Spark's Java process ended {deaths} times under '{self._statement}' and {table.num_rows} records. "
+                        "More spark.driver.memory may help; no record was skipped."
+                    ) from error
+                most_bytes = max(1, min(most_bytes, table.nbytes) // _SMALLER)
+
+    def _await_spark(self):
+        """Wait until a session is up. Raises NoSpark where none will be, Stopped where the task is to stop."""
+        while self._holder.wait(0.5) is None:
+            if self._stopping is not None and self._stopping.is_set():
+                raise Stopped("The task was stopped while it waited for Spark; its records come again.")
+            if self._holder.failure is not None:
+                raise NoSpark(f"Sql needs Spark, which cannot be had here: {self._holder.failure}")
+
+    def _analysed(self, base, table):
+        """(the statement's DataFrame over the table, which results are fields as they came)"""
+        with self._analysis:
+            if base is not self._base:
+                self._base, self._session = base, base.newSession()  # of the same Java machine, but with a `record` of its own
+                self._untouched.clear()
+            session = self._session
+            job.sent(session, table, self._holder.cores).createOrReplaceTempView("record")
+            try:
+                frame = self._selected(session)
+            finally:
+                session.catalog.dropTempView("record")  # or it would hold the batch until the next one
+            key = str(table.schema)
+            if key not in self._untouched:
+                self._untouched[key] = self._check(frame)
+            return frame, self._untouched[key]
+
+    def _fields(self, frame):
+        """{name: (Arrow array, schema)} of the value's fields."""
+        column, schema = (frame.value.column, frame.value.shape) if isinstance(frame.value, Shaped) else (frame.value, frame.value_schema)
+        if schema is None:
+            raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
+        if schema.type != s.STRUCT or schema.logical:
+            raise DataError(f"Sql works on values that have fields, structs or maps, and this one is of type {schema.name or schema.type}.")
+        if column is None:
+            raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
+        column = columnar(column, schema, frame.count)
+        if not isinstance(column, StructColumn):
+            if column.null_count:
+                raise ByRows("a null passes")
+            column = StructColumn(schema, column.flatten(), frame.count)
+        parts = zip(schema.fields, column.parts)
+        return {field.name: (_whole(to_arrow(part, field.schema, frame.count)), field.schema) for field, part in parts}
+
+    def _meta(self, frame, taken):
+        """[(name, Arrow array)] of what the record has beside its value, as far as the statement asks for it."""
+        count = frame.count
+        wanted = [name for name in self._wanted if name not in taken]
+        arrays = {
+            _TOPIC: lambda: _one_or_all(frame.topic, count, pa.string()),
+            _PARTITION: lambda: _one_or_all(frame.partition, count, pa.int32()),
+            _OFFSET: lambda: pa.nulls(count, pa.int64()) if frame.offsets is None else pa.array(frame.offsets, pa.int64()),
+            _TIMESTAMP: lambda: to_sql(_times(frame), s.timestamp_schema(optional=True)),
+            _KEY: lambda: self._key(frame),
+        }
+        return [(name, arrays[name]()) for name in wanted]
+
+    def _key(self, frame):
+        column, schema = (frame.key.column, frame.key.shape) if isinstance(frame.key, Shaped) else (frame.key, frame.key_schema)
+        if column is not None and schema is None:
+            raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
+        if column is None:
+            return pa.nulls(frame.count, pa.string())
+        return to_sql(_whole(to_arrow(columnar(column, schema, frame.count), schema, frame.count)), schema)
+
+    # ---------------------------------------------------------------- Spark
+    def spark_plan(self, session, batch):
+        """Spark's own words for its job, from what is asked of it to what it runs."""
+        table = self._table(batch, self._fields(batch))
+        return self._analysed(session, table)[0]._jdf.queryExecution().toString()
+
+    def _selected(self, session):
+        """The statement's DataFrame, with the number of the record."""
+        from pyspark.errors import PySparkException
+        from pyspark.sql import DataFrame
+
+        java, inner = session._jvm, session._jsparkSession
+        catalyst = java.org.apache.spark.sql.catalyst
+        try:
+            plan = inner.sessionState().sqlParser().parsePlan(self._statement)
+            if plan.getClass().getSimpleName() != "Project":
+                raise DataError(f"Sql works on one record at a time, and '{self._statement}' is no plain SELECT … FROM record … WHERE ….")
+            number = catalyst.analysis.UnresolvedAttribute.quoted(_ROW)
+            plan = catalyst.plans.logical.Project(plan.projectList().appended(number), plan.child())
+            return DataFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(inner, plan), session)
+        except PySparkException as error:
+            raise DataError(f"Spark cannot do '{self._statement}' on this record: {_first_line(error)}") from error
+
+    def _check(self, frame):
+        """{name of a result: the field that it is, as it came}. Raises DataError unless each result hangs on one record alone."""
+        plan = frame._jdf.queryExecution().analyzed().toJSON()
+        nodes = json.loads(plan)
+        kinds = {node["class"] for node in nodes}
+        strange = sorted(kind.rpartition(".")[2] for kind in kinds if kind not in _BY_RECORD and not kind.endswith(".LogicalRDD"))
+        if strange or "expressions.ScalarSubquery" in plan or "expressions.Exists" in plan or "expressions.ListQuery" in plan:
+            found = ", ".join(strange) or "a query within the query"
+            raise DataError(f"Sql works on one record at a time, and '{self._statement}' looks at several ({found}).")
+        names = [field.name for field in frame.schema.fields if field.name != _ROW]
+        twice = sorted({name for name in names if names.count(name) > 1})
+        if twice:
+            raise DataError(f"'{self._statement}' gives two columns the name {', '.join(twice)}. Say AS to give one another name.")
+        fields = {output[0]["exprId"]["id"]: output[0]["name"] for output in nodes[-1]["output"]}
+        results = ((result[0]["name"], result[-1]) for result in nodes[0]["projectList"] if len(result) <= 2)
+        return {name: fields[last["exprId"]["id"]] for name, last in results if last.get("exprId", {}).get("id") in fields}
+
+    # ---------------------------------------------------------------- the result
+    def _framed(self, frame, table, kinds, kept):
+        rows = table.column(table.num_columns - 1).to_numpy()
+        order = None if (rows[1:] >= rows[:-1]).all() else np.argsort(rows, kind="stable")
+        if order is not None:
+            table, rows = table.take(pa.array(order)), rows[order]
+        made = {}
+        for name in dict.fromkeys(table.column_names):
+            if name in kept:
+                array, schema = kept[name]
+                made[name] = array.take(pa.array(rows)), schema
+            elif name != _ROW:
+                column = table.column(table.column_names.index(name))
+                made[name] = from_sql(_whole(column), kinds[name].dataType, kinds[name].nullable)
+        taken = {name: made.pop(name) for name in (_TOPIC, _PARTITION, _TIMESTAMP, _KEY) if name in made and self._is_meta(name, frame)}
+        if self._is_meta(_OFFSET, frame):
+            made.pop(_OFFSET, None)
+        out = frame.take(rows).with_(count=len(rows), **self._value(frame, made, len(rows)))
+        return out.with_(**self._changes(frame, out, taken)), rows
+
+    @staticmethod
+    def _is_meta(name, frame):
+        """Whether that name is the record's, and not of a field that the value had before."""
+        schema = frame.value_schema or frame.value_shape
+        return name not in schema
+
+    def _value(self, frame, made, count):
+        builder = SchemaBuilder.struct()
+        for name, (_, schema) in made.items():
+            builder.field(name, schema)
+        schema = builder.build()
+        column = StructColumn(schema, [array for array, _ in made.values()], count)
+        if frame.value_schema is not None:
+            return {"value": column, "value_schema": schema}
+        if any(array.null_count for array, _ in made.values()):
+            return {"value": values_of(Shaped(schema, column), None, count), "value_schema": None}
+        return {"value": Shaped(schema, column), "value_schema": None}
+
+    def _changes(self, frame, out, taken):
+        changes = {}
+        if _TOPIC in taken:
+            topics = taken[_TOPIC][0].to_pylist()
+            if None in topics or "" in topics:
+                raise DataError(f"'{self._statement}' makes a topic that is null or empty.")
+            changes["topic"] = topics[0] if len(set(topics)) == 1 else topics
+        if _PARTITION in taken:
+            partitions = taken[_PARTITION][0].cast(pa.int32()).to_pylist()
+            changes["partition"] = partitions[0] if len(set(partitions)) == 1 else partitions
+        if _TIMESTAMP in taken:
+            array, schema = taken[_TIMESTAMP]
+            if schema.name != s.TIMESTAMP:
+                raise DataError(f"'{self._statement}' makes a _timestamp of type {schema.name or schema.type}; it must be a timestamp.")
+            changes["timestamps"] = array.fill_null(NO_TIMESTAMP).to_numpy(zero_copy_only=False)
+        if _KEY in taken and not (frame.key is None and taken[_KEY][0].null_count == out.count):
+            array, schema = taken[_KEY]
+            if frame.key is None or frame.key_schema is not None:
+                changes.update(key=array, key_schema=schema)
+            else:
+                changes.update(key=values_of(Shaped(schema, array), None, out.count), key_schema=None)
+        return changes
+
+    # ---------------------------------------------------------------- rows
+    def record(self, record):
+        """What comes of one record; raises what it fails with."""
+        (outcome,) = self.records([record])
+        if isinstance(outcome, Exception):
+            raise outcome
+        return outcome
+
+    def records(self, records):
+        """For each of these records the list of those that come of it, or the exception that it fails with."""
+        outcomes = [None] * len(records)
+        groups = {}
+        for at, record in enumerate(records):
+            try:
+                if record.value is None:
+                    outcomes[at] = [record]
+                else:
+                    groups.setdefault(_alike(record), []).append(at)
+            except DataError as error:
+                outcomes[at] = error
+        for places in groups.values():
+            self._do([records[at] for at in places], places, outcomes)
+        return outcomes
+
+    def _do(self, records, places, outcomes):
+        try:
+            results = self._made_of(records)
+        except (NoSpark, Stopped):
+            raise
+        except Exception as error:
+            if len(records) == 1:
+                outcomes[places[0]] = error if isinstance(error, ConnectError) else _failure(self._statement, error)
+                return
+            half = len(records) // 2
+            self._do(records[:half], places[:half], outcomes)
+            self._do(records[half:], places[half:], outcomes)
+        else:
+            for at, result in zip(places, results):
+                outcomes[at] = result
+
+    def _made_of(self, records):
+        count = len(records)
+        first = records[0]
+        value_schema, key_schema = first.value_schema, first.key_schema
+        times = np.array([NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records], np.int64)
+        frame = ColumnBatch(
+            count,
+            [record.topic for record in records],
+            partition=[record.partition for record in records],
+            value=_column([record.value for record in records], value_schema),
+            value_schema=value_schema,
+            key=_column([record.key for record in records], key_schema),
+            key_schema=key_schema,
+            timestamps=times,
+            offsets=np.array([record.offset for record in records], np.int64) if hasattr(first, "offset") else None,
+        )
+        out, rows = self._made(frame)
+        results = [[] for _ in records]
+        values, keys = values_of(out.value, out.value_schema, out.count), values_of(out.key, out.key_schema, out.count)
+        for at, (row, value, key) in enumerate(zip(rows.tolist(), values, keys)):
+            time = int(out.timestamps[at])
+            results[row].append(
+                records[row].with_(
+                    topic=out.topic[at] if isinstance(out.topic, list) else out.topic,
+                    partition=out.partition[at] if isinstance(out.partition, list) else out.partition,
+                    timestamp=None if time == NO_TIMESTAMP else time,
+                    key=key,
+                    key_schema=out.key_schema,
+                    value=value,
+                    value_schema=out.value_schema,
+                )
+            )
+        return results
+
+
+def _whole(column):
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
+
+
+def _one_or_all(given, count, kind):
+    return pa.array(given, kind) if isinstance(given, list) else pa.repeat(pa.scalar(given, kind), count)
+
+
+def _times(frame):
+    if frame.timestamps is None:
+        return pa.nulls(frame.count, pa.int64())
+    unset = frame.timestamps == NO_TIMESTAMP
+    return pa.array(frame.timestamps, pa.int64(), mask=unset if unset.any() else None)
+
+
+def _failure(statement, error):
+    failed = DataError(f"Spark failed '{statement}' on this record: {_first_line(error)}")
+    failed.__cause__ = error
+    return failed
+
+
+def _first_line(error):
+    return str(error).strip().split("\n")[0][:500]
+
+
+def _column(values, schema):
+    """Values as a frame has them; those without a schema by the shape that they have in common."""
+    if schema is not None or all(value is None for value in values):
+        return None if all(value is None for value in values) else values
+    shape = _shape(next(value for value in values if value is not None))
+    return Shaped(shape, pa.array(values, arrow_type(shape)))
+
+
+def _alike(record):
+    """What records must share to go through one job."""
+    value = record.value_schema if record.value_schema is not None else _shape(record.value)
+    key = record.key_schema if record.key_schema is not None or record.key is None else _shape(record.key)
+    return value, record.value_schema is None, key, record.key_schema is None
+
+
+_SCALARS = {bool: Schema.BOOLEAN, str: Schema.STRING, bytes: Schema.BYTES, float: Schema.FLOAT64, int: Schema.INT64}
+
+
+def _shape(value):
+    """The schema that a value without one has by its looks. Raises DataError where it is of no one type."""
+    if value is None:
+        return Schema.OPTIONAL_STRING
+    for kind, schema in _SCALARS.items():
+        if isinstance(value, kind):
+            return schema
+    if isinstance(value, dict):
+        builder = SchemaBuilder.struct()
+        for name, item in value.items():
+            if not isinstance(name, str):
+                raise DataError("Sql works on maps whose keys are texts.")
+            builder.field(name, _shape(item))
+        return builder.optional().build()
+    if isinstance(value, list):
+        shapes = list(dict.fromkeys(_shape(item) for item in value if item is not None))
+        if len(shapes) > 1:
+            raise DataError("Sql works on lists whose items are all of one type.")
+        return SchemaBuilder.array(shapes[0] if shapes else Schema.OPTIONAL_STRING).optional().build()
+    if isinstance(value, Struct):
+        return value.schema
+    raise DataError(f"Sql cannot work on a value of type {type(value).__name__} that has no schema.")
+
+

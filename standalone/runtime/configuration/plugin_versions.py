@@ -1,0 +1,34 @@
+"""Versions of plugins as configurations ask for them: 4.3.1, latest, or Maven's ranges such as [4.0,5.0)."""
+
+import re
+
+_RANGE = re.compile(r"([\[(])([^\[\]()]*)([\])])")
+
+
+def version_fits(wanted, there):
+    """Whether the one version that is there will do. None asks for none."""
+    if wanted is None or wanted.strip().lower() == "latest":
+        return True
+    wanted = wanted.strip()
+    if not wanted.startswith(("[", "(")):
+        return wanted == there
+    if not re.fullmatch(rf"(?:{_RANGE.pattern},?)+", wanted):
+        return False
+    return any(_holds(*each.groups(), _parts(there)) for each in _RANGE.finditer(wanted))
+
+
+def _holds(opening, body, closing, there):
+    low, comma, high = (part.strip() for part in body.partition(","))
+    if not comma:
+        return _parts(low) == there
+    if low and not (there > _parts(low) or opening == "[" and there == _parts(low)):
+        return False
+    return not high or there < _parts(high) or closing == "]" and there == _parts(high)
+
+
+def _parts(version):
+    """Numbers compare as such, and stand before words."""
+    found = [(0, int(part), "") if part.isdecimal() else (-1, 0, part) for part in re.split(r"[.\-]", version)]
+    while found and found[-1] == (0, 0, ""):
+        found.pop()  # 4.3 is 4.3.0
+    return found

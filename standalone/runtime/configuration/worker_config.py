@@ -1,0 +1,179 @@
+"""The worker's configuration: its keys (worker_keys.py), parsed and checked at once, and what they mean for clients and converters."""
+
+import os
+
+from standalone.config import LIST, Config, message_of, parse_type, with_prefix
+from standalone.errors import ConfigError
+from standalone.log.client_config import AdminConfig
+from standalone.plugins import Plugins
+from standalone.runtime.configuration import unread_keys
+from standalone.runtime.configuration.config_values import Providers
+from standalone.runtime.configuration.worker_keys import CONVERTERS, EMBEDDED, WORKER, policy_of
+from standalone.secrets import mask
+
+CLIENT_KINDS = ("producer", "consumer", "admin")
+_MAX_INT, _MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
+_PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
+
+# Prefixes that lead to somebody else's keys, and keys of Java's that are no keys of the worker itself.
+_KNOWN_PREFIXES = (
+    *(f"{kind}." for kind in CLIENT_KINDS),
+    *(f"{key}." for key in CONVERTERS),
+    *("config.providers.", "spark.", "listeners.https.", "admin.listeners.https.", "metrics.context.", "sasl.", "ssl.", "security."),
+)
+_KNOWN_KEYS = ("connector.client.config.override.allowlist", *AdminConfig.KEYS)
+_DISTRIBUTED = ("group.id", "scheduled.rebalance.max.delay.ms", "exactly.once.source.support", "worker.sync.timeout.ms")
+_DISTRIBUTED_PREFIXES = ("config.storage.", "status.storage.", "offset.storage.", "inter.worker.", "connect.protocol")
+_RETIRED = tuple(f"internal.{part}.converter" for part in ("key", "value"))
+
+
+class WorkerConfig(Config):
+    """The parsed keys; `warnings` are sentences about keys that are old, unknown or half a setting; `plugins` is made of plugin.path,
+    `providers` of config.providers.*."""
+
+    def __init__(self, values, originals, plugins, providers, warnings):
+        super().__init__(values, originals)
+        self.plugins = plugins
+        self.providers = providers
+        self.warnings = warnings
+        self.asks_who_calls = False  # told by the REST server once its extensions are there
+
+    @classmethod
+    def of(cls, props, plugins=None):
+        """From the texts of a properties file. Raises one ConfigError with every wrong key."""
+        props, warnings = _modernized(props)
+        plugins = plugins or Plugins(parse_type("plugin.path", props.get("plugin.path"), LIST) or ())
+        providers = Providers.of(props, plugins)
+        try:
+            return cls._of_resolved(providers.resolve(props).texts, plugins, providers, warnings)
+        except BaseException:
+            providers.close()
+            raise
+
+    @classmethod
+    def _of_resolved(cls, props, plugins, providers, warnings):
+        finder = plugins.class_finder(CONVERTERS.get)
+        values, errors = {}, {}
+        try:
+            values = WORKER.parse(props, finder)
+        except ConfigError as error:
+            errors.update(error.errors)
+        for key in CONVERTERS:
+            errors.update(converter_errors(key, props, values.get(key)))
+        if errors:
+            raise ConfigError.of({key: mask(message) for key, message in errors.items()})
+        warnings += providers.warnings + _doubts(props)
+        warnings += [said for key in CONVERTERS for said in unread_keys.of_converter(key, props, values[key])]
+        return cls(dict(values), props, plugins, providers, warnings)
+
+    @property
+    def state_dir(self):
+        return self["state.dir"] or self["offset.storage.file.filename"] + ".state"
+
+    @property
+    def hides_secrets(self):
+        """Whether answers hide passwords. Where callers say who they are they are shown, as in Java."""
+        said = self["rest.hide.secrets"]
+        return not self.asks_who_calls if said is None else said
+
+    @property
+    def embedded(self):
+        """Whether the log is the worker's own."""
+        return self["bootstrap.servers"] == [EMBEDDED]
+
+    def bootstrap(self):
+        """Where the log is, as clients take it."""
+        return self["embedded.log.listener"] if self.embedded else ",".join(self["bootstrap.servers"])
+
+    def log_dir(self):
+        """Where the embedded log keeps its files."""
+        return self["embedded.log.dir"] or os.path.join(self.state_dir, "log")
+
+    def spark(self):
+        """The settings of the Spark session: every `spark.*` key as it was given, but for our own."""
+        return {key: value for key, value in self.originals.items() if key.startswith("spark.") and key not in WORKER}
+
+    def client(self, kind, connector=None):
+        """Java-named properties of a producer, consumer or admin client: Connect's own defaults, then the worker's `producer.` (…),
+        then `producer.override.` (…) of a connector's texts. An admin client also takes the worker's keys without a prefix, as in
+        Connect; producers and consumers never do."""
+        connector = connector or {}
+        props = {"bootstrap.servers": self.bootstrap()}
+        if kind == "producer":
+            props.update({"acks": "all", "max.block.ms": str(_MAX_LONG), "delivery.timeout.ms": str(_MAX_INT)})
+        elif kind == "consumer":
+            props.update({"auto.offset.reset": "earliest", "enable.auto.commit": "false"})
+            if connector.get("name"):
+                props["group.id"] = f"connect-{connector['name']}"
+        else:
+            props.update({key: value for key, value in self.originals.items() if _is_admins(key)})
+        return {**props, **self.with_prefix(f"{kind}."), **with_prefix(connector, f"{kind}.override.")}
+
+    def refused_overrides(self, connector):
+        """{key: message} of the overrides in a connector's texts that connector.client.config.override.policy does not let pass."""
+        rule = policy_of(self["connector.client.config.override.policy"])
+        if rule == "All":
+            return {}
+        allowed = {"None": (), "Principal": _PRINCIPAL}.get(rule)
+        if allowed is None:
+            key = "connector.client.config.override.allowlist"
+            allowed = parse_type(key, self.originals.get(key, ""), LIST)
+        said = f"may not be overridden: the worker's connector.client.config.override.policy is {rule}"
+        said += f", which lets {', '.join(allowed)} pass" if allowed else ""
+        found = [(key, f"{kind}.override.") for kind in CLIENT_KINDS for key in connector if key.startswith(f"{kind}.override.")]
+        return {key: said for key, prefix in found if key[len(prefix) :] not in allowed}
+
+
+def converter_errors(key, props, converter):
+    """What is wrong with a converter's own keys, `key.converter.*`; nothing where there is no converter to ask."""
+    if converter is None or converter.config_def is None:
+        return {}
+    try:
+        converter.config_def.parse(converter_props(key, props))
+    except ConfigError as error:
+        return {f"{key}.{name}": message_of(error, name) for name in error.errors}
+    return {}
+
+
+def converter_props(key, props):
+    """The texts that a converter is configured with."""
+    return {**with_prefix(props, f"{key}."), "converter.type": key.partition(".")[0]}
+
+
+def _is_admins(key):
+    return (key in AdminConfig.KEYS or key.startswith(("ssl.", "sasl.", "security."))) and key != "bootstrap.servers"
+
+
+def _modernized(props):
+    """The texts without the keys of old: (texts, warnings)."""
+    props, warnings = dict(props), []
+    host, port = props.pop("rest.host.name", None), props.pop("rest.port", None)
+    if (host or port) and "listeners" not in props:
+        props["listeners"] = f"http://{host or ''}:{port or 8083}"
+        warnings.append(f"rest.host.name and rest.port are old keys: read as listeners={props['listeners']}, which is what to write.")
+    elif host or port:
+        warnings.append("rest.host.name and rest.port are old keys and have no effect beside listeners.")
+    for key in list(props):
+        if key.startswith(_RETIRED):
+            del props[key]
+            warnings.append(f"{key} is an old key and has no effect: what the worker keeps for itself is always JSON.")
+    return props, warnings
+
+
+def _doubts(props):
+    """Warnings about keys that do nothing, and about security that does not reach whom it was meant for."""
+    warnings = []
+    for key, close in WORKER.unknown(props, known=(*_KNOWN_PREFIXES, *_KNOWN_KEYS)).items():
+        if key in _DISTRIBUTED or key.startswith(_DISTRIBUTED_PREFIXES):
+            warnings.append(f"{key} is a key of Connect's distributed mode and has no effect in a standalone worker.")
+        else:
+            warnings.append(f"{key} is no key of the worker and has no effect." + (f" Did you mean {close}?" if close else ""))
+    if props.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
+        bare = [kind for kind in ("producer", "consumer") if f"{kind}.security.protocol" not in props]
+        if bare:
+            keys = " and ".join(f"{kind}.security.protocol" for kind in bare)
+            warnings.append(
+                f"security.protocol is set, but {keys} not. As in Kafka Connect, keys without a prefix do not reach the clients of "
+                "connectors: repeat them with the prefixes producer. and consumer."
+            )
+    return warnings

@@ -1,0 +1,70 @@
+"""Which source offset may be stored: that of the last record of its source partition before which nothing is still under way."""
+
+import collections
+import threading
+
+
+class OffsetTracker:
+    """What is under way, in the order polled: a queue for each source partition. Thread-safe."""
+
+    def __init__(self, connector, offsets, memory, on_error):
+        self._connector = connector
+        self._offsets = offsets
+        self._memory = memory
+        self._on_error = on_error
+        self._lock = threading.Lock()
+        self._queues = {}
+        self._progress = False
+
+    def add(self, partition, offset, outstanding, size):
+        """Something has been polled that `outstanding` deliveries will complete."""
+        key = repr(sorted(partition.items(), key=str)) if partition else None
+        sent = _Sent(key, partition, offset, outstanding, size)
+        with self._lock:
+            self._queues.setdefault(key, collections.deque()).append(sent)
+        if not outstanding:
+            self._advance(sent)
+        return sent
+
+    def done(self, sent):
+        with self._lock:
+            sent.outstanding -= 1
+        if not sent.outstanding:
+            self._advance(sent)
+
+    def take_progress(self):
+        """Whether an offset was stored since this was asked last."""
+        with self._lock:
+            progress, self._progress = self._progress, False
+            return progress
+
+    def _advance(self, sent):
+        """Store the offset behind the last of what is complete from the front on."""
+        with self._lock:
+            queue = self._queues.get(sent.key, ())
+            last, size = None, 0
+            while queue and not queue[0].outstanding:
+                first = queue.popleft()
+                size += first.size
+                last = last if first.offset is None else first
+            if not queue:
+                self._queues.pop(sent.key, None)
+            try:
+                if last is not None and last.partition is not None:
+                    self._offsets.append(self._connector, [(last.partition, last.offset)])
+                    self._progress = True
+            except Exception as error:  # a source partition may hold what no file takes
+                self._on_error(error)
+            if size:  # under the lock: letters are acknowledged on another thread than records
+                self._memory.give(size)
+
+
+class _Sent:
+    __slots__ = ("key", "partition", "offset", "outstanding", "size")
+
+    def __init__(self, key, partition, offset, outstanding, size):
+        self.key = key
+        self.partition = partition
+        self.offset = offset
+        self.outstanding = outstanding
+        self.size = size

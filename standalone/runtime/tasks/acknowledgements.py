@@ -1,0 +1,74 @@
+"""What a source's task is told of its records: commit_record of each that is in the log, dropped or refused, and commit behind each sync."""
+
+import collections
+import threading
+
+import numpy as np
+
+from standalone.connector import SourceTask
+
+
+class Acknowledgements:
+    """Noted on the sender's thread, told on the task's own."""
+
+    def __init__(self, task, on_news):
+        self._task = task
+        self._on_news = on_news  # called, on any thread, when there is something to tell
+        self._synced = threading.Event()
+        self._noted = collections.deque() if type(task).commit_record is not SourceTask.commit_record else None
+
+    def several(self, out):
+        """What `note` needs to know of one batch: {row: [how many records came of it, where one of them stands or None]}."""
+        rows = [outgoing.rows for outgoing in out if outgoing.rows is not None] if self._noted is not None else []
+        if not rows:
+            return {}
+        counts = np.bincount(np.concatenate(rows))
+        return {row: [int(counts[row]), None] for row in np.flatnonzero(counts > 1).tolist()}
+
+    def note(self, batch, outgoing, delivered, several):
+        if self._noted is not None:
+            self._noted.append((batch, outgoing, delivered, several))
+            self._on_news()
+
+    def note_sync(self):
+        """Offsets of its records have just been made durable."""
+        self._synced.set()
+        self._on_news()
+
+    def dropped(self, batch, out, count):
+        """Of the first `count` rows those that are in none of what goes out."""
+        if self._noted is None:
+            return
+        kept = np.zeros(count, bool)
+        for outgoing in out:
+            kept[slice(None) if outgoing.rows is None else outgoing.rows] = True
+        for row in np.flatnonzero(~kept).tolist():
+            self._task.commit_record(batch.records()[row], None)
+
+    def tell(self):
+        while self._noted:
+            self._tell_delivered(*self._noted.popleft())
+        if self._synced.is_set():
+            self._synced.clear()
+            self._task.commit()
+
+    def _tell_delivered(self, batch, outgoing, delivered, several):
+        rows = range(len(outgoing.records)) if outgoing.rows is None else outgoing.rows.tolist()
+        for sent, partition, base_offset, _ in delivered.acks:
+            sent = range(*sent.indices(len(rows))) if isinstance(sent, slice) else sent.tolist()
+            for at, row in enumerate(sent):
+                metadata = {"topic": outgoing.topic, "partition": partition, "offset": base_offset + at if base_offset >= 0 else None}
+                self._tell_of(batch, rows[row], metadata, several)
+        for refused, _ in delivered.failed:
+            for row in np.arange(len(rows))[refused].tolist():
+                self._tell_of(batch, rows[row], None, several)
+
+    def _tell_of(self, batch, row, metadata, several):
+        """Something that came of this row is in the log, or is refused: the task hears of it once, behind the last that came of it."""
+        waiting = several.get(row)
+        if waiting is not None:
+            waiting[0] -= 1
+            metadata = waiting[1] = metadata or waiting[1]
+            if waiting[0]:
+                return
+        self._task.commit_record(batch.records()[row], metadata)

@@ -1,0 +1,52 @@
+"""Batches that the chain is at, in order: while Spark works on one, the next is fetched and decoded, and the one before is handed over.
+
+What is under way is bounded in batches and in bytes. What the chain does here, without Spark, it does when its turn has come.
+"""
+
+import collections
+
+MOST_BATCHES = 3
+MOST_BYTES = 64 << 20
+GOOD_BYTES = 32 << 20  # of one batch, where the chain is quicker with more records at once: about 100,000 of 300 bytes
+
+_UnderWay = collections.namedtuple("_UnderWay", "batch work nbytes")
+
+
+class LookAhead:
+    """One task's, on its thread."""
+
+    def __init__(self):
+        self._queue = collections.deque()
+
+    @property
+    def is_busy(self):
+        return bool(self._queue)
+
+    def add(self, batch, work, nbytes):
+        """The chain has begun with a batch: a Work of the pipeline's."""
+        self._queue.append(_UnderWay(batch, work, nbytes))
+
+    def done(self, wait=False):
+        """(batch, result) of those to be handed over now, in order: what is done, and what has to be waited for. With `wait` that is at
+        least one."""
+        while self._queue:
+            if not wait and self._queue[0].work.is_under_way and self._has_room():
+                return
+            first = self._queue.popleft()
+            wait = False
+            yield first.batch, first.work.result()
+
+    def all_done(self):
+        """The same of all."""
+        while self._queue:
+            first = self._queue.popleft()
+            yield first.batch, first.work.result()
+
+    def forget(self, is_unwanted=lambda batch: True):
+        """Let go of batches of which that is true: the list of them, in order."""
+        unwanted = [each.batch for each in self._queue if is_unwanted(each.batch)]
+        self._queue = collections.deque(each for each in self._queue if not is_unwanted(each.batch))
+        return unwanted
+
+    def _has_room(self):
+        return len(self._queue) < MOST_BATCHES and sum(each.nbytes for each in self._queue) < MOST_BYTES

@@ -1,0 +1,143 @@
+"""A source's worked batches to the producer, an offset behind each piece; and what becomes of them there."""
+
+import numpy as np
+
+from standalone.data.record import SourceRecord
+from standalone.errors import ConnectError
+from standalone.log.intake import HeldBack
+from standalone.runtime.failures.tolerance import KAFKA_PRODUCE, SOURCE_TASK
+from standalone.stage import StageFailed
+
+_PIECE_BYTES = 1 << 20  # an offset may be stored behind each: about what one request carries
+# What a log refuses because of the record: with errors.tolerance=all it is skipped. All else may pass, or is for a person to mend.
+# (The producer has found the record where a log refuses a whole batch for one in it.)
+_FAULTS_OF_RECORDS = {
+    f"org.apache.kafka.common.errors.{name}Exception"
+    for name in ("RecordTooLarge", "RecordBatchTooLarge", "InvalidRecord", "InvalidTimestamp", "InvalidTopic", "UnsupportedForMessageFormat")
+}
+
+
+class Shipping:
+    """`went_wrong(error)`, called on any thread, fails the task."""
+
+    def __init__(self, producer, *, topics, tracker, acknowledgements, tolerance, memory, meter, went_wrong):
+        self._producer = producer
+        self._topics = topics  # makes a topic before its first record, where the configuration says how
+        self._tracker = tracker
+        self._acknowledgements = acknowledgements
+        self._tolerance = tolerance
+        self._letters = tolerance.dead_letters
+        self._memory = memory
+        self._meter = meter
+        self._went_wrong = went_wrong
+        self.closing = False  # nothing is waited for any more: what is not acknowledged is sent again after a restart
+
+    def ship(self, batch, result):
+        """Send what the chain made of this batch. Raises ToleranceExceeded, with what came before the bad record on its way."""
+        out, failures = result.out, result.failures
+        self._meter.left_out(len(batch) - sum(len(outgoing.records) for outgoing in out))
+        if not failures:
+            self._hand_over(batch, out, len(batch))
+            return
+        if not self._tolerance.all:
+            self._ship_before(batch, out, failures[0].row)
+        # First of this batch, so that no offset of it is stored before the letters are.
+        letters = self._tracker.add(batch.source_partition, None, 1, 0) if self._letters is not None else None
+        self._tolerance.source(failures, lambda: self._tracker.done(letters))
+        untold = [failure.row for failure in failures] if self._letters is None else ()
+        self._hand_over(batch, out, len(batch), untold)
+
+    def _ship_before(self, batch, out, row):
+        """What came before the record that fails the task is sent, as it would have been one by one."""
+        before = []
+        for outgoing in out:
+            rows = np.arange(len(outgoing.records)) if outgoing.rows is None else outgoing.rows
+            count = int(np.searchsorted(rows, row))
+            if count:
+                before.append(outgoing._replace(records=outgoing.records.slice(0, count), rows=rows[:count]))
+        if row:
+            self._hand_over(batch, before, row)
+
+    def _hand_over(self, batch, out, count, untold=()):
+        """Give the records to the producer in pieces, an offset behind each; `count` rows of the batch are then dealt with, but that
+        the offset of those `untold` is stored only with that of a later row."""
+        pieces = list(pieces_of(out[0])) if len(out) == 1 else [[outgoing] for outgoing in out] or [[]]
+        if len(out) > 1:  # several topics: rows interleave, so one offset stands behind all
+            pieces = [out]
+        last = 0
+        several = self._acknowledgements.several(out)
+        for at, piece in enumerate(pieces):
+            if at == len(pieces) - 1:
+                last = count
+                for row in reversed(untold):
+                    last -= row == last - 1
+            else:
+                records, rows = piece[0].records, piece[0].rows
+                last = last + len(records) if rows is None else int(rows[-1]) + 1
+            size = sum(outgoing.records.nbytes for outgoing in piece)
+            if not self._memory.take(size):
+                return
+            offset = batch.offset_of(last - 1) if last else None
+            sent = self._tracker.add(batch.source_partition, offset, len(piece), size)
+            for outgoing in piece:
+                self._topics.ensure(outgoing.topic)
+                self._producer.send(outgoing.topic, outgoing.partition, outgoing.records, self._on_done(sent, batch, outgoing, several))
+        self._acknowledgements.dropped(batch, out, count)
+
+    # ---------------------------------------------------------------- the sender's thread
+    def _on_done(self, sent, batch, outgoing, several):
+        def done(delivered):
+            try:
+                self._settle(sent, batch, outgoing, delivered)
+                self._acknowledgements.note(batch, outgoing, delivered, several)
+            except Exception as error:  # else the task would go on, and its offsets stand still
+                self._went_wrong(error)
+
+        return done
+
+    def _settle(self, sent, batch, outgoing, delivered):
+        if delivered.error is None:
+            self._meter.answered(len(outgoing.records))
+            self._tracker.done(sent)
+        elif not self.closing:
+            self._refused(sent, batch, outgoing, delivered)
+
+    def _refused(self, sent, batch, outgoing, delivered):
+        """The log took not all of them."""
+        count = len(outgoing.records)
+        failures = []
+        for rows, error in delivered.failed:
+            if isinstance(error, HeldBack):
+                continue
+            if getattr(error, "java_class", None) not in _FAULTS_OF_RECORDS:
+                self._went_wrong(error)
+                return
+            for row in np.arange(count)[rows].tolist():
+                at = row if outgoing.rows is None else int(outgoing.rows[row])
+                time = None if outgoing.records.timestamps is None else int(outgoing.records.timestamps[row])
+                record = SourceRecord(outgoing.topic, None, batch.source_partition, batch.offset_of(at), partition=outgoing.partition, timestamp=time)
+                failures.append(StageFailed(KAFKA_PRODUCE, None, row, error, record, SOURCE_TASK))
+        if not failures:
+            return  # what they were held back for fails the task
+        self._meter.answered(count, len(failures))
+        try:
+            self._tolerance.produce(outgoing.topic, outgoing.partition, outgoing.records, failures, lambda: self._tracker.done(sent))
+        except ConnectError as problem:
+            self._went_wrong(problem)
+
+
+def pieces_of(outgoing):
+    """One Outgoing in pieces of about _PIECE_BYTES, each as a list of one."""
+    records, rows = outgoing.records, outgoing.rows
+    size = records.nbytes
+    if size <= _PIECE_BYTES:
+        yield [outgoing]
+        return
+    step = max(1, len(records) * _PIECE_BYTES // size)
+    low = 0
+    while low < len(records):
+        high = min(low + step, len(records))
+        while rows is not None and high < len(records) and rows[high] == rows[high - 1]:
+            high += 1  # what came of one record stays together: an offset stands behind all of it
+        yield [outgoing._replace(records=records.slice(low, high), rows=None if rows is None else rows[low:high])]
+        low = high

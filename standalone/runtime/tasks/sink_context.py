@@ -1,0 +1,69 @@
+"""What a sink's task may ask of the worker. It is noted, and done between puts."""
+
+from standalone.connector import SinkTaskContext
+from standalone.errors import ConnectError
+from standalone.runtime.tasks.assigned import shown
+
+
+class SinkContext(SinkTaskContext):
+    """`put_back(pairs)` has the runner fetch again what the chain is at of these; `reporter()` gives an ErrantRecordReporter or None."""
+
+    def __init__(self, connector, number, config, assigned, put_back, reporter):
+        self.connector = connector
+        self.task = number
+        self.configs = config
+        self._assigned = assigned
+        self._put_back = put_back
+        self._reporter = reporter
+        self._commit = False
+        self._rewinds = {}
+        self._timeout = None
+
+    # ---------------------------------------------------------------- asked by the task
+    def assignment(self):
+        return set(self._assigned.open)
+
+    def offset(self, offsets):
+        self._must_be_ours(offsets, "read from another offset")
+        self._rewinds.update(offsets)
+
+    def pause(self, *partitions):
+        self._must_be_ours(partitions, "paused")
+        self._assigned.pause(set(partitions))
+        self._put_back(set(partitions))
+
+    def resume(self, *partitions):
+        self._must_be_ours(partitions, "resumed")
+        self._assigned.resume(set(partitions))
+
+    def errant_record_reporter(self):
+        return self._reporter()
+
+    def request_commit(self):
+        self._commit = True
+
+    def timeout(self, ms):
+        self._timeout = ms / 1000
+
+    # ---------------------------------------------------------------- taken by the runner
+    def take_timeout(self, default=float("inf")):
+        seconds, self._timeout = self._timeout, None
+        return default if seconds is None else seconds
+
+    def take_commit(self):
+        asked, self._commit = self._commit, False
+        return asked
+
+    def take_rewinds(self):
+        """{pair: offset}"""
+        rewinds, self._rewinds = self._rewinds, {}
+        return rewinds
+
+    def let_go(self, pairs):
+        """Should they ever come back, they are read on from what is committed then."""
+        self._rewinds = {pair: offset for pair, offset in self._rewinds.items() if pair not in pairs}
+
+    def _must_be_ours(self, partitions, what):
+        strange = set(partitions) - self._assigned.open
+        if strange:
+            raise ConnectError(f"{shown(strange)} cannot be {what} by this task: not assigned to it.")

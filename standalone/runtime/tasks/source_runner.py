@@ -1,0 +1,265 @@
+"""poll → pipeline → log → offsets: how a source task runs.
+
+    shipping.py             worked batches to the producer, and what becomes of them
+    ../offsets/tracker.py   which offset may be stored
+    acknowledgements.py     what the task is told of it
+    look_ahead.py           batches that the chain is at
+
+The task's own thread polls, works the chain and hands records to the producer; a second thread runs the producer. An offset is
+stored when every record polled before it of its source partition is acknowledged, filtered or tolerated; one that is tolerated and goes
+to the dead letter queue once it is acknowledged there. As in Java a tolerated record without such a queue does not by itself move the
+offset: that of the next good record does. However the task ends, what it has polled before is sent and its offsets are stored.
+"""
+
+import contextlib
+import logging
+import threading
+
+from standalone.connector import SourceTaskContext
+from standalone.data.batch import SourceBatch
+from standalone.errors import ConnectError, RetriableError, Stopped
+from standalone.runtime.metrics import SourceMeter
+from standalone.runtime.offsets.tracker import OffsetTracker
+from standalone.runtime.tasks.acknowledgements import Acknowledgements
+from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner, log_context
+from standalone.runtime.tasks.look_ahead import GOOD_BYTES, LookAhead
+from standalone.runtime.tasks.shipping import Shipping
+
+log = logging.getLogger(__name__)
+
+
+class SourceRunner(TaskRunner):
+    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, retries, memory, clock, stop_seconds, **base):
+        super().__init__(meter=SourceMeter(clock), **base)
+        self.task = task
+        self.config = config
+        self.pipeline = pipeline
+        self.stopping = retries.stopping  # one event ends all waiting
+        self.errors = tolerance.counters
+        self._producer = producer
+        self._topics = topics
+        self._offsets = offsets
+        self._letters = tolerance.dead_letters
+        self._retries = retries
+        self._memory = memory
+        self._clock = clock
+        self._stop_seconds = stop_seconds
+        self._trouble = None  # what went wrong on another thread
+        self._told = False  # whether the task has been told to stop
+        self._resting = self._nudged = False
+        self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
+        self._acknowledgements = Acknowledgements(task, self._nudge)
+        self._ahead = LookAhead()
+        self._shipping = Shipping(
+            producer, topics=topics, tracker=self._tracker, acknowledgements=self._acknowledgements,
+            tolerance=tolerance, memory=memory, meter=self.meter, went_wrong=self._went_wrong,
+        )  # fmt: skip
+        self._sender = threading.Thread(target=self._send, name=f"send-{self.connector}-{self.number}", daemon=True)
+
+    # ---------------------------------------------------------------- told from other threads
+    def wake(self):
+        with self._wanted:
+            told, self._told = self._told, self.stopping.is_set()
+        if self._told and not told:
+            self.without_failing(self.task.stop)
+
+    def cancel(self):
+        self._shipping.closing = True
+        self._memory.close()
+        self._producer.close(0)
+        if self._letters is not None:
+            self._letters.abort()
+
+    def offsets_synced(self, seconds=0.0):
+        """The offsets file has just been made durable, within that time: the task's commit is due."""
+        if self._tracker.take_progress():
+            self.meter.committed(seconds)
+            self._acknowledgements.note_sync()
+
+    def metrics(self):
+        return {**super().metrics(), "producer-metrics": self._producer.counters.values()}
+
+    def _went_wrong(self, error):
+        self._trouble = self._trouble or error
+        self._memory.close()
+        self._nudge()
+
+    def _nudge(self):
+        if self._resting:
+            with self._wanted:
+                self._nudged = True
+                self._wanted.notify_all()
+
+    # ---------------------------------------------------------------- the task's thread
+    def work(self):
+        self._sender.start()
+        with contextlib.ExitStack() as at_end:  # in the reverse order, each whatever became of the others
+            at_end.callback(self.pipeline.close)
+            at_end.callback(self._memory.close)
+            if self._letters is not None:
+                at_end.callback(self._letters.close, self._stop_seconds)
+            at_end.callback(self._topics.close)
+            at_end.callback(self._end_sender)
+            if self._letters is not None:
+                self._letters.open("errors.source.deadletterqueue.topic.replication.factor", self._letters_failed)
+            self.task.initialize(_Context(self))
+            self.task.start(self.config)
+            at_end.callback(self.without_failing, self.task.close)
+            self.say(RUNNING)
+            try:
+                self._loop()
+            except Stopped as reason:
+                log.info("%s", reason)
+            except Exception:
+                self.without_failing(self._drain)
+                raise
+            if self._trouble is not None:
+                self.without_failing(self._drain)
+                raise self._trouble
+            self._drain()
+
+    def _end_sender(self):
+        self._shipping.closing = True
+        self._producer.close(0)
+        self._sender.join()
+
+    def _letters_failed(self):
+        try:
+            self._letters.check()
+        except ConnectError as error:
+            self._went_wrong(error)
+
+    def _loop(self):
+        pauses = None
+        while not self._must_end():
+            if self.paused:
+                self._wait_while_paused()
+                continue
+            try:
+                polled = self._poll()
+            except RetriableError as error:
+                log.warning("The task asks to be polled again: %s", error)
+                pauses = pauses or self._retries.pauses()
+                self._retries.failed()
+                self._rest(next(pauses), lambda: self.paused)
+                continue
+            pauses = None
+            more_follows = False
+            for batch in self._enlarged(polled):
+                if self._trouble is not None:
+                    return
+                self._ahead.add(batch, self.pipeline.begin_source(batch), batch.nbytes)
+                self._ship(self._ahead.done())
+                more_follows = batch.more_follows
+            if not more_follows:  # the next poll may take its time
+                self._ship(self._ahead.all_done())
+            self._acknowledgements.tell()
+
+    def _ship(self, done):
+        try:
+            for batch, result in done:
+                if self._trouble is not None:
+                    return
+                self._shipping.ship(batch, result)
+        except Exception:
+            self._ahead.forget()  # nothing behind a record that fails the task is sent
+            raise
+
+    def _must_end(self):
+        return self.stopping.is_set() or self._trouble is not None
+
+    def _poll(self):
+        """What the task has, as SourceBatches."""
+        begun = self._clock.monotonic()
+        polled = list(_batches(self.task.poll()))
+        if polled:
+            self.meter.polled(sum(map(len, polled)), self._clock.monotonic() - begun)
+        return polled
+
+    def _enlarged(self, batches):
+        """What was polled and, where the chain is quicker with more at once and more is there, what follows it."""
+        run = batches[-1:]
+        while run and run[-1].more_follows and not self.stopping.is_set() and self._are_too_few(run):
+            try:
+                following = self._poll()
+            except RetriableError as error:
+                log.warning("The task asks to be polled again: %s", error)
+                break
+            if len(following) != 1 or not run[-1].joins(following[0]):
+                return [*batches[:-1], SourceBatch.join(run), *following]
+            run += following
+        return [*batches[:-1], SourceBatch.join(run)] if run else []
+
+    def _are_too_few(self, batches):
+        size = sum(batch.nbytes for batch in batches)
+        return size < GOOD_BYTES and self.pipeline.prefers_more_than(sum(map(len, batches)))
+
+    def _wait_while_paused(self):
+        self._ship(self._ahead.all_done())
+        self.say(PAUSED)
+        self._rest(float("inf"), lambda: not self.paused)
+        if not self._must_end():
+            self.say(RUNNING)
+
+    def _rest(self, seconds, over):
+        """Wait so long, or until `over()` or the end; the task is told of its records meanwhile."""
+        deadline = self._clock.monotonic() + seconds
+        self._resting = True
+        try:
+            while True:
+                self._acknowledgements.tell()
+                with self._wanted:
+                    left = deadline - self._clock.monotonic()
+                    if self._must_end() or over() or left <= 0:
+                        return
+                    if not self._nudged:
+                        self._clock.wait(self._wanted, min(left, threading.TIMEOUT_MAX))
+                    self._nudged = False
+        finally:
+            self._resting = False
+
+    def _drain(self):
+        """Send what the chain is at, wait until all is acknowledged, then make the offsets durable."""
+        self._ship(self._ahead.all_done())
+        if not self._producer.flush(self._stop_seconds):
+            log.warning("Not all records were acknowledged within %.1f s: what is missing is sent again after a restart", self._stop_seconds)
+        if self._letters is not None:
+            self._letters.stored(self._stop_seconds)
+        self._offsets.sync()
+        self.offsets_synced()
+        self._acknowledgements.tell()
+
+    def _send(self):
+        with log_context(f"{self.connector}|task-{self.number}"):
+            try:
+                self._producer.run()
+            except Exception as error:
+                self._went_wrong(error)
+
+
+class _Context(SourceTaskContext):
+    def __init__(self, runner):
+        self.connector = runner.connector
+        self.task = runner.number
+        self.configs = runner.config
+        self.offset_reader = runner._offsets.reader(runner.connector)
+
+
+def _batches(polled):
+    """What poll may return, as SourceBatches."""
+    if not polled:
+        return
+    if isinstance(polled, SourceBatch):
+        yield polled
+        return
+    rows = []
+    for item in polled:
+        if isinstance(item, SourceBatch):
+            if rows:
+                yield from SourceBatch.runs(rows)
+                rows = []
+            yield item
+        else:
+            rows.append(item)
+    if rows:
+        yield from SourceBatch.runs(rows)
