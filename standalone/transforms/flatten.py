@@ -40,7 +40,9 @@ class Flatten(FieldTransform):
 
     def _flatten_map(self, value, prefix, flat):
         for key, item in value.items():
-            name = f"{prefix}{self.delimiter}{key}" if prefix else key
+            if prefix is None or not isinstance(key, str | None):
+                raise DataError(f"Flatten joins names that are texts; a map{f' in {prefix!r}' if prefix else ''} has a {type(key).__name__} as a key.")
+            name = f"{prefix}{self.delimiter}{'null' if key is None else key}" if prefix else key
             if isinstance(item, dict):
                 self._flatten_map(item, name, flat)
             elif item is None or isinstance(item, _PLAIN) and not isinstance(item, BigInt):
