@@ -41,7 +41,8 @@ class Flatten(FieldTransform):
     def _flatten_map(self, value, prefix, flat):
         for key, item in value.items():
             if prefix is None or not isinstance(key, str | None):
-                raise DataError(f"Flatten joins names that are texts; a map{f' in {prefix!r}' if prefix else ''} has a {type(key).__name__} as a key.")
+                where = f"the map '{prefix}'" if prefix else "the map"
+                raise DataError(f"Flatten joins names that are texts; {where} has a {type(key).__name__} as a key.")
             name = f"{prefix}{self.delimiter}{'null' if key is None else key}" if prefix else key
             if isinstance(item, dict):
                 self._flatten_map(item, name, flat)
