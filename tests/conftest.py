@@ -1,12 +1,25 @@
 """Fixtures that more than one folder uses: real servers, started when the first test asks for one."""
 
 import importlib.util
-import os
 import pathlib
+import sys
 
 import pytest
 
+from tests.suite.shared import run_folder, shared
+
+pytest_plugins = ["tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.quick"]
+
 SERVERS = pathlib.Path(__file__).parent / "servers"
+
+
+def pytest_collection_finish(session):
+    """Tests of kernels are of their machine code: what was edited since it was compiled would run as Python."""
+    if "standalone.kernels" in sys.modules and not session.config.option.collectonly:
+        from standalone.warm_up import compile_all
+
+        failed = compile_all()
+        assert not failed, failed
 
 
 @pytest.fixture(scope="session")
@@ -24,27 +37,23 @@ def _load_server(name):
 
 @pytest.fixture(scope="session")
 def give_up():
-    """give_up(reason): skip, or fail where the servers are known to be there: a suite that skips everything proves nothing."""
+    """give_up(reason): skip; where servers are required, tests/suite/honest.py makes a failure of that as of every other skip."""
     return _give_up
 
 
 def _give_up(reason):
-    if os.environ.get("CONNECT_TEST_REQUIRE_SERVERS") == "1":
-        pytest.fail(reason)
     pytest.skip(reason)
 
 
 @pytest.fixture(scope="session")
-def kafka():
+def kafka(tmp_path_factory):
     """The address of a real Kafka broker that every test shares: make topics of your own, and leave it running."""
     servers = _load_server("kafka_broker")
-    broker = servers.KafkaBroker()
     try:
-        broker.start()
+        with shared(run_folder(tmp_path_factory), "kafka", lambda: servers.KafkaBroker().start().handed_over()) as broker:
+            yield broker["bootstrap"]
     except servers.Unavailable as reason:
         _give_up(f"no Kafka broker: {reason}")
-    yield broker.bootstrap
-    broker.stop()
 
 
 @pytest.fixture

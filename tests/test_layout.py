@@ -16,7 +16,8 @@ MAY_SEE = {
     "private": set(),
     "secrets": set(),
     "clock": set(),
-    "kernels": set(),
+    "kernels": {"machine_code"},
+    "machine_code": set(),
     "wire": {"kernels"},
     "data": LEAVES,
     "config": LEAVES | {"data"},
@@ -38,7 +39,7 @@ MAY_SEE = {
     "testing": {"*"},
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
-    "warm_up": {"local_worker"},
+    "warm_up": {"kernels", "machine_code"},
     "public": {"config", "connector", "data", "errors", "expression", "files", "provider", "stage", "wire"},
     "": {"public"},
 }
@@ -47,11 +48,12 @@ OWNERS = {  # outside package -> the parts that may import it
     "kafka": {"log"},
     "click": {"cli"},
     "sqlite3": {"runtime", "log"},
+    "sqlite_utils": {"runtime"},
     "starlette": {"rest"},
     "uvicorn": {"rest"},
     "prometheus_client": {"rest"},
     "pyspark": {"pipeline"},
-    "numba": {"kernels", "data", "log", "converters", "pipeline", "connectors"},
+    "numba": {"kernels", "machine_code"},
     "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "testing"},
     "cramjam": {"log"},
     "google_crc32c": {"log"},
@@ -119,7 +121,7 @@ def test_nothing_in_standalone_imports_connectors():
 
 
 def test_threads_are_started_only_where_they_may():
-    homes = {"runtime", "rest", "pipeline/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
+    homes = {"runtime", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py", "warm_up.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))
         if "threading.Thread(" in path.read_text():

@@ -1,34 +1,125 @@
-"""After the last step of the set-up the quickstart's lines wait for no compiler."""
+"""Nobody waits for a compiler: not after the set-up, and not where there was none."""
 
+import importlib
+import os
 import pathlib
 import signal
 import subprocess
 import sys
+import time
 
+import pytest
+
+from standalone.kernels import kernels
+from standalone.warm_up import MODULES
 from tests.command import Command
-from tests.runtime.local import wait_for
+from tests.runtime.local import STRING, wait_for
 
-CONFIG = pathlib.Path(__file__).parents[1] / "config"
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+INSTALLATIONS = 10
+SECONDS = 20  # on a machine that does much else; to compile takes some forty seconds of a processor
+for module in MODULES:
+    importlib.import_module(module)
+KERNELS = [kernel.name for kernel in kernels() if kernel.signature and kernel.name.startswith("standalone.")]
+SINK = {
+    "name": "sink",
+    "connector.class": "FileStreamSink",
+    "topics": "t",
+    "value.converter": JSON,
+    "value.converter.schemas.enable": "false",
+    "transforms": "add,rename,mask",
+    "transforms.add.type": "org.apache.kafka.connect.transforms.InsertField$Value",
+    "transforms.add.static.field": "from",
+    "transforms.add.static.value": "here",
+    "transforms.rename.type": "org.apache.kafka.connect.transforms.ReplaceField$Value",
+    "transforms.rename.renames": "line:text",
+    "transforms.mask.type": "org.apache.kafka.connect.transforms.MaskField$Value",
+    "transforms.mask.fields": "secret",
+}
 
 
-def test_nothing_is_left_to_be_compiled_for_the_quickstart(tmp_path, monkeypatch):
-    def compiled():
-        return sorted(path.name for path in cache.rglob("*.nbc"))
+class Installation:
+    """A worker with a source of JSON texts, and a sink that reads them as JSON through three links."""
 
-    cache, lines, written = tmp_path / "cache", tmp_path / "test.txt", tmp_path / "test.sink.txt"
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(cache))
-    subprocess.run([sys.executable, "-m", "standalone.warm_up"], check=True, timeout=300)
-    before = compiled()
-    command = Command(tmp_path)
-    json = "org.apache.kafka.connect.json.JsonConverter"
-    lines.write_text("foo\nbar\n")
-    connectors = [str(CONFIG / f"connect-file-{kind}.properties") for kind in ("source", "sink")]
-    command.start(command.worker(key__converter=json, value__converter=json), *connectors)
-    try:
-        wait_for(lambda: written.exists() and written.read_text() == lines.read_text(), 60, "the lines")
-        with lines.open("a") as file:
-            file.write("and many more\n" * 30_000)
-        wait_for(lambda: written.read_text() == lines.read_text(), 60, "all lines")
-    finally:
-        command.stop(signal.SIGTERM)
-    assert len(before) > 20 and compiled() == before
+    def __init__(self, folder, cache):
+        folder.mkdir(exist_ok=True)
+        self.cache = cache
+        self.lines, self.written = folder / "lines", folder / "written"
+        self.lines.touch()
+        self.command = Command(folder)
+        self.files = [
+            self.command.connector("source.properties", name="source", topic="t", file=str(self.lines)),
+            self.command.file("sink.properties", "".join(f"{key}={value}\n" for key, value in {**SINK, "file": self.written}.items())),
+        ]
+
+    def __enter__(self):
+        self._began = time.monotonic()
+        worker = self.command.worker(key__converter=STRING, value__converter=STRING, spark__start="lazy")
+        self.command.start(worker, *self.files, NUMBA_CACHE_DIR=str(self.cache))
+        return self
+
+    def __exit__(self, *_):
+        self.command.stop(signal.SIGTERM)
+
+    def send(self, count):
+        """Write so many records and wait until they came out."""
+        before = self.came()
+        with self.lines.open("a") as file:
+            file.write('{"line":"some text","n":1.5,"secret":"x"}\n' * count)
+        wait_for(lambda: self.came() == before + count, 60, f"{count} records: {self.command.output()[-2000:]}")
+
+    def seconds(self):
+        """Since the worker was started."""
+        return time.monotonic() - self._began
+
+    def came(self):
+        return self.written.read_text().count("{text=some text, n=1.5, secret=, from=here}\n") if self.written.exists() else 0
+
+    def code(self):
+        return sorted(path.name for path in self.cache.glob("[!.]*")) if self.cache.exists() else []
+
+    def compiling(self):
+        """The processes that compile for this installation."""
+        found = []
+        for folder in pathlib.Path("/proc").glob("[0-9]*"):
+            try:
+                is_ours = str(self.cache).encode() in (folder / "environ").read_bytes()
+                if is_ours and b"standalone.warm_up" in (folder / "cmdline").read_bytes():
+                    found.append(int(folder.name))
+            except OSError:
+                continue
+        return found
+
+
+@pytest.mark.parametrize("at", range(INSTALLATIONS))
+def test_the_first_record_of_an_installation_without_compiled_code_waits_for_no_compiler(tmp_path, at):
+    with Installation(tmp_path / "worker", tmp_path / "cache") as installation:
+        installation.send(1)
+        assert installation.seconds() < SECONDS
+        assert len(installation.code()) < len(KERNELS) and len(installation.compiling()) == 1
+        installation.send(500)
+    wait_for(lambda: not installation.compiling(), 15, "the compiling process to end with its worker")
+    assert "WARN" not in installation.command.output()
+
+
+def test_after_the_set_up_nothing_is_left_to_be_compiled(tmp_path):
+    def set_up():
+        ran = subprocess.run([sys.executable, "-m", "standalone.warm_up"], env=environment, stderr=subprocess.PIPE, text=True, timeout=600)
+        return ran.returncode, ran.stderr
+
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "cache")}
+    total = len(KERNELS)
+    assert set_up() == (0, f"Compiling: 0 of {total}\nCompiling: {total} of {total}\n")
+    assert set_up() == (0, "")
+    with Installation(tmp_path / "worker", tmp_path / "cache") as installation:
+        before = installation.code()
+        installation.send(1)
+        installation.send(30_000)
+        assert len(before) == total and installation.code() == before and installation.compiling() == []
+
+
+def test_a_set_up_that_can_keep_nothing_says_so(tmp_path):
+    (tmp_path / "file").touch()
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "file")}
+    ran = subprocess.run([sys.executable, "-m", "standalone.warm_up"], env=environment, stderr=subprocess.PIPE, text=True, timeout=60)
+    assert ran.returncode == 1 and "set NUMBA_CACHE_DIR to a folder that can be written" in ran.stderr and "Traceback" not in ran.stderr

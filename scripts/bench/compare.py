@@ -64,7 +64,7 @@ class Connect:
         kind = ("Source", "topic") if job.direction == TO_TOPIC else ("Sink", "topics")
         # The name is new each time: a sink's group is called after it, and must begin at the beginning.
         connector = {"name": f"compare-{folder.name}", "connector.class": f"FileStream{kind[0]}", "tasks.max": 1}
-        connector |= {"file": job.file, kind[1]: job.topic}
+        connector |= {"file": job.file, kind[1]: job.topic, **job.settings(self)}
         paths = [write_properties(folder / "worker.properties", worker), write_properties(folder / "connector.properties", connector)]
         return started([*self._command, *paths], folder)
 
@@ -152,6 +152,10 @@ class Job:
         self.file = file
         self.lines = lines
         self._broker = broker
+
+    def settings(self, engine):
+        """More of the connector's properties."""
+        return {}
 
     def progress(self):
         """From 0 to 1."""

@@ -166,8 +166,8 @@ def rate(said):
     path = pathlib.Path(tempfile.mkdtemp(prefix="crowd-in-")) / "lines"
     with open(path, "w") as file:
         for number in range(said.lines):
-            said = "a line of about one hundred bytes, as they are found in logs"
-            file.write(f"2026-11-21T00:00:00.000 host app[{number % 997}]: {said} id={number}\n")
+            text = "a line of about one hundred bytes, as they are found in logs"
+            file.write(f"2026-11-21T00:00:00.000 host app[{number % 997}]: {text} id={number}\n")
     rates = [one_rate(said, path, burn) for burn in (False, True)]
     print(f"raw source alone {rates[0]:,.0f} lines/s, beside a burner {rates[1]:,.0f} lines/s: {rates[1] / rates[0]:.0%}")
     shutil.rmtree(path.parent)

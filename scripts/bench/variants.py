@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Workload 4 of a benchmark harness (topic of JSON to file, four transforms) with more in its chain, ours beside its engines.
+"""A topic of JSON to a file through four transforms, with more in the chain: this worker beside Java's, on one real Kafka broker.
 
-    python scripts/bench/variants.py --bench DIR dates python --scale 1 --repeats 2 --ours 'connect-standalone {worker} {connectors}'
+    .venv/bin/python scripts/bench/variants.py dates python                        a million records, 2 times each
+    .venv/bin/python scripts/bench/variants.py plain --records 100000 --repeats 1
 
-`--bench` names the harness's folder: its bench.py, engines.py and lab.py start the broker and the engines and take the figures. Run it
-with a Python that has confluent-kafka. Every line that comes out is compared with the one that was sent; a wrong one fails the run.
+Needs Java 17, Maven and kcat, as scripts/bench/compare.py, whose engines and figures these are. Every line that comes out is compared with the
+one that was sent; a wrong one fails the run.
 
     plain    as it is: InsertField, ReplaceField, Cast, RegexRouter
     dates    with Flatten, and with TimestampConverter twice: the text of a time to milliseconds, these to another text
@@ -18,30 +19,93 @@ import itertools
 import json
 import os
 import pathlib
+import random
 import re
-import signal
-import statistics
+import shutil
 import sys
-import time
+import tempfile
+
+import compare
 
 HERE = pathlib.Path(__file__).resolve().parent
 JAVA = "org.apache.kafka.connect.transforms."
-BEFORE_LAST = "transforms=ins,rep,cast,{}route\n"
 
-FLATTEN = f"transforms.flat.type={JAVA}Flatten$Value\ntransforms.flat.delimiter=_\n"
-READ = f"""transforms.read.type={JAVA}TimestampConverter$Value
-transforms.read.field=ts
-transforms.read.target.type=unix
-transforms.read.unix.precision=milliseconds
-transforms.read.format=yyyy-MM-dd'T'HH:mm:ssX
-"""
-WRITE = f"""transforms.write.type={JAVA}TimestampConverter$Value
-transforms.write.field=ts
-transforms.write.target.type=string
-transforms.write.unix.precision=milliseconds
-transforms.write.format=yyyy/MM/dd HH:mm:ss.SSS
-"""
-RATE = "transforms.rate.type=rate_requests:RateRequests\n"
+CHAIN = {
+    "value.converter": "org.apache.kafka.connect.json.JsonConverter",
+    "value.converter.schemas.enable": "false",
+    "transforms.ins.type": f"{JAVA}InsertField$Value",
+    "transforms.ins.static.field": "pipeline",
+    "transforms.ins.static.value": "bench",
+    "transforms.ins.offset.field": "off",
+    "transforms.rep.type": f"{JAVA}ReplaceField$Value",
+    "transforms.rep.exclude": "retries",
+    "transforms.rep.renames": "msg:message,host:hostname",
+    "transforms.cast.type": f"{JAVA}Cast$Value",
+    "transforms.cast.spec": "latency_ms:int64,ok:int8,status:float64",
+    "transforms.route.type": f"{JAVA}RegexRouter",
+    "transforms.route.regex": "(.*)",
+    "transforms.route.replacement": "$1-copy",
+}
+FLATTEN = {"transforms.flat.type": f"{JAVA}Flatten$Value", "transforms.flat.delimiter": "_"}
+READ = {
+    "transforms.read.type": f"{JAVA}TimestampConverter$Value",
+    "transforms.read.field": "ts",
+    "transforms.read.target.type": "unix",
+    "transforms.read.unix.precision": "milliseconds",
+    "transforms.read.format": "yyyy-MM-dd'T'HH:mm:ssX",
+}
+WRITE = {
+    "transforms.write.type": f"{JAVA}TimestampConverter$Value",
+    "transforms.write.field": "ts",
+    "transforms.write.target.type": "string",
+    "transforms.write.unix.precision": "milliseconds",
+    "transforms.write.format": "yyyy/MM/dd HH:mm:ss.SSS",
+}
+RATE = {"transforms.rate.type": "rate_requests:RateRequests"}
+
+
+# --- What goes in ----------------------------------------------------------------------------------------------------
+
+
+def requests(count):
+    """Requests to a service, as its log would have them: twelve fields, about 300 bytes."""
+    chance, began = random.Random(1), datetime.datetime(2026, 1, 1, tzinfo=datetime.timezone.utc)
+    words = ["".join(chance.choices("abcdefghijklmnopqrstuvwxyz", k=chance.randint(3, 9))) for _ in range(512)]
+    for number in range(count):
+        yield {
+            "ts": (began + datetime.timedelta(seconds=number // 7)).strftime("%Y-%m-%dT%H:%M:%SZ"),
+            "host": f"node-{number % 64:03d}.example.org",
+            "level": chance.choice(("INFO", "INFO", "INFO", "WARN", "ERROR")),
+            "service": f"service-{number % 17}",
+            "msg": " ".join(chance.choices(words, k=6)),
+            "latency_ms": chance.randint(1, 5000),
+            "ok": chance.random() < 0.9,
+            "status": chance.choice((200, 200, 200, 404, 500)),
+            "retries": chance.randint(0, 3),
+            "tags": [f"zone-{number % 3}", chance.choice(words)],
+            "user": {"name": chance.choice(words), "region": chance.choice(("eu", "us", "ap"))},
+            "trace": f"{chance.getrandbits(64):016x}",
+        }
+
+
+class Sent:
+    """The requests as a file of lines to fill the topic with, and what must come out, by variant."""
+
+    def __init__(self, path, count):
+        self.path, self.count, self._sizes = path, count, {}
+        with open(path, "w") as file:
+            for request in requests(count):
+                file.write(json.dumps(request, separators=(",", ":")) + "\n")
+
+    def __iter__(self):
+        with open(self.path) as file:
+            yield from map(json.loads, file)
+
+    def size_behind(self, expected):
+        """Of the right output: it does not hang on the order of the keys."""
+        if expected not in self._sizes:
+            self._sizes[expected] = sum(len(java_text(expected(value, offset))) + 1 for offset, value in enumerate(self))
+        return self._sizes[expected]
 
 
 # --- What must come out ----------------------------------------------------------------------------------------------
@@ -89,25 +153,24 @@ class Variant:
     """Links to be put before the last one, and what comes of a value; of others' engines too, where theirs is another chain."""
 
     def __init__(self, links, settings, expected, of_others=None):
-        self._links = "".join(f"{link}," for link in links)
+        self._links = links
         self._settings = settings
         self._expected = expected
         self._of_others = of_others
 
-    def chain(self, whole, is_ours):
-        """The harness's properties with the links in them."""
+    def settings(self, is_ours):
         if self._of_others and not is_ours:
-            return whole
-        return whole.replace(BEFORE_LAST.format(""), BEFORE_LAST.format(self._links)) + self._settings
+            return {**CHAIN, "transforms": "ins,rep,cast,route"}
+        return {**CHAIN, **self._settings, "transforms": ",".join(["ins", "rep", "cast", *self._links, "route"])}
 
     def expected(self, is_ours):
         return self._of_others if self._of_others and not is_ours else self._expected
 
 
 VARIANTS = {
-    "plain": Variant([], "", plain),
-    "dates": Variant(["flat", "read", "write"], FLATTEN + READ + WRITE, dates),
-    "unix": Variant(["flat", "read"], FLATTEN + READ, unix),
+    "plain": Variant([], {}, plain),
+    "dates": Variant(["flat", "read", "write"], FLATTEN | READ | WRITE, dates),
+    "unix": Variant(["flat", "read"], FLATTEN | READ, unix),
     "python": Variant(["rate"], RATE, rated, of_others=plain),
 }
 
@@ -115,63 +178,31 @@ VARIANTS = {
 # --- Runs ------------------------------------------------------------------------------------------------------------
 
 
-class Harness:
-    """The modules of the harness, and what the variants need beside them."""
+class Job(compare.Job):
+    """A variant's chain from the filled topic to a file, in one engine."""
 
-    def __init__(self, folder):
-        sys.path.insert(0, str(folder))
-        import bench
-        import engines
-        import lab
+    def __init__(self, broker, topic, file, sent, variant, is_ours):
+        super().__init__(compare.TO_FILE, broker, topic, file, sent)
+        self._settings, self._expected = variant.settings(is_ours), variant.expected(is_ours)
+        self._size = sent.size_behind(self._expected)
 
-        self.bench, self.engines, self.lab = bench, engines, lab
-        self._whole = engines.SINK_SMT
-        self._sizes = {}
+    def settings(self, engine):
+        return self._settings
 
-    def run(self, broker, engine, variant, count):
-        """The figures of one run, as the harness has them."""
-        source, is_ours = self.lab.data("json", count), engine.name == "ours"
-        topic, name = f"filled-{os.path.basename(source)}", f"variant-{next(self.bench.SERIAL)}"
-        if topic not in broker.admin.list_topics(timeout=10).topics:
-            broker.create(topic)
-            broker.fill(topic, source)
-        expected = variant.expected(is_ours)
-        self.engines.SINK_SMT = variant.chain(self._whole, is_ours)
-        try:
-            return self.bench.bulk(
-                broker,
-                engine,
-                [self.bench.Job(name, "sink", None, topic, True)],
-                count,
-                lambda run: self.bench.size(run.jobs[0].file),
-                self._size(source, expected),
-                lambda run: self._check(source, run.jobs[0].file, expected),
-            )
-        finally:
-            self.engines.SINK_SMT = self._whole
+    def progress(self):
+        return self.file.stat().st_size / self._size if self.file.exists() else 0.0
 
-    def _size(self, source, expected):
-        """Of the right output: it does not hang on the order of the keys."""
-        if (source, expected) not in self._sizes:
-            total = 0
-            with open(source) as file:
-                for offset, line in enumerate(file):
-                    total += len(java_text(expected(json.loads(line), offset))) + 1
-            self._sizes[source, expected] = total
-        return self._sizes[source, expected]
-
-    def _check(self, source, path, expected):
-        """Raises Failed at the first line that is not the one that was sent. The keys' order is that of the first line."""
-        with open(source) as lines, open(path) as out:
+    def check(self):
+        """Fails at the first line that is not the one that was sent. The keys' order is that of the first line."""
+        with open(self.file) as out:
             order = re.findall(r"[{ ](\w+)=", out.readline())
             out.seek(0)
-            for offset, (line, got) in enumerate(itertools.zip_longest(lines, out)):
-                if line is None or got is None:
-                    raise self.bench.Failed(f"too {'many' if line is None else 'few'} lines: from line {offset + 1} on")
-                wanted = expected(json.loads(line), offset)
-                if got != java_text(wanted, order) + "\n":
-                    raise self.bench.Failed(f"line {offset + 1}: {got[:300]!r} is not {java_text(wanted)[:300]!r}")
-        return "every line is right"
+            for offset, (value, got) in enumerate(itertools.zip_longest(self.lines, out)):
+                if value is None or got is None:
+                    raise compare.Failed(f"too {'many' if value is None else 'few'} lines: from line {offset + 1} on")
+                wanted = java_text(self._expected(value, offset), order)
+                if got != wanted + "\n":
+                    raise compare.Failed(f"line {offset + 1}: {got[:300]!r} is not {wanted[:300]!r}")
 
 
 def java_text(value, order=()):
@@ -184,60 +215,47 @@ def java_text(value, order=()):
     return str(value)
 
 
-def table(name, runs):
-    """Medians of the right runs, and how ours compares."""
-    by_engine = {}
-    for run in runs:
-        by_engine.setdefault(run["engine"], []).append(run)
-
-    def median(engine, figure):
-        found = [run[figure] for run in by_engine.get(engine, []) if run["ok"] and run.get(figure) is not None]
-        return statistics.median(found) if found else None
-
-    lines = [f"{name:10} {'engine':22} {'rate /s':>10} {'ours is':>8} {'wall s':>8} {'first s':>8} {'CPU s/M':>8} {'RSS MB':>7} {'right':>6}"]
-    for engine, mine in by_engine.items():
-        figures = [median(engine, figure) for figure in ("rate", "wall_s", "first_s", "cpu_s_per_M", "peak_rss_mb")]
-        cells = ["-" if each is None else f"{each:,.0f}" if each > 500 else f"{each:.2f}" for each in figures]
-        ours = median("ours", "rate")
-        ratio = f"{ours / figures[0]:.2f}x" if ours and figures[0] else "-"
-        right = f"{sum(run['ok'] for run in mine)}/{len(mine)}"
-        lines.append(
-            f"{'':10} {engine:22} {cells[0]:>10} {ratio:>8} {cells[1]:>8} {cells[2]:>8} {cells[3]:>8} {cells[4]:>7} {right:>6}"
-        )
-        lines += [f"{'':10} FAILED: {run['error'][:300]} (see {run['folder']})" for run in mine if not run["ok"]]
-    return "\n".join(lines)
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("variants", nargs="+", choices=VARIANTS)
-    parser.add_argument("--bench", required=True, help="the folder of the harness")
-    command = f"{HERE.parent / 'connect-standalone'} {{worker}} {{connectors}}"
-    parser.add_argument("--ours", default=command, help="the command of ours (default: %(default)s)")
-    parser.add_argument("--engines", default="java-connect-tuned,ours", help="which take part (default: %(default)s)")
-    parser.add_argument("--scale", type=float, default=1.0, help="1 is a million records (default: %(default)s)")
+    parser.add_argument("--ours", default=str(HERE.parent / "connect-standalone"), help="the command of ours (default: %(default)s)")
+    parser.add_argument("--engines", default="java, tuned;ours", help="which take part, separated by semicolons (default: %(default)s)")
+    parser.add_argument("--records", type=int, default=1_000_000)
     parser.add_argument("--repeats", type=int, default=2)
-    parser.add_argument("--worker-extra", action="append", default=[], help="a line for the worker's properties of ours")
     options = parser.parse_args()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("stopped"))  # by way of every finally
     # The worker of ours finds the transform by its Python path.
     os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(HERE), os.environ.get("PYTHONPATH")]))
-    harness = Harness(pathlib.Path(options.bench).resolve())
-    found, missing = harness.engines.all_engines(options.ours, str(HERE.parents[1]), options.worker_extra)
-    engines = [engine for engine in found if engine.name in options.engines.split(",")]
+    found, missing = compare.engines(options.ours)
+    engines = [engine for engine in found if engine.name in options.engines.split(";")]
     print("left out:", "; ".join(missing) or "nothing", flush=True)
-    runs = {name: [] for name in options.variants}
-    with harness.lab.Broker() as broker:
-        for repeat, name in itertools.product(range(options.repeats), options.variants):
-            at = repeat % len(engines)
-            for engine in engines[at:] + engines[:at]:
-                began = time.strftime("%H:%M:%S")
-                figures = harness.run(broker, engine, VARIANTS[name], max(1, int(1_000_000 * options.scale)))
-                runs[name].append(dict(figures, engine=engine.name))
-                print(began, name, json.dumps(runs[name][-1]), file=sys.stderr, flush=True)
-    for name, mine in runs.items():
-        print(table(name, mine), flush=True)
-    return any(not run["ok"] for mine in runs.values() for run in mine)
+    servers = compare.broker_module()
+    with tempfile.TemporaryDirectory(prefix="variants-") as folder:
+        folder = pathlib.Path(folder)
+        sent = Sent(folder / "requests", options.records)
+        try:
+            with servers.KafkaBroker() as started:
+                results = runs(compare.Broker(started.bootstrap), engines, sent, options, folder)
+        except servers.Unavailable as reason:
+            sys.exit(f"There is no broker to compare on: {reason}")
+    for name, by_engine in results.items():
+        print(f"\n{compare.table(name, by_engine)}")
+    return any(isinstance(each, compare.Failed) for by_engine in results.values() for mine in by_engine.values() for each in mine)
+
+
+def runs(broker, engines, sent, options, folder):
+    """{variant's name: {engine's name: [figures or Failed, ...]}}; the engines take turns."""
+    topic = compare.fill(broker, sent, folder)
+    results = {name: {engine.name: [] for engine in engines} for name in options.variants}
+    for turn, name in itertools.product(range(options.repeats), options.variants):
+        at = turn % len(engines)
+        for engine in engines[at:] + engines[:at]:
+            own = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=folder))
+            job = Job(broker, topic, own / "out", sent, VARIANTS[name], engine.name == "ours")
+            figures = compare.attempt(engine, job, own)
+            print(f"  {name}, {engine.name}: {compare.told(figures)}", file=sys.stderr, flush=True)
+            results[name][engine.name].append(figures)
+            shutil.rmtree(own, ignore_errors=True)
+    return results
 
 
 if __name__ == "__main__":

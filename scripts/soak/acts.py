@@ -15,7 +15,6 @@ import shutil
 import signal
 import sys
 import tempfile
-import threading
 import time
 import urllib.error
 import urllib.request
@@ -23,7 +22,10 @@ import urllib.request
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
 
+import watched  # noqa: E402
 from kill import CHAINS, Run  # noqa: E402
+
+REFUSED = 0.5  # of the acts, at most: 409 while another is under way is an answer, but a soak of refusals proves nothing
 
 
 class Busy(Run):
@@ -31,10 +33,10 @@ class Busy(Run):
         super().__init__(folder, bootstrap, lines, chain)
         with open(folder / "worker.properties", "a") as file:
             file.write("offset.flush.interval.ms=500\n")
-        self.done = []
+        self.done, self.refused = [], []
 
     def ask(self, method, path, body=None):
-        request = urllib.request.Request(f"http://127.0.0.1:18393{path}", method=method)
+        request = urllib.request.Request(f"{self.rest}{path}", method=method)
         if body is not None:
             request.data = json.dumps(body).encode()
             request.add_header("Content-Type", "application/json")
@@ -66,8 +68,21 @@ class Busy(Run):
             try:
                 self.act(name, chance)
             except urllib.error.HTTPError as error:
-                if error.code != 409 and not (error.code == 404 and self.done[-1] == "restart task"):  # while it is stopped it has no task
+                # While another act is under way, and while it is stopped and has no task.
+                if error.code != 409 and not (error.code == 404 and error.url.endswith("/tasks/0/restart")):
                     raise
+                self.refused.append(error.url)
+
+    def check_states(self):
+        """No act makes anything FAILED."""
+        for name, views in self.ask("GET", "/connectors?expand=status").items():
+            for part in (views["status"]["connector"], *views["status"]["tasks"]):
+                if part["state"] == "FAILED":
+                    sys.exit(f"{name} FAILED, and nobody asked for it:\n{part.get('trace')}")
+
+    def check_acts(self, wanted):
+        if len(self.done) < wanted or len(self.refused) > REFUSED * wanted:
+            sys.exit(f"of {wanted} acts {len(self.done)} were tried and {len(self.refused)} refused: that proves nothing")
 
 
 def main():
@@ -82,8 +97,7 @@ def main():
     try:
         found = _soak(said, run)
     finally:
-        if run.process is not None and run.process.poll() is None:
-            run.end(signal.SIGKILL)
+        watched.kill(run.process)
     if any(found):
         sys.exit(f"not as it must be; everything is kept in {run.folder}")
     shutil.rmtree(run.folder)
@@ -94,15 +108,19 @@ def _soak(said, run):
     run.append(said.lines // 20, 0.01)
     run.start()
     run.moving_again(0)
-    actors = [threading.Thread(target=run.acts, args=(run.names[kind], said.acts, random.Random(chance.random()))) for kind in run.names]
-    for actor in actors:
-        actor.start()
+    actors = [watched.watched(run.acts, run.names[kind], said.acts, random.Random(chance.random())) for kind in run.names]
     while any(actor.is_alive() for actor in actors) or run.written < said.lines:
         run.append(said.lines // 20, 0.01)  # as fast as can be written, so that there is always something under way
         time.sleep(0.5 if run.written < said.lines else 0.05)
+        run.check_worker()
+        run.check_states()
+    for actor in actors:
+        actor.finish()
+    run.check_acts(said.acts * len(actors))
     run.wait_all()
+    run.check_states()
     run.end(signal.SIGTERM)
-    return run.judge(f"{len(run.done)} acts")
+    return run.judge(f"{len(run.done)} acts, {len(run.refused)} refused")
 
 
 if __name__ == "__main__":

@@ -21,13 +21,16 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "scripts" / "soak"))
+
+import watched  # noqa: E402
+
 OFFSET = "__connect.errors.offset"
 
 
@@ -44,9 +47,7 @@ class Worker:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)})
 
     def end(self, number=signal.SIGTERM):
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(number)
-            self.process.wait(60)
+        watched.end(self.process, number, self.log)
 
 
 def free_port():
@@ -109,7 +110,9 @@ class Soak:
             if row % 20 == 0:
                 producer.poll(0)
                 time.sleep(max(0.0, began + seconds * (row - low) / (high - low) - time.monotonic()))
-        producer.flush(60)
+        left = producer.flush(60)
+        if left:
+            sys.exit(f"{left} records were not taken within 60 s")
 
     def committed(self):
         group = f"connect-{self.topic}"
@@ -122,13 +125,12 @@ class Soak:
         for kill in range(kills):
             before = self.sink.stat().st_size
             part = self.count * kill // kills, self.count * (kill + 1) // kills
-            writer = threading.Thread(target=self.produce, args=(*part, self.chance.uniform(3, 6)))
             self.worker.start()
-            writer.start()
+            writer = watched.watched(self.produce, *part, self.chance.uniform(3, 6))
             wait_for(lambda: self.sink.stat().st_size > before, 60, "the sink to move")
             time.sleep(self.chance.uniform(0, 1.5))
             self.worker.end(signal.SIGKILL)
-            writer.join()
+            writer.finish()
         self.worker.start()
         wait_for(lambda: self.committed() >= self.count, 120, "all offsets to be committed")
         self.worker.end()
@@ -175,7 +177,7 @@ class Soak:
     def close(self):
         for worker in (self.worker, self.log):
             if worker is not None:
-                worker.end(signal.SIGKILL)
+                watched.kill(worker.process)
 
 
 def main(arguments=None):

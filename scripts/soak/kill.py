@@ -17,11 +17,14 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
 
+import watched  # noqa: E402
+
+from tests.servers.kafka_broker import free_port  # noqa: E402
 
 LINK = """from standalone import Transform
 
@@ -48,7 +51,8 @@ class Run:
         self.lines, self.written = lines, 0
         topic = f"soak-{os.getpid()}-{int(time.time())}"
         strings = "".join(f"{part}.converter=org.apache.kafka.connect.storage.StringConverter\n" for part in ("key", "value"))
-        self._put("worker", f"bootstrap.servers={bootstrap}\nembedded.log.listener=127.0.0.1:19392\nlisteners=http://127.0.0.1:18393\n"
+        self.rest = f"http://127.0.0.1:{free_port()}"
+        self._put("worker", f"bootstrap.servers={bootstrap}\nembedded.log.listener=127.0.0.1:{free_port()}\nlisteners={self.rest}\n"
                   f"{strings}offset.storage.file.filename={folder}/connect.offsets\nplugin.path={folder}\n")  # fmt: skip
         (folder / "soak_link.py").write_text(LINK)
         self.names = {kind: f"soak-{kind}-{topic}" for kind in ("source", "sink")}
@@ -67,8 +71,7 @@ class Run:
             )  # fmt: skip
 
     def end(self, number):
-        self.process.send_signal(number)
-        self.process.wait(60)
+        watched.end(self.process, number, self.folder / "log")
 
     def append(self, count, seconds):
         """Append so many lines in about so many seconds."""
@@ -86,10 +89,15 @@ class Run:
         """Seconds until the sink's file is larger than `size`."""
         began = time.monotonic()
         while self.sink.stat().st_size <= size:
-            if time.monotonic() - began > seconds or self.process.poll() is not None:
+            self.check_worker()
+            if time.monotonic() - began > seconds:
                 sys.exit(f"the sink did not move within {seconds} s; see {self.folder}/log")
             time.sleep(0.005)
         return time.monotonic() - began
+
+    def check_worker(self):
+        if self.process.poll() is not None:
+            sys.exit(f"the worker ended by itself, with status {self.process.returncode}; see {self.folder}/log")
 
     def judge(self, what):
         """(lost, repeated, out of place, torn); a repeat restarts the count at an earlier line, a step forward over lines is a loss there."""
@@ -122,13 +130,14 @@ class Run:
         """Until the last line is there and nothing more comes: what a kill left uncommitted comes again behind it."""
         last = b"number %d\n" % (self.written - 1)
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline and self.process.poll() is None:
+        while time.monotonic() < deadline:
+            self.check_worker()
             with open(self.sink, "rb") as file:
                 file.seek(max(0, os.path.getsize(self.sink) - 4096))
                 if last in file.read() and self._rests(3):
                     return
             time.sleep(0.05)
-        print(f"the last line did not come within {seconds} s")
+        sys.exit(f"the last line did not come within {seconds} s; see {self.folder}/log")
 
 
 def main():
@@ -137,8 +146,8 @@ def main():
         run = _prepared()
         _soak(*run)
     finally:
-        if run is not None and run[1].process is not None and run[1].process.poll() is None:
-            run[1].end(signal.SIGKILL)
+        if run is not None:
+            watched.kill(run[1].process)
 
 
 def _prepared():
@@ -162,12 +171,11 @@ def _soak(said, run):
         for _ in range(count):
             size = run.sink.stat().st_size
             run.start()
-            writer = threading.Thread(target=run.append, args=(each, chance.uniform(1, 3)))
-            writer.start()
+            writer = watched.watched(run.append, each, chance.uniform(1, 3))
             moved.append(run.moving_again(size))
             time.sleep(chance.uniform(0, 1.5))
             run.end(number)
-            writer.join()
+            writer.finish()
         run.start()
         run.wait_all()
         run.end(signal.SIGTERM)

@@ -8,7 +8,7 @@ import numpy as np
 
 from standalone.data.java_digits import write_double, write_float, write_int
 from standalone.data.utf8_column import is_utf8
-from standalone.kernels import compiled, copy
+from standalone.kernels import BYTES, FLAGS, INTS, LONGS, LONGS_BY_ROW, REALS, SINGLES, compiled, copy, written
 
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
@@ -23,7 +23,7 @@ MALFORMED = -2  # among the sizes that `escaped_sizes` finds: no UTF-8
 
 
 @compiled
-def escaped_sizes(data, starts, lengths, sizes):
+def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS)):
     """The size of each string once escaped; 0 where it stays as it is; MALFORMED where it is no UTF-8. Returns (sum, how many malformed)."""
     total, malformed = 0, 0
     for row in range(len(starts)):
@@ -54,7 +54,7 @@ def escaped_sizes(data, starts, lengths, sizes):
 
 
 @compiled
-def escape(data, starts, lengths, sizes, side, new_starts):
+def escape(data: BYTES, starts: LONGS, lengths: INTS, sizes: INTS, side: written(BYTES), new_starts: written(LONGS)):
     """Write those strings that need it to `side`; the others stay where they are."""
     at = 0
     for row in range(len(starts)):
@@ -92,7 +92,7 @@ def _write_unit(code, side, at):
 
 
 @compiled
-def base64(data, starts, lengths, side, new_starts, new_lengths):
+def base64(data: BYTES, starts: LONGS, lengths: INTS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS)):
     at = 0
     for row in range(len(starts)):
         new_starts[row] = ~at
@@ -119,7 +119,7 @@ def base64(data, starts, lengths, side, new_starts, new_lengths):
 
 
 @compiled
-def ints(values, valid, side, new_starts, new_lengths):
+def ints(values: LONGS, valid: FLAGS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS)):
     at = 0
     for row in range(len(values)):
         new_starts[row] = ~at
@@ -131,7 +131,10 @@ def ints(values, valid, side, new_starts, new_lengths):
 
 
 @compiled
-def doubles(values, bits, valid, side, new_starts, new_lengths, scratch):
+def doubles(
+    values: REALS, bits: LONGS, valid: FLAGS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS),
+    scratch: written(LONGS_BY_ROW),
+):  # fmt: skip
     at = 0
     for row in range(len(values)):
         new_starts[row] = ~at
@@ -143,7 +146,10 @@ def doubles(values, bits, valid, side, new_starts, new_lengths, scratch):
 
 
 @compiled
-def floats(values, bits, valid, side, new_starts, new_lengths, scratch):
+def floats(
+    values: SINGLES, bits: INTS, valid: FLAGS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS),
+    scratch: written(LONGS_BY_ROW),
+):  # fmt: skip
     at = 0
     for row in range(len(values)):
         new_starts[row] = ~at
@@ -166,7 +172,10 @@ def _quote_words(side, at, end):
 
 
 @compiled
-def decimals(unscaled, starts, lengths, scales, side, new_starts, new_lengths, failed):
+def decimals(
+    unscaled: BYTES, starts: LONGS, lengths: INTS, scales: INTS, side: written(BYTES), new_starts: written(LONGS),
+    new_lengths: written(INTS), failed: written(FLAGS),
+):  # fmt: skip
     """Decimals as numbers, as BigDecimal prints them; those beyond 64 bits are marked in `failed`."""
     at = 0
     digits = np.empty(24, np.uint8)
@@ -180,7 +189,8 @@ def decimals(unscaled, starts, lengths, scales, side, new_starts, new_lengths, f
             failed[row] = True
             continue
         place = starts[row]
-        number = np.int64(np.int8(unscaled[place]))
+        number = np.int64(unscaled[place])
+        number -= (number & 128) << 1  # the first byte has the sign
         for each in range(place + 1, place + size):
             number = number << 8 | np.int64(unscaled[each])
         begin = at

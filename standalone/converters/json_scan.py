@@ -13,7 +13,21 @@ in which the items of all messages follow each other.
 import numpy as np
 
 from standalone.data.utf8_column import is_utf8
-from standalone.kernels import compiled, word_at
+from standalone.kernels import (
+    BYTES,
+    CODES_BY_ROW,
+    FLAGS,
+    FLAGS_BY_ROW,
+    INTS,
+    INTS_BY_ROW,
+    LONG,
+    LONGS,
+    LONGS_BY_ROW,
+    REALS_BY_ROW,
+    compiled,
+    word_at,
+    written,
+)
 
 TOKEN, OBJECT, STRING, WHOLE, FLOAT, BOOLEAN, LIST = range(7)
 FRACTION = 7  # a FLOAT that looks like no whole number
@@ -26,8 +40,10 @@ _POWERS_OF_TEN = np.array([10.0**n for n in range(23)])  # each of them exact
 
 @compiled
 def split(
-    data, first, row_starts, row_lengths, head, tail, steps, tokens, bad, present, ends,
-    states, cells, reals, lengths, item_states, item_cells, item_reals, item_lengths,
+    data: BYTES, first: LONG, row_starts: LONGS, row_lengths: INTS, head: BYTES, tail: BYTES, steps: LONGS_BY_ROW, tokens: BYTES,
+    bad: written(FLAGS), present: written(FLAGS_BY_ROW), ends: written(LONGS_BY_ROW), states: written(CODES_BY_ROW),
+    cells: written(LONGS_BY_ROW), reals: written(REALS_BY_ROW), lengths: written(INTS_BY_ROW), item_states: written(CODES_BY_ROW),
+    item_cells: written(LONGS_BY_ROW), item_reals: written(REALS_BY_ROW), item_lengths: written(INTS_BY_ROW),
 ):  # fmt: skip
     """Follow the steps through the messages from the row `first` on; returns the row behind the last one that was done, which is not
     the last of all where the items of lists need more room.
@@ -318,7 +334,7 @@ def _hex(data, at, end):
 
 
 @compiled
-def unescape(data, rows, starts, lengths, side, bad):
+def unescape(data: BYTES, rows: LONGS, starts: written(LONGS), lengths: written(INTS), side: written(BYTES), bad: written(FLAGS)):
     """Write the strings of these rows without their escapes; returns the bytes written. Half a pair of surrogates makes a row bad."""
     out = 0
     for row in rows:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from standalone.kernels import compiled, copy, readonly
+from standalone.kernels import BYTES, FLAG, FLAGS, INTS, LONG, LONGS, compiled, copy, readonly, written
 from standalone.wire import ByteColumn
 
 BLOCK = 1024  # rows that are put together at a time: about what the processor's cache holds
@@ -68,7 +68,7 @@ def _frozen(text):
 
 
 @compiled
-def _add_lengths(lengths, before, quotes, null, sizes):
+def _add_lengths(lengths: INTS, before: LONG, quotes: LONG, null: LONG, sizes: written(LONGS)):
     """Add to `sizes` what a part and the text before it take; rows whose size is negative have no text at all."""
     for row in range(len(sizes)):
         if sizes[row] >= 0:
@@ -76,7 +76,10 @@ def _add_lengths(lengths, before, quotes, null, sizes):
 
 
 @compiled
-def _put_part(out, cursors, low, high, before, data, side, starts, lengths, is_quoted, null):
+def _put_part(
+    out: written(BYTES), cursors: written(LONGS), low: LONG, high: LONG, before: BYTES, data: BYTES, side: BYTES, starts: LONGS,
+    lengths: INTS, is_quoted: FLAG, null: BYTES,
+):  # fmt: skip
     """Write `before` and the row's text at its cursor, for rows low to high."""
     for row in range(low, high):
         at = cursors[row]
@@ -104,7 +107,7 @@ def _put_part(out, cursors, low, high, before, data, side, starts, lengths, is_q
 
 
 @compiled
-def _put_text(out, cursors, low, high, text):
+def _put_text(out: written(BYTES), cursors: written(LONGS), low: LONG, high: LONG, text: BYTES):
     for row in range(low, high):
         if cursors[row] >= 0:
             copy(out, cursors[row], text, 0, len(text))
@@ -112,7 +115,10 @@ def _put_text(out, cursors, low, high, text):
 
 
 @compiled
-def _join_items(ends, valid, data, starts, lengths, opening, between, closing, out, new_starts, new_lengths):
+def _join_items(
+    ends: LONGS, valid: FLAGS, data: BYTES, starts: LONGS, lengths: INTS, opening: LONG, between: BYTES, closing: LONG,
+    out: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS),
+):  # fmt: skip
     """Lists of their items' texts: item n of all lists is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
     at = 0
     for row in range(len(ends) - 1):

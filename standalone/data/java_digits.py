@@ -7,7 +7,7 @@ A kernel `write_…(value, out, at, scratch)` writes at `out[at:]` and returns w
 
 import numpy as np
 
-from standalone.kernels import compiled
+from standalone.kernels import BYTES, FLAGS, INTS, LONGS, LONGS_BY_ROW, REALS, SINGLES, compiled, written
 
 LONGEST = 26  # -1.7976931348623157E-308 and one to spare
 _LIMBS = 40  # of 32 bits: enough for 5**324 and what it is multiplied with
@@ -28,6 +28,7 @@ def new_scratch():
 @compiled
 def write_int(value, out, at):
     """Of an int64."""
+    value = np.int64(value)
     rest = np.uint64(value)
     if value < 0:
         out[at] = 45
@@ -358,7 +359,7 @@ def _sum_reaches(a, b, limit, total):
 
 
 @compiled
-def ints(values, valid, out, starts, lengths):
+def ints(values: LONGS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS)):
     """The texts of int64s one behind the other; the bytes written. `lengths` is -1 where `valid` is false."""
     at = 0
     for row in range(len(values)):
@@ -372,7 +373,10 @@ def ints(values, valid, out, starts, lengths):
 
 
 @compiled
-def doubles(values, bits, valid, out, starts, lengths, scratch):
+def doubles(
+    values: REALS, bits: LONGS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS),
+    scratch: written(LONGS_BY_ROW),
+):  # fmt: skip
     """As `ints`, of float64s and their bits."""
     at = 0
     for row in range(len(values)):
@@ -386,7 +390,10 @@ def doubles(values, bits, valid, out, starts, lengths, scratch):
 
 
 @compiled
-def floats(values, bits, valid, out, starts, lengths, scratch):
+def floats(
+    values: SINGLES, bits: INTS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS),
+    scratch: written(LONGS_BY_ROW),
+):  # fmt: skip
     """As `ints`, of float32s and their bits."""
     at = 0
     for row in range(len(values)):

@@ -3,7 +3,7 @@
 import numpy as np
 
 from standalone.data import utf8
-from standalone.kernels import compiled, readonly
+from standalone.kernels import BYTES, FLAGS, INTS, LONGS, compiled, readonly, written
 from standalone.wire import ByteColumn
 
 
@@ -27,7 +27,7 @@ def malformed(column):
 
 
 @compiled
-def _mark(data, starts, lengths, marks):
+def _mark(data: BYTES, starts: LONGS, lengths: INTS, marks: written(FLAGS)):
     found = 0
     for row in range(len(starts)):
         if lengths[row] > 0 and not is_utf8(data, starts[row], starts[row] + lengths[row]):

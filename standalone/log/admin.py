@@ -27,9 +27,10 @@ from kafka.protocol.consumer import (
 )
 
 from standalone.errors import LogRetriableError
+from standalone.log import client_keys
 from standalone.log.broker_errors import broker_error, java_class, java_name, raise_for
-from standalone.log.client import Backoff
 from standalone.log.client_config import AdminConfig
+from standalone.log.retry import Backoff
 
 EARLIEST, LATEST = -2, -1  # in place of a timestamp
 BROKER_DEFAULT = -1  # of a topic's partitions or replication factor
@@ -63,8 +64,9 @@ class Admin:
     """Thread-safe, as the cluster is."""
 
     def __init__(self, cluster, config, clock):
-        self._cluster, self._clock = cluster, clock
         self._config = AdminConfig.of(config)
+        client_keys.tell(self._config)
+        self._cluster, self._clock = cluster.of_client(self._config["client.id"]), clock
 
     def close(self):
         """Nothing here is the admin's own: the connections are the cluster's, which others use."""

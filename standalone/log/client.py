@@ -7,6 +7,7 @@
 
 import dataclasses
 import random
+import socket
 import threading
 
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
@@ -15,6 +16,9 @@ from standalone.errors import ConfigError, LogFatalError, LogRetriableError
 from standalone.log.broker_errors import broker_error, disconnected, is_retriable, java_class, timed_out
 from standalone.log.client_config import ClientConfig
 from standalone.log.connection import Connection
+from standalone.log.retry import Backoff
+from standalone.log.security import Credentials
+from standalone.log.steps import Wait, finish
 
 __all__ = ["Backoff", "Cluster", "Clusters", "Connection", "Leader", "Node", "Partition", "Topic"]
 
@@ -56,25 +60,11 @@ class Topic:
     fetched_at: float
 
 
-class Backoff:
-    """Ever longer pauses between attempts, with jitter, so that many clients do not come back in step."""
-
-    def __init__(self, config, name):
-        self._first, self._most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
-        self._failures = 0
-
-    def next(self):
-        """Seconds to wait before the next attempt."""
-        pause = min(self._first * 2**self._failures, max(self._first, self._most))
-        self._failures = min(self._failures + 1, 30)
-        return pause * random.uniform(0.8, 1.2)
-
-    def reset(self):
-        self._failures = 0
-
-
 class Clusters:
-    """One `Cluster` for each distinct set of connection settings: fifty connectors do not make fifty bootstraps."""
+    """One cluster for each distinct set of connection settings: fifty connectors do not make fifty bootstraps.
+
+    What `get` gives is that of one client: its requests bear its client.id, everything else is shared.
+    """
 
     def __init__(self, clock):
         self._clock, self._clusters, self._lock = clock, {}, threading.Lock()
@@ -85,7 +75,7 @@ class Clusters:
             identity = config.connection_identity()
             if identity not in self._clusters:
                 self._clusters[identity] = Cluster(config, self._clock)
-            return self._clusters[identity]
+            return self._clusters[identity].of_client(config["client.id"])
 
     def close(self):
         with self._lock:
@@ -94,22 +84,39 @@ class Clusters:
             self._clusters.clear()
 
 
-class Cluster:
-    """Thread-safe. Nothing is asked of the network before the first call that needs it."""
+class _Shared:
+    """What all clients of a cluster know and use together, under its lock."""
 
     def __init__(self, config, clock):
+        self.lock = threading.Lock()
+        self.closed = threading.Event()
+        self.cluster_id = None
+        self.controller = None
+        self.nodes = {}  # id -> Node
+        self.topics = {}  # name -> Topic
+        self.idle = {}  # (host, port) -> [Connection], the last used at the end
+        self.failed = {}  # (host, port) -> (Backoff, not before, the last reason)
+        self.credentials = Credentials(config, clock)
+        self.bootstrap = None  # addresses, once they were looked up
+
+
+class Cluster:
+    """Thread-safe. Nothing is asked of the network before the first call that needs it.
+
+    A method in -ing gives steps (steps.py) to what the one without it waits for.
+    """
+
+    def __init__(self, config, clock, shared=None, client_id=None):
         self.config = ClientConfig.of(config)
         self.clock = clock
-        self._cluster_id = None
+        self.client_id = self.config["client.id"] if client_id is None else client_id
         if not self.config["bootstrap.servers"]:
             raise ConfigError.of({"bootstrap.servers": "missing: no broker to begin with"})
-        self._lock = threading.Lock()
-        self._closed = threading.Event()
-        self._nodes = {}  # id -> Node
-        self._controller = None
-        self._topics = {}  # name -> Topic
-        self._idle = {}  # (host, port) -> [Connection], the last used at the end
-        self._failed = {}  # (host, port) -> (Backoff, not before, the last reason)
+        self.shared = shared or _Shared(self.config, clock)
+
+    def of_client(self, client_id):
+        """The same cluster for a client of that client.id."""
+        return self if client_id == self.client_id else Cluster(self.config, self.clock, self.shared, client_id)
 
     # ---- what is known
 
@@ -118,7 +125,7 @@ class Cluster:
 
         Raises LogRetriableError where it does not exist in time, LogFatalError where it is forbidden or no valid name.
         """
-        known = self._topics.get(name)
+        known = self.shared.topics.get(name)
         if known is not None and self._fresh(known):
             return known
         deadline = self._deadline(timeout)
@@ -139,14 +146,14 @@ class Cluster:
 
     def leader(self, name, partition):
         """Who leads a partition by what is known now, without asking: a Leader, or None."""
-        topic = self._topics.get(name)
+        topic = self.shared.topics.get(name)
         found = topic.partitions.get(partition) if topic is not None else None
-        node = self._nodes.get(found.leader) if found is not None else None
+        node = self.shared.nodes.get(found.leader) if found is not None else None
         return Leader(node, found.epoch) if node is not None else None
 
     def known_topic(self, name):
         """As `topic`, without asking: None where it is not known or too old to be trusted."""
-        known = self._topics.get(name)
+        known = self.shared.topics.get(name)
         return known if known is not None and self._fresh(known) else None
 
     def topics(self, timeout=None):
@@ -155,67 +162,81 @@ class Cluster:
 
     def node(self, node_id):
         """A Node by its id, or None."""
-        return self._nodes.get(node_id)
+        return self.shared.nodes.get(node_id)
 
     def nodes(self):
-        return list(self._nodes.values())
+        return list(self.shared.nodes.values())
 
     def cluster_id(self, timeout=None):
         """The name that the cluster gave itself; asked for once."""
-        if self._cluster_id is None:
+        if self.shared.cluster_id is None:
             self.refresh([], timeout=timeout)
-        return self._cluster_id
+        return self.shared.cluster_id
+
+    @property
+    def known_cluster_id(self):
+        """As `cluster_id`, without asking."""
+        return self.shared.cluster_id
 
     def controller(self, timeout=None):
         """The Node that takes changes to topics."""
-        if self._controller not in self._nodes:
+        if self.shared.controller not in self.shared.nodes:
             self.refresh([], timeout=timeout)
-        return self._nodes.get(self._controller)
+        return self.shared.nodes.get(self.shared.controller)
 
     def coordinator(self, group, timeout=None):
         """The Node that coordinates a consumer group; waits while one is being found."""
+        return finish(self.finding_coordinator(group, timeout), self.clock, self.pause)
+
+    def finding_coordinator(self, group, timeout=None):
         deadline = self._deadline(timeout)
         backoff = Backoff(self.config, "retry.backoff")
         while True:
             message = FindCoordinatorRequest(key=group, key_type=CoordinatorType.GROUP, coordinator_keys=[group])
-            answer = self.request(message, timeout=self._left(deadline))
+            answer = yield from self.requesting(message, timeout=self._left(deadline))
             found = answer.coordinators[0] if answer.coordinators else answer  # a list since version 4
             if not found.error_code:
                 node = Node(found.node_id, found.host, found.port)
-                with self._lock:
-                    self._nodes.setdefault(node.id, node)
+                with self.shared.lock:
+                    self.shared.nodes.setdefault(node.id, node)
                 return node
             pause = backoff.next()
             if not is_retriable(found.error_code) or self._left(deadline) < pause:
                 raise broker_error(found.error_code, f"Finding the coordinator of group '{group}'", found.error_message)
-            self.pause(pause)
+            yield Wait(None, 0, self.clock.monotonic() + pause)
 
     def refresh(self, topics, *, create=False, timeout=None, patient=True):
         """Ask for topics by name, [] for the nodes alone, None for all topics; {name: Topic}, errors among them."""
+        return finish(self.refreshing(topics, create=create, timeout=timeout, patient=patient), self.clock, self.pause)
+
+    def refreshing(self, topics, *, create=False, timeout=None, patient=True):
         named = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
-        answer = self.request(MetadataRequest(topics=named, allow_auto_topic_creation=create), timeout=timeout, patient=patient)
+        message = MetadataRequest(topics=named, allow_auto_topic_creation=create)
+        answer = yield from self.requesting(message, timeout=timeout, patient=patient)
         return self._learn(answer, everything=topics is None)
 
     def forget(self, name):
         """What is known of a topic proved wrong: ask before the next use."""
-        with self._lock:
-            self._topics.pop(name, None)
+        with self.shared.lock:
+            self.shared.topics.pop(name, None)
 
     def _learn(self, answer, everything):
         now = self.clock.monotonic()
-        found = {topic.name: _topic(topic, now) for topic in answer.topics if topic.name is not None}
-        with self._lock:
+        found = {topic.name: _topic(topic, now) for topic in answer.topics or () if topic.name is not None}
+        shared = self.shared
+        with shared.lock:
             if answer.brokers:
-                self._nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
-            self._controller = answer.controller_id
-            self._cluster_id = answer.cluster_id
+                shared.nodes = {b.node_id: Node(b.node_id, b.host, b.port, b.rack) for b in answer.brokers}
+            shared.controller = answer.controller_id
+            shared.cluster_id = answer.cluster_id
+            known = shared.topics
             if everything:
-                self._topics = {}
+                shared.topics = {}
             for name, topic in found.items():
                 if topic.error_code:
-                    self._topics.pop(name, None)
+                    shared.topics.pop(name, None)
                 else:
-                    self._topics[name] = topic
+                    shared.topics[name] = found[name] = _with_newest_leaders(topic, known.get(name))
         return found
 
     def _fresh(self, topic):
@@ -230,16 +251,24 @@ class Cluster:
         repeat=False: then the request may or may not have been done, and the caller is told. patient=False: where nobody can be
         reached now, that is an error at once. `ceiling` caps the version.
         """
+        return finish(self.requesting(message, node, timeout, repeat, ceiling, patient), self.clock, self.pause)
+
+    def requesting(self, message, node=None, timeout=None, repeat=True, ceiling=None, patient=True):
         limit = timeout if timeout is not None else self.config.seconds("request.timeout.ms")
         deadline = self._deadline(timeout)
+        backoff, pause = Backoff(self.config, "retry.backoff"), 0.0
         while True:
-            connection = self._borrow(node, deadline, patient)
+            connection = yield from self._borrow(node, deadline, patient)
             try:
-                response = connection.call(message, min(limit, max(0.001, self._left(deadline))), ceiling)
+                seconds = min(limit, max(0.001, self._left(deadline)))
+                response = yield from connection.calling(message, seconds, ceiling, self.client_id)
             except LogRetriableError:
                 connection.close()
-                if not repeat or self._left(deadline) <= 0:
+                if not repeat or self._left(deadline) <= pause:
                     raise
+                if pause:
+                    yield Wait(None, 0, self.clock.monotonic() + pause)
+                pause = backoff.next()  # at first without one: an idle connection may have been closed in this very moment
                 continue
             except BaseException:
                 connection.close()
@@ -249,18 +278,25 @@ class Cluster:
 
     def connect(self, node, timeout=None):
         """A new connection to a node (a Node or its id) that belongs to the caller. One attempt; no pause is kept."""
+        return finish(self.connecting(node, timeout), self.clock)
+
+    def connecting(self, node, timeout=None):
         node = self._node(node)
-        return Connection(node.host, node.port, self.config, self.clock, timeout)
+        yield from ()  # what is raised here belongs to the steps, too
+        return (yield from self._opening(_address(node), timeout))
+
+    def _opening(self, address, timeout):
+        return Connection.opening(*address, self.config, self.clock, timeout, client_id=self.client_id, credentials=self.shared.credentials)
 
     def pause(self, seconds):
         """Between attempts; `close` ends it."""
-        self.clock.wait(self._closed, seconds)
+        self.clock.wait(self.shared.closed, seconds)
 
     def close(self):
         """Close what is idle; requests underway fail, and so does every later one."""
-        self._closed.set()
-        with self._lock:
-            idle, self._idle = self._idle, {}
+        self.shared.closed.set()
+        with self.shared.lock:
+            idle, self.shared.idle = self.shared.idle, {}
         for connections in idle.values():
             for connection in connections:
                 connection.close()
@@ -268,31 +304,42 @@ class Cluster:
     def _borrow(self, node, deadline, patient):
         """A connection that nobody uses, to the node or to whichever answers."""
         while True:
-            if self._closed.is_set():
+            if self.shared.closed.is_set():
                 raise LogFatalError("The client is closed.", java_class("InterruptException"))
             addresses = self._candidates() if node is None else [_address(self._node(node))]
             for address in addresses:
                 if connection := self._take_idle(address):
                     return connection
             for address in addresses:
-                if connection := self._open(address, deadline):
+                if connection := (yield from self._open(address, deadline)):
                     return connection
-            pause = self._until_next_attempt(addresses)
-            if not patient or self._left(deadline) < pause:
+            until = self._next_attempt(addresses)
+            if not patient or deadline < until:
                 raise self._unreachable(addresses)
-            self.pause(pause)
+            yield Wait(None, 0, until)
 
     def _candidates(self):
-        """Addresses of known nodes in random order, then the bootstrap servers: they hold even if all nodes moved."""
-        with self._lock:
-            known = [_address(node) for node in self._nodes.values()]
+        """Addresses of known nodes in random order, then the bootstrap servers: they hold even if all nodes moved. Who failed comes last."""
+        with self.shared.lock:
+            known = [_address(node) for node in self.shared.nodes.values()]
+            failed = set(self.shared.failed)
         random.shuffle(known)
-        return list(dict.fromkeys(known + self.config["bootstrap.servers"]))
+        if not known or self.config["metadata.recovery.strategy"] == "rebootstrap":
+            known += self._bootstrap()
+        return sorted(dict.fromkeys(known), key=failed.__contains__)
+
+    def _bootstrap(self):
+        servers = self.config["bootstrap.servers"]
+        if self.config["client.dns.lookup"] != "resolve_canonical_bootstrap_servers_only":
+            return servers
+        if self.shared.bootstrap is None:
+            self.shared.bootstrap = [each for server in servers for each in _canonical(*server)]
+        return self.shared.bootstrap
 
     def _take_idle(self, address):
         while True:
-            with self._lock:
-                waiting = self._idle.get(address)
+            with self.shared.lock:
+                waiting = self.shared.idle.get(address)
                 connection = waiting.pop() if waiting else None
             if connection is None:
                 return None
@@ -302,46 +349,47 @@ class Cluster:
             return connection
 
     def _open(self, address, deadline):
-        """A new connection; None where that fails, or failed a moment ago."""
+        """The steps to a new connection; to None where that fails, or failed a moment ago."""
         now = self.clock.monotonic()
-        with self._lock:
-            backoff, not_before, _ = self._failed.get(address) or (Backoff(self.config, "reconnect.backoff"), now, None)
+        with self.shared.lock:
+            backoff, not_before, _ = self.shared.failed.get(address) or (Backoff(self.config, "reconnect.backoff"), now, None)
         if now < not_before:
             return None
         setup = min(self.config.seconds("socket.connection.setup.timeout.ms"), max(0.05, self._left(deadline)))
         try:
-            connection = Connection(*address, self.config, self.clock, timeout=setup)
+            connection = yield from self._opening(address, setup)
         except LogRetriableError as problem:
-            with self._lock:
-                self._failed[address] = (backoff, self.clock.monotonic() + backoff.next(), str(problem))
+            with self.shared.lock:
+                self.shared.failed[address] = (backoff, self.clock.monotonic() + backoff.next(), str(problem))
             return None
-        with self._lock:
-            self._failed.pop(address, None)
+        with self.shared.lock:
+            self.shared.failed.pop(address, None)
         return connection
 
-    def _until_next_attempt(self, addresses):
+    def _next_attempt(self, addresses):
+        """When one of them may be tried again."""
         now = self.clock.monotonic()
-        with self._lock:
-            return max(0.001, min(self._failed.get(address, (None, now))[1] for address in addresses) - now)
+        with self.shared.lock:
+            return max(now + 0.001, min(self.shared.failed.get(address, (None, now))[1] for address in addresses))
 
     def _unreachable(self, addresses):
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
-        with self._lock:
-            why = " ".join(self._failed[address][2] for address in addresses if address in self._failed)
+        with self.shared.lock:
+            why = " ".join(self.shared.failed[address][2] for address in addresses if address in self.shared.failed)
         return timed_out(f"No broker answers at {names}. {why} Is it running, and is bootstrap.servers right?")
 
     def _give_back(self, connection):
-        with self._lock:
-            waiting = self._idle.setdefault((connection.host, connection.port), [])
-            if not self._closed.is_set() and len(waiting) < MOST_IDLE_CONNECTIONS:
+        with self.shared.lock:
+            waiting = self.shared.idle.setdefault((connection.host, connection.port), [])
+            if not self.shared.closed.is_set() and len(waiting) < MOST_IDLE_CONNECTIONS:
                 waiting.append(connection)
                 return
         connection.close()
 
     def _node(self, node):
-        found = node if isinstance(node, Node) else self._nodes.get(node)
+        found = node if isinstance(node, Node) else self.shared.nodes.get(node)
         if found is None:
-            raise disconnected(f"Broker {node} is not among the {len(self._nodes)} that the cluster names.")
+            raise disconnected(f"Broker {node} is not among the {len(self.shared.nodes)} that the cluster names.")
         return found
 
     def _deadline(self, timeout):
@@ -353,6 +401,25 @@ class Cluster:
 
 def _address(node):
     return node.host, node.port
+
+
+def _canonical(host, port):
+    """The canonical names of all addresses of a host, as Kerberos wants them; the host itself where they are not to be found out."""
+    try:
+        found = {item[4] for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
+        return sorted({(socket.getnameinfo(address, 0)[0], port) for address in found})
+    except OSError:
+        return [(host, port)]
+
+
+def _with_newest_leaders(topic, known):
+    """The topic; where a broker that lags behind told of leaders that were followed by others, with those (KIP-320)."""
+    if known is None or known.id != topic.id:
+        return topic
+    older = {index for index, part in topic.partitions.items() if index in known.partitions and part.epoch < known.partitions[index].epoch}
+    if not older or any(part.epoch < 0 for part in topic.partitions.values()):
+        return topic
+    return dataclasses.replace(topic, partitions={n: known.partitions[n] if n in older else part for n, part in topic.partitions.items()})
 
 
 def _topic(topic, now):

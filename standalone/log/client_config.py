@@ -3,7 +3,10 @@
 `ProducerConfig.of({"linger.ms": "20"})["linger.ms"] == 20`. Where our default is not Java's, the table says why.
 """
 
+import re
+
 from standalone.errors import ConfigError
+from standalone.log import client_keys
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -41,6 +44,19 @@ def _number(low, high=MAX_LONG):
     return parse
 
 
+def _fraction(low, high):
+    def parse(text):
+        try:
+            value = float(str(text).strip())
+        except ValueError:
+            raise ValueError(f"'{text}' is no number") from None
+        if not low <= value <= high:
+            raise ValueError(f"{value} is out of range: {low} to {high}")
+        return value
+
+    return parse
+
+
 def _one_of(*choices, fold=str):
     def parse(text):
         value = fold(str(text).strip())
@@ -63,10 +79,45 @@ def parse_address(text):
     return host.strip("[]"), int(port)
 
 
+_DURATION = re.compile(r"(?i)P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d{0,9})?)S)?)?")
+
+
+def _offset_reset(text):
+    """earliest, latest, none, or the milliseconds of by_duration:<ISO 8601 duration>: back from now."""
+    text = str(text).strip()
+    if not text.lower().startswith("by_duration:"):
+        return _one_of("earliest", "latest", "none", fold=str.lower)(text)
+    found = _DURATION.fullmatch(text.partition(":")[2])
+    if found is None or not any(found.groups()):
+        raise ValueError(f"'{text}' has no duration: write by_duration:P1DT2H30M, with days, hours, minutes and seconds as needed")
+    days, hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in found.groups())
+    return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
+
+
+ROUND_ROBIN = "round robin"
+_PARTITIONERS = {
+    "org.apache.kafka.clients.producer.RoundRobinPartitioner": ROUND_ROBIN,
+    # Gone since Kafka 4, and what they did is what is done without one.
+    "org.apache.kafka.clients.producer.internals.DefaultPartitioner": None,
+    "org.apache.kafka.clients.producer.UniformStickyPartitioner": None,
+}
+
+
+def _partitioner(text):
+    name = str(text).strip()
+    name = next((full for full in _PARTITIONERS if name in (full, full.rpartition(".")[2])), name)
+    if name and name not in _PARTITIONERS:
+        there = next(iter(_PARTITIONERS))
+        raise ValueError(f"'{text}' is a Java class, which cannot run here; there is {there}, and without any keys choose as in every client")
+    return _PARTITIONERS.get(name)
+
+
 MILLISECONDS = _number(0)
 
 CONNECTION_KEYS = {
     "bootstrap.servers": (_servers, ""),
+    "client.dns.lookup": (_one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only", fold=str.lower), "use_all_dns_ips"),
+    "metadata.recovery.strategy": (_one_of("rebootstrap", "none", fold=str.lower), "rebootstrap"),
     "client.id": (_text, ""),
     "request.timeout.ms": (_number(1, MAX_INT), 30_000),
     "reconnect.backoff.ms": (MILLISECONDS, 50),
@@ -81,12 +132,16 @@ CONNECTION_KEYS = {
     "receive.buffer.bytes": (_number(-1, MAX_INT), -1),
     "security.protocol": (_one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", fold=str.upper), "PLAINTEXT"),
     "ssl.enabled.protocols": (_list, "TLSv1.2,TLSv1.3"),
+    "ssl.protocol": (_string, "TLSv1.3"),
+    "ssl.cipher.suites": (_list, ""),
     "ssl.endpoint.identification.algorithm": (_string, "https"),
     "ssl.truststore.type": (_string, "JKS"),
     "ssl.truststore.location": (_string, None),
+    "ssl.truststore.password": (_text, None),
     "ssl.truststore.certificates": (_text, None),
     "ssl.keystore.type": (_string, "JKS"),
     "ssl.keystore.location": (_string, None),
+    "ssl.keystore.password": (_text, None),
     "ssl.keystore.certificate.chain": (_text, None),
     "ssl.keystore.key": (_text, None),
     "ssl.key.password": (_text, None),
@@ -97,14 +152,23 @@ CONNECTION_KEYS = {
     "sasl.oauthbearer.scope": (_string, None),
     "sasl.oauthbearer.client.credentials.client.id": (_string, None),
     "sasl.oauthbearer.client.credentials.client.secret": (_text, None),
+    "sasl.oauthbearer.header.urlencode": (_boolean, "false"),
     "sasl.login.connect.timeout.ms": (_number(1), 10_000),
+    "sasl.login.retry.backoff.ms": (MILLISECONDS, 100),
+    "sasl.login.retry.backoff.max.ms": (MILLISECONDS, 10_000),
+    "sasl.login.refresh.window.factor": (_fraction(0.5, 1.0), 0.8),
+    "sasl.login.refresh.window.jitter": (_fraction(0.0, 0.25), 0.05),
+    "sasl.login.refresh.min.period.seconds": (_number(0, 900), 60),
+    "sasl.login.refresh.buffer.seconds": (_number(0, 3600), 300),
 }
 API_TIMEOUT = {"default.api.timeout.ms": (MILLISECONDS, 60_000)}
 
-# Names whose values no error, log line or repr may show; the last two may hold keys in the clear.
+# Names whose values no error, log line or repr may show.
 SECRETS = {
     "sasl.jaas.config",
     "ssl.key.password",
+    "ssl.keystore.password",
+    "ssl.truststore.password",
     "ssl.keystore.key",
     "sasl.oauthbearer.client.credentials.client.secret",
 }
@@ -113,18 +177,22 @@ SECRETS = {
 class ClientConfig:
     """Values by Java's names, from `KEYS`: {name: (parser, default)}."""
 
+    KIND = "client"
     KEYS = {**CONNECTION_KEYS, **API_TIMEOUT}
+    NO_EFFECT = client_keys.COMMON
 
-    def __init__(self, values, given, ignored):
-        self._values = values
-        self.given = given  # names that were set, as opposed to left to their defaults
-        self.ignored = ignored  # names that were set and mean nothing here
+    def __init__(self, values, properties):
+        self._values, self._properties = values, properties
+        self.given = {name for name in properties if name in self.KEYS}  # names that were set, as opposed to left to their defaults
+        self.ignored = sorted(name for name in properties if name not in self.KEYS)  # names that were set and have no effect
 
     @classmethod
     def of(cls, properties):
-        """From a mapping of names to text or values; a ConfigError lists all that is wrong."""
+        """From a mapping of names to text or values, or from another client's; a ConfigError lists all that is wrong."""
+        if type(properties) is cls:
+            return properties
         if isinstance(properties, ClientConfig):
-            properties = properties.properties()
+            properties = {name: value for name, value in properties._properties.items() if name in cls.KEYS}
         values, errors = {}, {}
         for name, (parse, default) in cls.KEYS.items():
             text = properties.get(name, default)
@@ -132,12 +200,11 @@ class ClientConfig:
                 values[name] = None if text is None else parse(text)
             except ValueError as problem:
                 errors[name] = "this value cannot be read" if name in SECRETS else str(problem)
-        given = {name for name in properties if name in cls.KEYS}
         if not errors:
-            errors = cls.contradictions(values, given)
+            errors = cls.contradictions(values, {name for name in properties if name in cls.KEYS})
         if errors:
             raise ConfigError.of(errors)
-        return cls(values, given, sorted(name for name in properties if name not in cls.KEYS))
+        return cls(values, dict(properties))
 
     @classmethod
     def contradictions(cls, values, given):
@@ -151,13 +218,6 @@ class ClientConfig:
         """A `.ms` value in seconds."""
         return self._values[name] / 1000
 
-    def properties(self):
-        """The values as a plain mapping, which `of` accepts."""
-        values = {name: value for name, value in self._values.items() if name in self.given}
-        if "bootstrap.servers" in values:
-            values["bootstrap.servers"] = [f"[{h}]:{p}" if ":" in h else f"{h}:{p}" for h, p in values["bootstrap.servers"]]
-        return values
-
     def connection_identity(self):
         """Hashable; equal for two configurations that may share a `Cluster`."""
         return tuple(repr(self._values[name]) for name in CONNECTION_KEYS if name != "client.id")
@@ -168,10 +228,13 @@ class ClientConfig:
 
 
 class AdminConfig(ClientConfig):
-    pass
+    KIND = "admin client"
+    NO_EFFECT = {**client_keys.COMMON, **client_keys.ADMIN}
 
 
 class ConsumerConfig(ClientConfig):
+    KIND = "consumer"
+    NO_EFFECT = {**client_keys.COMMON, **client_keys.CONSUMER}
     KEYS = {
         **CONNECTION_KEYS,
         **API_TIMEOUT,
@@ -181,9 +244,10 @@ class ConsumerConfig(ClientConfig):
         "heartbeat.interval.ms": (_number(1, MAX_INT), 3_000),
         "max.poll.interval.ms": (_number(1, MAX_INT), 300_000),
         "max.poll.records": (_number(1, MAX_INT), 500),
+        "group.protocol": (_one_of("classic", "consumer", fold=str.lower), "classic"),
         "partition.assignment.strategy": (_list, "org.apache.kafka.clients.consumer.RangeAssignor,"
                                                  "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
-        "auto.offset.reset": (_string, "latest"),
+        "auto.offset.reset": (_offset_reset, "latest"),
         "enable.auto.commit": (_boolean, "true"),
         "auto.commit.interval.ms": (MILLISECONDS, 5_000),
         "isolation.level": (_one_of("read_uncommitted", "read_committed", fold=str.lower), "read_uncommitted"),
@@ -198,7 +262,16 @@ class ConsumerConfig(ClientConfig):
     }
 
 
+    @classmethod
+    def contradictions(cls, values, given):
+        if values["group.protocol"] == "consumer":
+            return {"group.protocol": "'consumer' is not spoken here; members of the classic protocol share a group with those that speak it"}
+        return {}
+
+
 class ProducerConfig(ClientConfig):
+    KIND = "producer"
+    NO_EFFECT = {**client_keys.COMMON, **client_keys.PRODUCER}
     KEYS = {
         **CONNECTION_KEYS,
         "acks": (lambda text: {"all": -1, "-1": -1, "1": 1, "0": 0}[_one_of("all", "-1", "0", "1")(text)], "all"),
@@ -216,11 +289,16 @@ class ProducerConfig(ClientConfig):
         "compression.gzip.level": (_number(-1, 9), -1),
         "compression.lz4.level": (_number(1, 17), 9),
         "compression.zstd.level": (_number(-131_072, 22), 3),
+        "partitioner.class": (_partitioner, None),
+        "transactional.id": (_text, None),
         "partitioner.ignore.keys": (_boolean, "false"),
     }
 
     @classmethod
     def contradictions(cls, values, given):
+        if values["transactional.id"]:
+            # Java's worker never begins the transaction either: its task fails at the first record.
+            return {"transactional.id": "a worker's producer is in no transaction, and would be refused each record: remove it"}
         if not values["enable.idempotence"]:
             return {}
         needs = {

@@ -8,8 +8,8 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from standalone.errors import LogRetriableError
 from standalone.log.broker_errors import broker_error, java_class
-from standalone.log.client import Backoff
 from standalone.log.link import wait
+from standalone.log.retry import Backoff
 from standalone.log.subscription import ASK_SECONDS, UNKNOWN_TOPIC
 
 log = logging.getLogger(__name__)
@@ -19,7 +19,7 @@ NAMES_CEILING = 9  # the highest versions, of both, that name topics by their na
 NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
 ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCE_IN_PROGRESS, FENCED = 22, 25, 27, 82
 
-Committed = collections.namedtuple("Committed", "offset metadata")
+Committed = collections.namedtuple("Committed", "offset metadata epoch")
 
 
 class Commits:
@@ -29,7 +29,7 @@ class Commits:
         self._group, self._cluster, self._config, self._clock, self._waker = group, cluster, config, clock, waker
 
     def write(self, offsets, timeout_s):
-        """Commit {(topic, partition): (offset, metadata)}; LogRetriableError where the records will come again to their next owner."""
+        """Commit {(topic, partition): (offset, metadata, leader epoch)}; LogRetriableError where the records will come again to their next owner."""
 
         def attempt(on_done):
             self.write_async(offsets, lambda error: on_done(None, error))
@@ -44,9 +44,9 @@ class Commits:
             return on_done(self._not_ours())
         Topic = OffsetCommitRequest.OffsetCommitRequestTopic
         topics = collections.defaultdict(list)
-        for (topic, index), (offset, metadata) in offsets.items():
+        for (topic, index), (offset, metadata, epoch) in offsets.items():
             topics[topic].append(Topic.OffsetCommitRequestPartition(
-                partition_index=index, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=metadata))
+                partition_index=index, committed_offset=offset, committed_leader_epoch=epoch, committed_metadata=metadata))
         request = OffsetCommitRequest(
             group_id=self._group.group_id,
             generation_id_or_member_epoch=membership.generation,
@@ -131,7 +131,7 @@ class Commits:
                 self._group.forget_coordinator()
             return on_done(None, broker_error(code, self._reading))
         self._group.answered()
-        found = {pair: Committed(part.committed_offset, part.metadata) for pair, part in parts.items()}
+        found = {pair: Committed(part.committed_offset, part.metadata, part.committed_leader_epoch) for pair, part in parts.items()}
         on_done({pair: committed for pair, committed in found.items() if committed.offset != NO_OFFSET}, None)
 
     @property

@@ -6,40 +6,33 @@ response of any size costs two calls, each without the GIL, and a request goes o
 
 import collections
 import contextlib
-import errno
-import io
 import itertools
 import os
 import select
 import socket
-import ssl
 import struct
 
-import kafka.errors
 import numpy as np
-from kafka.protocol.api_header import RequestHeader, ResponseClassRegistry, ResponseHeader
-from kafka.protocol.metadata import ApiVersionsRequest
-from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
+from kafka.protocol.api_header import RequestHeader
 
-from standalone.errors import LogFatalError
-from standalone.log import security
-from standalone.log.broker_errors import disconnected, explain, java_class, raise_for, timed_out, unsupported
+from standalone.log import connection_setup, security, steps
+from standalone.log.broker_errors import disconnected, timed_out, unsupported
+from standalone.log.connection_setup import why
+from standalone.log.frames import LARGEST_FRAME, SOFTWARE, header_tags, response_class
 
-SOFTWARE = ("connect-standalone", "1")  # shown in the broker's list of clients
 READ_AHEAD_BYTES = 64 * 1024
-LARGEST_FRAME = 1 << 30
 MOST_PARTS = os.sysconf("SC_IOV_MAX")
-UNSUPPORTED_VERSION = 35
 
 
 class Connection:
     """Open, agreed on versions and logged in, once made. Used by one thread at a time; only `abort` may come from another."""
 
-    def __init__(self, host, port, config, clock, timeout=None):
-        """Raises LogRetriableError if the broker cannot be reached, LogFatalError if it will not have us."""
+    def __init__(self, host, port, config, clock, client_id=None):
+        """Not connected yet: `open` and `opening` make one that is."""
         self.host, self.port = host, port
         self.versions = {}  # api key -> (lowest, highest) that the broker knows
         self._config, self._clock = config, clock
+        self.client_id = (config["client.id"] if client_id is None else client_id) or SOFTWARE[0]
         self._pending = {}  # correlation -> (response class, version)
         self._correlations = itertools.count(1)
         self._unsent = collections.deque()
@@ -48,40 +41,45 @@ class Connection:
         self._session_ends = None
         self._tls = security.uses_tls(config)
         self._io_timeout = None
+        self._socket = None
         self.name = f"{host}:{port}"
-        deadline = clock.monotonic() + (timeout or config.seconds("socket.connection.setup.timeout.ms"))
-        self._socket = self._open(deadline)
-        try:
-            self._poll_in, self._poll_out = select.poll(), select.poll()
-            self._poll_in.register(self._socket, select.POLLIN)
-            self._poll_out.register(self._socket, select.POLLOUT)
-            self._learn_versions(deadline)
-            if security.uses_sasl(config):
-                self._log_in(deadline)
-            self._set_io_timeout(config.seconds("request.timeout.ms"))
-        except BaseException:
-            self.close()
-            raise
         self.last_used = clock.monotonic()
+
+    @classmethod
+    def open(cls, host, port, config, clock, timeout=None, **options):
+        """An open one, waited for. Raises LogRetriableError if the broker cannot be reached, LogFatalError if it will not have us."""
+        return steps.finish(cls.opening(host, port, config, clock, timeout, **options), clock)
+
+    @classmethod
+    def opening(cls, host, port, config, clock, timeout=None, client_id=None, credentials=None):
+        """The steps (steps.py) to an open one. `credentials` (security.Credentials) are shared by all connections to a cluster."""
+        made = cls(host, port, config, clock, client_id)
+        deadline = clock.monotonic() + (timeout or config.seconds("socket.connection.setup.timeout.ms"))
+        credentials = credentials or security.Credentials(config, clock)
+        try:
+            yield from connection_setup.steps(made, config, clock, credentials, deadline)
+        except BaseException:
+            made.close()
+            raise
+        made.last_used = clock.monotonic()
+        return made
 
     # ---- requests
 
     def version(self, request, ceiling=None):
         """The highest version of a request (class or instance) that both sides know, at most `ceiling`."""
         lowest, highest = self.versions.get(request.API_KEY, (1, 0))
-        if not self.versions:  # this is the question for them
-            lowest, highest = 0, request._max_version
         best = min(highest, request.max_version, highest if ceiling is None else ceiling)
         if best < lowest:
             raise unsupported(f"The broker at {self.name} does not know {request.name} in any version that is known here.")
         return best
 
-    def send(self, request, ceiling=None):
-        """Send a message of kafka-python's, in the version negotiated; its correlation."""
+    def send(self, request, ceiling=None, client_id=None):
+        """Send a message of kafka-python's, in the version negotiated; its correlation. `client_id` where it is another's request."""
         version = self.version(request, ceiling)
         correlation = next(self._correlations)
         request.API_VERSION = version
-        request.with_header(correlation, self._config["client.id"] or SOFTWARE[0])
+        request.with_header(correlation, client_id or self.client_id)
         frame = request.encode(header=True, framed=True)
         self._expect(correlation, request, version, request.expect_response())
         self._unsent.append(memoryview(frame))
@@ -98,7 +96,7 @@ class Connection:
             request_api_key=request_class.API_KEY,
             request_api_version=version,
             correlation_id=correlation,
-            client_id=self._config["client.id"] or SOFTWARE[0],
+            client_id=self.client_id,
         ).encode(flexible=request_class.flexible_version_q(version))
         views = [memoryview(part).cast("B") for part in parts if len(part)]
         size = len(header) + sum(map(len, views))
@@ -110,7 +108,7 @@ class Connection:
 
     def _expect(self, correlation, request, version, answered):
         if answered:
-            self._pending[correlation] = (ResponseClassRegistry._response_class_registry[request.API_KEY], version)
+            self._pending[correlation] = (response_class(request), version)
 
     @property
     def wants_write(self):
@@ -156,15 +154,21 @@ class Connection:
         frame = self._frame()
         self.last_used = self._clock.monotonic()
         (correlation,) = struct.unpack_from(">i", frame)
-        response_class, version = self._pending[correlation] if correlation in self._pending else (None, None)
-        if response_class is None:
+        kind, version = self._pending[correlation] if correlation in self._pending else (None, None)
+        if kind is None:
             raise self._lost(f"an answer to request {correlation}, which was never made")
-        return correlation, frame[4 + self._header_tags(frame, response_class, version) :]
+        try:
+            return correlation, frame[4 + header_tags(frame, kind, version) :]
+        except Exception as problem:
+            raise self._unreadable(kind, problem) from problem
 
     def decode(self, correlation, body):
         """The response message in a body; the correlation is done with."""
-        response_class, version = self._pending.pop(correlation)
-        return response_class.decode(body, version=version)
+        kind, version = self._pending.pop(correlation)
+        try:
+            return kind.decode(body, version=version)
+        except Exception as problem:  # whatever a decoder makes of bytes that are no answer
+            raise self._unreadable(kind, problem) from problem
 
     def forget(self, correlation):
         """For a body that the caller reads itself: (response class, version), and the correlation is done with."""
@@ -175,13 +179,15 @@ class Connection:
         received = self.receive(timeout)
         return received and (received[0], self.decode(*received))
 
-    def call(self, request, timeout=None, ceiling=None):
-        """Send and wait for the answer to this very request, while nothing else is outstanding."""
-        self.send(request, ceiling)
-        received = self.receive_message(timeout)
-        if received is None:
-            raise timed_out(f"The broker at {self.name} did not answer {request.name} within {timeout:.1f} s.")
-        return received[1]
+    def calling(self, request, timeout, ceiling=None, client_id=None):
+        """The steps (steps.py) to the answer to this very request, while nothing else is outstanding."""
+        self.send(request, ceiling, client_id)
+        deadline = self._clock.monotonic() + timeout
+        while not self.has_buffered() and not self.wait_readable(0):
+            if self._clock.monotonic() >= deadline:
+                raise timed_out(f"The broker at {self.name} did not answer {request.name} within {timeout:.1f} s.")
+            yield steps.Wait(self, select.POLLIN, deadline)
+        return self.receive_message()[1]
 
     @property
     def outstanding(self):
@@ -231,17 +237,6 @@ class Connection:
             raise self._lost("closed by the other side")
         return got
 
-    @staticmethod
-    def _header_tags(frame, response_class, version):
-        """The bytes of the tagged fields in the response's header: one, in practice, or none."""
-        if response_class.API_KEY == ApiVersionsRequest.API_KEY or not response_class.flexible_version_q(version):
-            return 0
-        if frame[4] == 0:
-            return 1
-        stream = io.BytesIO(frame)
-        ResponseHeader.decode(stream, flexible=True)
-        return stream.tell() - 4
-
     # ---- life
 
     @property
@@ -255,62 +250,21 @@ class Connection:
     def abort(self):
         """Fail what another thread is doing on it, now and later; that thread still has to close it."""
         with contextlib.suppress(OSError):
-            self._socket.shutdown(socket.SHUT_RDWR)
+            if self._socket is not None:
+                # The kernel's: SSLSocket.shutdown first takes the encryption off, and what the other thread writes then goes out in the clear.
+                socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self):
         self.abort()
-        self._socket.close()
+        if self._socket is not None:
+            self._socket.close()
         self._unsent.clear()
 
     def _lost(self, reason):
-        if isinstance(reason, ssl.SSLError):
-            reason = reason.reason or reason
-        protocol = self._config["security.protocol"]
-        hint = "" if self.versions else f" Does its listener speak {protocol} (security.protocol)?"
-        return disconnected(f"The connection to the broker at {self.name} is lost: {_why(reason)}.{hint}")
+        return disconnected(f"The connection to the broker at {self.name} is lost: {why(reason)}.")
 
-    def _open(self, deadline):
-        """A connected socket, through TLS if asked for; every address of the name is tried."""
-        try:
-            addresses = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)
-        except OSError as problem:
-            raise disconnected(f"The host name in {self.name} cannot be resolved: {_why(problem)}.") from problem
-        reasons = []
-        for family, kind, protocol, _, address in addresses:
-            opened = socket.socket(family, kind, protocol)
-            try:
-                opened.settimeout(self._left(deadline))
-                opened.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-                opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
-                for key, option in (("send.buffer.bytes", socket.SO_SNDBUF), ("receive.buffer.bytes", socket.SO_RCVBUF)):
-                    if self._config[key] >= 0:
-                        opened.setsockopt(socket.SOL_SOCKET, option, self._config[key])
-                opened.connect(address)
-                if opened.getsockname() == opened.getpeername():
-                    # A port of this machine that nobody listens on may be given to the very socket that asks for it, which then talks to
-                    # itself and keeps the broker from having its port back.
-                    raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
-                return self._wrap(opened) if self._tls else opened
-            except OSError as problem:
-                opened.close()
-                reasons.append(_why(problem))
-            except BaseException:
-                opened.close()
-                raise
-        reasons = " and ".join(dict.fromkeys(reasons))
-        raise disconnected(f"The broker at {self.name} cannot be reached: {reasons}.")
-
-    def _wrap(self, opened):
-        context = security.ssl_context(self._config)
-        try:
-            return context.wrap_socket(opened, server_hostname=self.host.rstrip("."))
-        except ssl.SSLError as problem:
-            reason = getattr(problem, "verify_message", "") or problem.reason or problem
-            message = f"TLS with the broker at {self.name} failed: {reason}."
-            raise LogFatalError(message, java_class("SslAuthenticationException")) from problem
-
-    def _left(self, deadline):
-        return max(0.001, deadline - self._clock.monotonic())
+    def _unreadable(self, kind, problem):
+        return self._lost(f"an answer that is no {kind.__name__} ({type(problem).__name__}: {problem})")
 
     def _set_io_timeout(self, seconds):
         """For each single read or write from here on.
@@ -326,52 +280,9 @@ class Connection:
         for option in (socket.SO_RCVTIMEO, socket.SO_SNDTIMEO):
             self._socket.setsockopt(socket.SOL_SOCKET, option, value)
 
-    def _call_before(self, request, deadline):
-        self._set_io_timeout(self._left(deadline))
-        return self.call(request, self._left(deadline))
-
-    def _learn_versions(self, deadline):
-        highest = ApiVersionsRequest.max_version
-        while True:
-            request = ApiVersionsRequest(client_software_name=SOFTWARE[0], client_software_version=SOFTWARE[1], max_version=highest)
-            answer = self._call_before(request, deadline)
-            known = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys}
-            if answer.error_code != UNSUPPORTED_VERSION or highest == 0:
-                break
-            highest = min(highest - 1, known.get(ApiVersionsRequest.API_KEY, (0, 0))[1])
-        raise_for(answer.error_code, f"Asking the broker at {self.name} for its versions")
-        self.versions = known
-
-    def _log_in(self, deadline):
-        mechanism = security.sasl_mechanism(self._config, self.host)
-        name = self._config["sasl.mechanism"]
-        try:
-            handshake = self._call_before(SaslHandshakeRequest(mechanism=name), deadline)
-            if handshake.error_code:
-                offered = ", ".join(handshake.mechanisms) or "none"
-                raise self._refused(f"{explain(handshake.error_code)}; it offers {offered}. Set sasl.mechanism to one of them")
-            answer = None
-            while not mechanism.is_done():
-                answer = self._call_before(SaslAuthenticateRequest(auth_bytes=mechanism.auth_bytes()), deadline)
-                if answer.error_code:
-                    raise self._refused(explain(answer.error_code, answer.error_message))
-                mechanism.receive(answer.auth_bytes)
-        except (kafka.errors.KafkaError, ValueError) as problem:
-            raise self._refused(problem) from problem
-        if not mechanism.is_authenticated():
-            raise self._refused("the exchange ended without proof")
-        if answer is not None and answer.session_lifetime_ms:
-            self._session_ends = self._clock.monotonic() + 0.85 * answer.session_lifetime_ms / 1000
-
-    def _refused(self, reason):
-        name = self._config["sasl.mechanism"]
-        message = f"Login at the broker at {self.name} by {name} failed: {reason}."
-        return LogFatalError(message, java_class("SaslAuthenticationException"))
-
-
-def _why(reason):
-    """Without Python's number in brackets."""
-    if isinstance(reason, TimeoutError) or getattr(reason, "errno", None) == errno.ETIMEDOUT:
-        return "no answer in time"
-    text = getattr(reason, "strerror", None) or str(reason)
-    return text[:1].lower() + text[1:]
+    def opened(self, opened, versions, session_ends):
+        """By what has set it up: requests may go."""
+        self._socket, self.versions, self._session_ends = opened, versions, session_ends
+        self._poll_in = select.poll()
+        self._poll_in.register(opened, select.POLLIN)
+        self._set_io_timeout(self._config.seconds("request.timeout.ms"))

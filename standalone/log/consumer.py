@@ -15,14 +15,14 @@ import logging
 import numpy as np
 
 from standalone.errors import CorruptBatchError, LogFatalError, LogRetriableError
-from standalone.log import fetch, record_batch
+from standalone.log import client_keys, fetch, record_batch
 from standalone.log.broker_errors import broker_error, is_retriable, is_stale_metadata, timed_out
-from standalone.log.client import Backoff
 from standalone.log.client_config import ConsumerConfig
 from standalone.log.group import ASSIGNED, LOST, Group
 from standalone.log.leaders import Leaders
 from standalone.log.link import Waker, wait
 from standalone.log.positions import EARLIEST, ISOLATION, LATEST, Partition, Positions
+from standalone.log.retry import Backoff
 from standalone.log.subscription import Subscription
 
 log = logging.getLogger(__name__)
@@ -31,11 +31,12 @@ Fetched = collections.namedtuple("Fetched", "topic partition records high_waterm
 
 MAX_BYTES = 8 * 1024 * 1024
 MOST_RECEIVED = 2  # answers that a partition has in memory
-MOST_PATIENCE_MS = 5000  # where nothing comes, fetches wait twice as long each time, up to this; one record ends that
+LONGEST_WAIT_MS = 5000  # where nothing comes, fetches wait twice as long each time, up to this; one record ends that
 JAVA_SHARE_BYTES = 1024 * 1024  # Java's max.partition.fetch.bytes: where it is left or raised, a lone partition may have more
 OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID = 1, 100, 103
+NO_REPLICA = -1
 
-_Received = collections.namedtuple("_Received", "next_offset records end aborted")  # bytes of a partition, not looked at yet
+_Received = collections.namedtuple("_Received", "next_offset epoch records end aborted")  # bytes of a partition, not looked at yet
 
 
 class _Nobody:
@@ -57,18 +58,20 @@ class Consumer:
     def __init__(self, cluster, config, clock, group_id=None, instance_id=None, listener=None, heartbeats=None, max_bytes=MAX_BYTES):
         """`heartbeats` (heartbeats.py) keeps the membership alive; without a group there is `assign` and no commits."""
         self._config = config = ConsumerConfig.of(config)
-        self._cluster, self._clock = cluster, clock
+        client_keys.tell(config)
+        self._cluster, self._clock = cluster.of_client(config["client.id"]), clock
+        cluster = self._cluster
         self._listener = listener or _Nobody()
         self._max_bytes = max(1, min(max_bytes, config["fetch.max.bytes"]))
         # A fetch for which one byte is enough is answered as soon as there is one, however long it might wait.
-        self._may_be_patient = "fetch.max.wait.ms" not in config.given and config["fetch.min.bytes"] <= 1
+        self._may_wait_longer = "fetch.max.wait.ms" not in config.given and config["fetch.min.bytes"] <= 1
         self._isolation = ISOLATION[config["isolation.level"]]
         self._waker, self._woken = Waker(), False
         self._partitions = {}  # pair -> Partition, in the order in which they are fetched
         self._subscription = Subscription(cluster, config, clock)
         self._leaders = Leaders(cluster, config, clock, self._subscription.look_soon)
         self._group = Group(cluster, config, clock, self._waker, group_id, instance_id) if group_id is not None else None
-        self._positions = Positions(self._partitions, config, clock, self._group, self._leaders, self._subscription)
+        self._positions = Positions(self._partitions, cluster, config, clock, self._group, self._leaders, self._subscription)
         self._heartbeats = heartbeats if self._group is not None else None
         if self._heartbeats is not None:
             self._heartbeats.add(self._group)
@@ -177,24 +180,28 @@ class Consumer:
             self._heartbeats.remove(self._group)
         if self._group is not None:
             self._group.close(timeout_s, leave)
+        self._subscription.close()
         self._leaders.close()
         self._waker.close()
 
     def _marked(self, offsets):
-        """Each with the id of its topic as metadata, so that a topic made anew under the same name is told from the old one."""
+        """Each with its topic's mark as metadata, so that a topic made anew under the same name is told from the old one, and with the epoch."""
         marked = {}
         for pair, offset in offsets.items():
             part = self._partitions.get(pair)
-            marked[pair] = offset if isinstance(offset, tuple) else (offset, str(part.topic_id or "") if part is not None else "")
+            offset, metadata = offset if isinstance(offset, tuple) else (offset, None)
+            if metadata is None:
+                metadata = self._positions.mark(part) if part is not None else ""
+            marked[pair] = offset, metadata, part.epoch if part is not None else -1
         return marked
 
     # ---- topics and the group
 
     def _follow_topics(self):
-        if not self._subscription.due:
-            return
-        watched = self._group.watched if self._group is not None else set()
-        there = self._subscription.look(watched | {topic for topic, _ in self._partitions})
+        if self._subscription.due:
+            watched = self._group.watched if self._group is not None else set()
+            self._subscription.look(watched | {topic for topic, _ in self._partitions})
+        there = self._subscription.take_found()
         if there is None:
             return
         for part in list(self._partitions.values()):
@@ -238,24 +245,24 @@ class Consumer:
         """Send every broker that has nothing to do its next fetch."""
         now = self._clock.monotonic()
         ready = [
-            part.pair
+            part
             for part in self._partitions.values()
             if part.position is not None and not part.paused and len(part.received) < MOST_RECEIVED and part.not_before <= now
+            and not part.validating
         ]
-        by_node = self._leaders.of(ready)
-        for node, pairs in by_node.items():
-            parts = [self._partitions[pair] for pair in pairs]
+        by_node = self._leaders.to_read(self._positions.validate(ready))
+        for node, parts in by_node.items():
             if not self._leaders.is_fetching(node, parts) and (leader := self._leaders.connected(node)) is not None:
                 self._send_fetch(leader, parts, self._max_bytes / len(by_node))
 
     def _send_fetch(self, leader, parts, max_bytes):
         config = self._config
         # Compressed records are asked for in smaller portions: what counts is the memory that they take in the end.
-        max_bytes = max(1, int(max_bytes / max(part.swelling for part in parts)))
+        max_bytes = max(1, int(max_bytes / max(part.inflation for part in parts)))
         share = config["max.partition.fetch.bytes"]
-        wait_ms = self._patience_ms(leader)
+        wait_ms = self._wait_ms(leader)
         request, ceiling = fetch.request(
-            [(part.topic, part.topic_id, part.index, part.fetched_to) for part in parts],
+            [(part.topic, part.topic_id, part.index, part.fetched_to, part.leader_epoch) for part in parts],
             min_bytes=config["fetch.min.bytes"],
             max_wait_ms=wait_ms,
             max_bytes=max_bytes,
@@ -268,19 +275,19 @@ class Consumer:
         # A broker fills its answer in the order of the request: who comes first now comes last the next time.
         self._partitions[parts[0].pair] = self._partitions.pop(parts[0].pair)
         leader.fetching = {part.pair: (part, part.fetched_to) for part in parts}
-        leader.is_patient = wait_ms > config["fetch.max.wait.ms"]
+        leader.waits_long = wait_ms > config["fetch.max.wait.ms"]
         handler = functools.partial(self._answered, leader, sent)
         try:
             leader.link.send(request, handler, ceiling=ceiling, read=fetch.read)
         except LogRetriableError as error:
             self._leaders.lost(leader, error)
 
-    def _patience_ms(self, leader):
+    def _wait_ms(self, leader):
         """How long the broker may wait for records: longer the longer there have been none, as each fetch costs both sides."""
         least = self._config["fetch.max.wait.ms"]
-        if not self._may_be_patient or leader.link.busy:
+        if not self._may_wait_longer or leader.link.busy:
             return least
-        return max(least, min(least << min(leader.in_vain, 10), MOST_PATIENCE_MS, self._config["request.timeout.ms"] // 2))
+        return max(least, min(least << min(leader.empty_fetches, 10), LONGEST_WAIT_MS, self._config["request.timeout.ms"] // 2))
 
     def _answered(self, leader, sent, answer, error):
         leader.fetching = None
@@ -289,25 +296,31 @@ class Consumer:
             return
         self._leaders.answered(leader)
         code, answers = answer
-        leader.in_vain = 0 if code or any(one.error_code or one.records for one in answers) else leader.in_vain + 1
+        leader.empty_fetches = 0 if code or any(one.error_code or one.records for one in answers) else leader.empty_fetches + 1
         if code:
             self._refused([part for part, _ in sent.values()], code)
         for one in answers:
             part, offset = sent.get((one.topic, one.partition), (None, None))
             if part is None or self._partitions.get(part.pair) is not part or part.fetched_to != offset:
                 continue  # it was let go, or sought elsewhere, meanwhile
-            if one.error_code == OFFSET_OUT_OF_RANGE:
+            if one.error_code and part.replica is not None:
+                part.replica = None  # whatever it is, its leader knows better
+            elif one.error_code == OFFSET_OUT_OF_RANGE:
                 if not part.received:
                     self._positions.out_of_range(part)
             elif one.error_code:
                 self._refused([part], one.error_code)
             else:
                 part.backoff = None
+                if one.replica != NO_REPLICA:
+                    part.replica, part.replica_until = one.replica, self._clock.monotonic() + self._config.seconds("metadata.max.age.ms")
                 part.end = one.stable_offset if self._isolation else one.high_watermark
                 self._subscription.is_right()
                 if one.records is not None:
-                    part.fetched_to = int(fetch.next_offset(np.frombuffer(one.records, np.uint8), offset))
-                    part.received.append(_Received(part.fetched_to, one.records, one.high_watermark, one.aborted))
+                    next_offset, epoch = fetch.next_offset(np.frombuffer(one.records, np.uint8), offset)
+                    part.fetched_to = int(next_offset)
+                    part.fetched_epoch = max(part.fetched_epoch, int(epoch))
+                    part.received.append(_Received(part.fetched_to, part.fetched_epoch, one.records, one.high_watermark, one.aborted))
 
     def _refused(self, parts, code):
         if not (is_retriable(code) or is_stale_metadata(code) or code in (UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID)):
@@ -332,17 +345,17 @@ class Consumer:
                         aborted=received.aborted,
                     )
                 except CorruptBatchError as error:
-                    part.start(part.position)
+                    part.start(part.position, part.epoch)
                     if part.damaged_at != part.position:
                         part.damaged_at = part.position
                         log.warning("Records of %s came damaged: %s Asking for them again.", part, error)
                     elif not fetched:
                         raise
                     break
-                part.position = max(part.position, unpacked.next_offset)
+                part.position, part.epoch = max(part.position, unpacked.next_offset), received.epoch
                 for records in unpacked.records:
                     fetched.append(Fetched(part.topic, part.index, records, received.end))
-                    part.swelling = max(1.0, _buffer_bytes(records) / len(received.records))
+                    part.inflation = max(1.0, _buffer_bytes(records) / len(received.records))
                 if part.position < received.next_offset:  # compressed records that would have taken too much memory at once
                     part.received.appendleft(received)
                     break
@@ -357,15 +370,21 @@ class Consumer:
     def _serve(self):
         for link in self._links:
             link.serve()
+        for each in self._underway:
+            each.advance()
+
+    @property
+    def _underway(self):
+        return self._leaders.underway + self._subscription.underway
 
     def _wait(self, seconds):
-        wait(self._links, self._waker, seconds)
+        wait(self._links, self._waker, seconds, self._underway)
 
     def _wakes_at(self):
         """When something is to be done though nothing was heard."""
         now = self._clock.monotonic()
         times = [self._subscription.look_at, self._leaders.wakes_at, self._positions.wakes_at]
-        times += [link.deadline for link in self._links]
+        times += [link.deadline for link in self._links] + [each.until for each in self._underway]
         times += [part.not_before for part in self._partitions.values() if part.not_before > now]
         if self._group is not None and self._subscription.chosen is not None:
             times.append(self._group.wakes_at)
@@ -405,6 +424,7 @@ class Consumer:
                 if self._clock.monotonic() >= deadline:
                     raise timed_out("Asking for offsets: not known in time.")
                 self._wait(self._config.seconds("retry.backoff.ms"))
+                self._serve()
         return offsets
 
     def _assigned(self, pair):

@@ -9,25 +9,26 @@ import uuid
 
 from kafka.protocol.consumer import FetchRequest
 
-from standalone.errors import LogError
-from standalone.kernels import compiled
+from standalone.kernels import BYTES, LONG, compiled
+from standalone.log.broker_errors import disconnected
 
 BY_ID = 13  # from this version on topics are named by their ids
 FETCH_CEILING = 17  # the highest version whose answer is known here
 SESSION_NONE, EPOCH_NONE = 0, -1
 BATCH_HEADER = 61
 
-Answer = collections.namedtuple("Answer", "topic partition error_code high_watermark stable_offset aborted records")
-Answer.__doc__ = """A partition's part of an answer. topic: its id or name, as it was asked for; aborted: [(producer id, first offset)]."""
+Answer = collections.namedtuple("Answer", "topic partition error_code high_watermark stable_offset aborted replica records")
+Answer.__doc__ = """A partition's part of an answer. topic: its id or name, as it was asked for; aborted: [(producer id, first offset)];
+replica: the id of a node that is rather to be read from (KIP-392), or -1."""
 
 
 def request(wanted, *, min_bytes, max_wait_ms, max_bytes, partition_bytes, isolation, rack):
-    """Of [(topic name, topic id or None, partition, offset)]; (message, version ceiling)."""
-    ceiling = FETCH_CEILING if all(topic_id for _, topic_id, _, _ in wanted) else BY_ID - 1
+    """Of [(topic name, topic id or None, partition, offset, the leader's epoch or -1)]; (message, version ceiling)."""
+    ceiling = FETCH_CEILING if all(each[1] for each in wanted) else BY_ID - 1
     topics = {}
-    for name, topic_id, partition, offset in wanted:
+    for name, topic_id, partition, offset, leader_epoch in wanted:
         topics.setdefault((name, topic_id), []).append(FetchRequest.FetchTopic.FetchPartition(
-            partition=partition, current_leader_epoch=-1, fetch_offset=offset, last_fetched_epoch=-1, log_start_offset=-1,
+            partition=partition, current_leader_epoch=leader_epoch, fetch_offset=offset, last_fetched_epoch=-1, log_start_offset=-1,
             partition_max_bytes=partition_bytes))
     message = FetchRequest(
         replica_id=-1,
@@ -48,8 +49,8 @@ def read(body, version):
     """(error code of the whole, [Answer]) of an answer's bytes; `records` of each are a part of `body`, or None."""
     try:
         return _Walk(body, version).answer()
-    except (struct.error, IndexError, UnicodeDecodeError) as problem:
-        raise LogError(f"A broker's answer to Fetch (version {version}, {len(body)} bytes) cannot be read: {problem}.") from problem
+    except (struct.error, IndexError, ValueError, OverflowError) as problem:
+        raise disconnected(f"A broker's answer to Fetch (version {version}, {len(body)} bytes) cannot be read: {problem}.") from problem
 
 
 class _Walk:
@@ -77,13 +78,12 @@ class _Walk:
         for _ in range(self._length()):
             aborted.append(self._take(">qq"))
             self._tags()
-        if self._version >= 11:
-            self._take(">i")  # a replica that the broker would rather have us read from
+        replica = self._take(">i")[0] if self._version >= 11 else -1
         size = self._length()
         records = self._body[self._at : self._at + size] if size > 0 else None
         self._at += max(size, 0)
         self._tags()
-        return Answer(topic, index, error_code, high_watermark, stable_offset, aborted, records)
+        return Answer(topic, index, error_code, high_watermark, stable_offset, aborted, replica, records)
 
     def _take(self, kinds):
         values = struct.unpack_from(kinds, self._body, self._at)
@@ -123,19 +123,23 @@ class _Walk:
 
 
 @compiled
-def next_offset(data, offset):
-    """The offset behind the last whole batch of `data`, `offset` where there is none: so the next fetch need not wait for `unpack`."""
+def next_offset(data: BYTES, offset: LONG):
+    """(the offset behind the last whole batch of `data`, the epoch of the leader that took it), so that the next fetch need not wait for
+    `unpack`; (`offset`, -1) where there is none."""
     at = 0
+    epoch = -1
     while len(data) - at >= BATCH_HEADER:
         base = 0
         for byte in range(8):
             base = (base << 8) | int(data[at + byte])
-        length = last = 0
+        length = last = taken = 0
         for byte in range(4):
             length = (length << 8) | int(data[at + 8 + byte])
+            taken = (taken << 8) | int(data[at + 12 + byte])
             last = (last << 8) | int(data[at + 23 + byte])
-        if data[at + 16] != 2 or length < BATCH_HEADER - 12 or length > len(data) - at - 12 or last >= 1 << 31:
+        if data[at] >= 128 or data[at + 16] != 2 or length < BATCH_HEADER - 12 or length > len(data) - at - 12 or last >= 1 << 31:
             break
         offset = max(offset, base + last + 1)
+        epoch = taken if taken < 1 << 31 else -1
         at += 12 + length
-    return offset
+    return offset, epoch

@@ -20,9 +20,9 @@ from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGro
 from standalone.errors import LogError, LogFatalError, LogRetriableError
 from standalone.log.assignment import Assignment
 from standalone.log.broker_errors import broker_error, is_retriable, java_class, timed_out
-from standalone.log.client import Backoff
 from standalone.log.commits import Commits
-from standalone.log.link import Link, Trouble, wait
+from standalone.log.link import Link, wait
+from standalone.log.retry import Backoff, Outage
 from standalone.log.subscription import ASK_SECONDS
 
 log = logging.getLogger(__name__)
@@ -43,6 +43,7 @@ class Group:
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
+        self.client_id = cluster.client_id
         self._config, self._clock, self._waker = config, clock, waker
         self.commits = Commits(self, cluster, config, clock, waker)
         self._shares = Assignment(config["partition.assignment.strategy"])
@@ -54,7 +55,7 @@ class Group:
         self._expected = None
         self._fresh = False
         self.assignment = []  # (topic, partition) in order; meant while STABLE
-        self._trouble = Trouble(f"Group {group_id}: its coordinator answers again.")
+        self._outage = Outage(f"Group {group_id}: its coordinator answers again.")
         self._lock = threading.Lock()  # over all below, which the heartbeat thread shares
         self._state = UNJOINED
         self._verdict = None  # REVOKED, LOST or an error: what has become of a STABLE membership
@@ -206,7 +207,7 @@ class Group:
             self._state, self._verdict = STABLE, None
             self._heartbeat_at, self._heartbeat_awaited = now + self.heartbeat_seconds, False
         self._backoff.reset()
-        self._trouble.is_over()
+        self._outage.ends()
         log.info("Group %s: joined generation %d%s with %d partitions.",
                  self.group_id, self._generation, " as its leader" if self._counts is not None else "", len(pairs))
 
@@ -229,7 +230,7 @@ class Group:
                 self._coordinator = None
         self._retry_at = self._clock.monotonic() + self._backoff.next()
         if not quiet:
-            self._trouble.is_on(f"Group {self.group_id}: {error}")
+            self._outage.begins(f"Group {self.group_id}: {error}")
 
     def _fatal(self, code, what):
         if code == FENCED:
@@ -268,7 +269,7 @@ class Group:
         return error
 
     def answered(self):
-        self._trouble.is_over()
+        self._outage.ends()
 
     def _judge(self, verdict):
         with self._lock:
@@ -369,9 +370,16 @@ class Group:
             keeping = self._state is STABLE and self._verdict in (None, REVOKED) and not self._heartbeat_awaited
             return self._heartbeat_at if keeping else float("inf")
 
-    def heartbeat_node(self):
-        """Where to send it; raises LogRetriableError while that cannot be found."""
-        return self._find_coordinator()
+    @property
+    def coordinator(self):
+        """The Node to send it to, or None while that is not known."""
+        return self._coordinator
+
+    def finding_coordinator(self):
+        """The steps (steps.py) to that it is known."""
+        node = yield from self.cluster.finding_coordinator(self.group_id, ASK_SECONDS)
+        with self._lock:
+            self._coordinator = node
 
     def heartbeat(self, node):
         """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long."""
@@ -401,7 +409,7 @@ class Group:
             self._heartbeat_at = self._clock.monotonic() + self._config.seconds("retry.backoff.max.ms")
             if self._coordinator == node:
                 self._coordinator = None
-        self._trouble.is_on(f"Group {self.group_id}: {error}")
+        self._outage.begins(f"Group {self.group_id}: {error}")
 
     def _heard(self, node, membership, answer, error):
         if error is not None:
@@ -412,7 +420,7 @@ class Group:
                 return  # about a membership that is no more
         code = answer.error_code
         if not code:
-            return self._trouble.is_over()
+            return self._outage.ends()
         if code == REBALANCE_IN_PROGRESS:
             self.is_rebalancing()
         elif code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION):

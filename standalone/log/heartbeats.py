@@ -1,9 +1,19 @@
-"""Heartbeats: keeps every group membership of the process alive from one thread, however long its task is busy."""
+"""Heartbeats: keeps every group membership of the process alive from one thread, however long its task is busy.
 
+Nothing here waits for one broker: where the coordinator of one group is being looked for, or a broker connected to, the others are served.
+And nothing that a broker answers ends the thread: a group that cannot make sense of an answer tries again.
+"""
+
+import functools
+import logging
 import threading
 
-from standalone.errors import LogError, LogRetriableError
+from standalone.errors import LogRetriableError
 from standalone.log.link import Link, Waker, wait
+from standalone.log.retry import Backoff
+from standalone.log.steps import Underway
+
+log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.25  # what is due within it goes together: a hundred members must not wake this thread a hundred times
 
@@ -15,7 +25,8 @@ class Heartbeats:
         self._clock = clock
         self._lock = threading.Lock()
         self._groups = set()
-        self._links = {}  # (cluster, node) -> Link: one connection serves all groups that a broker coordinates
+        self._brokers = {}  # (cluster, node) -> _Broker: one connection serves all groups that a broker coordinates
+        self._lookups = {}  # group -> Underway, the search for its coordinator
         self._waker = Waker()
         self._look_at = 0
         self._stopped = False
@@ -33,8 +44,8 @@ class Heartbeats:
         """Until `stop`."""
         while not self._stopped:
             self.turn()
-        for link in self._links.values():
-            link.close()
+        for each in [*self._lookups.values(), *self._brokers.values()]:
+            each.close()
         self._waker.close()
 
     def stop(self):
@@ -46,42 +57,98 @@ class Heartbeats:
         now = self._clock.monotonic()
         if now >= self._look_at:
             self._look_at = self._send_due(now)
-        links = list(self._links.values())
-        wait(links, self._waker, min([self._look_at, *(link.deadline for link in links)]) - self._clock.monotonic())
+        links = [broker.link for broker in self._brokers.values() if broker.link is not None]
+        underway = self._underway()
+        until = min([self._look_at, *(link.deadline for link in links), *(each.until for each in underway)])
+        wait(links, self._waker, until - self._clock.monotonic(), underway)
         for link in links:
-            link.serve()
+            self._guarded(link.serve, link)
+        for each in underway:
+            self._guarded(each.advance)
+        self._lookups = {group: lookup for group, lookup in self._lookups.items() if not lookup.over}
+
+    def _underway(self):
+        opening = [broker.opening for broker in self._brokers.values() if broker.opening is not None]
+        return [*self._lookups.values(), *opening]
+
+    def _guarded(self, act, link=None):
+        """What is raised here is one answer's or one group's; all others still need this thread."""
+        try:
+            return act()
+        except Exception as problem:
+            log.exception("A heartbeat's answer could not be dealt with, which is tried again")
+            if link is not None:
+                self._guarded(functools.partial(link.close, LogRetriableError(f"The connection is given up: {problem}.")))
 
     def _send_due(self, now):
         """When to look again."""
         with self._lock:
             groups = list(self._groups)
-        unreachable = {}  # cluster -> error: one cluster that is down must not hold up the heartbeats to another
         look_at = now + min([_LOOK_SECONDS, *(group.heartbeat_seconds / 4 for group in groups)])
         for group in groups:
             if group.heartbeat_due() <= look_at:
-                self._send(group, unreachable)
+                self._guarded(functools.partial(self._send, group, now))
         return look_at
 
-    def _send(self, group, unreachable):
-        node = None
-        try:
-            if group.cluster in unreachable:
-                raise unreachable[group.cluster]
-            node = group.heartbeat_node()
-            link = self._link(group.cluster, node)
-        except LogError as error:
-            unreachable[group.cluster] = error
-            group.heartbeat_failed(node, error)
+    def _send(self, group, now):
+        node = group.coordinator
+        if node is None:
+            if group not in self._lookups:
+                self._lookups[group] = Underway(group.finding_coordinator(), functools.partial(self._looked_up, group))
+            return
+        key = group.cluster.shared, node
+        broker = self._brokers.get(key)
+        if broker is None:
+            broker = self._brokers[key] = _Broker(node, group.cluster, self._clock)
+        if broker.link is not None and not broker.link.usable:
+            broker.hang_up()
+        if broker.link is None:
+            broker.open(now)
+            if broker.failure is not None:
+                group.heartbeat_failed(node, broker.failure)
             return
         request, handler = group.heartbeat(node)
         try:
-            link.send(request, handler)
+            broker.link.send(request, handler, client_id=group.client_id)
         except LogRetriableError as error:
             group.heartbeat_failed(node, error)
 
-    def _link(self, cluster, node):
-        link = self._links.get((cluster, node))
-        if link is None or not link.usable:
-            link = Link(cluster.connect(node), node, self._clock, cluster.config.seconds("request.timeout.ms"))
-            self._links[cluster, node] = link
-        return link
+    def _looked_up(self, group, node, error):
+        if error is not None:
+            group.heartbeat_failed(None, error)
+        self._look_at = 0
+
+
+class _Broker:
+    """The connection to a coordinator, opened without waiting for it, at a growing distance while that fails."""
+
+    def __init__(self, node, cluster, clock):
+        self.link = None
+        self.opening = None  # Underway
+        self.failure = None  # why there was no connection the last time
+        self._node, self._cluster, self._clock = node, cluster, clock
+        self._backoff, self._not_before = Backoff(cluster.config, "reconnect.backoff"), 0
+
+    def open(self, now):
+        if self.opening is None and now >= self._not_before:
+            self.failure = None
+            self.opening = Underway(self._cluster.connecting(self._node), self._opened)
+            self.opening.advance()
+
+    def _opened(self, connection, error):
+        self.opening, self.failure = None, error
+        if error is not None:
+            self._not_before = self._clock.monotonic() + self._backoff.next()
+            return
+        self._backoff.reset()
+        self.link = Link(connection, self._node, self._clock, self._cluster.config.seconds("request.timeout.ms"))
+
+    def hang_up(self):
+        self.link.close()
+        self.link = None
+
+    def close(self):
+        if self.opening is not None:
+            self.opening.close()
+        if self.link is not None:
+            self.hang_up()

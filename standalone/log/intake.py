@@ -6,6 +6,7 @@ import numpy as np
 
 from standalone.errors import LogFatalError
 from standalone.log.broker_errors import java_class
+from standalone.log.client_config import ROUND_ROBIN
 from standalone.log.routing import Router
 
 RECORD_OVERHEAD_BYTES = 61 + 21  # a batch's header, and the most that a record adds to its key and value
@@ -33,6 +34,13 @@ class Intake:
     @property
     def empty(self):
         return not self._unrouted
+
+    def halt(self, error, born=0):
+        """Take nothing more; what was handed over since a moment and has no partition yet fails, too."""
+        self._halted = self._halted or error
+        for name, pieces in list(self._unrouted.items()):
+            self._unrouted[name] = collections.deque(piece for piece in pieces if piece.delivery.born < born)
+            fail_all([piece for piece in pieces if piece.delivery.born >= born], error)
 
     def admit(self, delivery):
         if not len(delivery.records):
@@ -88,8 +96,10 @@ class Intake:
             if wanted is None:
                 router = self._routers.get(topic.name)
                 if router is None:
-                    stay = self._config["batch.size"]
-                    router = self._routers[topic.name] = Router(self._config["partitioner.ignore.keys"], stay, self._largest)
+                    config = self._config
+                    round_robin = config["partitioner.class"] == ROUND_ROBIN
+                    router = Router(config["partitioner.ignore.keys"], config["batch.size"], self._largest, round_robin)
+                    self._routers[topic.name] = router
                 for partition, part in router.split(pieces[0], topic):
                     self._queue_of(topic.name, partition).add(part)
             elif wanted in topic.partitions:
@@ -119,7 +129,7 @@ class Intake:
                 fail_all([piece.take(np.array([row]))], self._too_large(topic, sizes[row]))
             return piece.take(np.flatnonzero(sizes <= self._largest))
         row = int(too_large[0])
-        self._halted = HeldBack(f"Not sent: a record before it, for topic '{topic}', takes more than one request may.")
+        self._halted = held_back(topic)
         fail_all([piece.slice(row, row + 1)], self._too_large(topic, sizes[row]))
         if row + 1 < len(piece):
             fail_all([piece.slice(row + 1, len(piece))], self._halted)
@@ -131,6 +141,10 @@ class Intake:
             "Raise it (producer.override.max.request.size in the connector, and the topic's max.message.bytes with it).",
             java_class("RecordTooLargeException"),
         )
+
+
+def held_back(topic):
+    return HeldBack(f"Not sent: a record before it, for topic '{topic}', was refused.")
 
 
 def fail_all(pieces, error):

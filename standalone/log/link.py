@@ -5,15 +5,12 @@ Nothing here waits unless asked to: `wait` blocks on many links and a waker at o
 
 import collections
 import contextlib
-import logging
 import os
 import select
 import threading
 
 from standalone.errors import LogError
 from standalone.log.broker_errors import timed_out
-
-log = logging.getLogger(__name__)
 
 
 class Link:
@@ -26,10 +23,10 @@ class Link:
         self._awaited = collections.deque()  # (correlation, deadline, handler, read)
         self.closed = False
 
-    def send(self, request, handler, timeout_s=None, ceiling=None, read=None):
+    def send(self, request, handler, timeout_s=None, ceiling=None, read=None, client_id=None):
         """`read(body, version)` makes the answer out of the bytes; without it kafka-python does."""
         try:
-            correlation = self.connection.send(request, ceiling)
+            correlation = self.connection.send(request, ceiling, client_id)
         except LogError as error:
             self.close(error)
             raise
@@ -114,32 +111,16 @@ class Waker:
                 os.close(self._in)
 
 
-def wait(links, waker, seconds):
-    """Until an answer is there on one of the links, the waker is woken or the time is over."""
+def wait(links, waker, seconds, underway=()):
+    """Until an answer is there on one of the links, one of `underway` can go on, the waker is woken or the time is over."""
     awaited = [link for link in links if link.busy and not link.closed]
     if any(link.connection.has_buffered() for link in awaited):
         seconds = 0
     poller = select.poll()
     for link in awaited:
         poller.register(link.connection, select.POLLIN)
+    for each in underway:
+        each.register(poller)
     poller.register(waker, select.POLLIN)
-    if any(fd == waker.fileno() for fd, _ in poller.poll(max(0, seconds) * 1000)):
+    if any(fd == waker.fileno() for fd, _ in poller.poll(max(0, seconds) * 1000 + 0.5 if seconds > 0 else 0)):
         waker.drain()
-
-
-class Trouble:
-    """Says once that something goes wrong, however often it is tried again, and once that it is over."""
-
-    def __init__(self, over):
-        self._over = over
-        self._on = False
-
-    def is_on(self, problem):
-        if not self._on:
-            self._on = True
-            log.warning("%s Trying again.", problem)
-
-    def is_over(self):
-        if self._on:
-            self._on = False
-            log.info("%s", self._over)

@@ -18,6 +18,10 @@ NO_OFFSET = -1
 OPENED_BATCHES = 2
 
 
+class IdentityPending(Exception):
+    """The producer id is being asked for: the batch comes another time."""
+
+
 class Piece:
     """Rows of one send that go to one partition."""
 
@@ -49,7 +53,7 @@ class Piece:
 class Batch:
     """One packed batch and the pieces in it."""
 
-    __slots__ = ("queue", "data", "sequence", "pieces", "count", "sent", "uncertain", "given_up", "attempts")
+    __slots__ = ("queue", "data", "sequence", "pieces", "count", "sent", "uncertain", "given_up", "attempts", "held_back")
 
     def __init__(self, queue, data, sequence, pieces):
         self.queue = queue
@@ -61,6 +65,7 @@ class Batch:
         self.uncertain = False  # an answer was lost: it may be in the log, or not
         self.given_up = False  # while it was under way: whatever becomes of it
         self.attempts = 0
+        self.held_back = None  # the error of what must not be sent again: something before it was refused
 
     @property
     def born(self):
@@ -90,7 +95,7 @@ class PartitionQueue:
         self.pause = pause  # behind a failure
         self._most_in_flight = most_in_flight
         self._pack_options = pack_options
-        self._new_identity = new_identity  # gives (producer id, epoch); None without idempotence
+        self._new_identity = new_identity  # gives (producer id, epoch), or raises IdentityPending; None without idempotence
         self._identity = None
         self._sequence = 0  # of the next record to be packed
         self._batches = collections.deque()  # packed and not acknowledged, in order
@@ -187,6 +192,26 @@ class PartitionQueue:
         self._batches.remove(batch)
         self._careful = self._renumber = True
         batch.fail(error)
+
+    def hold_back(self, error, behind=None, born=None):
+        """Send nothing more of what is behind a batch of this queue, or of what was handed over since a moment.
+
+        What was not sent fails now; what is under way, when it comes back.
+        """
+        self._close()
+        batches = list(self._batches)
+        held = batches[batches.index(behind) + 1 :] if behind is not None else [batch for batch in batches if batch.born >= born]
+        for batch in held:
+            if batch.sent or batch.uncertain:
+                batch.held_back = error
+            else:
+                self.refused(batch, error)
+        waiting, self._waiting, self.waiting_bytes = self._waiting, collections.deque(), 0
+        for piece in waiting:
+            if behind is not None or piece.delivery.born >= born:
+                piece.delivery.fail(piece, error)
+            else:
+                self.add(piece)
 
     def restart(self, batch):
         """The broker lost count of our sequence: begin another, with this batch, which is not in the log, as its first."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from standalone.kernels import compiled, readonly
+from standalone.kernels import BYTES, INTS, LONGS, compiled, readonly, written
 
 SEED = 0x9747B28C
 NO_PARTITION = -1
@@ -23,7 +23,7 @@ def partition_for_keys(keys, partitions):
 
 
 @compiled
-def _murmur2(data, starts, lengths, hashes):
+def _murmur2(data: BYTES, starts: LONGS, lengths: INTS, hashes: written(INTS)):
     multiplier = np.uint64(0x5BD1E995)
     low_word = np.uint64(0xFFFFFFFF)  # numba widens 32-bit products to 64 bits: cut them down by hand
     for row in range(len(starts)):

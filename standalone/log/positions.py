@@ -1,16 +1,15 @@
-"""Positions: where each partition is read, and how that is found out: by the group's commits, or by auto.offset.reset."""
+"""Positions: where each partition is read: by the group's commits or by auto.offset.reset; and whether its leader has what was read."""
 
 import collections
 import functools
 import logging
 import re
 
-from kafka.protocol.consumer import ListOffsetsRequest
+from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
-from standalone.errors import ConfigError, LogFatalError, LogRetriableError
-from standalone.log.broker_errors import broker_error, java_class
-from standalone.log.client import Backoff
-from standalone.log.link import Trouble
+from standalone.errors import LogFatalError, LogRetriableError
+from standalone.log.broker_errors import broker_error, is_retriable, is_stale_metadata, java_class
+from standalone.log.retry import Backoff, Outage
 
 log = logging.getLogger(__name__)
 
@@ -18,7 +17,9 @@ EARLIEST, LATEST = -2, -1
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 LIST_OFFSETS_CEILING = 7
+NO_EPOCH, CONSUMER = -1, -1  # an epoch that is not known; the replica id of who is none
 UNKNOWN_TOPIC = 3
+_MARK = re.compile(r"([^/\s]+)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")  # cluster id, topic id
 MADE_ANEW = "its topic was deleted and made anew"
 
 
@@ -36,17 +37,24 @@ class Partition:
         self.not_before = 0  # when to fetch again after a refusal
         self.backoff = None
         self.damaged_at = None
-        self.swelling = 1.0  # how many times larger its records are than what was received
+        self.epoch = self.fetched_epoch = NO_EPOCH  # of the leader that took the record before `position`, and before `fetched_to`
+        self.leader_epoch = NO_EPOCH  # of the leader that is known to have what was read
+        self.validating = False  # while a new leader is asked for that
+        self.replica, self.replica_until = None, 0  # the id of a node that the leader would rather have us read from, and for how long
+        self.inflation = 1.0  # how many times larger its records are than what was received
         self.looked_up = self.asking = False  # whether the group was asked for its commit; whether somebody is being asked
-        self.reset = None  # EARLIEST or LATEST, where the log is to be asked for the position
+        self.reset = None  # EARLIEST, LATEST or a time, where the log is to be asked for the position
         self.left_at = None  # the position that proved to be out of range
 
     @property
     def pair(self):
         return self.topic, self.index
 
-    def start(self, offset):
+    def start(self, offset, epoch=NO_EPOCH):
+        """Read on from an offset; `epoch` is that of the record before it, where it is known."""
         self.position = self.fetched_to = offset
+        self.epoch = self.fetched_epoch = epoch
+        self.leader_epoch, self.validating = NO_EPOCH, False
         self.reset = self.left_at = None
         self.received.clear()
 
@@ -57,14 +65,14 @@ class Partition:
 class Positions:
     """Nothing waits: `place` asks, and the answers come by the links of the group and of the leaders."""
 
-    def __init__(self, partitions, config, clock, group, leaders, subscription):
+    def __init__(self, partitions, cluster, config, clock, group, leaders, subscription):
         self._partitions = partitions  # {pair: Partition}, the consumer's own
+        self._cluster = cluster
         self._config, self._clock, self._group, self._leaders, self._subscription = config, clock, group, leaders, subscription
-        if config["auto.offset.reset"] not in RESETS:
-            raise ConfigError.of({"auto.offset.reset": f"'{config['auto.offset.reset']}' is none of {', '.join(RESETS)}"})
-        self._policy = RESETS[config["auto.offset.reset"]]
+        policy = config["auto.offset.reset"]
+        self._policy = RESETS.get(policy, policy)  # EARLIEST, LATEST, milliseconds back from now, or None
         self._place_at, self._backoff = 0, Backoff(config, "retry.backoff")
-        self._trouble = Trouble("The positions to read from are known.")
+        self._outage = Outage("The positions to read from are known.")
 
     def place(self):
         """Ask for the positions that are not known and not asked for."""
@@ -89,8 +97,17 @@ class Positions:
         """The log does not have `part.position`."""
         if self._policy is None:
             raise self._no_position(part, f"offset {part.position}, the next to be read, is not in the log")
-        part.left_at, part.reset = part.position, self._policy
+        self._leave(part)
+
+    def _leave(self, part):
+        part.left_at, part.reset = part.position, self._reset_point
         part.position = part.fetched_to = None
+        part.received.clear()
+
+    @property
+    def _reset_point(self):
+        """EARLIEST, LATEST or a time in milliseconds."""
+        return self._policy if self._policy < 0 else max(0, self._clock.now_ms() - self._policy)
 
     def begin_again(self, part, topic_id):
         """A Partition for the topic that was made anew under the name of the old one: none of its records was read."""
@@ -103,8 +120,100 @@ class Positions:
         fresh.looked_up, fresh.reset = True, EARLIEST
         return fresh
 
+    def mark(self, part):
+        """The metadata of a commit for it: which topic of which cluster it is about. Mirrors carry commits to other clusters as they are."""
+        cluster_id = self._cluster.known_cluster_id
+        return f"{cluster_id}/{part.topic_id}" if cluster_id and part.topic_id is not None else ""
+
+    # ---- by a new leader (KIP-320)
+
+    def validate(self, parts):
+        """Those that may be read on. Where another leader was elected, it is first asked whether it has what was read."""
+        valid, asked = [], collections.defaultdict(list)
+        for part in parts:
+            known = self._cluster.leader(*part.pair)
+            if known is None or known.epoch == part.leader_epoch or known.epoch == NO_EPOCH:
+                valid.append(part)
+            elif part.fetched_epoch == NO_EPOCH:
+                part.leader_epoch = known.epoch
+                valid.append(part)
+            else:
+                asked[known.node].append((part, known.epoch))
+        for node, mine in asked.items():
+            leader = self._leaders.connected(node)
+            if leader is None:
+                continue
+            if OffsetForLeaderEpochRequest.API_KEY in leader.link.connection.versions:
+                self._ask_epochs(leader, mine)
+                continue
+            for part, epoch in mine:
+                part.leader_epoch = epoch
+                valid.append(part)
+        return valid
+
+    def _ask_epochs(self, leader, asked):
+        Topic = OffsetForLeaderEpochRequest.OffsetForLeaderTopic
+        topics = collections.defaultdict(list)
+        for part, epoch in asked:
+            part.validating = True
+            topics[part.topic].append(Topic.OffsetForLeaderPartition(
+                partition=part.index, current_leader_epoch=epoch, leader_epoch=part.fetched_epoch))
+        request = OffsetForLeaderEpochRequest(
+            replica_id=CONSUMER, topics=[Topic(topic=topic, partitions=partitions) for topic, partitions in topics.items()])
+        sent = [(part, epoch, part.fetched_to) for part, epoch in asked]
+        handler = functools.partial(self._heard_epochs, leader, sent)
+        try:
+            leader.link.send(request, handler)
+        except LogRetriableError as error:
+            handler(None, error)
+
+    def _heard_epochs(self, leader, sent, answer, error):
+        for part, _, _ in sent:
+            part.validating = False
+        if error is not None:
+            return self._leaders.lost(leader, error)
+        self._leaders.answered(leader)
+        found = {(topic.topic, each.partition): each for topic in answer.topics for each in topic.partitions}
+        for part, epoch, fetched_to in sent:
+            one = found.get(part.pair)
+            if one is None or self._partitions.get(part.pair) is not part or part.fetched_to != fetched_to:
+                continue
+            if one.error_code:
+                if not (is_retriable(one.error_code) or is_stale_metadata(one.error_code)):
+                    raise broker_error(one.error_code, f"Asking the new leader of {part} for its records")
+                part.backoff = part.backoff or Backoff(self._config, "retry.backoff")
+                part.not_before = self._clock.monotonic() + part.backoff.next()
+                self._subscription.look_soon()
+            else:
+                self._heard_end(part, one.leader_epoch, one.end_offset)
+                part.leader_epoch = epoch
+
+    def _heard_end(self, part, epoch, end):
+        """The leader has records of the epoch that was read last, or else of an older one, up to an offset."""
+        if end >= part.fetched_to:
+            return
+        if 0 <= part.position <= end:
+            part.start(part.position, min(part.epoch, epoch))  # what is gone was received, but not handed out
+            return
+        lost = LogFatalError(
+            f"The log of {part} was truncated below offset {part.position}, up to which it was read: records that were read are no longer in it, "
+            "and others may have their offsets. auto.offset.reset=none forbids to go on. Commit an offset for it, or set auto.offset.reset.",
+            java_class("LogTruncationException").replace("common.errors", "clients.consumer"),
+        )
+        if self._policy is None:
+            raise lost
+        if epoch == NO_EPOCH or end < 0:
+            log.warning("The log of %s was truncated before offset %d, up to which it was read, and its leader has none of it: going on by "
+                        "auto.offset.reset.", part, part.position)
+            return self._leave(part)
+        log.warning("The log of %s was truncated to offset %d by an unclean election: %d records that were read are no longer in it. Going on "
+                    "at offset %d.", part, end, part.position - end, end)
+        part.start(end, epoch)
+
+    # ---- by the log's ends
+
     def ask(self, leader, wanted, on_done):
-        """`on_done({pair: (error code, offset)}, error)` for {pair: EARLIEST or LATEST}."""
+        """`on_done({pair: (error code, offset)}, error)` for {pair: EARLIEST, LATEST or a time in milliseconds}."""
         Topic = ListOffsetsRequest.ListOffsetsTopic
         topics = collections.defaultdict(list)
         for (topic, index), timestamp in wanted.items():
@@ -149,19 +258,19 @@ class Positions:
                 part.topic_id = self._subscription.topic_id(part.topic)
             if committed is None:
                 self._never_read(part)
-            elif part.topic_id is not None and _is_other_topic(committed.metadata, part.topic_id):
+            elif _is_of_topic_made_anew(committed.metadata, self.mark(part)):
                 if self._policy is None:
                     raise self._no_position(part, MADE_ANEW)
                 log.warning("Topic %s was deleted and made anew since offset %d of %s was committed: reading it from its beginning.",
                             part.topic, committed.offset, part)
                 part.reset = EARLIEST
             else:
-                part.start(committed.offset)
+                part.start(committed.offset, committed.epoch)
 
     def _never_read(self, part):
         if self._policy is None:
             raise self._no_position(part, "its group has committed none")
-        part.looked_up, part.reset = True, self._policy
+        part.looked_up, part.reset = True, self._reset_point
 
     def _no_position(self, part, why):
         return LogFatalError(
@@ -196,6 +305,9 @@ class Positions:
                 self._reset_to(part, offset)
 
     def _reset_to(self, part, offset):
+        if offset < 0:
+            part.reset = LATEST  # no record is as young as that
+            return
         if part.left_at is not None and offset >= part.left_at:
             log.warning("Offset %d of %s is no longer in the log: going on at %d (auto.offset.reset).", part.left_at, part, offset)
         elif part.left_at is not None:
@@ -211,15 +323,16 @@ class Positions:
     def _put_off(self, error):
         if not isinstance(error, LogRetriableError):
             raise error
-        self._trouble.is_on(f"The positions to read from cannot be found out: {error}")
+        self._outage.begins(f"The positions to read from cannot be found out: {error}")
         self._place_at = self._clock.monotonic() + self._backoff.next()
         self._subscription.look_soon()
 
     def _succeeded(self):
-        self._trouble.is_over()
+        self._outage.ends()
         self._backoff.reset()
 
 
-def _is_other_topic(mark, topic_id):
-    """Whether a commit's metadata names another topic than this; what others wrote there names none."""
-    return bool(re.fullmatch(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", mark or "")) and mark != str(topic_id)
+def _is_of_topic_made_anew(found, own):
+    """Whether a commit bears the mark of another topic of the same cluster; what others wrote there, or on another cluster, says nothing."""
+    found, own = _MARK.fullmatch(found or ""), _MARK.fullmatch(own)
+    return bool(found and own) and found.group(1) == own.group(1) and found.group(2) != own.group(2)

@@ -14,6 +14,7 @@ import logging
 import threading
 
 from standalone.errors import LogFatalError
+from standalone.log import client_keys
 from standalone.log.broker_errors import java_class, timed_out
 from standalone.log.client_config import ProducerConfig
 from standalone.log.link import Waker
@@ -62,6 +63,8 @@ class Producer:
 
     def __init__(self, cluster, config, clock, halts=False):
         self.config = ProducerConfig.of(config)
+        client_keys.tell(self.config)
+        cluster = cluster.of_client(self.config["client.id"])
         self.counters = Counters()
         self._clock = clock
         self._space = threading.Condition()  # guards what follows

@@ -58,7 +58,6 @@ __all__ = [
     "set_base_offset",
     "unpack",
     "verify",
-    "warm_up",
 ]
 
 READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
@@ -427,9 +426,3 @@ def _decode_section(section):
         at += max(length, 0)
         found.append((name, value))
     return tuple(found)
-
-
-def warm_up():
-    """Compile the loops, or load them: the first call of each takes up to seconds where nothing is kept from an earlier run."""
-    record = Records(1, ByteColumn.of([b"k"]), ByteColumn.of([b"v"]), headers=[[("h", b"")]])
-    unpack(pack(record))

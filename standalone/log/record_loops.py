@@ -5,7 +5,7 @@ A column that is absent comes as an array of length 0. Nothing here trusts a len
 
 import numpy as np
 
-from standalone.kernels import compiled, copy
+from standalone.kernels import BYTES, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
 from standalone.log import varint
 from standalone.log.varint import BAD, INT_BYTES, LONG_BYTES
 
@@ -48,7 +48,10 @@ def _moment(timestamps, row, now):
 
 
 @compiled
-def plan_batches(count, key_lengths, value_lengths, section_lengths, timestamps, now, offsets, limit, lows, sizes, tops):
+def plan_batches(
+    count: LONG, key_lengths: INTS, value_lengths: INTS, section_lengths: INTS, timestamps: LONGS, now: LONG, offsets: LONGS, limit: LONG,
+    lows: written(LONGS), sizes: written(LONGS), tops: written(LONGS),
+):  # fmt: skip
     """Cut `count` rows into batches of at most `limit` bytes each, greedily; returns how many batches there are.
 
     Of each batch: its first row (lows), its size in bytes (sizes) and its latest timestamp (tops).
@@ -73,8 +76,10 @@ def plan_batches(count, key_lengths, value_lengths, section_lengths, timestamps,
 
 
 @compiled
-def write_records(lows, count, keys, key_starts, key_lengths, values, value_starts, value_lengths,
-                  sections, section_starts, section_lengths, timestamps, now, offsets, out):
+def write_records(
+    lows: LONGS, count: LONG, keys: BYTES, key_starts: LONGS, key_lengths: INTS, values: BYTES, value_starts: LONGS, value_lengths: INTS,
+    sections: BYTES, section_starts: LONGS, section_lengths: INTS, timestamps: LONGS, now: LONG, offsets: LONGS, out: written(BYTES),
+):  # fmt: skip
     """Write the rows of every planned batch, the batches one behind the other, leaving room for each one's header."""
     at = 0
     for batch in range(len(lows)):
@@ -116,7 +121,7 @@ def _write_field(out, at, data, start, length):
 
 
 @compiled
-def find_batches(data, positions):
+def find_batches(data: BYTES, positions: written(LONGS)):
     """Where the whole batches of `data` begin: (how many, the position behind the last, what is wrong there)."""
     at = 0
     found = 0
@@ -139,8 +144,11 @@ def find_batches(data, positions):
 
 
 @compiled
-def read_records(data, batches, from_offset, key_starts, key_lengths, value_starts, value_lengths,
-                 section_starts, section_lengths, timestamps, offsets, rows_of, notes):
+def read_records(
+    data: BYTES, batches: LONGS_BY_ROW, from_offset: LONG, key_starts: written(LONGS), key_lengths: written(INTS),
+    value_starts: written(LONGS), value_lengths: written(INTS), section_starts: written(LONGS), section_lengths: written(INTS),
+    timestamps: written(LONGS), offsets: written(LONGS), rows_of: written(LONGS), notes: written(LONGS),
+):  # fmt: skip
     """Find every record at or above `from_offset`; returns what is wrong, if anything is.
 
     `rows_of` gets the rows that each batch gave. The starts of nulls and the sections of rows without headers are not touched.

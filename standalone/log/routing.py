@@ -8,10 +8,14 @@ from standalone.log.partitioner import NO_PARTITION, partition_for_keys
 
 
 class Router:
-    """Of one topic. Rows with a key go by the key's hash; rows without one stay together for a while, then move on."""
+    """Of one topic. Rows with a key go by the key's hash; rows without one stay together for a while, then move on.
 
-    def __init__(self, ignore_keys, stay_bytes, batch_bytes):
+    `round_robin`: each row goes to the next partition, as by Java's RoundRobinPartitioner.
+    """
+
+    def __init__(self, ignore_keys, stay_bytes, batch_bytes, round_robin=False):
         self._ignore_keys = ignore_keys
+        self._round_robin, self._next = round_robin, 0
         self._stay_bytes, self._batch_bytes = stay_bytes, batch_bytes
         self._current = None
         self._bytes_here = 0
@@ -20,6 +24,11 @@ class Router:
         """[(partition, piece)]: the piece's rows, those of each partition in order."""
         if len(topic.partitions) == 1:
             return [(next(iter(topic.partitions)), piece)]
+        if self._round_robin:
+            led = np.array(_led(topic))
+            chosen = led[(np.arange(len(piece)) + self._next) % len(led)]
+            self._next += len(piece)
+            return _by_partition(piece, chosen)
         keys = None if self._ignore_keys else piece.records.keys
         if keys is None:
             return self._chunks(piece, topic)
@@ -29,11 +38,7 @@ class Router:
             return self._chunks(piece, topic)
         if unkeyed.any():
             chosen[unkeyed] = self._stay(topic, piece.size * int(unkeyed.sum()) // len(piece))
-        order = np.argsort(chosen, kind="stable")
-        partitions, firsts = np.unique(chosen[order], return_index=True)
-        if len(partitions) == 1:
-            return [(int(partitions[0]), piece)]
-        return [(int(partition), piece.take(rows)) for partition, rows in zip(partitions, np.split(order, firsts[1:]))]
+        return _by_partition(piece, chosen)
 
     def _chunks(self, piece, topic):
         """Rows without a key, a batch to a partition where there is more than one batch of them."""
@@ -46,8 +51,22 @@ class Router:
         """The partition for so many more bytes."""
         current = topic.partitions.get(self._current)
         if current is None or current.leader < 0 or self._bytes_here >= self._stay_bytes:
-            led = [partition.index for partition in topic.partitions.values() if partition.leader >= 0] or list(topic.partitions)
+            led = _led(topic)
             self._current = random.choice([index for index in led if index != self._current] or led)
             self._bytes_here = 0
         self._bytes_here += size
         return self._current
+
+
+def _led(topic):
+    """The partitions that have a leader; all where none has one."""
+    return [partition.index for partition in topic.partitions.values() if partition.leader >= 0] or list(topic.partitions)
+
+
+def _by_partition(piece, chosen):
+    """[(partition, piece)] by an array of partitions, a row each; the rows of each in order."""
+    order = np.argsort(chosen, kind="stable")
+    partitions, firsts = np.unique(chosen[order], return_index=True)
+    if len(partitions) == 1:
+        return [(int(partitions[0]), piece)]
+    return [(int(partition), piece.take(rows)) for partition, rows in zip(partitions, np.split(order, firsts[1:]))]

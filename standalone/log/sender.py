@@ -17,19 +17,19 @@ from standalone.log.broker_errors import (
     is_retriable,
     is_stale_metadata,
     java_class,
-    raise_for,
     timed_out,
 )
-from standalone.log.client import Backoff
 from standalone.log.client_config import MAX_INT
-from standalone.log.intake import Intake
-from standalone.log.partition_queue import NO_OFFSET, PartitionQueue
+from standalone.log.intake import Intake, held_back
+from standalone.log.partition_queue import NO_OFFSET, IdentityPending, PartitionQueue
 from standalone.log.produce_request import HIGHEST_VERSION, produce_body
+from standalone.log.retry import Backoff
+from standalone.log.steps import Underway
 
 log = logging.getLogger(__name__)
 
-LONGEST_CALL_S = 5.0  # of calls that the sender waits for: other brokers' answers wait meanwhile
-PATIENCE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
+LONGEST_CALL_S = 5.0  # of one question to the cluster, before it is asked anew
+GRACE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
 MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
 NO_ERROR, UNKNOWN_TOPIC, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, BATCH_TOO_LARGE, AFTER_APPEND = 0, 3, 7, 10, 18, 20
 OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER = 45, 46, 59
@@ -41,11 +41,15 @@ class Sender:
     def __init__(self, config, cluster, clock, counters, halts=False):
         self._config, self._cluster, self._clock, self._counters = config, cluster, clock, counters
         self._intake = Intake(config, cluster, self._queue, halts)
+        self._halts = halts
         self._queues = {}  # (topic, partition) -> PartitionQueue
         self._brokers = {}  # node id -> _Broker
         self._stale = set()  # topics to be asked for
         self._asking = _Pause(config, "retry.backoff")
-        self._identity = None
+        self._identity = self._next_identity = None  # (producer id, epoch)
+        self._no_identity = None  # why none could be had, for good
+        self._asking_identity = _Pause(config, "retry.backoff")
+        self._questions = {}  # kind -> Underway: what is asked of the cluster, while batches go out and answers come
         self._wake_at = FOREVER
         self._stopping = False
         self._largest = config["max.request.size"]
@@ -69,12 +73,15 @@ class Sender:
 
     def wait(self, waker):
         """Until a broker answers, the waker is woken or something is due; without a waker only see what is there."""
-        poller, brokers = select.poll(), {}
+        poller, brokers, underway = select.poll(), {}, {}
         for broker in self._brokers.values():
             if broker.connection is not None:
                 brokers[broker.connection.fileno()] = broker
                 poller.register(broker.connection, select.POLLIN | (select.POLLOUT if broker.connection.wants_write else 0))
                 self._due(broker.deadline)
+        for each in self._underway():
+            underway[each.register(poller)] = each
+            self._due(each.until)
         timeout = 0
         if waker is not None:
             poller.register(waker, select.POLLIN)
@@ -82,13 +89,32 @@ class Sender:
         for file, events in poller.poll(timeout):
             if file in brokers:
                 self._serve(brokers[file], events)
+            elif file in underway:
+                underway[file].advance()
             else:
                 waker.drain()
         now = self._clock.monotonic()
+        for each in self._underway():
+            if each.until <= now:
+                each.advance()
         for broker in brokers.values():
             if broker.deadline <= now:
                 waited = self._config["request.timeout.ms"]
                 self._lose(broker, timed_out(f"The broker at {broker.connection.name} did not answer within {waited} ms."))
+
+    def _underway(self):
+        opening = [broker.opening for broker in self._brokers.values() if broker.opening is not None]
+        return [*self._questions.values(), *opening]
+
+    def _ask(self, kind, steps, then):
+        """Ask the cluster without waiting; `then(result, error)` later, on this thread."""
+
+        def over(result, error):
+            del self._questions[kind]
+            then(result, error)
+
+        self._questions[kind] = Underway(steps, over)
+        self._questions[kind].advance()
 
     def abort(self):
         """End what blocks the sender's thread. May come from any thread."""
@@ -100,6 +126,8 @@ class Sender:
     def stop(self, deliveries, error):
         """Fail everything that is left, and these deliveries."""
         self._stopping = True
+        for each in self._underway():
+            each.close()
         for broker in self._brokers.values():
             broker.hang_up()
         for queue in self._queues.values():
@@ -127,28 +155,54 @@ class Sender:
         return queue
 
     def _new_identity(self, fresh=False):
-        if self._identity is None or fresh:
-            request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=MAX_INT)
-            answer = self._cluster.request(request, timeout=LONGEST_CALL_S, patient=False)
-            raise_for(answer.error_code, "Asking for a producer id")
-            self._identity = answer.producer_id, answer.producer_epoch
+        """(producer id, epoch); `fresh`: another than before. Raises IdentityPending while it is being asked for."""
+        if self._no_identity is not None:
+            error, self._no_identity = self._no_identity, None
+            raise error
+        if self._next_identity is not None:
+            self._identity, self._next_identity = self._next_identity, None
+        elif self._identity is None or fresh:
+            now = self._clock.monotonic()
+            if self._asking_identity.until > now:
+                self._due(self._asking_identity.until)
+            elif "identity" not in self._questions:
+                request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=MAX_INT)
+                self._ask("identity", self._cluster.requesting(request, timeout=LONGEST_CALL_S, patient=False), self._identified)
+            raise IdentityPending
         return self._identity
+
+    def _identified(self, answer, error):
+        what = "Asking for a producer id"
+        if error is None and answer.error_code:
+            error = broker_error(answer.error_code, what)
+        if error is None:
+            self._next_identity = answer.producer_id, answer.producer_epoch
+            self._over(self._asking_identity, "A producer id was given")
+        elif isinstance(error, LogRetriableError):
+            self._again(self._asking_identity, what, error, GRACE_S)
+        else:
+            self._no_identity = error
+        self._due(self._clock.monotonic())
 
     # ---- what is known of the topics
 
     def _refresh(self):
         """Ask for the topics whose partitions or leaders are not known, unless that failed a moment ago."""
+        if "topics" in self._questions:
+            return
         if self._clock.monotonic() < self._asking.until:
             self._due(self._asking.until)
             return
         names = sorted(self._stale)
         self._stale.clear()
-        try:
-            found = self._cluster.refresh(names, create=True, timeout=LONGEST_CALL_S, patient=False)
-        except LogRetriableError as error:
+        steps = self._cluster.refreshing(names, create=True, timeout=LONGEST_CALL_S, patient=False)
+        self._ask("topics", steps, lambda found, error: self._refreshed(names, found, error))
+
+    def _refreshed(self, names, found, error):
+        if isinstance(error, LogRetriableError):
             self._again(self._asking, f"Asking for {_topics(names)}", error)
             return
-        except LogFatalError as error:
+        if error is not None:
             for name in names:
                 self._give_up_topic(name, error)
             return
@@ -164,10 +218,10 @@ class Sender:
         if missing:
             # A topic that is made by being asked for takes a moment.
             reasons = "; ".join(sorted(set(missing.values())))
-            self._again(self._asking, f"Asking for {_topics(sorted(missing))}", reasons, PATIENCE_S)
+            self._again(self._asking, f"Asking for {_topics(sorted(missing))}", reasons, GRACE_S)
         else:
             self._over(self._asking, f"{_topics(names)[0].upper()}{_topics(names)[1:]} can be sent to")
-            self._due(self._clock.monotonic())
+        self._due(self._clock.monotonic())
 
     def _give_up_topic(self, name, error):
         self._intake.give_up(name, error)
@@ -197,10 +251,10 @@ class Sender:
                 if broker is not None:
                     self._lose(broker, disconnected(f"Broker {node.id} moved to {node.host}:{node.port}."))
                 broker = self._brokers[node.id] = _Broker(node, _Pause(self._config, "reconnect.backoff"))
-            if self._connected(broker, queues, now):
+            if self._connected(broker, now):
                 self._fill(broker, queues, now, hurry)
 
-    def _connected(self, broker, queues, now):
+    def _connected(self, broker, now):
         if broker.connection is not None and broker.connection.stale:
             if broker.requests:
                 return False  # a login whose time is nearly over: the answers are waited for, then it begins anew
@@ -210,20 +264,30 @@ class Sender:
         if broker.pause.until > now:
             self._due(broker.pause.until)
             return False
-        others = sum(other.connection is not None for other in self._brokers.values())
-        try:
-            # A host that swallows packets may take long to fail; that long the other brokers wait.
-            broker.connection = self._cluster.connect(broker.node, timeout=LONGEST_CALL_S if others else None)
-        except LogRetriableError as error:
+        if broker.opening is None:
+            broker.opening = Underway(self._cluster.connecting(broker.node), lambda made, error: self._opened(broker, made, error))
+            broker.opening.advance()
+        return broker.connection is not None
+
+    def _opened(self, broker, connection, error):
+        broker.opening = None
+        self._due(self._clock.monotonic())
+        if error is None:
+            broker.connection = connection
+            self._over(broker.pause, f"Connected to the broker at {connection.name} again")
+            return
+        queues = [queue for queue in self._queues.values() if not queue.empty and self._leads(broker, queue)]
+        if isinstance(error, LogRetriableError):
             self._stale.update(queue.topic for queue in queues)
-            self._again(broker.pause, f"Sending to {_topics(sorted({queue.topic for queue in queues}))}", error)
-            return False
-        except LogError as error:
+            topics = sorted({queue.topic for queue in queues})
+            self._again(broker.pause, f"Sending to {_topics(topics)}" if topics else "Connecting", error)
+        else:
             for queue in queues:
                 queue.give_up(error)
-            return False
-        self._over(broker.pause, f"Connected to the broker at {broker.connection.name} again")
-        return True
+
+    def _leads(self, broker, queue):
+        leader = self._cluster.leader(queue.topic, queue.partition)
+        return leader is not None and leader.node == broker.node
 
     def _fill(self, broker, queues, now, hurry):
         """Send requests until enough are under way or nothing is left to send."""
@@ -249,8 +313,10 @@ class Sender:
         for queue in queues:
             try:
                 batch = queue.next_batch()
+            except IdentityPending:
+                continue
             except LogRetriableError as error:
-                self._again(queue.pause, f"Sending to {queue.name}", error, PATIENCE_S)
+                self._again(queue.pause, f"Sending to {queue.name}", error, GRACE_S)
                 continue
             except LogError as error:
                 queue.give_up(error)
@@ -279,12 +345,13 @@ class Sender:
             correlation = connection.send_raw(ProduceRequest, version, body, answered=acks != 0, block=False)
         except LogRetriableError as error:
             for batch in batches:
-                batch.queue.lost(batch, uncertain=True)
+                self._unanswered(batch, error)
             self._lose(broker, error)
             return
         except LogError as error:
             for batch in batches:
-                batch.queue.refused(batch, error)
+                if not batch.given_up:
+                    self._refuse(batch, error)
             return
         if acks:
             broker.requests[correlation] = (batches, self._clock.monotonic() + timeout_ms / 1000)
@@ -321,7 +388,7 @@ class Sender:
             queue = batch.queue
             result = found.get((queue.topic, queue.partition))
             if result is None:
-                queue.lost(batch, uncertain=True)
+                self._unanswered(batch, disconnected("The broker's answer does not name the partition."))
                 self._again(queue.pause, f"Sending to {queue.name}", "the broker's answer does not name the partition.")
             elif result.error_code == NO_ERROR:
                 self._landed(batch, result.base_offset, result.log_append_time_ms)
@@ -335,11 +402,13 @@ class Sender:
         error = broker_error(code, f"Sending {batch.count} records to {queue.name}", message)
         if code == DUPLICATE:
             self._landed(batch, NO_OFFSET, -1)
+        elif batch.held_back is not None:
+            queue.refused(batch, batch.held_back)
         elif code in (MESSAGE_TOO_LARGE, BATCH_TOO_LARGE):
             if not queue.split(batch):
-                queue.refused(batch, self._refused_as_too_large(batch))
+                self._refuse(batch, self._refused_as_too_large(batch))
         elif code in FAULTS_OF_SINGLE_RECORDS and named and all(0 <= each.batch_index < batch.count for each in named):
-            queue.leave_out(batch, self._refused_records(batch, code, named))
+            self._leave_out(batch, self._refused_records(batch, code, named))
         elif code in FAULTS_OF_SINGLE_RECORDS and batch.count > 1:
             queue.halve(batch)
         elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and not queue.should_be_in_order(batch):
@@ -353,7 +422,33 @@ class Sender:
                 self._stale.add(queue.topic)
             self._again(queue.pause, f"Sending to {queue.name}", explain(code, message))
         else:
-            queue.refused(batch, LogFatalError(str(error), error.java_class))
+            self._refuse(batch, LogFatalError(str(error), error.java_class))
+
+    def _refuse(self, batch, error):
+        """It will never be in the log."""
+        self._halt_behind(batch)
+        batch.queue.refused(batch, error)
+
+    def _leave_out(self, batch, bad):
+        """These rows of it, [(row numbers, error)], will never be in the log."""
+        if self._halts:
+            self._halt_behind(batch)
+            rows, error = min(bad, key=lambda each: each[0].min())
+            first = int(rows.min())
+            bad = [(np.array([first]), error), (np.arange(first + 1, batch.count), held_back(batch.queue.topic))]
+        batch.queue.leave_out(batch, bad)
+
+    def _halt_behind(self, batch):
+        """Where that is asked for nothing goes behind what was refused: it would be there twice once that is mended and sent again."""
+        if not self._halts:
+            return
+        error, born = held_back(batch.queue.topic), batch.born
+        self._intake.halt(error, born)
+        for queue in self._queues.values():
+            if queue is batch.queue:
+                queue.hold_back(error, behind=batch)
+            else:
+                queue.hold_back(error, born=born)
 
     @staticmethod
     def _refused_records(batch, code, named):
@@ -378,6 +473,15 @@ class Sender:
         batch.queue.answered(batch, base_offset, log_append_time)
         self._over(batch.queue.pause, f"Records reach {batch.queue.name} again")
 
+    def _unanswered(self, batch, error):
+        """It may be in the log or not: it is sent again, as often as `retries` allows."""
+        if batch.held_back is not None:
+            batch.queue.refused(batch, batch.held_back)
+        elif batch.attempts <= self._config["retries"]:
+            batch.queue.lost(batch, uncertain=True)
+        else:
+            self._refuse(batch, LogFatalError(f"{error} It is not sent again (retries={self._config['retries']}).", error.java_class))
+
     def _lose(self, broker, error):
         """The connection is gone and with it the answers: all that was under way has to be sent again."""
         broker.hang_up()
@@ -387,7 +491,7 @@ class Sender:
             for batch in batches:
                 if not batch.given_up:
                     topics.add(batch.queue.topic)
-                    batch.queue.lost(batch, uncertain=True)
+                    self._unanswered(batch, error)
         self._stale |= topics
         self._again(broker.pause, f"Sending to {_topics(sorted(topics))}" if topics else "Sending", error)
 
@@ -411,11 +515,11 @@ class Sender:
     def _due(self, moment):
         self._wake_at = min(self._wake_at, moment)
 
-    def _again(self, pause, what, reason, patience_s=0.0):
+    def _again(self, pause, what, reason, grace_s=0.0):
         """Something failed that is going to be tried again, after a pause that grows; said once, if it lasts."""
         now = self._clock.monotonic()
         pause.since = pause.since or now
-        if not pause.told and now - pause.since >= patience_s and not self._stopping:
+        if not pause.told and now - pause.since >= grace_s and not self._stopping:
             log.warning("%s failed and is tried again: %s", what, reason)
             pause.told = True
         pause.until = now + pause.backoff.next()
@@ -447,6 +551,7 @@ class _Broker:
         self.node = node
         self.pause = pause
         self.connection = None
+        self.opening = None  # Underway, while the connection is being made
         self.requests = {}  # correlation -> (batches, deadline), the oldest first
 
     @property
@@ -454,6 +559,9 @@ class _Broker:
         return next(iter(self.requests.values()))[1] if self.requests else FOREVER
 
     def hang_up(self):
+        if self.opening is not None:
+            self.opening.close()
+            self.opening = None
         if self.connection is not None:
             self.connection.close()
             self.connection = None

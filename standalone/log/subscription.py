@@ -1,16 +1,17 @@
 """Subscription: which topics a consumer wants, and which of them are there; knows when it is time to look again."""
 
+import functools
 import logging
 import re
 
-from standalone.errors import ConfigError, LogRetriableError
+from standalone.errors import ConfigError, LogError, LogRetriableError
 from standalone.log.broker_errors import broker_error, is_retriable
-from standalone.log.client import Backoff
-from standalone.log.link import Trouble
+from standalone.log.retry import Backoff, Outage
+from standalone.log.steps import Underway
 
 log = logging.getLogger(__name__)
 
-ASK_SECONDS = 2.0  # for how long a poll may be deaf to `wakeup` while it asks the cluster
+ASK_SECONDS = 2.0  # for how long the cluster is asked before a poll may see to other things
 MISSING_TOPIC_SECONDS = 1.0  # between looks for topics that are not there
 UNKNOWN_TOPIC = 3
 
@@ -22,8 +23,9 @@ class Subscription:
         self._cluster, self._config, self._clock = cluster, config, clock
         self._names, self._pattern = [], None
         self._seen, self._missing = set(), set()
+        self._asking = self._found = None  # Underway; what came of it and was not taken
         self._backoff, self._asked = Backoff(config, "retry.backoff"), False
-        self._trouble = Trouble("Topics can be looked up again.")
+        self._outage = Outage("Topics can be looked up again.")
         self.chosen = None  # None until they were looked up
         self.look_at = float("inf")
 
@@ -51,30 +53,55 @@ class Subscription:
 
     @property
     def due(self):
-        return self._clock.monotonic() >= self.look_at
+        return self._asking is None and self._clock.monotonic() >= self.look_at
+
+    @property
+    def underway(self):
+        return [self._asking] if self._asking is not None else []
 
     def look(self, others):
-        """{name: Topic} of those there are among what is wanted and `others`; None where nobody could be asked, to be tried again."""
-        self._asked = False
-        try:
-            found = self._ask(set(self._names) | others)
-        except LogRetriableError as error:
-            self._trouble.is_on(f"Topics cannot be looked up: {error}")
+        """Begin to ask what there is of what is wanted and of `others`, without waiting; `take_found` has it later."""
+        self._asked, self.look_at = False, float("inf")
+        self._asking = Underway(self._ask(set(self._names) | others), functools.partial(self._answered, set(self._names), others))
+        self._asking.advance()
+
+    def take_found(self):
+        """{name: Topic} of those that are there, once for each `look` that was answered; None otherwise. Raises what forbids to read one."""
+        found, self._found = self._found, None
+        if isinstance(found, LogError):
+            raise found
+        return found
+
+    def _answered(self, names, others, found, error):
+        self._asking, self._asked = None, False
+        if names != set(self._names):
+            self.look_at = 0  # another choice was made meanwhile
+            return
+        if error is not None:
+            if not isinstance(error, LogRetriableError):
+                self._found = error
+                return
+            self._outage.begins(f"Topics cannot be looked up: {error}")
             self.look_at = self._clock.monotonic() + self._backoff.next()
-            return None
-        self._trouble.is_over()
+            return
+        self._outage.ends()
         for topic in found.values():
             if topic.error_code and not is_retriable(topic.error_code):
-                raise broker_error(topic.error_code, f"Reading topic '{topic.name}'")
+                self._found = broker_error(topic.error_code, f"Reading topic '{topic.name}'")
+                return
         there = {name: topic for name, topic in found.items() if not topic.error_code}
-        self._tell_missing(set(self._names) - set(there))
+        self._tell_missing(names - set(there))
         self._seen |= set(there)
         leaderless = any(partition.leader < 0 for topic in there.values() for partition in topic.partitions.values())
         age = self._config.seconds("metadata.max.age.ms")
         wanting = leaderless or self._missing or others - set(there)
         self.look_at = self._clock.monotonic() + (min(MISSING_TOPIC_SECONDS, age) if wanting else age)
         self.chosen = self._names if self._pattern is None else self._matching(there)
-        return there
+        self._found = there
+
+    def close(self):
+        for each in self.underway:
+            each.close()
 
     def topic_id(self, name):
         """As far as it is known; without asking."""
@@ -83,13 +110,15 @@ class Subscription:
 
     def _ask(self, wanted):
         if self._pattern is not None:
-            return self._cluster.refresh(None, timeout=ASK_SECONDS)
-        found = self._cluster.refresh(sorted(wanted), timeout=ASK_SECONDS) if wanted else {}
+            return (yield from self._cluster.refreshing(None, timeout=ASK_SECONDS, patient=False))
+        names = list(self._names)
+        found = (yield from self._cluster.refreshing(sorted(wanted), timeout=ASK_SECONDS, patient=False)) if wanted else {}
         # Only what was never there is made: a deleted topic must not rise again because somebody still reads it.
-        unknown = {name for name in self._names if name not in found or found[name].error_code == UNKNOWN_TOPIC}
+        unknown = {name for name in names if name not in found or found[name].error_code == UNKNOWN_TOPIC}
         unborn = unknown - self._seen
         if unborn and self._config["allow.auto.create.topics"]:
-            found.update(self._cluster.refresh(sorted(unborn), create=True, timeout=ASK_SECONDS))
+            made = yield from self._cluster.refreshing(sorted(unborn), create=True, timeout=ASK_SECONDS, patient=False)
+            found.update(made)
         return found
 
     def _matching(self, there):

@@ -16,11 +16,13 @@ def routes(worker):
     def health(request):
         if worker.starting:
             return json_answer({"status": "starting", "message": "Worker is still starting up."}, 503)
+        if (ailment := worker.ailment()) is not None:
+            return json_answer({"status": "unhealthy", "message": ailment}, 500)
         return json_answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
 
     return [
         resource("/", GET=Operation(root, "What this worker is", {200: shapes.WORKER})),
-        resource("/health", GET=Operation(health, "How it is", {200: shapes.HEALTH, 503: shapes.HEALTH})),
+        resource("/health", GET=Operation(health, "How it is", {200: shapes.HEALTH, 500: shapes.HEALTH, 503: shapes.HEALTH})),
     ]
 
 

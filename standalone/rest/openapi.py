@@ -16,7 +16,8 @@ _WHY = {
     400: "The request cannot be understood, or the configuration is wrong", 401: "Credentials are missing or wrong",
     403: "The worker's configuration forbids it", 404: "There is nothing of that name", 405: "Not a method of this address",
     406: "The answer is of another media type than those accepted", 409: "The name is taken, or this is not the moment",
-    413: "The body is too large", 415: "The body is not application/json", 503: "The worker is still starting",
+    413: "The body is too large", 415: "The body is not application/json", 500: "The worker cannot do its work",
+    503: "The worker is still starting",
 }  # fmt: skip
 _ABOUT = """The REST API of Kafka Connect's standalone worker.
 

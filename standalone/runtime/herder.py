@@ -1,30 +1,36 @@
-"""The one that decides: which connectors there are, in which state, with which tasks.
+"""The one that decides which connectors there are, with which configurations and in which states.
 
-    answers.py    what may be asked of it
-    managed.py    one connector, and what is done in its lane
-    restarts.py   starting again what failed
+    queries.py      what may be asked
+    connector.py    one connector, and what is done with it
 
-Quick things (looking up, noting a status) happen under a lock. Whatever calls into a connector's code runs in that connector's lane,
-so a method that hangs blocks its own connector alone; callers wait for it for a bounded time.
+Looking up and noting states happens under a lock that nobody holds while waiting for anything. Who changes a connector has its `changing`
+until the change is stored, and orders it then; what is ordered is done in the connector's mailbox, and callers wait for it for a bounded
+time. A name that is deleted is taken until nothing of it runs any more.
 """
 
 import concurrent.futures
+import contextlib
 import logging
 import threading
 from typing import Any, NamedTuple
 
-from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, ConnectError
-from standalone.runtime.answers import CALL_SECONDS, Answers
+from standalone.errors import AlreadyExistsError, BadRequestError, ConfigError, ConflictError, trace_of
+from standalone.runtime.calls import CALL_SECONDS, Abandoned, Mailbox, call_plugin
 from standalone.runtime.configuration.plugin_options import HIDDEN
-from standalone.runtime.lanes import Lane
-from standalone.runtime.managed import STARTED, Managed, plan_of
+from standalone.runtime.connector import STARTED, Connector, plan_of
 from standalone.runtime.metrics import Starts
+from standalone.runtime.queries import Queries
 from standalone.runtime.supervision.restarts import Timers
-from standalone.runtime.tasks.lifecycle import FAILED, PAUSED, RESTARTING, STOPPED, trace_of
+from standalone.runtime.supervision.state import well_formed
+from standalone.runtime.tasks.lifecycle import FAILED, PAUSED, RESTARTING, STOPPED
 
 log = logging.getLogger(__name__)
 
 TARGET_STATES = (STARTED, PAUSED, STOPPED)
+_ASKED = (
+    *("names", "info", "config", "status", "task_status", "tasks", "history", "topics", "reset_topics", "offsets", "plugins"),
+    *("plugin_options", "examine", "same_connector", "worker_value", "census", "runners", "answers_within"),
+)
 
 
 class Shared(NamedTuple):
@@ -38,13 +44,23 @@ class Shared(NamedTuple):
     closing: threading.Event
     failed_for_good: Any  # called with (what, trace), under the lock
     starts: Any  # "connector" and "task" -> metrics.Starts
+    forget: Any  # called with a Connector that is deleted, once nothing of it runs any more
 
 
-class Herder(Answers):
+class Herder:
+    """Whatever Queries answers may be asked of it, too."""
+
     def __init__(self, worker, state, clock, failed_for_good=lambda what, trace: None):
-        super().__init__(worker, state, threading.RLock())
+        self._worker = worker
+        self._state = state
+        self._lock = threading.RLock()
+        self._connectors = {}
+        self._closed = concurrent.futures.Future()  # done when the worker stops: nobody waits any longer
         self.starts = {"connector": Starts(), "task": Starts()}
-        self._shared = Shared(worker, state, self._lock, clock, Timers(clock), threading.Event(), failed_for_good, self.starts)
+        self._shared = Shared(worker, state, self._lock, clock, Timers(clock), threading.Event(), failed_for_good, self.starts, self._forget)
+        self._queries = Queries(worker, state, self._lock, self._connectors)
+        for name in _ASKED:
+            setattr(self, name, getattr(self._queries, name))
 
     # ---------------------------------------------------------------- making
     def restore(self, from_files):
@@ -52,37 +68,105 @@ class Herder(Answers):
         started = []
         for name, config, target, from_file in self._state.connectors():
             if not from_file and name not in from_files:
-                started.append(Lane(name).post(lambda each=(name, config, target): self._restore(*each)))
+                started.append(Mailbox(name).post(lambda each=(name, config, target): self._restore(*each)))
         concurrent.futures.wait(started, CALL_SECONDS)
 
     def _restore(self, name, config, target):
         try:
             self.create(name, config, target, wait=False)
-        except ConnectError as error:
-            log.error("The connector '%s', stored earlier, cannot be started: %s", name, error)
+        except Exception as error:  # it stays, to be looked at and mended
+            log.error("The connector '%s', stored earlier, cannot be started: %s", name, trace_of(error))
             with self._lock:
-                connector = self._connectors.setdefault(name, Managed(name, self._shared))
+                connector = self._connectors.setdefault(name, Connector(name, self._shared))
                 connector.take(config, target)
-            connector.note(FAILED, trace_of(error))
+            connector.note(connector.part, FAILED, trace_of(error))
 
     def create(self, name, config, target=None, replace=False, from_file=False, wait=True):
         """Make a connector, or give one another configuration; returns (info, whether it is new). Raises ConfigError, AlreadyExistsError."""
-        config = self._with_secrets(name, {"name": name, **config})
-        plan, version = self._bounded(Lane(name, "validate").post(lambda: plan_of(self._worker, {**config, "name": name})), name, "validate")
-        with self._lock:
-            connector = self._connectors.get(name)
+
+        def given(connector):
             if connector is not None and not replace:
                 raise AlreadyExistsError(f"There is a connector '{name}' already. Change it with PUT /connectors/{name}/config.")
-            new = connector is None
-            target = (target or self._stored_target(name, config, from_file) or STARTED) if new else connector.target
-            self._state.put_connector(name, config, target, from_file)
-            connector = self._connectors.setdefault(name, connector or Managed(name, self._shared))
-            connector.cancel_restarts()
-            connector.take(config, target, plan, version)
-        started = connector.lane.post(lambda: connector.start_anew(plan), urgent=True)
-        if wait:
-            self._bounded(started, name, "start")
-        return self.info(name), new
+            return {"name": name, **config}
+
+        return self._configure(name, given, target, from_file, wait)
+
+    def patch(self, name, changes):
+        """Change some keys of its configuration; a value of None takes the key away."""
+
+        def merged(connector):
+            if connector is None:
+                self._queries.get(name)  # raises
+            config = {**connector.config, **{key: value for key, value in changes.items() if value != HIDDEN}}
+            config = {key: value for key, value in config.items() if value is not None}
+            if not config.get("name", "").strip():
+                raise ConfigError.of({"name": "is missing; a connector keeps its name"})
+            return config
+
+        return self._configure(name, merged)[0]
+
+    def _configure(self, name, config_of, target=None, from_file=False, wait=True):
+        """Validate what `config_of(connector or None)` says, store it and order it; once more where the connector changed meanwhile."""
+        if name != well_formed(name):
+            raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': half a surrogate pair is no letter.")
+        while True:
+            connector, generation, config = self._look_before(name, config_of)
+            try:
+                plan, version = self._validated(name, config)
+                with self._changing(connector):
+                    if not self._is_as_it_was(connector, generation):
+                        continue
+                    new = not connector.known
+                    target = (target or self._stored_target(name, config, from_file) or STARTED) if new else connector.target
+                    self._state.put_connector(name, config, target, from_file)
+                    with self._lock:
+                        connector.take(config, target, plan, version)
+                        started = connector.start_anew(plan)
+            except Exception:
+                self._drop_unmade(connector)
+                raise
+            if wait:
+                self._bounded(started, name, "start")
+            return self._queries.info_of(connector), new
+
+    def _validated(self, name, config):
+        bound = lambda future: self._bounded(future, name, "validate")  # noqa: E731
+        return call_plugin(lambda: plan_of(self._worker, {**config, "name": name}), connector=name, method="The validation", wait=bound)
+
+    def _look_before(self, name, config_of):
+        """(the Connector, which is not `known` if it is to be made; its generation; the configuration that it is to have)"""
+        while True:
+            with self._lock:
+                connector = self._connectors.setdefault(name, Connector(name, self._shared))
+                if not connector.is_ending:
+                    try:
+                        config = self._with_secrets(connector, config_of(connector if connector.known else None))
+                    except Exception:
+                        self._drop_unmade(connector)
+                        raise
+                    return connector, connector.generation, config
+            self._bounded(connector.ended, name, "end, having been deleted,")
+
+    def _is_as_it_was(self, connector, generation):
+        with self._lock:
+            there = self._connectors.setdefault(connector.name, connector)
+            return there is connector and not connector.is_ending and connector.generation == generation
+
+    def _drop_unmade(self, connector):
+        """Nothing came of making it. Who makes one of its name at the same time puts it back."""
+        with self._lock:
+            if not connector.known and not connector.is_ending and self._connectors.get(connector.name) is connector:
+                del self._connectors[connector.name]
+
+    @contextlib.contextmanager
+    def _changing(self, connector):
+        """Nobody else changes what is stored of the connector meanwhile."""
+        if not connector.changing.acquire(timeout=CALL_SECONDS):
+            raise ConflictError(f"Another change of the connector '{connector.name}' has not been stored within {CALL_SECONDS:.0f} s.")
+        try:
+            yield
+        finally:
+            connector.changing.release()
 
     def _stored_target(self, name, config, from_file):
         """A file's connector stays paused or stopped over a restart."""
@@ -96,30 +180,25 @@ class Herder(Answers):
                 return target
         return None
 
-    def patch(self, name, changes):
-        """Change some keys of its configuration; a value of None takes the key away."""
-        merged = {**self._get(name).config, **{key: value for key, value in changes.items() if value != HIDDEN}}
-        merged = {key: value for key, value in merged.items() if value is not None}
-        if not merged.get("name", "").strip():
-            raise ConfigError.of({"name": "is missing; a connector keeps its name"})
-        return self.create(name, merged, replace=True)[0]
-
-    def _with_secrets(self, name, config):
+    def _with_secrets(self, connector, config):
         """What an answer showed as hidden and came back stands for what is stored."""
-        with self._lock:
-            connector = self._connectors.get(name)
-            if connector is None:
-                return config
-            return {key: connector.config.get(key, value) if value == HIDDEN and key in connector.secrets else value for key, value in config.items()}
+        return {key: connector.config.get(key, value) if value == HIDDEN and key in connector.secrets else value for key, value in config.items()}
 
     def delete(self, name):
-        with self._lock:
-            connector = self._get(name)
+        connector = self._queries.get(name)
+        with self._changing(connector):
+            connector = self._queries.get(name)  # raises if another was quicker
             self._state.delete_connector(name, self._worker.id)
-            del self._connectors[name]
-            connector.forget()
-        self._bounded(connector.lane.post(connector.stop, urgent=True), name, "stop")
-        self._worker.topics.reset(name)
+            with self._lock:
+                ended = connector.delete()
+        self._bounded(ended, name, "stop")
+
+    def _forget(self, connector):
+        """It is deleted, and nothing of it runs any more: the name is free."""
+        self._worker.topics.forget(connector.name)
+        with self._lock:
+            if self._connectors.get(connector.name) is connector:
+                del self._connectors[connector.name]
 
     # ---------------------------------------------------------------- offsets
     def change_offsets(self, name, entries):
@@ -130,18 +209,18 @@ class Herder(Answers):
         return self._with_offsets(name, lambda offsets: offsets.reset())
 
     def _with_offsets(self, name, act):
-        connector = self._get(name)
+        connector = self._queries.get(name)
 
-        def in_lane():
-            if connector.target != STOPPED or connector.state != STOPPED:
+        def in_turn():
+            if connector.target != STOPPED or connector.part.state != STOPPED:
                 why = "is not STOPPED: its offsets can be changed only then."
                 raise BadRequestError(f"The connector '{name}' {why} PUT /connectors/{name}/stop first.")
             return connector.change_offsets(act)
 
         if connector.target != STOPPED:
-            in_lane()
-        self._plan(connector)
-        return self._bounded(connector.lane.post(in_lane), name, "change its offsets")
+            in_turn()
+        self._queries.plan_of(connector)
+        return self._bounded(connector.post(in_turn), name, "change its offsets")
 
     # ---------------------------------------------------------------- states
     def pause(self, name):
@@ -154,40 +233,36 @@ class Herder(Answers):
         self._change_target(name, STOPPED)
 
     def _change_target(self, name, target):
-        with self._lock:
-            connector = self._get(name)
+        with self._changing(self._queries.get(name)):
+            connector = self._queries.get(name)
             self._state.put_target_state(name, target)
-            connector.target = target
-            if target != STARTED:
-                connector.cancel_restarts()
-        connector.lane.post(connector.follow_target, urgent=target == STOPPED)
+            with self._lock:
+                connector.follow(target)
 
     def restart(self, name, include_tasks=False, only_failed=False):
         """Restart the connector and, if asked, its tasks; the status as it is when all is on its way."""
-        connector = self._get(name)
         with self._lock:
-            own = not only_failed or connector.state == FAILED
+            connector = self._queries.get(name)
+            own = not only_failed or connector.part.state == FAILED
             tasks = [task for task in connector.tasks if include_tasks and (not only_failed or task.state == FAILED)]
-            for part in ([connector] if own else []) + tasks:
+            for part in ([connector.part] if own else []) + tasks:
                 part.cancel_restart()
                 part.attempts.forget()
-            if own:
-                connector.note(RESTARTING)
-            for task in tasks:
-                connector.note_task(task.number, RESTARTING)
-            shown = self.status(name)
-        done = connector.lane.post(lambda: connector.restart_parts(own, [task.number for task in tasks]), urgent=True)
+                connector.note(part, RESTARTING)
+            shown = self._queries.status_of(connector)
+            done = connector.restart(own, [task.number for task in tasks])
         if not include_tasks and not only_failed:
             self._bounded(done, name, "restart")
         return shown
 
     def restart_task(self, name, number):
-        connector = self._get(name)
         with self._lock:
+            connector = self._queries.get(name)
             task = connector.task(number)
             task.cancel_restart()
             task.attempts.forget()
-        self._bounded(connector.lane.post(lambda: connector.restart_task(number), urgent=True), name, "restart")
+            done = connector.restart(False, [number])
+        self._bounded(done, name, "restart")
 
     def close(self, seconds):
         """Stop all connectors at once; whether all ended within that time."""
@@ -197,13 +272,21 @@ class Herder(Answers):
                 self._closed.set_result(None)
             connectors = list(self._connectors.values())
         self._shared.timers.close()
-        for connector in connectors:
-            for task in connector.tasks:
-                if task.runner is not None:
-                    Lane(connector.name).post(task.runner.stop)
-        done = [connector.lane.post(connector.stop, urgent=True) for connector in connectors]
-        _, left = concurrent.futures.wait(done, timeout=seconds + 1)
+        _, left = concurrent.futures.wait([connector.close() for connector in connectors], timeout=seconds + 1)
         return not left
+
+    # ---------------------------------------------------------------- waiting
+    def _bounded(self, future, name, doing):
+        """What the future brings, waiting neither for ever nor beyond the worker's end."""
+        done, _ = concurrent.futures.wait([future, self._closed], CALL_SECONDS, concurrent.futures.FIRST_COMPLETED)
+        if future in done:
+            try:
+                return future.result()
+            except Abandoned:
+                raise ConflictError(f"The connector '{name}' did not {doing}: something else was asked of it meanwhile.") from None
+        if done:
+            raise ConflictError(f"The worker is stopping: the connector '{name}' may not {doing} any more.")
+        raise ConflictError(f"The connector '{name}' did not {doing} within {CALL_SECONDS:.0f} s: its own code hangs.")
 
 
 def check_target(text):

@@ -1,16 +1,23 @@
-"""The connector's own object: started, asked and stopped in a lane of its own, so that what hangs there can be abandoned."""
+"""The connector's own object: started, asked and stopped one call after the other, and left behind where it hangs."""
+
+import logging
 
 from standalone.connector import ConnectorContext
-from standalone.runtime.lanes import Abandoned, Lane
+from standalone.errors import trace_of
+from standalone.runtime.calls import Abandoned, Mailbox, call_plugin
+
+log = logging.getLogger(__name__)
 
 
 class Instance:
-    """Made and used within calls of a Managed's lane; `apart(call, at_once)` is how those run what may hang. Raises Abandoned."""
+    """Used within calls of its connector's mailbox. Once `retired` nothing that it says is heard."""
 
-    def __init__(self, managed, apart):
-        self._context = _Context(managed)
-        self._apart = apart
-        self._lane = Lane(managed.name)
+    def __init__(self, actor, patience):
+        self.retired = False
+        self._context = _Context(self, actor)
+        self._name = actor.name
+        self._patience = patience  # called with `at_once`, gives a wait for call_plugin
+        self._calls = Mailbox(actor.name)
         self._connector = None
 
     def start(self, plan):
@@ -20,34 +27,44 @@ class Instance:
             self._connector.start(dict(plan.originals))
 
         try:
-            self.ask(start)
+            self.ask("start()", start)
         except Abandoned:
-            self._lane.post(lambda: self._connector.stop())  # should it ever have started
+            self.retired = True
+            self._calls.post(lambda: self._connector.stop())  # should it ever have started
             raise
 
-    def ask(self, call, at_once=False):
+    def ask(self, method, call, at_once=False):
         """What `call` returns of the connector."""
-        return self._apart(lambda: self._lane.post(lambda: call(self._connector)).result(), at_once)
+        wait = self._patience(at_once)
+        return call_plugin(lambda: call(self._connector), connector=self._name, method=method, on=self._calls, wait=wait)
 
     def stop(self):
-        self.ask(lambda connector: connector.stop(), at_once=True)
+        """Whatever becomes of it, it is over: what goes wrong is said."""
+        self.retired = True
+        try:
+            self.ask("stop()", lambda connector: connector.stop(), at_once=True)
+        except Abandoned as error:
+            log.error("The connector '%s' did not stop and is abandoned. %s", self._name, error)
+        except Exception as error:
+            log.warning("The connector '%s' failed while it was being stopped: %s", self._name, trace_of(error))
 
 
 class _Context(ConnectorContext):
-    def __init__(self, managed):
-        self._managed = managed
-        self.name = managed.name
+    def __init__(self, instance, actor):
+        self._instance = instance
+        self._actor = actor
+        self.name = actor.name
 
     def request_task_reconfiguration(self):
-        self._managed.lane.post(self._managed.reconfigure_tasks).add_done_callback(self._done)
+        self._actor.post(self._reconfigure)
 
     def raise_error(self, error):
-        self._managed.fail(error)
+        if not self._instance.retired:
+            self._actor.fail(error)
 
     def offset_reader(self):
-        return self._managed.offset_reader()
+        return self._actor.offset_reader()
 
-    def _done(self, future):
-        error = future.exception()
-        if error is not None and not isinstance(error, Abandoned):
-            self.raise_error(error)
+    def _reconfigure(self):
+        if not self._instance.retired:
+            self._actor.reconfigure_tasks()

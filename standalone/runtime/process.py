@@ -4,7 +4,7 @@ import logging
 import threading
 import time
 
-from standalone import files, properties
+from standalone import files, kernels, properties
 from standalone.clock import SYSTEM
 from standalone.errors import AlreadyExistsError, ConnectError
 from standalone.runtime.herder import Herder, check_target
@@ -60,6 +60,7 @@ class Process:
                 raise type(error)(f"The connector '{connector.name}' of {path} cannot be created: {error}") from error
         self.herder.restore({connector.name for connector in found})
         self.worker.starting = False
+        kernels.ready()  # what is not compiled yet is from now on, by another process, whenever the first record comes
         log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))
 
     def ailment(self, seconds):
@@ -71,7 +72,7 @@ class Process:
             return f"nobody could ask it for a connector's state within {seconds:.0f} s"
         if not self.worker.state.answers_within(seconds):
             return f"its state on disk could not be read within {seconds:.0f} s"
-        return None
+        return self.worker.ailment()
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():

@@ -54,6 +54,7 @@ class Worker:
         self._uuid = None
         self._closing = threading.Event()
         self._herder = None
+        self._offsets_trouble = None  # why offsets could not be made durable
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
@@ -94,6 +95,10 @@ class Worker:
 
     def about(self):
         return {"version": KAFKA_VERSION, "commit": f"connect-standalone-{__version__}", "kafka_cluster_id": self._cluster_id}
+
+    def ailment(self):
+        """What keeps it from storing what it should, or None. Waits for nothing."""
+        return self.state.ailment() or self._offsets_trouble
 
     def figures(self):
         """What is counted of the worker as a whole: {"worker": {name: value}, "log": sizes of the embedded log's partitions}."""
@@ -150,12 +155,15 @@ class Worker:
         while not self.clock.wait(self._closing, seconds):
             try:
                 begun = self.clock.monotonic()
-                if self.offsets.sync():
+                synced = self.offsets.sync()
+                self._offsets_trouble = None
+                if synced:
                     took = self.clock.monotonic() - begun
                     for runner in self._herder.runners():
                         if isinstance(runner, SourceRunner):
                             runner.offsets_synced(took)
-            except (ConnectError, OSError) as error:
+            except Exception as error:  # whatever it is: without this thread no offset would be durable any more
+                self._offsets_trouble = f"Source offsets could not be made durable: {error}"
                 log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
 
     # ---------------------------------------------------------------- connectors and tasks

@@ -226,7 +226,7 @@ def test_a_statement_is_shown_at_work(local, folder, spark_holder):
     assert [record["value"]["value"] for record in several["steps"][-1]["records"]] == [{"t": 1}, {"t": 2}] and several["outcome"] == "put"
     assert none["outcome"] == "dropped" and (bad["outcome"], bad["steps"][-1]["step"]) == ("failed", "c")
     words, plans = opened.explain(taken, spark_holder)
-    assert "q: Spark is asked" in words and any("Generate explode" in plan["spark"] for plan in plans)
+    assert "q: Spark runs" in words and any("Generate explode" in plan["spark"] for plan in plans)
 
 
 @pytest.mark.spark

@@ -1,4 +1,4 @@
-"""Where lines begin and end: the kernel and the plain way against a regular expression."""
+"""Where lines begin and end: against a regular expression."""
 
 import re
 
@@ -28,11 +28,6 @@ def split(text, begin=0, final=False):
     return [text[start : start + length] for start, length in zip(starts.tolist(), lengths.tolist())], end
 
 
-@pytest.fixture(params=["plain", "compiled"])
-def way(request, monkeypatch):
-    monkeypatch.setattr(lines, "SMALL_BYTES", 1 << 30 if request.param == "plain" else -1)
-
-
 CASES = [
     (b"", [], 0),
     (b"a\r\nb\rc\n\nd\n", [b"a", b"b", b"c", b"", b"d"], 10),
@@ -46,7 +41,7 @@ CASES = [
 
 
 @pytest.mark.parametrize("text, found, end", CASES, ids=[repr(case[0]) for case in CASES])
-def test_lines_end_at_lf_cr_lf_and_a_lone_cr(text, found, end, way):
+def test_lines_end_at_lf_cr_lf_and_a_lone_cr(text, found, end):
     assert split(text) == (found, end)
 
 
@@ -54,21 +49,16 @@ def test_lines_end_at_lf_cr_lf_and_a_lone_cr(text, found, end, way):
     "text, found",
     [(b"a\nb", [b"a", b"b"]), (b"a\nb\r", [b"a", b"b"]), (b"a\n", [b"a"]), (b"\r", [b""]), (b"", [])],
 )
-def test_at_the_end_of_a_rotated_file_the_rest_is_a_line(text, found, way):
+def test_at_the_end_of_a_rotated_file_the_rest_is_a_line(text, found):
     assert split(text, final=True) == (found, len(text))
 
 
 @settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from([b"\n", b"\r", b"\r\n", b"x", b"x" * 63, b"y" * 200, b"\x8a\x0b\x0c\x09"]), max_size=40), st.integers(0, 5))
-def test_both_ways_find_what_the_expression_finds(parts, begin):
+def test_split_finds_what_the_expression_finds(parts, begin):
     text = b"-" * begin + b"".join(parts)
     wanted, end = expected(text[begin:])
-    for small in (1 << 30, -1):
-        lines.SMALL_BYTES = small
-        try:
-            assert split(text, begin) == (wanted, end + begin)
-        finally:
-            lines.SMALL_BYTES = 8192
+    assert split(text, begin) == (wanted, end + begin)
 
 
 @pytest.mark.parametrize("text, found", [(b"ab\ncd", (2, 3)), (b"ab\r\ncd", (2, 4)), (b"ab\rcd", (2, 3)), (b"ab\r", None), (b"ab", None), (b"", None)])

@@ -27,7 +27,7 @@ def topic(admin):
     admin.create_topics(name, 2)
     from confluent_kafka import Producer
 
-    producer = Producer({"bootstrap.servers": admin._cluster.config.properties()["bootstrap.servers"][0]})
+    producer = Producer({"bootstrap.servers": "%s:%d" % admin._cluster.config["bootstrap.servers"][0]})
     for number in range(1, 6):
         producer.produce(name, f"v{number}", partition=0, timestamp=1000 * number)
     assert producer.flush(10) == 0

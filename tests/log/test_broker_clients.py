@@ -149,13 +149,6 @@ def test_a_static_librdkafka_member_that_died_has_its_partitions_again_at_once(l
     dead.close()
 
 
-def test_librdkafka_transactions_are_refused_in_words(log):
-    producer = confluent_kafka.Producer({"bootstrap.servers": log.bootstrap, "transactional.id": "mine"})
-    with pytest.raises(confluent_kafka.KafkaException) as refused:
-        producer.init_transactions(10)
-    assert refused.value.args[0].fatal() or not refused.value.args[0].retriable()
-
-
 def test_librdkafka_admin(log, topic):
     client = AdminClient({"bootstrap.servers": log.bootstrap})
     assert topic in client.list_topics(timeout=10).topics
@@ -287,3 +280,37 @@ def test_javas_console_tools(log, java):
     assert "PartitionCount: 3" in java(topics, *server, "--describe", "--topic", "java")
     java(topics, *server, "--delete", "--topic", "java")
     assert "java" not in java(topics, *server, "--list").split()
+
+
+@pytest.mark.kafka
+def test_javas_admin_tools(log, java, tmp_path):
+    tools = "org.apache.kafka.tools"
+    server = ("--bootstrap-server", log.bootstrap)
+    java(f"{tools}.TopicCommand", *server, "--create", "--topic", "admin", "--config", "cleanup.policy=compact,delete", "--config", "segment.ms=100000")
+    assert '"admin-0"' in java(f"{tools}.LogDirsCommand", *server, "--describe", "--topic-list", "admin")
+    assert "LeaderId" in java(f"{tools}.MetadataQuorumCommand", *server, "describe", "--status")
+    assert "No partition reassignments found" in java(f"{tools}.reassign.ReassignPartitionsCommand", *server, "--list")
+    java(f"{tools}.LeaderElectionCommand", *server, "--election-type", "preferred", "--all-topic-partitions")
+    assert "TransactionalId" in java(f"{tools}.TransactionsCommand", *server, "list")
+    configs = "kafka.admin.ConfigCommand"
+    assert "log.retention.ms" in java(configs, *server, "--describe", "--entity-type", "brokers", "--entity-name", "1", "--all")
+    java(configs, *server, "--alter", "--entity-type", "topics", "--entity-name", "admin", "--add-config", "retention.ms=5")
+    assert "retention.ms=5" in java(configs, *server, "--describe", "--entity-type", "topics", "--entity-name", "admin")
+    java(configs, *server, "--alter", "--entity-type", "users", "--entity-name", "ann", "--add-config", "SCRAM-SHA-256=[password=secret]")
+    assert "SCRAM-SHA-256" in java(configs, *server, "--describe", "--entity-type", "users", "--entity-name", "ann")
+
+
+@pytest.mark.kafka
+def test_javas_consumer_protocol_and_transactions(log, java):
+    tools = "org.apache.kafka.tools"
+    server = ("--bootstrap-server", log.bootstrap)
+    java(f"{tools}.TopicCommand", *server, "--create", "--topic", "modern", "--partitions", "2")
+    performance = ("--topic", "modern", "--num-records", "1000", "--record-size", "100", "--throughput", "-1", "--transactional-id", "perf")
+    java(f"{tools}.ProducerPerformance", *performance, "--bootstrap-server", log.bootstrap, "--transaction-duration-ms", "200")
+    consume = ("--topic", "modern", "--from-beginning", "--group", "modern-group", "--max-messages", "1000", "--timeout-ms", "30000")
+    options = ("--isolation-level", "read_committed", "--command-property", "group.protocol=consumer")
+    read = java(f"{tools}.consumer.ConsoleConsumer", *server, *consume, *options)
+    assert len(read.splitlines()) == 1000
+    groups = f"{tools}.consumer.group.ConsumerGroupCommand"
+    rows = [line.split() for line in java(groups, *server, "--describe", "--group", "modern-group").splitlines() if line.startswith("modern-group")]
+    assert len(rows) == 2 and {row[5] for row in rows} <= {"0", "1", "2"}  # a transaction's marker counts as lag

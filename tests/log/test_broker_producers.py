@@ -89,7 +89,7 @@ def test_what_lies_beyond_the_end_of_the_log_is_forgotten(tmp_path):
         take(producers, header(sequence), offset=sequence)
     (tmp_path / "p").write_bytes(producers.save(3))
     again, offset = Producers.load(tmp_path / "p", end_offset=2)
-    assert offset == 2
+    assert (len(again), offset) == (0, 0)  # all is taken from the log again: an ended transaction may be open once more
     assert take(again, header(2), 2) == NEW
 
 

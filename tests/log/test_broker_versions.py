@@ -8,6 +8,7 @@ from kafka.protocol import admin, consumer, metadata, producer
 from kafka.protocol.producer import ProduceRequest
 from pytest import param
 
+from standalone.log.broker import messages
 from standalone.log.broker.refusal import codes
 from standalone.log.broker.server import HANDLERS, EmbeddedLog
 from tests.log.broker_clients import RawClient, batch, commit, fetch_request, make_topic, produce_request, values_of
@@ -157,10 +158,60 @@ EVERY = {
     },
     "OffsetDelete": lambda log, v: {"group_id": "nobody", "topics": []},
     "DescribeCluster": lambda log, v: {"endpoint_type": 1},
+    "ConsumerGroupHeartbeat": lambda log, v: {"group_id": "modern", "member_id": f"m{v}", "member_epoch": 0, "subscribed_topic_names": ["t"], "topic_partitions": []},
+    "ConsumerGroupDescribe": lambda log, v: {"group_ids": ["modern", "nobody"]},
+    "DescribeLogDirs": lambda log, v: {"topics": None},
+    "AlterReplicaLogDirs": lambda log, v: {"dirs": []},
+    "DescribeQuorum": lambda log, v: {
+        "topics": [
+            admin.DescribeQuorumRequest.TopicData(
+                topic_name="__cluster_metadata", partitions=[admin.DescribeQuorumRequest.TopicData.PartitionData(partition_index=0)]
+            )
+        ]
+    },
+    "ListPartitionReassignments": lambda log, v: {"topics": None},
+    "AlterPartitionReassignments": lambda log, v: {"topics": []},
+    "ElectLeaders": lambda log, v: {"topic_partitions": [admin.ElectLeadersRequest.TopicPartitions(topic="t", partitions=[0])]},
+    "OffsetForLeaderEpoch": lambda log, v: {
+        "topics": [
+            consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic(
+                topic="t", partitions=[consumer.OffsetForLeaderEpochRequest.OffsetForLeaderTopic.OffsetForLeaderPartition(partition=0, leader_epoch=0)]
+            )
+        ]
+    },
+    "DescribeClientQuotas": lambda log, v: {"components": [], "strict": False},
+    "AlterClientQuotas": lambda log, v: {"entries": [], "validate_only": False},
+    "DescribeAcls": lambda log, v: {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1},
+    "CreateAcls": lambda log, v: {"creations": []},
+    "DeleteAcls": lambda log, v: {"filters": []},
+    "DescribeUserScramCredentials": lambda log, v: {"users": None},
+    "AlterUserScramCredentials": lambda log, v: {"deletions": [], "upsertions": []},
+    "AddPartitionsToTxn": lambda log, v: {
+        "v3_and_below_transactional_id": "nobody",
+        "v3_and_below_topics": [producer.AddPartitionsToTxnRequest.AddPartitionsToTxnTopic(name="t", partitions=[0])],
+    },
+    "AddOffsetsToTxn": lambda log, v: {"transactional_id": "nobody", "group_id": "every"},
+    "EndTxn": lambda log, v: {"transactional_id": "nobody"},
+    "WriteTxnMarkers": lambda log, v: {"markers": []},
+    "TxnOffsetCommit": lambda log, v: {"transactional_id": "nobody", "group_id": "every", "topics": []},
+    "DescribeTransactions": lambda log, v: {"transactional_ids": ["nobody"]},
+    "ListTransactions": lambda log, v: {"state_filters": [], "producer_id_filters": []},
+    "DescribeProducers": lambda log, v: {"topics": [admin.DescribeProducersRequest.TopicRequest(name="t", partition_indexes=[0])]},
+    "AlterConfigs": lambda log, v: {
+        "resources": [
+            admin.AlterConfigsRequest.AlterConfigsResource(
+                resource_type=2,
+                resource_name="t",
+                configs=[admin.AlterConfigsRequest.AlterConfigsResource.AlterableConfig(name="cleanup.policy", value="compact,delete")],
+            )
+        ]
+    },
+    "ListConfigResources": lambda log, v: {"resource_types": [2, 4]},
+    "DescribeTopicPartitions": lambda log, v: {"topics": [], "cursor": None},
 }
 MESSAGES = {
     kind.API_KEY: (kind, getattr(module, kind.__name__.replace("Request", "Response")))
-    for module in (admin, consumer, metadata, producer)
+    for module in (admin, consumer, metadata, producer, messages)
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__name__.endswith("Request")
 }
@@ -185,6 +236,12 @@ def _error_codes(message):
 
 # What the sample requests above are answered, where that is no success.
 REFUSED = {
+    "ConsumerGroupDescribe": {0, codes.GroupIdNotFoundError.errno},
+    "DescribeAcls": {codes.SecurityDisabledError.errno},
+    "ElectLeaders": {0, codes.ElectionNotNeededError.errno},
+    "AddOffsetsToTxn": {codes.InvalidProducerIdMappingError.errno},
+    "EndTxn": {codes.InvalidProducerIdMappingError.errno},
+    "DescribeTransactions": {codes.TransactionalIdNotFoundError.errno},
     "Heartbeat": {codes.UnknownMemberIdError.errno},
     "SyncGroup": {codes.UnknownMemberIdError.errno},
     "LeaveGroup": {0, codes.UnknownMemberIdError.errno},
@@ -202,8 +259,8 @@ def test_every_version_that_is_offered_is_answered(log, client, key):
     make_topic(client)
     client.produce("t", batch([b"v"]))
     commit(client, 0, group="every")
-    _, low, high, _ = HANDLERS[key]
-    for version in range(low, high + 1):
+    row = HANDLERS[key]
+    for version in range(row.low, row.high + 1):
         response = client.call(request_class(version=version, **EVERY[name](log, version)), response_class)
         expected = REFUSED.get(name, {0})
         if name == "DescribeGroups" and version >= 6:
@@ -218,7 +275,7 @@ def test_every_version_that_is_offered_is_answered(log, client, key):
 def test_api_versions_name_what_is_offered_and_nothing_else(client):
     answer = client.call(metadata.ApiVersionsRequest(version=3, client_software_name="raw"), metadata.ApiVersionsResponse)
     assert {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys} == {
-        key: (low, high) for key, (_, low, high, _) in HANDLERS.items()
+        key: (row.low, row.high) for key, row in HANDLERS.items()
     }
 
 
@@ -239,8 +296,8 @@ def test_a_newer_api_versions_request_is_answered_in_version_0_with_the_range(cl
         param(b"\xff\xff\xff\xff", id="a negative length"),
         param(b"\0\0\0\0", id="a length of nothing"),
         param(b"\0\0\0\x02\0\0", id="too short for a header"),
-        param(b"\0\0\0\x0a\0\x16\0\x63\0\0\0\x01\xff\xff", id="a version that is not offered"),
-        param(b"\0\0\0\x0a\0\x1a\0\0\0\0\0\x01\xff\xff", id="a transaction's request"),
+        param(b"\0\0\0\x0a\0\x16\0\x63\0\0\0\x01\xff\xff", id="a version that nobody knows"),
+        param(b"\0\0\0\x0a\0\x04\0\0\0\0\0\x01\xff\xff", id="a request between brokers"),
         param(b"\0\0\0\x0c\0\x01\0\x04\0\0\0\x01\0\x01xy", id="a body that ends too soon"),
     ],
 )
@@ -248,6 +305,12 @@ def test_who_speaks_otherwise_is_hung_up_on_and_others_are_served(log, client, s
     with socket.create_connection(log.bootstrap.split(":"), 5) as stranger:
         stranger.sendall(sent)
         assert stranger.recv(1) == b""
+    assert make_topic(client).error_code == 0
+
+
+def test_a_request_that_is_not_offered_is_answered_by_an_error_where_kafka_has_one(client):
+    answer = client.call(admin.UpdateFeaturesRequest(version=1, feature_updates=[]), admin.UpdateFeaturesResponse)
+    assert answer.error_code == codes.UnsupportedVersionError.errno
     assert make_topic(client).error_code == 0
 
 

@@ -13,7 +13,7 @@ from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from standalone.clock import SYSTEM
 from standalone.errors import ConfigError, LogFatalError, LogRetriableError
-from standalone.log import broker_errors, security
+from standalone.log import broker_errors, jaas, tls
 from standalone.log.client import Backoff, Cluster, Clusters
 from standalone.log.client_config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig, parse_address
 from standalone.log.connection import Connection
@@ -101,20 +101,21 @@ def test_addresses(text, address):
     ],
 )
 def test_jaas_configurations(text, options):
-    assert security.jaas_options(text) == options
+    assert jaas.jaas_options(text) == options
 
 
 @pytest.mark.parametrize("text", ['a.Plain required username="u', "a.Plain username=u;", 'a.Plain required username "u";', "a.Plain required user=u"])
 def test_broken_jaas_configurations_are_refused_without_showing_them(text):
     with pytest.raises(ConfigError) as caught:
-        security.jaas_options(text)
+        jaas.jaas_options(text)
     assert list(caught.value.errors) == ["sasl.jaas.config"] and text not in str(caught.value)
 
 
-def test_a_java_key_store_is_refused_with_the_way_out():
+def test_a_store_that_is_not_there_is_named():
     config = ClientConfig.of({"security.protocol": "SSL", "ssl.truststore.location": "/x/trust.jks"})
-    with pytest.raises(ConfigError, match="keytool -importkeystore .*ssl.truststore.type=PEM"):
-        security.ssl_context(config)
+    with pytest.raises(ConfigError, match="ssl.truststore.location=/x/trust.jks cannot be used: No such file") as refused:
+        tls.context(config)
+    assert list(refused.value.errors) == ["ssl.truststore.location"]
 
 
 @pytest.mark.parametrize(
@@ -146,11 +147,12 @@ def test_pauses_grow_to_their_limit_and_never_are_the_same():
     assert backoff.next() <= 0.12
 
 
-def test_clients_configured_alike_share_a_cluster():
+def test_clients_configured_alike_share_a_cluster_under_their_own_names():
     clusters = Clusters(SYSTEM)
     one = clusters.get(ProducerConfig.of({"bootstrap.servers": "a:1", "client.id": "x"}))
-    assert clusters.get(ConsumerConfig.of({"bootstrap.servers": "a:1", "group.id": "g"})) is one
-    assert clusters.get(AdminConfig.of({"bootstrap.servers": "b:1"})) is not one
+    other = clusters.get(ConsumerConfig.of({"bootstrap.servers": "a:1", "group.id": "g"}))
+    assert other.shared is one.shared and (one.client_id, other.client_id) == ("x", "")
+    assert clusters.get(AdminConfig.of({"bootstrap.servers": "b:1"})).shared is not one.shared
     clusters.close()
 
 
@@ -298,13 +300,13 @@ def test_threads_share_connections_without_waiting_for_each_other(cluster):
     for thread in threads:
         thread.join(30)
     assert len(found) == 20
-    assert sum(map(len, cluster._idle.values())) <= 4
+    assert sum(map(len, cluster.shared.idle.values())) <= 4
 
 
 @pytest.mark.kafka
 def test_a_large_answer_comes_in_one_piece_and_a_timeout_gives_none(kafka, cluster):
     host, port = parse_address(kafka)
-    connection = Connection(host, port, cluster.config, SYSTEM)
+    connection = Connection.open(host, port, cluster.config, SYSTEM)
     try:
         assert connection.receive(0.01) is None
         correlation = connection.send(ApiVersionsRequest(client_software_name="x", client_software_version="1"))
@@ -319,7 +321,7 @@ def test_a_large_answer_comes_in_one_piece_and_a_timeout_gives_none(kafka, clust
 @pytest.mark.kafka
 def test_an_aborted_connection_frees_the_thread_that_reads_it(kafka, cluster):
     host, port = parse_address(kafka)
-    connection = Connection(host, port, cluster.config, SYSTEM)
+    connection = Connection.open(host, port, cluster.config, SYSTEM)
     caught = []
 
     def read():

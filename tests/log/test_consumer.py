@@ -16,7 +16,7 @@ from standalone.clock import SYSTEM
 from standalone.errors import ConfigError, LogFatalError
 from standalone.log.client import Cluster
 from standalone.log.client_config import ConsumerConfig
-from standalone.log.consumer import MOST_PATIENCE_MS, Consumer
+from standalone.log.consumer import LONGEST_WAIT_MS, Consumer
 
 DEADLINE_S = 30
 
@@ -273,8 +273,8 @@ def test_what_is_no_expression_is_named(kafka_less):
     ({"partition.assignment.strategy": "Mine"}, "partition.assignment.strategy"),
 ])
 def test_settings_that_cannot_be_are_named(settings, key):
-    config = ConsumerConfig.of({"bootstrap.servers": "127.0.0.1:1", **settings})
     with pytest.raises(ConfigError, match=key):
+        config = ConsumerConfig.of({"bootstrap.servers": "127.0.0.1:1", **settings})
         Consumer(Cluster(config, SYSTEM), config, SYSTEM, "group")
 
 
@@ -380,7 +380,7 @@ def test_a_topic_made_anew_while_nobody_looked_is_read_from_its_beginning(bench,
     bench.produce(topic, numbers(0, 20))
     consumer = bench.consumer(topic, group)
     read(consumer, 20)
-    consumer.commit({(topic, 0): (10, str(uuid.uuid4()))}, 10)  # as committed for another topic of this name
+    consumer.commit({(topic, 0): (10, f"{consumer._cluster.cluster_id()}/{uuid.uuid4()}")}, 10)  # as committed for another topic of this name
     with caplog.at_level(logging.WARNING, "standalone"):
         again = bench.reopen(consumer, topic, group)
         assert read(again, 20) == {(topic, 0): numbers(0, 20)}
@@ -487,20 +487,20 @@ def test_connections_that_break_lose_and_double_nothing(bench, caplog):
 
 
 def wait_patiently(consumer):
-    """As after a long time without records: the fetch under way waits for MOST_PATIENCE_MS."""
+    """As after a long time without records: the fetch under way waits for LONGEST_WAIT_MS."""
     deadline = time.monotonic() + DEADLINE_S
     leaders = consumer._leaders._leaders
-    while not any(leader.fetching and leader.is_patient for leader in leaders.values()):
+    while not any(leader.fetching and leader.waits_long for leader in leaders.values()):
         assert time.monotonic() < deadline
         for leader in leaders.values():
-            leader.in_vain = 10
+            leader.empty_fetches = 10
         assert consumer.poll(0.05) == []
 
 
 def within_patience(act):
     begun = time.monotonic()
     found = act()
-    assert time.monotonic() - begun < MOST_PATIENCE_MS / 1000 / 2
+    assert time.monotonic() - begun < LONGEST_WAIT_MS / 1000 / 2
     return found
 
 
@@ -538,8 +538,8 @@ def test_who_says_how_long_a_fetch_may_wait_is_heard(bench, settings):
     read(consumer, 1)
     for _ in range(10):
         for leader in consumer._leaders._leaders.values():
-            leader.in_vain = 10
-            assert not leader.is_patient
+            leader.empty_fetches = 10
+            assert not leader.waits_long
         assert consumer.poll(0.1) == []
 
 

@@ -11,9 +11,13 @@ from standalone.errors import LogError
 from standalone.log import fetch, record_batch
 from standalone.wire import ByteColumn, Records
 
+EPOCH = 6
+
 
 def batch(*values, offset=0):
-    return bytes(record_batch.pack(Records(len(values), values=ByteColumn.of(values)), base_offset=offset, now_ms=1))
+    data = bytearray(record_batch.pack(Records(len(values), values=ByteColumn.of(values)), base_offset=offset, now_ms=1))
+    data[12:16] = EPOCH.to_bytes(4, "big")  # as the leader writes it
+    return bytes(data)
 
 
 TOPIC_ID = uuid.UUID("2b1f3f54-7a8e-4f7e-9d2c-1d6f5b2f9a10")
@@ -29,7 +33,7 @@ def answer_bytes(version):
         "last_stable_offset": 15,
         "log_start_offset": 2,
         "aborted_transactions": [Topic.PartitionData.AbortedTransaction(producer_id=5, first_offset=11)],
-        "preferred_read_replica": -1,
+        "preferred_read_replica": 7,
         "records": batch(b"a", b"bc"),
     }
     failed = {**plain, "partition_index": 4, "error_code": 6, "aborted_transactions": None, "records": None}
@@ -52,8 +56,9 @@ def test_an_answer_is_read_in_every_version_and_its_records_are_not_copied(versi
     code, (failed, plain) = fetch.read(body, version)
     assert code == 0
     topic = TOPIC_ID if version >= 13 else "täglich"
-    assert failed == fetch.Answer(topic, 4, 6, 17, 15, [], None)
-    assert plain[:6] == (topic, 3, 0, 17, 15, [(5, 11)])
+    replica = 7 if version >= 11 else -1
+    assert failed == fetch.Answer(topic, 4, 6, 17, 15, [], replica, None)
+    assert plain[:7] == (topic, 3, 0, 17, 15, [(5, 11)], replica)
     assert bytes(plain.records) == batch(b"a", b"bc")
     assert np.shares_memory(np.frombuffer(plain.records, np.uint8), np.frombuffer(body, np.uint8))
 
@@ -80,4 +85,6 @@ def test_an_answer_that_is_cut_off_is_an_error(version):
     ],
 )
 def test_the_next_offset_is_known_before_records_are_read(data, expected):
-    assert fetch.next_offset(np.frombuffer(data, np.uint8), 40) == expected
+    offset, epoch = fetch.next_offset(np.frombuffer(data, np.uint8), 40)
+    assert offset == expected
+    assert epoch == (EPOCH if expected > 40 else -1)

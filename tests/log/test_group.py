@@ -316,9 +316,11 @@ def test_a_lost_connection_to_the_coordinator_heals(room):
     one.commit_async({(topic, 0): 2}, answers.append)
     until(lambda: answers, one)
     assert answers[0] is None or isinstance(answers[0], LogRetriableError)
-    for link in room.heartbeats._links.values():
+    until(lambda: room.heartbeats._brokers and all(broker.link for broker in room.heartbeats._brokers.values()), one)
+    links = [broker.link for broker in room.heartbeats._brokers.values()]
+    for link in links:
         link.connection.abort()
-    until(lambda: all(not link.closed and link.busy for link in room.heartbeats._links.values()), one)
+    until(lambda: any(b.link not in (None, *links) and b.link.busy for b in list(room.heartbeats._brokers.values())), one)
     one.commit({(topic, 0): 3}, 10)
     assert one.notes.calls == [("assigned", [0])]
 

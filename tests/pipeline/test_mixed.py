@@ -71,7 +71,7 @@ def after():
 
 def computing(links):
     """The same with casts before and behind."""
-    return [Link("cast", Cast.Value.of({"spec": "n:int64"})), *links, Link("narrow", Cast.Value.of({"spec": "n:int8"}))]
+    return [Link("cast", Cast.Value.of({"spec": "id:float64"})), *links, Link("narrow", Cast.Value.of({"spec": "n:int8"}))]
 
 
 def links_of(kind):

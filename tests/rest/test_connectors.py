@@ -136,7 +136,7 @@ def test_a_password_is_never_shown_and_stays_when_it_comes_back_hidden(api):
         assert "s3cr3t" not in api("GET", f"/connectors/s{path}").text
     api.json("PUT", "/connectors/s/config", {**hidden, "other": "1"})
     api.json("PATCH", "/connectors/s/config", {"secret": "[hidden]"})
-    assert api.worker.herder._get("s").config["secret"] == "s3cr3t"
+    assert api.worker.herder._queries.get("s").config["secret"] == "s3cr3t"
     verdict = api("PUT", "/connector-plugins/tests.rest.plugins:SecretSource/config/validate", config)
     assert "s3cr3t" not in verdict.text
     assert verdict.json()["error_count"] == 1  # the name is missing

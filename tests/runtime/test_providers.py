@@ -301,10 +301,10 @@ def test_values_that_expire_and_change_restart_the_connector(tmp_path):
 def test_nothing_is_looked_up_for_what_does_not_run(tmp_path, act):
     with with_vault(tmp_path, ttl=3_600_000) as worker:
         worker.herder.create("s", CONFIG)
-        connector = worker.herder._get("s")
+        connector = worker.herder._queries.get("s")
         wait_for(lambda: connector._reload is not None)
         act(worker.herder)
-        connector.lane.post(lambda: None).result(5)
+        connector.post(lambda: None).result(5)
         assert connector._reload is None
 
 
@@ -312,7 +312,7 @@ def test_reload_may_be_turned_off(tmp_path):
     with with_vault(tmp_path, ttl=1) as worker:
         worker.herder.create("s", {**CONFIG, "config.action.reload": "NONE"})
         worker.wait_states("s", "RUNNING", "RUNNING")
-        assert worker.herder._get("s")._reload is None
+        assert worker.herder._queries.get("s")._reload is None
 
 
 def test_a_value_that_is_gone_after_a_restart_fails_the_connector_which_stays(tmp_path):

@@ -147,7 +147,7 @@ def test_what_an_operator_does_cancels_it(tmp_path, act):
     with LocalWorker(tmp_path, **NEVER_SOON) as worker:
         make(worker, "s")
         wait_for(lambda: worker.states("s")[1:] == ["FAILED"] and task(worker, "s")["next_restart"])
-        connector = worker.herder._get("s")
+        connector = worker.herder._queries.get("s")
         timer = connector.tasks[0].next_try
         if act == "reconfigure":
             worker.herder.create("s", {**worker.herder.config("s"), "more": "1"}, replace=True)
@@ -156,7 +156,7 @@ def test_what_an_operator_does_cancels_it(tmp_path, act):
             getattr(worker.herder, act)("s")
         said = len(SAID["s"])
         timer.fire()  # as if its time had come at that very moment
-        connector.lane.post(lambda: None).result(5)
+        connector.post(lambda: None).result(5)
         assert len(SAID["s"]) == said
         if act == "pause":
             worker.wait_states("s", "PAUSED", "FAILED")

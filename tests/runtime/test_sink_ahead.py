@@ -1,12 +1,13 @@
 """A sink whose chain works ahead of its task is put every record once, in order, whatever the task or its user asks for meanwhile."""
 
-import time
+import concurrent.futures
+import threading
 
 import pytest
+from confluent_kafka import Consumer
 
 from standalone import RetriableError, SinkConnector, SinkTask, Transform
-from standalone.pipeline import run
-from standalone.pipeline.processes import pool
+from standalone.pipeline.pipeline import Pipeline, Work
 from tests.runtime.local import LocalWorker, wait_for
 
 HERE = "tests.runtime.test_sink_ahead"
@@ -49,21 +50,46 @@ class NotingSink(SinkConnector):
     task_class = Noting
 
 
+class Slow:
+    """Works batches in a thread of its own, as Spark does, and counts how many it was ahead of the task."""
+
+    def __init__(self):
+        self.threads = concurrent.futures.ThreadPoolExecutor(1)
+        self.tick = threading.Event()
+        self.begun = self.ended = self.ahead = 0
+
+    def begin(self, pipeline, topic, partition, records):
+        def work():
+            self.tick.wait(0.002)
+            return whole.result()
+
+        def end():
+            self.ended += 1
+            return future.result()
+
+        whole = BEGIN(pipeline, topic, partition, records)
+        self.ahead += self.begun > self.ended
+        self.begun += 1
+        future = self.threads.submit(work)
+        return Work(end, future)
+
+
+BEGIN = Pipeline.begin_sink
+
+
 @pytest.fixture(autouse=True)
-def processes(monkeypatch):
-    """Up and there for every batch of some hundred records."""
-    monkeypatch.setattr(run, "MIN_ROWS_TO_SPREAD", 200)
+def slow(monkeypatch):
+    slow = Slow()
+    monkeypatch.setattr(Pipeline, "begin_sink", lambda pipeline, *batch: slow.begin(pipeline, *batch))
     monkeypatch.setattr(Noting, "put_offsets", {})
     monkeypatch.setattr(Noting, "odd", None)
-    pool.join(2)
-    wait_for(pool.is_up, 60, "the processes")
-    yield
-    pool.leave()
+    yield slow
+    slow.threads.shutdown()
 
 
 @pytest.fixture
 def worker(tmp_path):
-    with LocalWorker(tmp_path, pipeline__engine="auto", spark__start="lazy") as worker:
+    with LocalWorker(tmp_path) as worker:
         yield worker
 
 
@@ -71,7 +97,7 @@ def fill(worker, topics="t"):
     for topic in topics.split(","):
         small = {"producer.override.max.request.size": "10000", "producer.override.compression.type": "none"}
         worker.create(f"s-{topic}", {"connector.class": "tests.runtime.plugins:ListSource", "topic": topic, "count": COUNT, "each": 1000, **small})
-        worker.values(topic, COUNT)
+        worker.values(topic, COUNT, 60)
 
 
 def sink(worker, **more):
@@ -88,20 +114,14 @@ def wait_for_all(*topics):
     wait_for(put, 60, "all records")
 
 
-def works_ahead(worker):
-    """Whether most was worked in the processes."""
-    (stats,) = [runner.pipeline.stats for runner in worker.herder.runners() if runner.connector == "k"]
-    return stats.workers_records > COUNT / 2
-
-
-def test_what_is_put_is_whole_and_in_order(worker):
+def test_what_is_put_is_whole_and_in_order(worker, slow):
     fill(worker, "t,u")
     sink(worker, topics="t,u")
     wait_for_all("t", "u")
-    assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and works_ahead(worker)
+    assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and slow.ahead > 10
 
 
-def test_a_put_that_is_repeated_comes_before_what_follows(worker, monkeypatch):
+def test_a_put_that_is_repeated_comes_before_what_follows(worker, slow, monkeypatch):
     def refuse(task, batches):
         if batches and task.puts % 3 == 1:
             task.context.timeout(5)
@@ -111,10 +131,10 @@ def test_a_put_that_is_repeated_comes_before_what_follows(worker, monkeypatch):
     fill(worker)
     sink(worker, topics="t")
     wait_for_all("t")
-    assert Noting.put_offsets == {"t": GOOD} and works_ahead(worker)
+    assert Noting.put_offsets == {"t": GOOD} and slow.ahead > 10
 
 
-def test_a_task_that_rewinds_gets_what_it_asked_for_next(worker, monkeypatch):
+def test_a_task_that_rewinds_gets_what_it_asked_for_next(worker, slow, monkeypatch):
     rewound = []
 
     def rewind(task, batches):
@@ -133,10 +153,10 @@ def test_a_task_that_rewinds_gets_what_it_asked_for_next(worker, monkeypatch):
         wanted += [offset for offset in GOOD if at <= offset <= last]
         at = again
     wanted += [offset for offset in GOOD if at <= offset]
-    assert len(rewound) == 5 and Noting.put_offsets == {"t": wanted} and works_ahead(worker)
+    assert len(rewound) == 5 and Noting.put_offsets == {"t": wanted} and slow.ahead > 10
 
 
-def test_a_task_that_pauses_a_partition_gets_nothing_of_it_until_it_resumes(worker, monkeypatch):
+def test_a_task_that_pauses_a_partition_gets_nothing_of_it_until_it_resumes(worker, slow, monkeypatch):
     pauses = []
 
     def hold(task, batches):
@@ -152,13 +172,13 @@ def test_a_task_that_pauses_a_partition_gets_nothing_of_it_until_it_resumes(work
     fill(worker)
     sink(worker, topics="t")
     wait_for_all("t")
-    assert len(pauses) > 6 and Noting.put_offsets == {"t": GOOD} and works_ahead(worker)
+    assert len(pauses) > 6 and Noting.put_offsets == {"t": GOOD} and slow.ahead > 10
 
 
 @pytest.mark.parametrize("act", ["pause", "stop", "restart"])
-def test_whatever_its_user_does_nothing_is_lost_or_doubled(worker, monkeypatch, act):
+def test_whatever_its_user_does_nothing_is_lost_or_doubled(worker, slow, monkeypatch, act):
     def slowly(task, batches):
-        time.sleep(0.01)
+        slow.tick.wait(0.01)
 
     monkeypatch.setattr(Noting, "odd", slowly)
     fill(worker)
@@ -171,9 +191,29 @@ def test_whatever_its_user_does_nothing_is_lost_or_doubled(worker, monkeypatch, 
             getattr(worker.herder, act)("k")
             worker.wait_states("k", *(("PAUSED", "PAUSED") if act == "pause" else ("STOPPED",)))
             before = len(Noting.put_offsets.get("t", ()))
-            time.sleep(0.05)
+            slow.tick.wait(0.05)
             assert len(Noting.put_offsets.get("t", ())) == before
             worker.herder.resume("k")
         wait_for(lambda before=before: len(Noting.put_offsets.get("t", ())) > min(before, len(GOOD) - 1), 60, "more")
     wait_for_all("t")
     assert Noting.put_offsets == {"t": GOOD}
+
+
+def test_partitions_that_another_member_takes_over_come_again_where_they_were_left(worker, slow, monkeypatch):
+    def slowly(task, batches):
+        slow.tick.wait(0.01)
+
+    monkeypatch.setattr(Noting, "odd", slowly)
+    fill(worker, "t,u")
+    sink(worker, topics="t,u")
+    for _ in range(3):
+        before = {topic: len(Noting.put_offsets.get(topic, ())) for topic in "tu"}
+        wait_for(lambda before=before: any(len(Noting.put_offsets.get(topic, ())) > before[topic] for topic in "tu"), 30, "more")
+        member = Consumer({"bootstrap.servers": worker.bootstrap, "group.id": "connect-k", "enable.auto.commit": False})
+        member.subscribe(["t", "u"])
+        try:
+            wait_for(lambda member=member: member.poll(0.05) is None and member.assignment(), 30, "partitions for the other member")
+        finally:
+            member.close()
+    wait_for_all("t", "u")
+    assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and slow.ahead > 10

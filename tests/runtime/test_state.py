@@ -106,7 +106,7 @@ def test_a_stored_connector_whose_plugin_is_gone_stays_and_can_be_mended(tmp_pat
 
 def test_a_state_that_a_later_version_wrote_is_refused(tmp_path):
     state = State(tmp_path, SYSTEM).open()
-    state._ask(lambda db: db.execute("PRAGMA user_version = 99").rowcount)
+    state._ask(lambda db: db.execute("PRAGMA user_version = 99") and None)
     state.close()
     with pytest.raises(StartError, match="later version"):
         State(tmp_path, SYSTEM).open()
@@ -116,7 +116,7 @@ def test_liveness_is_told_by_the_threads_that_matter(tmp_path):
     with LocalWorker(tmp_path) as worker:
         assert worker.process.ailment(5) is None
         held, release = threading.Event(), threading.Event()
-        worker.process.worker.state._posts.put((lambda db: (held.set(), release.wait(10)), None))
+        worker.process.worker.state._post(lambda db: (held.set(), release.wait(10)))
         assert held.wait(5)
         assert "state on disk" in worker.process.ailment(0.05)
         release.set()

@@ -3,11 +3,11 @@
 import fcntl
 import os
 import pathlib
-import random
 import shutil
 import signal
-import socket
 import subprocess
+
+from tests.servers.kafka_broker import free_port
 
 HERE = pathlib.Path(__file__).parent
 POM = HERE.parent.parent / "scripts" / "bench" / "pom.xml"
@@ -49,7 +49,7 @@ class JavaConnect:
 
     def __init__(self, props, connectors, folder):
         self._folder = pathlib.Path(folder)
-        self.port = _free_port()
+        self.port = free_port()
         self._props = {"listeners": f"http://127.0.0.1:{self.port}", "plugin.discovery": "only_scan", **props}
         self._connectors = connectors
         self._process = None
@@ -76,14 +76,3 @@ class JavaConnect:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
-
-
-def _free_port():
-    while True:
-        port = random.randrange(15_000, 30_000)
-        with socket.socket() as probe:
-            try:
-                probe.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            return port

@@ -21,6 +21,7 @@ VERSION = "4.3.1"
 CACHE = pathlib.Path(os.environ.get("CONNECT_TEST_CACHE") or pathlib.Path.home() / ".cache/connect-standalone/test")
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
 START_SECONDS = 40
+PROCESSES = 16  # that run tests at once, at most
 # The compiler that optimises hardest costs more in a short life than it gives back.
 JAVA_OPTIONS = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
 
@@ -54,9 +55,13 @@ def _fetch(libs):
 
 
 def free_port():
-    """A port below those that the system gives to clients: nobody takes it while its server is away."""
+    """A port below those that the system gives to clients: nobody takes it while its server is away.
+
+    Each process of a run has ports of its own to choose from: between the look and the use nobody else takes one.
+    """
+    worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % PROCESSES
     while True:
-        port = random.randrange(15_000, 30_000)
+        port = random.randrange(15_000 + worker, 30_000, PROCESSES)
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("127.0.0.1", port))
             return port
@@ -118,6 +123,10 @@ class KafkaBroker:
             return self.start()
         except Unavailable:
             return self.start()
+
+    def handed_over(self):
+        """What another process needs to know to use it, and to stop it in our place."""
+        return {"bootstrap": self.bootstrap, "pid": self._process.pid, "folder": str(self._folder)}
 
     @property
     def runs(self):

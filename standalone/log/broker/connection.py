@@ -1,8 +1,8 @@
 """One client's socket: frames in, answers out, never blocking.
 
 Requests of a connection are done one at a time and answered in order, as Kafka does. A large frame is received straight into a
-buffer of its size, which the connection keeps for the next one: what a handler wants of a frame it takes before it returns, or
-copies. Slices of files go out by sendfile.
+buffer, which grows with what has arrived, for its length is only what the client says. The connection keeps it for the next one:
+what a handler wants of a frame it takes before it returns, or copies. Slices of files go out by sendfile.
 """
 
 import os
@@ -21,7 +21,7 @@ _SIZE = Struct(">i")
 class Connection:
     """`on_frame(connection, view)` is called for each request; it must lead to one `finish_request`, at once or later."""
 
-    def __init__(self, sock, on_frame):
+    def __init__(self, sock, on_frame, clock):
         self.sock = sock
         self.is_closed = False
         self.busy = False  # with a request that is not answered yet
@@ -29,6 +29,8 @@ class Connection:
         self.events = 0  # what the selector watches, by the server
         self.on_hang_up = None  # of the request that waits
         self._on_frame = on_frame
+        self._clock = clock
+        self.active_at = clock.monotonic()  # when bytes came or went last
         self._small = bytearray(_SMALL)
         self._low = self._high = 0  # what of the small buffer is filled and not used
         self._body = bytearray(0)
@@ -67,6 +69,7 @@ class Connection:
 
     def receive(self):
         """Take what is there; False when the client has gone."""
+        self.active_at = self._clock.monotonic()
         try:
             if self._wanted:
                 return self._receive_body()
@@ -84,6 +87,9 @@ class Connection:
     def _receive_body(self):
         view = memoryview(self._body)
         while self._have < self._wanted:
+            if self._have == len(self._body):
+                self._grow()
+                view = memoryview(self._body)
             count = self.sock.recv_into(view[self._have : self._wanted])
             if not count:
                 return False
@@ -125,9 +131,14 @@ class Connection:
                 return True
         return not self.is_closed
 
+    def _grow(self):
+        grown = bytearray(min(self._wanted, 2 * len(self._body)))
+        grown[: self._have] = self._body
+        self._body = grown
+
     def _begin_body(self, size, begin):
-        if len(self._body) < size:
-            self._body = bytearray(size)
+        if len(self._body) < _SMALL:
+            self._body = bytearray(_SMALL)
         self._have = self._high - begin
         self._body[: self._have] = self._small[begin : self._high]
         self._wanted, self._low, self._high = size, 0, 0
@@ -145,6 +156,7 @@ class Connection:
 
     def flush(self):
         """Send what can be sent now; False when the client has gone."""
+        self.active_at = self._clock.monotonic()
         try:
             while self._out:
                 piece = self._out.popleft()

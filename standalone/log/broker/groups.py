@@ -10,6 +10,7 @@ is unchanged and the group is stable, nobody else notices; the old self, if it s
 
 import uuid
 
+from standalone.log.broker.consumer_group import ConsumerMembers
 from standalone.log.broker.member import Committed, Joined, Member, Synced
 from standalone.log.broker.refusal import NONE, Refusal, codes
 from standalone.log.broker.subscription import same_subscription, subscribed_topics
@@ -37,16 +38,30 @@ class Group:
         self._clock = clock
         self._timers = timers
         self._rebalance_timer = None
+        self.consumers = None  # ConsumerMembers, of a group by the consumer protocol
 
     @property
     def holds_nothing(self):
-        return self.state == EMPTY and not self.members and not self._promised and not self.offsets
+        return self.is_empty and not self._promised and not self.offsets
+
+    @property
+    def is_empty(self):
+        return self.state == EMPTY and not self.members and not self.has_consumers
+
+    @property
+    def has_consumers(self):
+        """Whether it has members by the consumer protocol (KIP-848)."""
+        return self.consumers is not None and bool(self.consumers.members)
 
     # --- Joining
 
     def join(self, member_id, instance_id, client, session_ms, rebalance_ms, protocol_type, protocols, must_know_its_id, reply):
         """`client` is (client id, host); `must_know_its_id`: a newcomer is first told its id, and joins again with it."""
         error = self._why_not_join(session_ms, protocol_type, protocols)
+        if self.has_consumers:
+            error = codes.InconsistentGroupProtocolError
+        else:
+            self.consumers = None
         if error:
             return reply(Joined(error.errno, member_id))
         try:
@@ -320,6 +335,8 @@ class Group:
 
     def check_commit(self, member_id, instance_id, generation):
         """Refusal if this member may not commit; a client that is no member (generation -1) may while the group is empty."""
+        if self.has_consumers:
+            return self.consumers.check_commit(member_id, generation)
         if generation < 0 and not member_id and not instance_id:
             if self.state != EMPTY:
                 raise Refusal(codes.UnknownMemberIdError)
@@ -338,8 +355,8 @@ class Group:
         self.offsets.update(committed)
 
     def delete_offset(self, topic, number):
-        if self.state != EMPTY:
-            if self.protocol_type != "consumer":
+        if not self.is_empty:
+            if self.protocol_type != "consumer" and not self.has_consumers:
                 raise Refusal(codes.NonEmptyGroupError)
             if topic in self._subscribed():
                 raise Refusal(codes.GroupSubscribedToTopicError)
@@ -348,6 +365,9 @@ class Group:
 
     def _subscribed(self):
         topics = set()
+        if self.has_consumers:
+            for member in self.consumers.members.values():
+                topics |= self.consumers.subscribed(member)
         for member in self.members.values():
             for _, metadata in member.protocols:
                 topics.update(subscribed_topics(metadata) or ())
@@ -378,12 +398,23 @@ class Groups:
             group = self._by_id[group_id] = Group(group_id, self._store, self._clock, self._timers)
         return group
 
+    def consumers(self, group_id):
+        """The members by the consumer protocol; the group comes to that protocol if it is empty. Refusal if it is not."""
+        group = self.make(group_id)
+        if group.consumers is None:
+            if group.members or group.state != EMPTY:
+                raise Refusal(
+                    codes.GroupIdNotFoundError, f"Group '{group_id}' has members by the classic protocol; both at once are not offered."
+                )
+            group.consumers = ConsumerMembers(self._topics, self._clock, self._timers)
+        return group.consumers
+
     def delete(self, group_id):
         """Refusal if there is none, or if it has members."""
         group = self._by_id.get(group_id)
         if group is None:
             raise Refusal(codes.GroupIdNotFoundError, f"There is no group '{group_id}'.")
-        if group.state != EMPTY:
+        if not group.is_empty:
             raise Refusal(codes.NonEmptyGroupError, f"Group '{group_id}' has members.")
         self._store.delete_group(group_id)
         group.state = DEAD

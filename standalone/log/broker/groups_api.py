@@ -19,18 +19,19 @@ from kafka.protocol.metadata import FindCoordinatorResponse
 from standalone.log.broker.groups import DEAD, EMPTY, MAX_METADATA, PREPARING
 from standalone.log.broker.member import Committed
 from standalone.log.broker.node import NODE_ID
+from standalone.log.broker.operations import GROUP, operations_on
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
-GROUP_KEY = 0
-CLASSIC = "classic"
+GROUP_KEY, TRANSACTION_KEY = 0, 1
+CLASSIC, CONSUMER = "classic", "consumer"
 NO_OFFSET, NO_EPOCH = -1, -1
 
 
 def find_coordinator(node, call, request):
-    """Versions 0-6: of every group, this node. Left out: transactions and share groups, which have none."""
+    """Versions 0-6: of every group and every transaction, this node. Left out: share groups, which have none."""
     host, port = call.address
-    error = NONE if request.key_type == GROUP_KEY else codes.TransactionalIdAuthorizationFailedError.errno
-    message = None if error == NONE else "The embedded log coordinates consumer groups; it has no transactions and no share groups."
+    error = NONE if request.key_type in (GROUP_KEY, TRANSACTION_KEY) else codes.InvalidRequestError.errno
+    message = None if error == NONE else "The embedded log coordinates consumer groups and transactions; it has no share groups."
     where = {"node_id": NODE_ID, "host": host, "port": port} if error == NONE else {"node_id": -1, "host": "", "port": -1}
     if call.version < 4:
         return FindCoordinatorResponse(version=call.version, error_code=error, error_message=message, **where)
@@ -138,6 +139,9 @@ def leave_group(node, call, request):
     group = node.groups.get(request.group_id)
 
     def leave(member_id, instance_id):
+        if group is not None and group.has_consumers:
+            removed = group.consumers.remove_instance(instance_id, member_id)
+            return NONE if removed else codes.UnknownMemberIdError.errno
         return group.leave(member_id, instance_id) if group is not None else codes.UnknownMemberIdError.errno
 
     if call.version < 3:
@@ -234,7 +238,7 @@ def offset_fetch(node, call, request):
     """Versions 1-9. What was never committed is -1."""
     if call.version < 8:
         Topic = OffsetFetchResponse.OffsetFetchResponseTopic
-        topics = _fetched(node, call.version, request.group_id, request.topics, Topic, Topic.OffsetFetchResponsePartition)
+        topics = _fetched(node, call.version, request, request.group_id, request.topics, Topic, Topic.OffsetFetchResponsePartition)
         return OffsetFetchResponse(version=call.version, error_code=NONE, topics=topics)
     Group = OffsetFetchResponse.OffsetFetchResponseGroup
     Topic = Group.OffsetFetchResponseTopics
@@ -242,7 +246,7 @@ def offset_fetch(node, call, request):
         Group(
             version=call.version,
             group_id=wanted.group_id,
-            topics=_fetched(node, call.version, wanted.group_id, wanted.topics, Topic, Topic.OffsetFetchResponsePartitions),
+            topics=_fetched(node, call.version, request, wanted.group_id, wanted.topics, Topic, Topic.OffsetFetchResponsePartitions),
             error_code=NONE,
         )
         for wanted in request.groups
@@ -250,7 +254,11 @@ def offset_fetch(node, call, request):
     return OffsetFetchResponse(version=call.version, groups=groups)
 
 
-def _fetched(node, version, group_id, topics, Topic, Partition):
+def _fetched(node, version, request, group_id, topics, Topic, Partition):
+    def error(name, number):
+        unstable = request.require_stable and node.transactions.has_pending_offset(group_id, name, number)
+        return codes.UnstableOffsetCommitError.errno if unstable else NONE
+
     group = node.groups.get(group_id)
     known = group.offsets if group is not None else {}
     if topics is None:
@@ -270,7 +278,7 @@ def _fetched(node, version, group_id, topics, Topic, Partition):
                     committed_offset=committed.offset,
                     committed_leader_epoch=committed.leader_epoch,
                     metadata=committed.metadata,
-                    error_code=NONE,
+                    error_code=error(name, number),
                 )
                 for number, committed in ((number, known.get((name, number), Committed(NO_OFFSET, NO_EPOCH, ""))) for number in numbers)
             ],
@@ -304,7 +312,7 @@ def offset_delete(node, call, request):
 
 
 def list_groups(node, call, request):
-    """Versions 0-5, with filters by state and by type; every group is of type classic."""
+    """Versions 0-5, with filters by state and by type."""
     Group = ListGroupsResponse.ListedGroup
     states = {state.lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
@@ -312,14 +320,20 @@ def list_groups(node, call, request):
         Group(
             version=call.version,
             group_id=group.id,
-            protocol_type=group.protocol_type or "",
-            group_state=group.state,
-            group_type=CLASSIC,
+            protocol_type=CONSUMER if kind == CONSUMER else group.protocol_type or "",
+            group_state=state,
+            group_type=kind,
         )
-        for group in node.groups
-        if (not states or group.state.lower() in states) and (not types or CLASSIC in types)
+        for group, kind, state in map(_kind_and_state, node.groups)
+        if (not states or state.lower() in states) and (not types or kind in types)
     ]
     return ListGroupsResponse(version=call.version, error_code=NONE, groups=groups)
+
+
+def _kind_and_state(group):
+    if group.consumers is not None:
+        return group, CONSUMER, group.consumers.state
+    return group, CLASSIC, group.state
 
 
 def describe_groups(node, call, request):
@@ -328,6 +342,8 @@ def describe_groups(node, call, request):
     groups = []
     for group_id in request.groups:
         group = node.groups.get(group_id)
+        if group is not None and group.consumers is not None:
+            group = None  # ConsumerGroupDescribe tells of it
         if group is None:
             error = codes.GroupIdNotFoundError.errno if call.version >= 6 else NONE
             message = f"There is no group '{group_id}'." if call.version >= 6 else None
@@ -345,28 +361,29 @@ def describe_groups(node, call, request):
             )
             continue
         settled = group.state not in (EMPTY, PREPARING)
-        groups.append(
-            Group(
-                version=call.version,
-                error_code=NONE,
-                group_id=group_id,
-                group_state=group.state,
-                protocol_type=group.protocol_type or "",
-                protocol_data=(group.protocol or "") if settled else "",
-                members=[
-                    Group.DescribedGroupMember(
-                        version=call.version,
-                        member_id=member.id,
-                        group_instance_id=member.instance_id,
-                        client_id=member.client_id or "",
-                        client_host=f"/{member.host}",
-                        member_metadata=member.metadata(group.protocol) if settled else b"",
-                        member_assignment=member.assignment,
-                    )
-                    for member in group.members.values()
-                ],
-            )
+        described = Group(
+            version=call.version,
+            error_code=NONE,
+            group_id=group_id,
+            group_state=group.state,
+            protocol_type=group.protocol_type or "",
+            protocol_data=(group.protocol or "") if settled else "",
+            members=[
+                Group.DescribedGroupMember(
+                    version=call.version,
+                    member_id=member.id,
+                    group_instance_id=member.instance_id,
+                    client_id=member.client_id or "",
+                    client_host=f"/{member.host}",
+                    member_metadata=member.metadata(group.protocol) if settled else b"",
+                    member_assignment=member.assignment,
+                )
+                for member in group.members.values()
+            ],
         )
+        if request.include_authorized_operations:
+            described.authorized_operations = operations_on(GROUP)
+        groups.append(described)
     return DescribeGroupsResponse(version=call.version, groups=groups)
 
 

@@ -2,37 +2,64 @@
 
 import logging
 
+from standalone.log.broker import compaction
+from standalone.log.broker.acls import Acls
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
+from standalone.log.broker.transactions import Transactions
+from standalone.log.broker.users import Users
 
 NODE_ID = 1
-HOUSEKEEPING_SECONDS = 60
+HOUSEKEEPING_SECONDS = 15
+_BYTES_UNTIL_ROOM_IS_MADE = 16 << 20
+_PARTITIONS_A_TURN = 100  # looked after before others are answered
 
 logger = logging.getLogger(__name__)
 
 
 class Node:
-    """`hand_over(flushes, then)` has flushes run elsewhere and calls `then` on the owner's thread when they are over."""
+    """`hand_over(jobs, then)` has jobs run elsewhere, where a disk may be waited for, and calls `then` on the owner's thread afterwards.
 
-    def __init__(self, folder, settings, clock, timers, hand_over):
+    `compact(jobs, then)` does the same for work that takes longer.
+    """
+
+    def __init__(self, folder, settings, clock, timers, hand_over, compact):
+        self.folder = folder
         self.settings = settings
         self.clock = clock
         self.timers = timers
-        self.port = None  # the server's, once it is bound
         self.api_versions = []  # [(key, lowest, highest)]
         self.store = Store(folder)
-        self.topics = Topics(folder, self.store, settings)
+        self.topics = Topics(folder, self.store, settings, lambda jobs: hand_over(jobs, None))
+        self._skip_known_producer_ids()
         self.groups = Groups(self.store, self.topics, clock, timers)
+        self.transactions = Transactions(self)
+        self.users = Users(self.store)
+        superusers = [name.strip() for name in (settings["embedded.log.super.users"] or "").split(";") if name.strip()]
+        self.acls = Acls(self.store, superusers) if superusers else None  # None: everyone may do everything
+        self._new_bytes = 0
         self.appends = 0  # how many there were
         self.flushed_appends = 0  # how many of them are durable
         self._hand_over = hand_over
+        self._compact = compact
         self._flush_timer = None
-        self._flushes_on_the_way = 0
-        if any(partition.is_dirty for partition in self.topics.partitions()):
+        self._is_flushing = False
+        self._flush_waiting = []  # (then, partitions or None) for the next flush
+        self._dirty = {partition for partition in self.topics.partitions() if partition.is_dirty}
+        if self._dirty:
             self.appends += 1  # a crash left bytes that may not be on the disk
             self._arm_flush_timer()
-        self.keep_house()
+        self.transactions.recover()
+        self._keep_house()
+
+    def _skip_known_producer_ids(self):
+        """The store may be younger than the records: then a new producer's first batch would pass for the repeat of another's."""
+        highest = -1
+        for partition in self.topics.partitions():
+            found = partition.highest_producer_id() if self.store.is_new else partition.producers.highest_id
+            highest = max(highest, found)
+        self.store.skip_producer_ids(highest)
 
     # --- Appending and flushing
 
@@ -43,27 +70,51 @@ class Node:
 
     def appended(self, partition, size):
         self.appends += 1
+        self._new_bytes += size
+        if self._new_bytes >= _BYTES_UNTIL_ROOM_IS_MADE:
+            self._new_bytes = 0
+            self._make_room()
+        self._dirty.add(partition)
         self._arm_flush_timer()
         if partition.waiting:
             partition.wake(size)
 
     def flush(self, then, partitions=None):
-        """fsync everything appended so far (to these partitions), then call `then(errors)`."""
-        upto = self.appends if partitions is None else None
-        chosen = list(self.topics.partitions()) if partitions is None else partitions
+        """fsync everything appended so far (to these partitions, or the store), then call `then(errors)`.
+
+        One flush is on its way at a time. What is asked for meanwhile goes into the next one, together.
+        """
+        self._flush_waiting.append((then, partitions))
+        if not self._is_flushing:
+            self._begin_flush()
+
+    def _begin_flush(self):
+        waiting, self._flush_waiting = self._flush_waiting, []
+        upto = None
+        chosen = set()
+        for _, partitions in waiting:
+            if partitions is None:
+                upto = self.appends
+                chosen |= self._dirty
+            else:
+                chosen.update(partitions)
         flushes = [partition.begin_flush() for partition in chosen if partition.is_dirty]
-        self._flushes_on_the_way += 1
+        self._is_flushing = True
 
         def over():
             for flush in flushes:
                 flush.partition.end_flush(flush)
-            self._flushes_on_the_way -= 1
-            errors = [partition.failed for partition in chosen if partition.failed and not partition.closed]
-            if upto is not None and not errors:
+            self._dirty = {p for p in self._dirty if p.is_dirty or (p.failed and not p.closed)}
+            self._is_flushing = False
+            failed = {partition: partition.failed for partition in chosen if partition.failed and not partition.closed}
+            if upto is not None and not failed:
                 self.flushed_appends = max(self.flushed_appends, upto)
             if self.is_dirty:
                 self._arm_flush_timer()
-            then(errors)
+            for then, partitions in waiting:
+                then([why for partition, why in failed.items() if partitions is None or partition in partitions])
+            if self._flush_waiting and not self._is_flushing:
+                self._begin_flush()
 
         if flushes:
             self._hand_over(flushes, over)
@@ -71,7 +122,7 @@ class Node:
             over()
 
     def _arm_flush_timer(self):
-        if self._flush_timer is None and not self._flushes_on_the_way:
+        if self._flush_timer is None and not self._is_flushing:
             self._flush_timer = self.timers.after(self.settings["embedded.log.flush.interval.ms"] / 1000, self._flush_by_timer)
 
     def _flush_by_timer(self):
@@ -80,21 +131,72 @@ class Node:
 
     # --- Housekeeping
 
-    def keep_house(self):
+    def _keep_house(self):
+        self._look_after(list(self.topics.partitions()))
+        self.groups.tidy()
+        self.transactions.tidy()
+        self.timers.after(HOUSEKEEPING_SECONDS, self._keep_house)
+
+    def _look_after(self, partitions):
+        """A few at a time, so that nobody waits for all of them."""
         now = self.clock.now_ms()
-        for partition in self.topics.partitions():
+        for partition in partitions[:_PARTITIONS_A_TURN]:
+            if partition.closed:
+                continue
             try:
                 partition.expire(now)
+                if "compact" in partition.policy and not partition.is_compacting:
+                    self._begin_compaction(partition, now)
             except OSError as error:
                 logger.error("%s: old segments could not be deleted: %s", partition, error)
-        self.groups.tidy()
-        self.timers.after(HOUSEKEEPING_SECONDS, self.keep_house)
+        rest = partitions[_PARTITIONS_A_TURN:]
+        if rest:
+            self.timers.after(0, lambda: self._look_after(rest))
+        else:
+            self._make_room()
+
+    def _begin_compaction(self, partition, now):
+        job = compaction.plan(partition, now)
+        if job is None:
+            return
+        partition.is_compacting = True
+
+        def over():
+            partition.is_compacting = False
+            try:
+                job.finish()
+            except OSError as error:
+                logger.error("%s could not be compacted: %s", partition, error)
+
+        self._compact([job], over)
+
+    def _make_room(self):
+        """Delete the oldest segments until all topics together are within embedded.log.max.bytes."""
+        bound = self.settings["embedded.log.max.bytes"]
+        if bound < 0:
+            return
+        surplus = sum(partition.size for partition in self.topics.partitions()) - bound
+        while surplus > 0:
+            candidates = [p for p in self.topics.partitions() if "delete" in p.policy and p.size]
+            # The one written to goes last: a new segment would take its place.
+            candidates = [p for p in candidates if len(p.segments) > 1] or candidates
+            oldest = min(candidates, key=lambda p: p.segments[0].max_timestamp, default=None)
+            if oldest is None:
+                return
+            size = oldest.size
+            try:
+                if not oldest.drop_oldest():
+                    return
+            except OSError as error:
+                logger.error("%s: room could not be made: %s", oldest, error)
+                return
+            surplus -= size - oldest.size
 
     def close(self):
         """A last flush, by this thread, and a clean end of every file."""
         for partition in self.topics.partitions():
-            if partition.is_dirty:
-                flush = partition.begin_flush()
+            flush = partition.last_flush()
+            if flush is not None:
                 flush.run()
                 partition.end_flush(flush)
             partition.close()

@@ -1,4 +1,4 @@
-"""What can be set on the embedded log: the worker's `embedded.log.*` keys, and the topic configs that it honours.
+"""What can be set on the embedded log: the worker's `embedded.log.*` keys, and the configs of topics.
 
 Both tables are plain data: the worker's reference is drawn from OPTIONS, DescribeConfigs answers from TOPIC_CONFIGS.
 """
@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from standalone.errors import ConfigError
 
-BOOLEAN, STRING, INT, LONG = "BOOLEAN", "STRING", "INT", "LONG"
+BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = "BOOLEAN", "STRING", "INT", "LONG", "DOUBLE", "LIST"
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 UNSET = None
+ACKS = ("write", "fsync")
 
 
 class LogOption(NamedTuple):
@@ -37,6 +38,35 @@ OPTIONS = (
         "If the port is taken, the worker does not start.",
     ),
     LogOption(
+        "embedded.log.advertised.listener",
+        STRING,
+        UNSET,
+        "host:port that clients are told to connect to, where it is another than the listener's: behind a container's port, a tunnel or "
+        "a proxy. Default: the listener's address, or, if it listens on all addresses, the one that the client used.",
+    ),
+    LogOption(
+        "embedded.log.super.users",
+        STRING,
+        UNSET,
+        "Principals that may do everything, such as User:ann;User:bob. If set, all others may only do what ACLs allow "
+        "(kafka-acls manages them); if not, everyone may do everything.",
+    ),
+    LogOption(
+        "embedded.log.acks",
+        STRING,
+        "write",
+        "When a record is acknowledged: write, once it is written, so that it survives a crash of the process; fsync, once it is on the "
+        "disk, so that it survives a loss of power as well. What is written meanwhile is fsynced together.",
+    ),
+    LogOption(
+        "embedded.log.max.bytes",
+        LONG,
+        -1,
+        "How many bytes all topics may take together; beyond them the oldest files are deleted, of topics that are not compacted. "
+        "-1 sets no bound.",
+        low=-1,
+    ),
+    LogOption(
         "embedded.log.flush.interval.ms",
         LONG,
         1000,
@@ -57,6 +87,21 @@ OPTIONS = (
     LogOption("embedded.log.num.partitions", INT, 1, "Partitions of a topic made without saying how many.", low=1, high=10_000),
     LogOption("embedded.log.auto.create.topics.enable", BOOLEAN, True, "Whether a topic is made when a client first asks for it."),
     LogOption(
+        "embedded.log.max.connections",
+        INT,
+        1000,
+        "How many connections are served at once, and never more than half of the files that the process may open; more are closed at once.",
+        low=1,
+        high=MAX_INT,
+    ),
+    LogOption(
+        "embedded.log.connections.max.idle.ms",
+        LONG,
+        600_000,
+        "A connection on which nothing came or went for so long is closed; -1 keeps it for ever.",
+        low=-1,
+    ),
+    LogOption(
         "embedded.log.max.message.bytes", INT, 1_048_588, "Largest record batch that is taken, as it comes: compressed.", high=MAX_INT
     ),
 )
@@ -64,31 +109,101 @@ OPTIONS = (
 
 class TopicConfig(NamedTuple):
     type: str
-    fallback: str | None  # the worker's key that gives the default
-    default: Any
-    allowed: tuple  # the values of a STRING
-    low: int
-    high: int
+    default: Any  # None where the worker's key `fallback` gives it
     doc: str
+    fallback: str | None = None
+    synonym: str | None = None  # the broker's config that gives Kafka's topics their default
+    allowed: tuple = ()  # the values of a STRING or LIST
+    low: int = 0
+    high: int = MAX_LONG
 
 
-def _number(kind, fallback, low, high, doc):
-    return TopicConfig(kind, fallback, UNSET, (), low, high, doc)
+MOOT = "Kept and shown; it has no effect on a log of one node."
+CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
-
-def _choice(default, allowed, doc):
-    return TopicConfig(STRING, None, default, allowed, 0, 0, doc)
-
-
+# All of Kafka's, so that every client's topics can be made. Those whose doc is MOOT do nothing here.
 TOPIC_CONFIGS = {
-    "cleanup.policy": _choice("delete", ("delete",), "Old files are deleted. Compaction is not offered."),
-    "compression.type": _choice("producer", ("producer",), "Batches are kept as the producer compressed them."),
-    "max.message.bytes": _number(INT, "embedded.log.max.message.bytes", 0, MAX_INT, "Largest record batch that is taken."),
-    "message.timestamp.type": _choice("CreateTime", ("CreateTime", "LogAppendTime"), "Whose clock stamps the records."),
-    "retention.bytes": _number(LONG, "embedded.log.retention.bytes", -1, MAX_LONG, "Bytes a partition may keep; -1: no bound."),
-    "retention.ms": _number(LONG, "embedded.log.retention.ms", -1, MAX_LONG, "How long records are kept; -1: for ever."),
-    "segment.bytes": _number(INT, "embedded.log.segment.bytes", 1024, MAX_INT, "Size at which a partition begins a new file."),
+    "cleanup.policy": TopicConfig(
+        LIST,
+        "delete",
+        "delete: old files are deleted by time and size. compact: of each key the last record is kept.",
+        None,
+        "log.cleanup.policy",
+        ("delete", "compact"),
+    ),
+    "compression.gzip.level": TopicConfig(INT, -1, MOOT, None, "compression.gzip.level", (), -1, 9),
+    "compression.lz4.level": TopicConfig(INT, 9, MOOT, None, "compression.lz4.level", (), 1, 17),
+    "compression.type": TopicConfig(
+        STRING, "producer", "Batches are kept as the producer compressed them, whatever stands here.", None, "compression.type", CODECS
+    ),
+    "compression.zstd.level": TopicConfig(INT, 3, MOOT, None, "compression.zstd.level", (), -131072, 22),
+    "delete.retention.ms": TopicConfig(
+        LONG, 86_400_000, "How long a compacted topic keeps the record that deletes a key.", None, "log.cleaner.delete.retention.ms"
+    ),
+    "file.delete.delay.ms": TopicConfig(LONG, 60_000, MOOT, None, "log.segment.delete.delay.ms"),
+    "flush.messages": TopicConfig(LONG, MAX_LONG, MOOT, None, "log.flush.interval.messages", (), 1),
+    "flush.ms": TopicConfig(LONG, MAX_LONG, MOOT, None, "log.flush.interval.ms"),
+    "follower.replication.throttled.replicas": TopicConfig(LIST, "", MOOT),
+    "index.interval.bytes": TopicConfig(INT, 4096, MOOT, None, "log.index.interval.bytes", (), 0, MAX_INT),
+    "leader.replication.throttled.replicas": TopicConfig(LIST, "", MOOT),
+    "local.retention.bytes": TopicConfig(LONG, -2, MOOT, None, "log.local.retention.bytes", (), -2),
+    "local.retention.ms": TopicConfig(LONG, -2, MOOT, None, "log.local.retention.ms", (), -2),
+    "max.compaction.lag.ms": TopicConfig(
+        LONG, MAX_LONG, "Records this old are compacted, however few there are.", None, "log.cleaner.max.compaction.lag.ms", (), 1
+    ),
+    "max.message.bytes": TopicConfig(
+        INT, None, "Largest record batch that is taken.", "embedded.log.max.message.bytes", "message.max.bytes", (), 0, MAX_INT
+    ),
+    "message.timestamp.after.max.ms": TopicConfig(
+        LONG, 3_600_000, "How far ahead of the log's clock a record's timestamp may be.", None, "log.message.timestamp.after.max.ms"
+    ),
+    "message.timestamp.before.max.ms": TopicConfig(
+        LONG, MAX_LONG, "How far behind the log's clock a record's timestamp may be.", None, "log.message.timestamp.before.max.ms"
+    ),
+    "message.timestamp.type": TopicConfig(
+        STRING, "CreateTime", "Whose clock stamps the records.", None, "log.message.timestamp.type", ("CreateTime", "LogAppendTime")
+    ),
+    "min.cleanable.dirty.ratio": TopicConfig(
+        DOUBLE,
+        0.5,
+        "Which part of a compacted partition must be new before it is compacted again.",
+        None,
+        "log.cleaner.min.cleanable.ratio",
+        (),
+        0,
+        1,
+    ),
+    "min.compaction.lag.ms": TopicConfig(
+        LONG, 0, "Records younger than this are not compacted.", None, "log.cleaner.min.compaction.lag.ms"
+    ),
+    "min.insync.replicas": TopicConfig(INT, 1, MOOT, None, "min.insync.replicas", (), 1, MAX_INT),
+    "preallocate": TopicConfig(BOOLEAN, False, MOOT, None, "log.preallocate"),
+    "remote.log.copy.disable": TopicConfig(BOOLEAN, False, MOOT),
+    "remote.log.delete.on.disable": TopicConfig(BOOLEAN, False, MOOT),
+    "remote.storage.enable": TopicConfig(BOOLEAN, False, MOOT),
+    "retention.bytes": TopicConfig(
+        LONG, None, "Bytes a partition may keep; -1: no bound.", "embedded.log.retention.bytes", "log.retention.bytes", (), -1
+    ),
+    "retention.ms": TopicConfig(
+        LONG, None, "How long records are kept; -1: for ever.", "embedded.log.retention.ms", "log.retention.ms", (), -1
+    ),
+    "segment.bytes": TopicConfig(
+        INT,
+        None,
+        "Size at which a partition begins a new file.",
+        "embedded.log.segment.bytes",
+        "log.segment.bytes",
+        (),
+        1024,
+        MAX_INT,
+    ),
+    "segment.index.bytes": TopicConfig(INT, 10_485_760, MOOT, None, "log.index.size.max.bytes", (), 4, MAX_INT),
+    "segment.jitter.ms": TopicConfig(LONG, 0, MOOT, None, "log.roll.jitter.ms"),
+    "segment.ms": TopicConfig(LONG, WEEK_MS, "Age at which a partition begins a new file, if it holds records.", None, "log.roll.ms", (), 1),
+    "unclean.leader.election.enable": TopicConfig(BOOLEAN, False, MOOT, None, "unclean.leader.election.enable"),
 }
+# Of Kafka before 4: clients that still set them can make their topics; they are kept and not shown, as newer clients do not know them.
+RETIRED_TOPIC_CONFIGS = ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
 
 
 def settings(config):
@@ -100,6 +215,8 @@ def settings(config):
             parsed[option.name] = option.default if value is None else _typed(option.type, value, option.low, option.high)
         except ValueError as error:
             errors[option.name] = str(error)
+    if parsed.get("embedded.log.acks") not in ACKS:
+        errors.setdefault("embedded.log.acks", f"may be {' or '.join(ACKS)}")
     known = {option.name for option in OPTIONS}
     for key in config:
         if key.startswith("embedded.log.") and key not in known:
@@ -124,15 +241,16 @@ def refuse_topic_config(name, text):
     """Why this topic config cannot be taken; None if it can."""
     known = TOPIC_CONFIGS.get(name)
     if known is None:
-        return f"The embedded log does not honour the topic config '{name}'. It honours {', '.join(TOPIC_CONFIGS)}."
+        return None if name in RETIRED_TOPIC_CONFIGS else f"Kafka has no topic config '{name}'. It has {', '.join(TOPIC_CONFIGS)}."
     if text is None:
         return f"Topic config '{name}' has no value."
-    if known.allowed and text not in known.allowed:
-        return f"Topic config '{name}' cannot be '{text}' on the embedded log; it may be {' or '.join(known.allowed)}."
     try:
-        _typed(known.type, text, known.low, known.high)
+        value = _typed(known.type, text, known.low, known.high)
     except ValueError as error:
         return f"Topic config '{name}': {error}."
+    chosen = [item for item in value.split(",") if item] if known.type == LIST else [value]
+    if known.allowed and not set(chosen) <= set(known.allowed):
+        return f"Topic config '{name}' cannot be '{text}'; it may be {' or '.join(known.allowed)}."
     return None
 
 
@@ -140,14 +258,16 @@ def _typed(kind, value, low, high):
     if kind == STRING:
         return str(value)
     text = str(value).strip()
+    if kind == LIST:
+        return ",".join(item.strip() for item in text.split(",") if item.strip())
     if kind == BOOLEAN:
         if text.lower() not in ("true", "false"):
             raise ValueError(f"'{text}' is neither true nor false")
         return text.lower() == "true"
     try:
-        number = int(text)
+        number = float(text) if kind == DOUBLE else int(text)
     except ValueError:
-        raise ValueError(f"'{text}' is not a whole number") from None
+        raise ValueError(f"'{text}' is not a {'' if kind == DOUBLE else 'whole '}number") from None
     if not low <= number <= high:
         raise ValueError(f"{number} is not between {low} and {high}")
     return number

@@ -6,22 +6,27 @@ All methods belong to the thread that owns the log; `Flush.run` alone may run el
 
 import logging
 import os
-import time
 from bisect import bisect_right
 from typing import NamedTuple
 
 import numpy as np
 
+from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
+from standalone.log.broker import producers as producer_states
+from standalone.log.broker.aborted import AbortedTransactions
+from standalone.log.broker.compaction import Cleaned
+from standalone.log.broker.control import control_batch, is_abort
 from standalone.log.broker.producers import Producers
 from standalone.log.broker.refusal import Refusal, codes
-from standalone.log.broker.segments import INDEX, LOG, FileSlice, Segment
+from standalone.log.broker.segments import INDEX, LOG, UNFINISHED, FileSlice, LogFile, OpenFiles, Segment
 from standalone.private import open_private
 
 LEADER_EPOCH = 0  # one node is the leader for ever
 PRODUCERS_FILE = "producers.json"
 _MAX_OFFSET_DELTA = (1 << 31) - 1  # so that Kafka's own tools can read the segment
 _REMEMBERED_POSITIONS = 64
+_SNAPSHOT_BYTES = 64 << 20  # so much may be appended before the producers are saved again, and is read after a crash
 
 logger = logging.getLogger(__name__)
 
@@ -32,7 +37,9 @@ class Appended(NamedTuple):
 
 
 class Partition:
-    def __init__(self, topic, number, folder, values, start=0):
+    """`delete(jobs)` has files removed, at once or elsewhere; `files` are the open files that partitions share."""
+
+    def __init__(self, topic, number, folder, values, start=0, files=None, delete=None):
         self.topic = topic
         self.number = number
         self.folder = folder
@@ -41,10 +48,18 @@ class Partition:
         self.failed = None  # why the disk can no longer be trusted
         self.closed = False
         self._positions = {}  # offset -> (segment, position), where the last answers ended
+        self.files = files if files is not None else OpenFiles()
+        self._delete = delete or _delete_now
+        self._folder_is_known = os.path.isdir(folder)  # on the disk, with its name
         self.segments = self._open_segments(start)
         self.start = max(start, self.segments[0].base_offset)
         self.end = self.segments[-1].next_offset
         self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
+        self.cleaned = Cleaned(folder)
+        self.is_compacting = False
+        self.aborted = AbortedTransactions.load(folder, self.start, self.end)
+        self._unsaved_bytes = 0  # appended since the producers were saved last
+        self._snapshot_is_due = False
         self.producers = self._load_producers()
         # Segments from this one on may hold bytes not yet fsynced.
         self._flushed_segment = next((s.base_offset for s in self.segments if not s.was_clean), self._active.base_offset)
@@ -61,6 +76,24 @@ class Partition:
     def max_timestamp(self):
         return max(segment.max_timestamp for segment in self.segments)
 
+    @property
+    def last_stable_offset(self):
+        """Up to where every transaction is over."""
+        first_open = self.producers.first_open_offset
+        return self.end if first_open is None else max(first_open, self.start)
+
+    @property
+    def policy(self):
+        return self.values["cleanup.policy"].split(",")
+
+    def highest_producer_id(self):
+        """Of all batches that are there."""
+        found = self.producers.highest_id
+        for segment in self.segments:
+            for _, header in segment.walk(0):
+                found = max(found, header.producer_id)
+        return found
+
     def __str__(self):
         return f"{self.topic}-{self.number}"
 
@@ -70,7 +103,7 @@ class Partition:
         """Keep a batch (a writable view; its header is filled in) behind the last one. Refusal: it is not kept."""
         if self.failed:
             raise Refusal(codes.KafkaStorageError, self.failed)
-        header = self._check(batch)
+        header = self._check(batch, now_ms)
         known = self.producers.check(header)
         if known:
             return Appended(known.base_offset, known.timestamp if self._stamps_append_time else -1)
@@ -79,23 +112,41 @@ class Partition:
             batch_header.set_append_time(batch, 0, now_ms)
             header = header._replace(max_timestamp=now_ms)
             append_time = now_ms
+        return Appended(self._write(batch, header, now_ms), append_time)
+
+    def end_transaction(self, producer_id, epoch, commit, now_ms):
+        """Write the marker that ends the producer's transaction here. Refusal: it is not written."""
+        if self.failed:
+            raise Refusal(codes.KafkaStorageError, self.failed)
+        first = self.producers.transaction_start(producer_id)
+        batch = control_batch(producer_id, epoch, commit, now_ms)
+        offset = self._write(batch, batch_header.parse_header(batch), now_ms)
+        if first is not None and not commit:
+            self.aborted.add(producer_id, first, offset)
+        return len(batch)
+
+    def _write(self, batch, header, now_ms):
         base_offset = self.end
         batch_header.set_base_offset(batch, 0, base_offset, LEADER_EPOCH)
         try:
-            self._segment_for(header).append(batch, header, base_offset)
+            segment = self._segment_for(header)
+            segment.append(batch, header, base_offset)
+            if segment.begun_ms is None:
+                segment.begun_ms = now_ms
         except OSError as error:
             message = f"{self}: writing to {self._active.path} failed: {error.strerror}. Nothing of the batch is kept."
             logger.error("%s", message)
             raise Refusal(codes.KafkaStorageError, message) from error
         self.end = self._active.next_offset
         self.producers.record(header, base_offset, now_ms)
-        return Appended(base_offset, append_time)
+        self._unsaved_bytes += header.size
+        return base_offset
 
     @property
     def _stamps_append_time(self):
         return self.values["message.timestamp.type"] == "LogAppendTime"
 
-    def _check(self, batch):
+    def _check(self, batch, now_ms):
         """The header of a batch that may be kept."""
         found = len(batch) if batch is not None else 0
         if found < batch_header.HEADER.size:
@@ -119,46 +170,69 @@ class Partition:
             raise Refusal(
                 codes.InvalidRecordError, f"{self}: the batch names {header.count} records and {header.last_offset_delta + 1} offsets."
             )
-        if header.is_transactional or header.is_control:
-            raise Refusal(codes.InvalidTxnStateError, f"{self}: the embedded log has no transactions.")
+        if header.is_control:
+            raise Refusal(codes.InvalidRecordError, f"{self}: control batches are the log's own; a producer may not send them.")
+        if not self._stamps_append_time:
+            self._check_time(header.max_timestamp, now_ms)
+        if "compact" in self.policy:
+            check_keys(self, batch)
         return header
+
+    def _check_time(self, timestamp, now_ms):
+        after, before = self.values["message.timestamp.after.max.ms"], self.values["message.timestamp.before.max.ms"]
+        if timestamp - now_ms > after or (timestamp >= 0 and now_ms - timestamp > before):
+            raise Refusal(
+                codes.InvalidTimestampError,
+                f"{self}: the timestamp {timestamp} is not between {before} ms before and {after} ms after now ({now_ms}). "
+                "message.timestamp.before.max.ms and message.timestamp.after.max.ms set these bounds.",
+            )
 
     def _segment_for(self, header):
         active = self._active
         full = active.size + header.size > self.values["segment.bytes"]
         far = self.end + header.last_offset_delta - active.base_offset > _MAX_OFFSET_DELTA
         if active.size and (full or far):
-            self._roll()
+            self.roll()
         return self._active
 
-    def _roll(self):
-        self.segments.append(Segment.create(self.folder, self.end))
+    def roll(self):
+        """Begin a new segment."""
+        self.segments.append(Segment.create(self.folder, self.end, self.files))
+        self._snapshot_is_due = True
 
     # --- Reading
 
-    def read(self, offset, limit, at_least_one):
+    def read(self, offset, limit, at_least_one, up_to=None):
         """Whole batches from the one that holds `offset` on: a FileSlice of at most `limit` bytes, or None.
 
-        With `at_least_one` the first batch comes even if it is larger.
+        With `at_least_one` the first batch comes even if it is larger. Nothing from offset `up_to` on comes, a batch's first.
         """
         if not self.start <= offset <= self.end:
             raise Refusal(codes.OffsetOutOfRangeError, f"{self} holds offsets {self.start} to {self.end}, not {offset}.")
-        if offset == self.end:
+        end = self.end if up_to is None else up_to
+        if offset >= end:
             return None
         segment, position = self._locate(offset)
+        if end < segment.next_offset:
+            limit_at = segment.find(end)
+            if limit_at <= position:  # the rest of a batch that a compaction thinned out
+                return None
+            limit = min(limit, limit_at - position)
         stop, next_offset = segment.cut(position, limit)
         if stop == position:
             if not at_least_one:
                 return None
             header = segment.first_batch_at(position)
+            if header is None:
+                return None
             stop, next_offset = position + header.size, header.next_offset
         if stop < segment.size or segment is self._active:
             self._remember(next_offset, segment, stop)
         return FileSlice(segment.file, position, stop - position)
 
-    def available(self, offset):
+    def available(self, offset, up_to=None):
         """About how many bytes a reader at `offset` has before it: never 0 while there is a record."""
-        if offset >= self.end:
+        if offset >= (self.end if up_to is None else up_to):
             return 0
         segment, position = self._locate(offset)
         return segment.size - position + sum(s.size for s in self.segments if s.base_offset > segment.base_offset)
@@ -170,8 +244,9 @@ class Partition:
             return segment, position
         at = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
         segment = self.segments[max(at, 0)]
-        if offset >= segment.next_offset and segment is not self._active:  # a gap, where a damaged end was cut
-            segment = self.segments[at + 1]
+        while offset >= segment.next_offset and segment is not self._active:  # a gap, where a damaged end was cut
+            at = max(at, 0) + 1
+            segment = self.segments[at]
         return segment, segment.find(offset)
 
     def _remember(self, offset, segment, position):
@@ -201,26 +276,57 @@ class Partition:
             raise Refusal(codes.OffsetOutOfRangeError, f"{self} ends at offset {self.end}; it cannot be trimmed to {offset}.")
         self.start = max(self.start, offset)
         if self._active.size and self.start == self.end:
-            self._roll()
+            self.roll()
         self._drop_while(lambda segment: segment.next_offset <= self.start)
 
     def expire(self, now_ms):
         """Delete the files that retention.ms and retention.bytes no longer keep, and let go of what nobody used."""
+        if "delete" in self.policy:
+            self._expire_segments(now_ms)
+        self.roll_by_age(now_ms)
+        self.producers.expire(now_ms)
+        for segment in self.segments[:-1]:
+            if segment.next_offset <= self.durable:
+                segment.forget()
+
+    def _expire_segments(self, now_ms):
         age, bound = self.values["retention.ms"], self.values["retention.bytes"]
+        future = self.values["message.timestamp.after.max.ms"]
         if age >= 0:
             oldest = now_ms - age
-            if self._active.size and _newest(self._active) < oldest:
-                self._roll()
-            self._drop_while(lambda segment: _newest(segment) < oldest)
+            if self._active.size and _newest(self._active, future) < oldest:
+                self.roll()
+            self._drop_while(lambda segment: _newest(segment, future) < oldest)
         if bound >= 0:
             surplus = self.size - bound
             while len(self.segments) > 1 and surplus >= self.segments[0].size:
                 surplus -= self.segments[0].size
                 self._drop_first()
-        self.producers.expire(now_ms)
-        for segment in self.segments[:-1]:
-            if segment.next_offset <= self.durable:
-                segment.forget()
+
+    def replace_segment(self, segment):
+        """One that was compacted takes the place of what it was."""
+        at = next(at for at, old in enumerate(self.segments) if old.base_offset == segment.base_offset)
+        self.segments[at].forget()
+        self._positions.clear()
+        if segment.size or not at:  # the first one says where the partition begins
+            self.segments[at] = segment
+        else:
+            del self.segments[at]
+            self._delete([segment.deletion()])
+
+    def roll_by_age(self, now_ms):
+        """Begin a new segment if the one that is written to is older than segment.ms."""
+        if self._active.size and self._active.begun_ms < now_ms - self.values["segment.ms"]:
+            self.roll()
+
+    def drop_oldest(self):
+        """Delete the oldest segment for room; False if there is only the one that is written to, and it is empty."""
+        if len(self.segments) == 1:
+            if not self._active.size:
+                return False
+            self.roll()
+        self._drop_first()
+        return True
 
     def _drop_while(self, condition):
         while len(self.segments) > 1 and condition(self.segments[0]):
@@ -231,7 +337,8 @@ class Partition:
         self._positions.clear()
         self.start = max(self.start, self.segments[0].base_offset)
         self.durable = max(self.durable, self.start)
-        segment.delete()
+        self.aborted.trim(self.start)
+        self._delete([segment.deletion()])
         logger.info("%s: deleted %s (%d bytes); the partition begins at offset %d now.", self, segment.path, segment.size, self.start)
 
     # --- Flushing
@@ -244,11 +351,16 @@ class Partition:
         """What must be fsynced to make everything appended so far durable, with what may be written once it is."""
         rows = []
         for segment in self.segments:
-            if segment.base_offset >= self._flushed_segment:
-                rows.append((segment.file, segment.index_path, segment.take_unsaved_rows()))
+            if segment.base_offset >= self._flushed_segment and segment.size:
+                rows.append((segment.held_file, segment.path, segment.index_path, segment.take_unsaved_rows()))
         new_files = self._active.base_offset != self._flushed_segment or self._active.base_offset == self.durable
         self._flushed_segment = self._active.base_offset
-        return Flush(self, self.end, rows, new_files, self.producers.save(self.end))
+        producers = None
+        if self._snapshot_is_due or self._unsaved_bytes >= _SNAPSHOT_BYTES:
+            producers = self.producers.copy()
+            self._snapshot_is_due, self._unsaved_bytes = False, 0
+        new_folder = not self._folder_is_known
+        return Flush(self, self.end, rows, new_files, new_folder, producers)
 
     def end_flush(self, flush):
         """Called by the owner when `flush.run()` is over."""
@@ -258,7 +370,13 @@ class Partition:
             self.failed = f"{self}: fsync failed ({flush.error}); the partition takes no records until the worker is started again."
             logger.error("%s", self.failed)
         else:
+            self._folder_is_known = True
             self.durable = max(self.durable, min(flush.end, self.end))
+
+    def last_flush(self):
+        """A flush that leaves nothing to be read again at the next start; None if there is nothing new."""
+        self._snapshot_is_due |= self._unsaved_bytes > 0
+        return self.begin_flush() if self._snapshot_is_due or self.is_dirty else None
 
     def close(self):
         """After a last flush by the owner."""
@@ -270,43 +388,56 @@ class Partition:
     # --- Coming back
 
     def _open_segments(self, start):
-        os.makedirs(self.folder, exist_ok=True)
-        names = sorted(name for name in os.listdir(self.folder) if name.endswith(LOG) and name[: -len(LOG)].isdigit())
-        for name in os.listdir(self.folder):
-            if name.endswith(INDEX) and name[: -len(INDEX)] + LOG not in names:
+        if not self._folder_is_known:
+            return [Segment.planned(self.folder, start, self.files)]
+        entries = os.listdir(self.folder)
+        names = sorted(name for name in entries if name.endswith(LOG) and name[: -len(LOG)].isdigit())
+        for name in entries:
+            if (name.endswith(INDEX) and name[: -len(INDEX)] + LOG not in names) or name.endswith(UNFINISHED):
                 os.unlink(os.path.join(self.folder, name))
-        segments = [Segment.open(self.folder, int(name[: -len(LOG)])) for name in names]
-        return segments or [Segment.create(self.folder, start)]
+        segments = [Segment.open(self.folder, int(name[: -len(LOG)]), self.files) for name in names]
+        return segments or [Segment.planned(self.folder, start, self.files)]
 
     def _load_producers(self):
         producers, offset = Producers.load(os.path.join(self.folder, PRODUCERS_FILE), self.end)
         for segment in self.segments:
-            if segment.next_offset > offset:
+            if segment.size and segment.next_offset > offset:
                 taken_ms = int(os.path.getmtime(segment.path) * 1000)
-                for _, header in segment.walk(segment.index.before_offset(offset)):
+                for position, header in segment.walk(segment.index.before_offset(offset)):
                     if header.base_offset >= offset:
-                        producers.record(header, header.base_offset, taken_ms)
+                        self._snapshot_is_due |= header.producer_id >= 0
+                        self._take_note(producers, segment, position, header, taken_ms)
         return producers
+
+    def _take_note(self, producers, segment, position, header, taken_ms):
+        if header.is_control:
+            first = producers.transaction_start(header.producer_id)
+            if first is not None and is_abort(FileSlice(segment.file, position, header.size).read()):
+                self.aborted.add(header.producer_id, first, header.base_offset)
+        producers.record(header, header.base_offset, taken_ms)
 
 
 class Flush:
     """fsync, then the index rows and the producers that hold up to there; may run on any thread."""
 
-    def __init__(self, partition, end, rows, new_files, producers):
+    def __init__(self, partition, end, rows, new_files, new_folder, producers):
         self.partition = partition
         self.end = end
         self.error = None
         self._rows = rows
         self._folder = partition.folder
         self._new_files = new_files
+        self._new_folder = new_folder
         self._producers = producers
 
     def run(self):
         try:
-            for file, _, _ in self._rows:
-                os.fdatasync(file.fd)
-            if self._new_files:
+            for file, path, _, _ in self._rows:
+                _sync_file(file, path)
+            if self._new_files and self._rows:
                 _sync_folder(self._folder)
+            if self._new_folder and self._rows:
+                _sync_folder(os.path.dirname(self._folder))
         except OSError as error:
             self.error = error.strerror
             return
@@ -315,26 +446,63 @@ class Flush:
         except OSError as error:
             # Both are made again from the log: a full disk here costs time at the next start, nothing else.
             logger.debug("%s: the index could not be written: %s", self._folder, error)
+        self._rows = ()
 
     def _note(self):
-        for _, path, rows in self._rows:
-            with open_private(path, "ab") as index:
-                index.write(rows)
-        path = os.path.join(self._folder, PRODUCERS_FILE)
-        with open_private(path + ".new", "wb") as file:
-            file.write(self._producers)
-        os.replace(path + ".new", path)
+        for _, path, index_path, rows in self._rows:
+            if os.path.exists(path):  # else retention was faster
+                with open_private(index_path, "ab") as index:
+                    index.write(rows)
+        if self._producers is not None:
+            AbortedTransactions.sync(self._folder)
+            path = os.path.join(self._folder, PRODUCERS_FILE)
+            with open_private(path + ".new", "wb") as file:
+                file.write(producer_states.encode(self._producers, self.end))
+            os.replace(path + ".new", path)
 
 
-def _newest(segment):
-    """When its last record was made; -1 timestamps count from the file's last write."""
-    if segment.max_timestamp >= 0:
+def check_keys(partition, batch):
+    """Refusal if a record of the batch has no key: compaction keeps the last record of each key, and would not know of which."""
+    from standalone.log import record_batch  # brings numba along, which is not needed where no topic is compacted
+
+    try:
+        # Its offset is not given yet; a producer may have written anything there.
+        batch_header.set_base_offset(batch, 0, 0, LEADER_EPOCH)
+        for records in record_batch.unpack(batch, check_crc=False).records:
+            if records.keys is None or (records.keys.lengths < 0).any():
+                raise Refusal(codes.InvalidRecordError, f"{partition}: a record without a key cannot be kept in a compacted topic.")
+    except CorruptBatchError as error:
+        raise Refusal(codes.CorruptRecordError, f"{partition}: {error}") from error
+
+
+def _delete_now(jobs):
+    for job in jobs:
+        job.run()
+
+
+def _newest(segment, future_ms):
+    """When its last record was made. Timestamps that are missing, or that no clock can have made, count from the file's last write."""
+    if not segment.size:
+        return -1  # compaction left nothing of it
+    written = int(os.path.getmtime(segment.path) * 1000)
+    if 0 <= segment.max_timestamp <= written + future_ms:
         return segment.max_timestamp
-    return int(os.path.getmtime(segment.path) * 1000) if segment.size else int(time.time() * 1000)
+    return written
+
+
+def _sync_file(file, path):
+    try:
+        file = file or LogFile(path)
+    except FileNotFoundError:
+        return  # deleted since, on purpose
+    os.fdatasync(file.fd)
 
 
 def _sync_folder(folder):
-    handle = os.open(folder, os.O_RDONLY)
+    try:
+        handle = os.open(folder, os.O_RDONLY)
+    except FileNotFoundError:
+        return
     try:
         os.fsync(handle)
     finally:

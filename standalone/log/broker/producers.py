@@ -2,7 +2,9 @@
 
 A batch whose sequences are among those five is a repeat and is answered with the offset it has. Otherwise its first sequence
 must follow the last one. A producer that the partition does not know may begin anywhere, because what was known may have
-expired. The state is saved beside the segments and brought up to date from their headers.
+expired. A snapshot is saved beside the segments now and then, and brought up to date from their headers.
+
+Of a producer with an open transaction its first offset is known, too. It is never forgotten before the transaction's end.
 """
 
 import json
@@ -15,6 +17,7 @@ from standalone.log.broker.refusal import Refusal, codes
 
 REMEMBERED_BATCHES = 5  # a producer may have so many requests on the way
 EXPIRATION_MS = 24 * 60 * 60 * 1000
+MAX_PRODUCERS = 10_000  # of a partition; beyond them the one that was silent for longest is forgotten
 NO_PRODUCER = -1
 
 logger = logging.getLogger(__name__)
@@ -27,17 +30,22 @@ class Kept(NamedTuple):
     timestamp: int  # when it was taken
 
 
-class _Producer:
-    __slots__ = ("epoch", "batches")
+class Producer:
+    __slots__ = ("epoch", "batches", "transaction_start", "seen_ms")
 
-    def __init__(self, epoch, kept=()):
+    def __init__(self, epoch, kept=(), transaction_start=None, seen_ms=0):
         self.epoch = epoch
         self.batches = deque(kept, REMEMBERED_BATCHES)
+        self.transaction_start = transaction_start  # first offset of the open transaction
+        self.seen_ms = seen_ms
 
 
 class Producers:
     def __init__(self):
-        self._known = {}
+        self._known = {}  # in the order in which they were last heard of
+        self._open = {}  # those with an open transaction: producer id -> its first offset
+
+    # --- Writing
 
     def check(self, header):
         """The `Kept` of which this batch is a repeat, or None if it is new and may follow. Refusal otherwise."""
@@ -60,7 +68,7 @@ class Producers:
         for kept in producer.batches:
             if kept.first_sequence == header.base_sequence and kept.last_sequence == header.last_sequence:
                 return kept
-        expected = next_sequence(producer.batches[-1].last_sequence, 1)
+        expected = next_sequence(producer.batches[-1].last_sequence, 1) if producer.batches else header.base_sequence
         if header.base_sequence != expected:
             raise _out_of_order(header, expected)
         return None
@@ -69,20 +77,72 @@ class Producers:
         """The batch was kept."""
         if header.producer_id == NO_PRODUCER:
             return
-        producer = self._known.get(header.producer_id)
-        if producer is None or producer.epoch != header.producer_epoch:
-            producer = self._known[header.producer_id] = _Producer(header.producer_epoch)
+        producer = self._known.pop(header.producer_id, None)
+        if producer is None or (producer.epoch != header.producer_epoch and not header.is_control):
+            producer = Producer(header.producer_epoch, transaction_start=producer.transaction_start if producer else None)
+        self._known[header.producer_id] = producer
+        producer.seen_ms = now_ms
+        if header.is_control:
+            producer.epoch = max(producer.epoch, header.producer_epoch)
+            producer.transaction_start = None
+            self._open.pop(header.producer_id, None)
+            return
         producer.batches.append(Kept(header.base_sequence, header.last_sequence, base_offset, now_ms))
+        if header.is_transactional and producer.transaction_start is None:
+            producer.transaction_start = self._open[header.producer_id] = base_offset
+        if len(self._known) > MAX_PRODUCERS:
+            self._forget_one()
+
+    def _forget_one(self):
+        for producer_id in self._known:
+            if producer_id not in self._open:
+                del self._known[producer_id]
+                return
 
     def expire(self, now_ms):
-        for producer_id, producer in list(self._known.items()):
-            if producer.batches[-1].timestamp < now_ms - EXPIRATION_MS:
-                del self._known[producer_id]
+        """Those silent for a day; they stand in front."""
+        silent = []
+        for producer_id, producer in self._known.items():
+            if producer.seen_ms >= now_ms - EXPIRATION_MS:
+                break
+            if producer_id not in self._open:
+                silent.append(producer_id)
+        for producer_id in silent:
+            del self._known[producer_id]
+
+    # --- Looking
+
+    @property
+    def first_open_offset(self):
+        """Where the oldest open transaction begins; None if none is open."""
+        return min(self._open.values(), default=None)
+
+    @property
+    def open_transactions(self):
+        """[(producer id, epoch)]"""
+        return [(producer_id, self._known[producer_id].epoch) for producer_id in self._open]
+
+    def transaction_start(self, producer_id):
+        return self._open.get(producer_id)
+
+    @property
+    def highest_id(self):
+        return max(self._known, default=NO_PRODUCER)
+
+    def items(self):
+        return self._known.items()
+
+    def __len__(self):
+        return len(self._known)
+
+    # --- Snapshots
+
+    def copy(self):
+        """Rows for `write`, which another thread may turn into bytes."""
+        return [(i, p.epoch, tuple(p.batches), p.transaction_start, p.seen_ms) for i, p in self._known.items()]
 
     def save(self, end_offset):
-        """As bytes, with the offset up to which the log's batches are known."""
-        rows = [[producer_id, producer.epoch, list(producer.batches)] for producer_id, producer in self._known.items()]
-        return json.dumps({"offset": end_offset, "producers": rows}).encode()
+        return encode(self.copy(), end_offset)
 
     @classmethod
     def load(cls, path, end_offset):
@@ -92,19 +152,27 @@ class Producers:
             with open(path, "rb") as file:
                 saved = json.load(file)
             offset = int(saved["offset"])
-            for producer_id, epoch, rows in saved["producers"]:
+            for producer_id, epoch, rows, *rest in saved["producers"]:
                 kept = [Kept(*map(int, row)) for row in rows if row[2] < end_offset]
-                if kept:
-                    producers._known[int(producer_id)] = _Producer(int(epoch), kept)
+                start, seen_ms = rest or (None, kept[-1].timestamp if kept else 0)
+                if start is not None and start >= end_offset:
+                    start = None
+                if kept or rest:
+                    producers._known[int(producer_id)] = Producer(int(epoch), kept, start, seen_ms)
+                    if start is not None:
+                        producers._open[int(producer_id)] = start
         except FileNotFoundError:
             return cls(), 0
         except (ValueError, TypeError, KeyError, LookupError):
             logger.warning("%s cannot be read; the producers' sequences are taken from the log again.", path)
             return cls(), 0
-        return producers, min(offset, end_offset)
+        # A snapshot from beyond the end may lack what the log has: an ended transaction, whose marker is gone, is open again.
+        return (producers, offset) if offset <= end_offset else (cls(), 0)
 
-    def __len__(self):
-        return len(self._known)
+
+def encode(rows, end_offset):
+    """The bytes of a snapshot, with the offset up to which the log's batches are known."""
+    return json.dumps({"offset": end_offset, "producers": rows}).encode()
 
 
 def _out_of_order(header, expected):

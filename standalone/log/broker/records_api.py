@@ -1,12 +1,13 @@
-"""Produce, Fetch, ListOffsets, DeleteRecords, InitProducerId: one function a request.
+"""Produce, Fetch, ListOffsets, DeleteRecords: one function a request.
 
 Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
 """
 
 from kafka.protocol.admin import DeleteRecordsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetSpec
-from kafka.protocol.producer import InitProducerIdResponse, ProduceResponse
+from kafka.protocol.producer import ProduceResponse
 
+from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 from standalone.log.broker.opaque import FetchResponse
 from standalone.log.broker.partitions import LEADER_EPOCH
@@ -15,13 +16,16 @@ from standalone.log.broker.refusal import NONE, Refusal, codes
 ZSTD = 4
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 NO_OFFSET, NO_TIME = -1, -1
+READ_COMMITTED = 1
+FSYNC = "fsync"
 
 
 def produce(node, call, request):
     """Versions 3-13. One batch a partition; checked, given its offset, written; fsynced later (embedded.log.flush.interval.ms).
 
     acks 1 and -1 are the same on one node; with acks 0 there is no answer, and an error closes the connection, as Kafka does.
-    Left out: transactions; quotas; record-level errors (a batch is taken whole or not at all).
+    A transactional batch must be of a transaction that goes on in the partition. Left out: quotas; record-level errors (a batch is
+    taken whole or not at all).
     """
     Topic = ProduceResponse.TopicProduceResponse
     now, refused = node.clock.now_ms(), False
@@ -33,6 +37,7 @@ def produce(node, call, request):
             try:
                 _check_produce(request, call.version, part.records)
                 partition = _partition(node, wanted.name, wanted.topic_id, part.index, by_id=call.version >= 13)
+                _check_transaction(node, request, partition, part.records)
                 answer.log_start_offset = partition.start
                 end = partition.end
                 appended = partition.append(part.records, now)
@@ -47,7 +52,11 @@ def produce(node, call, request):
     for partition, size in wakes:
         node.appended(partition, size)
     if request.acks != 0:
-        return ProduceResponse(version=call.version, responses=topics)
+        response = ProduceResponse(version=call.version, responses=topics)
+        if not wakes or node.settings["embedded.log.acks"] != FSYNC:
+            return response
+        node.flush(lambda errors: _acknowledge(call, response, errors), [partition for partition, _ in wakes])
+        return None
     if refused:
         call.hang_up("a produce request without acks was refused")
     else:
@@ -55,14 +64,31 @@ def produce(node, call, request):
     return None
 
 
+def _acknowledge(call, response, errors):
+    """What the request wrote is on the disk now, or the disk has failed: then none of its batches is acknowledged."""
+    for topic in response.responses if errors else ():
+        for part in topic.partition_responses:
+            if part.error_code == NONE:
+                part.error_code, part.base_offset, part.error_message = codes.KafkaStorageError.errno, NO_OFFSET, errors[0]
+    call.answer(response)
+
+
 def _check_produce(request, version, records):
     if request.acks not in (-1, 0, 1):
         raise Refusal(codes.InvalidRequiredAcksError, f"acks={request.acks} is none of -1, 0, 1.")
-    if request.transactional_id is not None:
-        raise Refusal(codes.InvalidTxnStateError, "The embedded log has no transactions.")
     if version < 7 and records is not None and len(records) >= batch_header.HEADER.size:
         if records[batch_header.ATTRIBUTES_AT + 1] & batch_header.CODEC_MASK == ZSTD:
             raise Refusal(codes.UnsupportedCompressionTypeError, "zstd needs version 7 of the produce request.")
+
+
+def _check_transaction(node, request, partition, records):
+    if records is None or len(records) < batch_header.HEADER.size or records[batch_header.MAGIC_AT] != batch_header.MAGIC:
+        return  # refused by the partition
+    header = batch_header.parse_header(records)
+    if header.is_transactional:
+        if request.transactional_id is None:
+            raise Refusal(codes.InvalidTxnStateError, "A transactional batch came without a transactional id.")
+        node.transactions.check_batch(partition, header)
 
 
 def _partition(node, name, topic_id, number, by_id):
@@ -78,8 +104,8 @@ def _partition(node, name, topic_id, number, by_id):
 def fetch(node, call, request):
     """Versions 4-17. Whole batches, from the one that holds the offset on; the first comes even if it is larger than max bytes.
 
-    Waits up to max wait for min bytes, and is answered the moment they are there. Read committed and uncommitted are one,
-    for there are no transactions. Left out: fetch sessions (id 0 is answered: clients then name every partition each time),
+    Waits up to max wait for min bytes, and is answered the moment they are there. Read committed ends where the oldest open transaction
+    begins, and comes with those that were aborted. Left out: fetch sessions (id 0 is answered: clients then name every partition each time),
     followers and preferred replicas.
     """
     if request.session_id:
@@ -99,6 +125,10 @@ class _Fetch:
         self._waits_in = []
         self._missing = 0
         self._timer = None
+        self._committed_only = request.isolation_level == READ_COMMITTED
+
+    def _bound(self, partition):
+        return partition.last_stable_offset if self._committed_only else None
 
     def begin(self):
         request = self._request
@@ -108,7 +138,7 @@ class _Fetch:
                 for part in wanted.partitions:
                     try:
                         partition = self._look_up(wanted, part)
-                        missing -= min(partition.available(part.fetch_offset), part.partition_max_bytes)
+                        missing -= min(partition.available(part.fetch_offset, self._bound(partition)), part.partition_max_bytes)
                     except Refusal:
                         missing = 0  # an error is answered at once
                         break
@@ -149,8 +179,14 @@ class _Fetch:
                 )
                 try:
                     partition = self._look_up(wanted, part)
-                    answer.records = partition.read(part.fetch_offset, min(part.partition_max_bytes, room), at_least_one=is_first)
-                    answer.high_watermark = answer.last_stable_offset = partition.end
+                    answer.records = partition.read(part.fetch_offset, min(part.partition_max_bytes, room), is_first, self._bound(partition))
+                    answer.high_watermark, answer.last_stable_offset = partition.end, partition.last_stable_offset
+                    if self._committed_only:
+                        aborted = partition.aborted.between(part.fetch_offset, partition.last_stable_offset) if answer.records else ()
+                        answer.aborted_transactions = [
+                            Topic.PartitionData.AbortedTransaction(version=version, producer_id=row.producer_id, first_offset=row.first)
+                            for row in aborted
+                        ]
                     answer.log_start_offset = partition.start
                 except Refusal as refusal:
                     answer.error_code, answer.high_watermark = refusal.code, NO_OFFSET
@@ -176,14 +212,14 @@ def list_offsets(node, call, request):
     Nothing is tiered: earliest local (-4) is the earliest, latest tiered (-5) is none.
     """
     Topic = ListOffsetsResponse.ListOffsetsTopicResponse
-    topics = []
+    topics, committed_only = [], request.isolation_level == READ_COMMITTED
     for wanted in request.topics:
         parts = []
         for part in wanted.partitions:
             answer = Topic.ListOffsetsPartitionResponse(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
                 partition = node.topics.partition(wanted.name, part.partition_index)
-                answer.timestamp, answer.offset = _offset_for(partition, part.timestamp)
+                answer.timestamp, answer.offset = _offset_for(partition, part.timestamp, committed_only)
                 answer.leader_epoch = LEADER_EPOCH if answer.offset != NO_OFFSET else -1
             except Refusal as refusal:
                 answer.error_code = refusal.code
@@ -192,10 +228,10 @@ def list_offsets(node, call, request):
     return ListOffsetsResponse(version=call.version, topics=topics)
 
 
-def _offset_for(partition, timestamp):
+def _offset_for(partition, timestamp, committed_only):
     """(timestamp, offset)"""
     if timestamp == OffsetSpec.LATEST:
-        return NO_TIME, partition.end
+        return NO_TIME, partition.last_stable_offset if committed_only else partition.end
     if timestamp in (OffsetSpec.EARLIEST, EARLIEST_LOCAL):
         return NO_TIME, partition.start
     if timestamp == LATEST_TIERED:
@@ -214,10 +250,14 @@ def _offset_for(partition, timestamp):
 
 
 def _first_since(header, batch, timestamp, start):
-    """(timestamp, offset) of the first record of the batch that is late enough; the one place where a batch is opened."""
-    from standalone.log import record_batch  # brings numba along, which nothing else here needs
+    """(timestamp, offset) of the first record of the batch that is late enough."""
+    from standalone.log import record_batch  # brings numba along, which little else here needs
 
-    for records in record_batch.unpack(batch, from_offset=start, check_crc=False).records:
+    try:
+        found = record_batch.unpack(batch, from_offset=start, check_crc=False).records
+    except CorruptBatchError:
+        return header.max_timestamp, max(header.base_offset, start)  # what it holds is garbage: its header is all there is to go by
+    for records in found:
         times = records.timestamps.tolist() if records.timestamps is not None else [NO_TIME] * len(records)
         for row, time_ms in enumerate(times):
             if time_ms >= timestamp:
@@ -242,19 +282,3 @@ def delete_records(node, call, request):
             parts.append(answer)
         topics.append(Topic(version=call.version, name=wanted.name, partitions=parts))
     return DeleteRecordsResponse(version=call.version, topics=topics)
-
-
-def init_producer_id(node, call, request):
-    """Versions 0-5. An id of its own, epoch 0, for each idempotent producer that asks. Left out: transactional ids."""
-    if request.transactional_id is not None:
-        return InitProducerIdResponse(
-            version=call.version, error_code=codes.TransactionalIdAuthorizationFailedError.errno, producer_id=-1, producer_epoch=-1
-        )
-    try:
-        producer_id = node.store.new_producer_id()
-        return InitProducerIdResponse(version=call.version, error_code=NONE, producer_id=producer_id, producer_epoch=0)
-    except Refusal:
-        # A full disk: clients ask again after this answer, which they would not after KAFKA_STORAGE_ERROR.
-        return InitProducerIdResponse(
-            version=call.version, error_code=codes.CoordinatorNotAvailableError.errno, producer_id=-1, producer_epoch=-1
-        )

@@ -5,6 +5,12 @@ import kafka.errors as codes
 NONE = 0
 
 
+class InvalidRegularExpression(codes.BrokerResponseError):
+    """Of Kafka's errors kafka-python lacks this one."""
+
+    errno = 128
+
+
 class Refusal(Exception):
     """`kind` is kafka-python's error class of the code, e.g. codes.InvalidTopicError."""
 
@@ -14,4 +20,4 @@ class Refusal(Exception):
         self.message = message
 
 
-__all__ = ["NONE", "Refusal", "codes"]
+__all__ = ["NONE", "InvalidRegularExpression", "Refusal", "codes"]

@@ -9,6 +9,8 @@ contradictory is made again from the segment.
 
 import logging
 import os
+import resource
+import shutil
 import sys
 from array import array
 from bisect import bisect_left, bisect_right
@@ -21,7 +23,7 @@ from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 
 INDEX_INTERVAL = 16 << 10
-LOG, INDEX = ".log", ".index"
+LOG, INDEX, UNFINISHED = ".log", ".index", ".cleaned"
 _WALK_BYTES = 32 << 10
 _ROW_BYTES = 24
 
@@ -31,14 +33,47 @@ logger = logging.getLogger(__name__)
 class LogFile:
     """An open file that closes when nobody needs it any more: not the segment, and no answer that is still being sent."""
 
-    __slots__ = ("fd",)
+    __slots__ = ("fd", "__weakref__")
 
     def __init__(self, path, create=False):
-        self.fd = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), private.MODE)
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        try:
+            self.fd = os.open(path, flags, private.MODE)
+        except FileNotFoundError:
+            if not create:
+                raise
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            self.fd = os.open(path, flags, private.MODE)
 
     def __del__(self):
         if getattr(self, "fd", None) is not None:
             os.close(self.fd)
+
+
+class OpenFiles:
+    """The segments' open files. Beyond `limit` the one that was not used for longest is let go: partitions may be many more than
+    the files that a process may open."""
+
+    def __init__(self, limit=None):
+        self._limit = limit or max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 16)
+        self._files = {}  # in the order of use
+
+    def get(self, path, create=False):
+        file = self._files.pop(path, None) or LogFile(path, create)
+        self._files[path] = file
+        if len(self._files) > self._limit:
+            del self._files[next(iter(self._files))]
+        return file
+
+    def held(self, path):
+        """The file if it is open."""
+        return self._files.get(path)
+
+    def drop(self, path):
+        return self._files.pop(path, None)
+
+    def __len__(self):
+        return len(self._files)
 
 
 class FileSlice(NamedTuple):
@@ -55,57 +90,68 @@ class FileSlice(NamedTuple):
 class Segment:
     """Owned by one thread. `open` checks what it finds; `append`, `find` and `cut` follow."""
 
-    def __init__(self, folder, base_offset):
+    def __init__(self, folder, base_offset, files=None):
         self.base_offset = base_offset
         self.path = os.path.join(folder, f"{base_offset:020d}{LOG}")
         self.index_path = os.path.join(folder, f"{base_offset:020d}{INDEX}")
         self.size = 0
         self.next_offset = base_offset
         self.max_timestamp = -1
+        self.begun_ms = None  # when its first batch was written, as far as is known
         self.was_clean = False  # when opened: nothing had to be checked
-        self._file = None
+        self._files = files if files is not None else OpenFiles()
         self._index = None
 
     @classmethod
-    def create(cls, folder, base_offset):
-        segment = cls(folder, base_offset)
-        segment._file = LogFile(segment.path, create=True)
-        os.ftruncate(segment._file.fd, 0)
+    def create(cls, folder, base_offset, files=None):
+        segment = cls.planned(folder, base_offset, files)
+        os.ftruncate(segment._files.get(segment.path, create=True).fd, 0)
         if os.path.exists(segment.index_path):
             os.unlink(segment.index_path)
-        segment._index = _Index.beginning(base_offset)
         return segment
 
     @classmethod
-    def open(cls, folder, base_offset):
+    def planned(cls, folder, base_offset, files=None):
+        """A segment whose file, and folder, come with the first batch: an empty partition costs nothing on disk."""
+        segment = cls(folder, base_offset, files)
+        segment._index = Index.beginning(base_offset)
+        return segment
+
+    @classmethod
+    def open(cls, folder, base_offset, files=None):
         """The segment as it lies on disk; whatever follows its last fsynced row is checked, and cut at the first bad batch."""
-        segment = cls(folder, base_offset)
+        segment = cls(folder, base_offset, files)
         found = os.path.getsize(segment.path)
-        last = _Index.last_row(segment.index_path)
+        last = Index.last_row(segment.index_path)
         if last and last[1] == found and last[0] >= base_offset:
             segment.next_offset, segment.size, segment.max_timestamp = last
             segment.was_clean = True
         else:
             segment._recover(found)
+        if segment.size:
+            segment.begun_ms = int(os.path.getmtime(segment.path) * 1000)
         return segment
 
     @property
     def file(self):
-        if self._file is None:
-            self._file = LogFile(self.path)
-        return self._file
+        return self._files.get(self.path)
+
+    @property
+    def held_file(self):
+        """The file if it is open now."""
+        return self._files.held(self.path)
 
     @property
     def index(self):
         if self._index is None:
-            self._index = _Index.load(self.index_path, self.base_offset)
+            self._index = Index.load(self.index_path, self.base_offset)
             if self._index is None or self._index.positions[-1] > self.size:
                 self._index = self._made_again()
         return self._index
 
     def forget(self):
         """Let go of the open file and the loaded index; both come back when they are needed."""
-        self._file = None
+        self._files.drop(self.path)
         self._index = None
 
     # --- Writing
@@ -113,20 +159,21 @@ class Segment:
     def append(self, batch, header, base_offset):
         """`batch` carries its offset already. OSError: nothing of it stays."""
         index = self.index
+        file = self._files.get(self.path, create=not self.size)
         try:
-            self._write(batch)
+            self._write(file, batch)
         except OSError:
-            os.ftruncate(self.file.fd, self.size)
+            os.ftruncate(file.fd, self.size)
             raise
         index.mark(base_offset, self.size, self.max_timestamp, INDEX_INTERVAL)
         self.size += len(batch)
         self.next_offset = base_offset + header.last_offset_delta + 1
         self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
 
-    def _write(self, batch):
+    def _write(self, file, batch):
         position, rest = self.size, memoryview(batch)
         while rest:
-            written = os.pwrite(self.file.fd, rest, position)
+            written = os.pwrite(file.fd, rest, position)
             position += written
             rest = rest[written:]
 
@@ -135,11 +182,10 @@ class Segment:
         self.index.mark(self.next_offset, self.size, self.max_timestamp, 1)
         return self.index.take_unsaved()
 
-    def delete(self):
-        for path in (self.path, self.index_path):
-            if os.path.exists(path):
-                os.unlink(path)
-        self.forget()
+    def deletion(self):
+        """A job that deletes its files, for a thread that may wait for the disk: also for the last close, which frees the room."""
+        self._index = None
+        return Deletion([self.path, self.index_path], self._files.drop(self.path))
 
     # --- Reading
 
@@ -189,9 +235,9 @@ class Segment:
 
     def _recover(self, found):
         """Trust the rows of the index, check the batches behind them, cut what is not whole."""
-        index = _Index.load(self.index_path, self.base_offset)
+        index = Index.load(self.index_path, self.base_offset)
         if index is None or not self._agrees(index, found):
-            index = _Index.beginning(self.base_offset)
+            index = Index.beginning(self.base_offset)
             if os.path.exists(self.index_path):
                 os.unlink(self.index_path)
         self._index = index
@@ -229,14 +275,35 @@ class Segment:
     def _made_again(self):
         if os.path.exists(self.index_path):
             os.unlink(self.index_path)
-        index, latest = _Index.beginning(self.base_offset), -1
+        index, latest = Index.beginning(self.base_offset), -1
         for position, header in self.walk(0):
             index.mark(header.base_offset, position, latest, INDEX_INTERVAL)
             latest = max(latest, header.max_timestamp)
         return index
 
 
-class _Index:
+class Deletion:
+    """Files, and folders with all in them, to be removed; may run on any thread."""
+
+    def __init__(self, paths, file=None):
+        self._paths = paths
+        self._file = file
+
+    def run(self):
+        for path in self._paths:
+            try:
+                if os.path.isdir(path):
+                    shutil.rmtree(path)
+                else:
+                    os.unlink(path)
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                logger.error("%s could not be deleted: %s", path, error.strerror)
+        self._file = None
+
+
+class Index:
     """Rows in order of position; `saved` of them are in the file."""
 
     def __init__(self, offsets, positions, times, saved):

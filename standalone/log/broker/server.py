@@ -5,30 +5,32 @@
     ... any Kafka client, with bootstrap.servers=log.bootstrap ...
     log.stop()
 
-Threads: one owns all state and does all requests, with a selector; nothing below this module knows of threads. A second one only
-fsyncs what it is handed, because a slow disk must not hold up the answers. `start`, `stop` and `sync` may be called from any thread.
+Threads: one owns all state and does all requests, with a selector; nothing below this module knows of threads. A second one does
+what waits for the disk (fsync, deleting files), because a slow disk must not hold up the answers. `start`, `stop` and `sync` may be
+called from any thread.
 """
 
 import fcntl
 import logging
 import os
 import queue
+import resource
 import selectors
 import socket
 import threading
 from collections import deque
 from struct import Struct
+from struct import error as StructError
 
-from kafka.protocol import admin, consumer, metadata, producer
 from kafka.protocol.api_header import RequestHeader
 
 from standalone import clock as clocks
 from standalone.errors import LogError, StartError
-from standalone.log.broker import groups_api, options, records_api, topics_api
+from standalone.log.broker import options, topics_api
 from standalone.log.broker.call import Call
 from standalone.log.broker.connection import Connection
 from standalone.log.broker.node import Node
-from standalone.log.broker.opaque import ProduceRequest
+from standalone.log.broker.requests import API_VERSIONS, HANDLERS, refusal_of
 from standalone.log.broker.timers import Timers
 from standalone.private import open_private
 
@@ -36,39 +38,10 @@ LOCK_FILE = ".lock"
 DEFAULT_LISTENER = "127.0.0.1:9092"
 _WILDCARDS = ("", "0.0.0.0", "::")
 _KEY_AND_VERSION = Struct(">hh")
+_UNREADABLE = (StructError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)  # as kafka-python's decoders raise them
 _ACCEPT_PAUSE_SECONDS = 1.0
+_IDLE_CHECK_SECONDS = 60.0
 _STOP_SECONDS = 60.0
-
-# What this server does: ApiVersions answers from this table, and nothing else is done.
-#   request, lowest and highest version, handler(node, call, request) -> response, or None if the call is answered later
-REQUESTS = (
-    (ProduceRequest, 3, 13, records_api.produce),
-    (consumer.FetchRequest, 4, 17, records_api.fetch),
-    (consumer.ListOffsetsRequest, 1, 10, records_api.list_offsets),
-    (metadata.MetadataRequest, 0, 13, topics_api.metadata),
-    (consumer.OffsetCommitRequest, 2, 9, groups_api.offset_commit),
-    (consumer.OffsetFetchRequest, 1, 9, groups_api.offset_fetch),
-    (metadata.FindCoordinatorRequest, 0, 6, groups_api.find_coordinator),
-    (consumer.JoinGroupRequest, 0, 9, groups_api.join_group),
-    (consumer.HeartbeatRequest, 0, 4, groups_api.heartbeat),
-    (consumer.LeaveGroupRequest, 0, 5, groups_api.leave_group),
-    (consumer.SyncGroupRequest, 0, 5, groups_api.sync_group),
-    (admin.DescribeGroupsRequest, 0, 6, groups_api.describe_groups),
-    (admin.ListGroupsRequest, 0, 5, groups_api.list_groups),
-    (metadata.ApiVersionsRequest, 0, 4, topics_api.api_versions),
-    (admin.CreateTopicsRequest, 2, 7, topics_api.create_topics),
-    (admin.DeleteTopicsRequest, 1, 6, topics_api.delete_topics),
-    (admin.DeleteRecordsRequest, 0, 2, records_api.delete_records),
-    (producer.InitProducerIdRequest, 0, 5, records_api.init_producer_id),
-    (admin.DescribeConfigsRequest, 1, 4, topics_api.describe_configs),
-    (admin.CreatePartitionsRequest, 0, 3, topics_api.create_partitions),
-    (admin.DeleteGroupsRequest, 0, 2, groups_api.delete_groups),
-    (admin.IncrementalAlterConfigsRequest, 0, 1, topics_api.incremental_alter_configs),
-    (consumer.OffsetDeleteRequest, 0, 0, groups_api.offset_delete),
-    (admin.DescribeClusterRequest, 0, 2, topics_api.describe_cluster),
-)
-HANDLERS = {request.API_KEY: (request, low, high, handler) for request, low, high, handler in REQUESTS}
-API_VERSIONS = metadata.ApiVersionsRequest.API_KEY
 
 logger = logging.getLogger(__name__)
 
@@ -81,6 +54,8 @@ class EmbeddedLog:
         self._listener = listener
         self._host, self._port = _split(listener)
         self._settings = options.settings(config or {})
+        advertised = self._settings["embedded.log.advertised.listener"]
+        self._advertised = _split(advertised, "embedded.log.advertised.listener") if advertised else None
         self._clock = clock
         self._lock = None
         self._socket = None
@@ -98,8 +73,10 @@ class EmbeddedLog:
         try:
             self._take_folder()
             self._bind()
-            advertised = None if self._host in _WILDCARDS else self._host
-            self._owner = _Owner(self._socket, advertised, self._port, self._clock)
+            host, port = (None if self._host in _WILDCARDS else self._host), self._port
+            if self._advertised:
+                host, port = self._advertised
+            self._owner = _Owner(self._socket, host, port, self._settings, self._clock)
             self._node = self._owner.start(self._directory, self._settings)
         except BaseException:
             self._let_go()
@@ -180,9 +157,14 @@ class EmbeddedLog:
 class _Owner:
     """The thread that owns the node: a selector's loop."""
 
-    def __init__(self, listener, host, port, clock):
-        self.host = host  # None: whatever address the client used
+    def __init__(self, listener, host, port, settings, clock):
+        self.host = host  # as clients are told; None: whatever address the client used
         self.port = port
+        self._idle_seconds = settings["embedded.log.connections.max.idle.ms"] / 1000
+        # Half of the files that the process may open are left to the log's own and to connectors.
+        self._most_connections = min(settings["embedded.log.max.connections"], resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
+        self._connections = set()
+        self._refused_connections = 0
         self._listener = listener
         self._timers = Timers(clock)
         self._clock = clock
@@ -195,7 +177,8 @@ class _Owner:
         self._wake_out.setblocking(False)
         self._waiting = deque()  # connections that were answered late and hold another request already
         self._stopping = False
-        self._flusher = _Flusher(self.post)
+        self._disk = _Disk(self.post, "embedded-log-disk")
+        self._compactor = _Disk(self.post, "embedded-log-compaction")  # so that no fsync waits for it
         self._node = None
         self._thread = None
 
@@ -232,15 +215,17 @@ class _Owner:
 
     def _run(self, directory, settings, started):
         try:
-            self._node = Node(directory, settings, self._clock, self._timers, self._flusher.hand_over)
-            self._node.api_versions = [(key, low, high) for key, (_, low, high, _) in sorted(HANDLERS.items())]
+            self._node = Node(directory, settings, self._clock, self._timers, self._disk.hand_over, self._compactor.hand_over)
+            self._node.api_versions = [(key, row.low, row.high) for key, row in sorted(HANDLERS.items())]
         except OSError as error:
             started.put(StartError(f"embedded.log.dir: {error.filename or directory} cannot be read or written: {error.strerror}."))
             return
         except BaseException as error:
             started.put(error)
             return
-        self._flusher.start()
+        self._disk.start()
+        self._compactor.start()
+        self._drop_the_idle()
         self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
         self._selector.register(self._wake_out, selectors.EVENT_READ, self._drain)
         started.put(self._node)
@@ -305,7 +290,34 @@ class _Owner:
         if connection.events:
             self._selector.unregister(connection.sock)
             connection.events = 0
+        self._connections.discard(connection)
         connection.close()
+
+    def _drop_the_idle(self):
+        """Those that neither wait for an answer nor took or sent a byte for connections.max.idle.ms."""
+        if self._idle_seconds < 0:
+            return
+        oldest = self._clock.monotonic() - self._idle_seconds
+        for connection in [c for c in self._connections if c.active_at < oldest and (not c.busy or c.wants_to_write)]:
+            logger.debug("%s: closed a connection that was idle for %d s.", connection.peer, self._idle_seconds)
+            self.drop(connection)
+        self._timers.after(min(max(self._idle_seconds / 4, 0.01), _IDLE_CHECK_SECONDS), self._drop_the_idle)
+
+    def _refuse_connection(self, sock):
+        sock.close()
+        self._refused_connections += 1
+        if self._refused_connections == 1:
+            logger.warning(
+                "The embedded log serves %d connections and takes no more (embedded.log.max.connections, and half of the files that "
+                "this process may open: ulimit -n).",
+                len(self._connections),
+            )
+            self._timers.after(_IDLE_CHECK_SECONDS, self._count_refused)
+
+    def _count_refused(self):
+        if self._refused_connections > 1:
+            logger.warning("The embedded log refused %d connections within %d s.", self._refused_connections, _IDLE_CHECK_SECONDS)
+        self._refused_connections = 0
 
     def _accept(self):
         try:
@@ -320,9 +332,14 @@ class _Owner:
                 _ACCEPT_PAUSE_SECONDS, lambda: self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
             )
             return
+        if len(self._connections) >= self._most_connections:
+            self._refuse_connection(sock)
+            return
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self.watch(Connection(sock, self._handle))
+        connection = Connection(sock, self._handle, self._clock)
+        self._connections.add(connection)
+        self.watch(connection)
 
     def _drain(self):
         try:
@@ -341,19 +358,48 @@ class _Owner:
 
     def _dispatch(self, connection, frame):
         key, version = _KEY_AND_VERSION.unpack_from(frame)
-        kind, low, high, handler = HANDLERS.get(key, (None, 0, -1, None))
-        flexible = kind is not None and kind.flexible_version_q(version)
+        row = HANDLERS.get(key)
+        flexible = row is not None and row.request.flexible_version_q(version)
         header, at = _decode_header(frame, flexible)
         call = Call(self, connection, version, header.correlation_id, header.client_id)
-        if not low <= version <= high:
-            if key == API_VERSIONS:
-                call.answer(topics_api.api_versions_unknown(self._node, call))
-            else:
-                call.hang_up(f"request {key} version {version}, which is not offered")
+        if row is None or not row.low <= version <= row.high:
+            self._refuse(call, key, row)
             return
-        response = handler(self._node, call, kind.decode(frame[at:], version=version))
+        try:
+            request = row.request.decode(frame[at:], version=version)
+        except _UNREADABLE as error:
+            call.hang_up(f"request {key} version {version}, which cannot be read: {error}")
+            return
+        writes = self._node.store.writes
+        response = row.handler(self._node, call, request)
+        if response is None:
+            return
+        if self._node.store.writes == writes:
+            call.answer(response)
+        else:
+            self._answer_when_durable(call, response)
+
+    def _answer_when_durable(self, call, response):
+        """What the handler wrote is fsynced before the client hears of it."""
+
+        def synced(errors):
+            if errors:
+                call.hang_up(f"a request whose outcome could not be made durable ({errors[0]})")
+            else:
+                call.answer(response)
+
+        self._node.flush(synced, [self._node.store])
+
+    def _refuse(self, call, key, row):
+        """A request that is not offered: Kafka's UNSUPPORTED_VERSION, where there is an answer that can bear it."""
+        if key == API_VERSIONS:
+            call.answer(topics_api.api_versions_unknown(self._node, call))
+            return
+        response = refusal_of(key, call.version)
         if response is not None:
             call.answer(response)
+        else:
+            call.hang_up(f"request {key} version {call.version}, which is not offered")
 
     # --- The end
 
@@ -361,7 +407,8 @@ class _Owner:
         self._stopping = True
 
     def _end(self):
-        self._flusher.stop()
+        self._compactor.stop()
+        self._disk.stop()
         with self._door:
             self._ended = True
         while self._posted:
@@ -376,30 +423,36 @@ class _Owner:
         self._wake_out.close()
 
 
-class _Flusher:
-    """The thread that fsyncs."""
+class _Disk:
+    """A thread that waits for the disk: it fsyncs and deletes files, or compacts."""
 
-    def __init__(self, post):
+    def __init__(self, post, name):
         self._post = post
         self._queue = queue.SimpleQueue()
-        self._thread = threading.Thread(target=self._run, name="embedded-log-fsync", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self):
         self._thread.start()
 
-    def hand_over(self, flushes, then):
-        self._queue.put((flushes, then))
+    def hand_over(self, jobs, then):
+        """Have the jobs run, and `then`, if there is any, called by the owner."""
+        self._queue.put((jobs, then))
 
     def stop(self):
         self._queue.put(None)
         self._thread.join()
 
     def _run(self):
-        while (job := self._queue.get()) is not None:
-            flushes, then = job
-            for flush in flushes:
-                flush.run()
-            self._post(then)
+        while (work := self._queue.get()) is not None:
+            jobs, then = work
+            for job in jobs:
+                try:
+                    job.run()
+                except Exception:
+                    logger.exception("The embedded log met an error of its own while it worked on the disk; it goes on.")
+            del work, jobs  # they may hold files open
+            if then:
+                self._post(then)
 
 
 def _decode_header(frame, flexible):
@@ -407,8 +460,8 @@ def _decode_header(frame, flexible):
     return decode(frame, 0)
 
 
-def _split(listener):
+def _split(listener, key="embedded.log.listener"):
     host, colon, port = listener.rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise StartError(f"embedded.log.listener: '{listener}' is no host:port, such as {DEFAULT_LISTENER}.")
+        raise StartError(f"{key}: '{listener}' is no host:port, such as {DEFAULT_LISTENER}.")
     return host.strip("[]"), int(port)

@@ -1,9 +1,10 @@
-"""What the embedded log keeps beside the records: topics and their configs, group offsets, producer ids. One SQLite file.
+"""What the embedded log keeps beside the records: topics and their configs, groups, transactions, users, producer ids. One SQLite file.
 
-It belongs to the owner thread. Journal mode WAL: a commit survives the death of the process as soon as it returns. Group offsets are
-committed without an fsync of their own (synchronous=NORMAL): after a loss of power the last ones may be gone, which repeats
-records and loses none, and a commit costs microseconds instead of a disk's turn. Topics, trimmed beginnings and
-producer ids are fsynced (FULL): each is rare, and losing one would give a topic's data or a producer's id away twice.
+It belongs to the owner thread. Journal mode WAL: a commit survives the death of the process as soon as it returns, without waiting for
+the disk (synchronous=NORMAL). Group offsets stay so: after a loss of power the last ones may be gone, which repeats records and loses
+none. All else is fsynced before it is acknowledged, for losing it would give a topic's data or a producer's id away twice: such a write
+counts in `writes`, and the thread that fsyncs the log's files runs a `StoreFlush` before the answer goes out. That thread also moves
+what was committed from the journal into the database.
 """
 
 import json
@@ -18,7 +19,8 @@ from standalone.log.broker.refusal import Refusal, codes
 from standalone.private import make_private
 
 FILE = "log.sqlite"
-FORMAT = 1
+FORMAT = 2
+CHECKPOINT_BYTES = 4 << 20  # of the journal
 PRODUCER_ID_BLOCK = 1000  # ids reserved at once
 
 logger = logging.getLogger(__name__)
@@ -37,6 +39,10 @@ CREATE TABLE IF NOT EXISTS offsets (
     offset INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, metadata TEXT, committed_ms INTEGER NOT NULL,
     PRIMARY KEY (group_id, topic, partition)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS documents (
+    kind TEXT, name TEXT, body TEXT NOT NULL,
+    PRIMARY KEY (kind, name)
+) WITHOUT ROWID;
 """
 
 
@@ -50,6 +56,7 @@ class Store:
             self._db = sqlite3.connect(self.path, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
+            self._db.execute("PRAGMA wal_autocheckpoint=0")  # it would fsync within a commit
             self._db.executescript(_SCHEMA)
             found = self._meta("format")
         except (sqlite3.Error, OSError) as error:
@@ -57,18 +64,43 @@ class Store:
                 f"The embedded log's file {self.path} cannot be opened ({error}). If it is damaged, move it away with its -wal and "
                 "-shm files: the topics are found again by their folders; group offsets and topic configs are lost."
             ) from error
-        if found is None:
-            with self._durably():
+        self.is_new = found is None
+        if self.is_new:
+            with self._transaction():
                 self._set_meta("format", FORMAT)
                 self._set_meta("cluster_id", uuid.uuid4().hex[:22])
                 self._set_meta("next_producer_id", 1)
         elif int(found) > FORMAT:
             raise StartError(f"{self.path} was written by a later version of this program (format {found}, known is {FORMAT}).")
+        elif int(found) < FORMAT:
+            with self._transaction():
+                self._set_meta("format", FORMAT)
+        self.failed = None
+        self.closed = False
+        self.writes = self.synced_writes = 0
         self.cluster_id = self._meta("cluster_id")
         self._next_producer_id = self._reserved_until = int(self._meta("next_producer_id"))
 
     def close(self):
+        self.closed = True
         self._db.close()
+
+    # --- Flushing, as a partition does
+
+    @property
+    def is_dirty(self):
+        return self.synced_writes < self.writes
+
+    def begin_flush(self):
+        return StoreFlush(self)
+
+    def end_flush(self, flush):
+        if flush.error:
+            self.failed = f"Syncing {self.path} failed: {flush.error}."
+            logger.error("%s", self.failed)
+        else:
+            self.failed = None
+            self.synced_writes = max(self.synced_writes, flush.writes)
 
     # --- Topics
 
@@ -116,7 +148,32 @@ class Store:
         with self._transaction():
             self._db.execute("DELETE FROM offsets WHERE group_id = ?", (group,))
 
+    # --- Documents: what is small, kept as JSON by kind and name
+
+    def documents(self, kind):
+        """{name: body}"""
+        rows = self._db.execute("SELECT name, body FROM documents WHERE kind = ?", (kind,))
+        return {name: json.loads(body) for name, body in rows}
+
+    def save_document(self, kind, name, body, durably=True):
+        with self._durably() if durably else self._transaction():
+            self._db.execute("REPLACE INTO documents VALUES (?, ?, ?)", (kind, name, json.dumps(body)))
+
+    def delete_document(self, kind, name):
+        with self._durably():
+            self._db.execute("DELETE FROM documents WHERE kind = ? AND name = ?", (kind, name))
+
     # --- Producer ids
+
+    def skip_producer_ids(self, highest):
+        """Never give out ids up to `highest`, which the log's records bear though this file does not know of them.
+
+        Others may have been given out and not been written with yet: a block of ids is left for them.
+        """
+        if highest >= self._next_producer_id:
+            with self._durably():
+                self._set_meta("next_producer_id", highest + 1 + PRODUCER_ID_BLOCK)
+            self._next_producer_id = self._reserved_until = highest + 1 + PRODUCER_ID_BLOCK
 
     def new_producer_id(self):
         if self._next_producer_id == self._reserved_until:
@@ -149,9 +206,40 @@ class Store:
 
     @contextmanager
     def _durably(self):
-        self._db.execute("PRAGMA synchronous=FULL")
+        with self._transaction():
+            yield
+        self.writes += 1
+
+
+class StoreFlush:
+    """fsync what was committed, and empty the journal where it has grown; may run on any thread."""
+
+    def __init__(self, store):
+        self.partition = store
+        self.writes = store.writes
+        self.error = None
+        self._path = store.path
+
+    def run(self):
         try:
-            with self._transaction():
-                yield
+            self._sync()
+        except FileNotFoundError:
+            pass  # no journal: nothing was written since it was emptied
+        except OSError as error:
+            self.error = error.strerror
+        except sqlite3.Error as error:
+            logger.debug("%s: the journal could not be emptied: %s", self._path, error)
+
+    def _sync(self):
+        handle = os.open(self._path + "-wal", os.O_RDONLY)
+        try:
+            os.fsync(handle)
+            size = os.fstat(handle).st_size
         finally:
-            self._db.execute("PRAGMA synchronous=NORMAL")
+            os.close(handle)
+        if size > CHECKPOINT_BYTES:
+            db = sqlite3.connect(self._path, isolation_level=None)
+            try:
+                db.execute("PRAGMA wal_checkpoint(PASSIVE)")
+            finally:
+                db.close()

@@ -7,12 +7,12 @@ them. A folder that nobody wrote down is taken for a topic again, never for rubb
 import logging
 import os
 import re
-import shutil
 import uuid
 
 from standalone.log.broker import options
 from standalone.log.broker.partitions import Partition
 from standalone.log.broker.refusal import Refusal, codes
+from standalone.log.broker.segments import Deletion, OpenFiles
 
 MAX_NAME = 249
 MAX_PARTITIONS = 10_000
@@ -32,9 +32,11 @@ class Topic:
 
 
 class Topics:
-    """Owned by one thread."""
+    """Owned by one thread. `delete(jobs)` has files and folders removed by another."""
 
-    def __init__(self, folder, store, settings):
+    def __init__(self, folder, store, settings, delete=None):
+        self._delete = delete
+        self._files = OpenFiles()
         self._folder = folder
         self._store = store
         self._settings = settings
@@ -118,18 +120,25 @@ class Topics:
         marked = []
         for partition in topic.partitions:
             partition.close()
-            marked.append(os.path.join(self._folder, uuid.uuid4().hex + _DELETED))
-            os.rename(partition.folder, marked[-1])
+            if os.path.isdir(partition.folder):
+                marked.append(os.path.join(self._folder, uuid.uuid4().hex + _DELETED))
+                os.rename(partition.folder, marked[-1])
         del self._by_name[topic.name]
         del self._by_id[topic.id]
         for partition in topic.partitions:
             partition.wake()
-        for folder in marked:
-            shutil.rmtree(folder, ignore_errors=True)
+        self._remove([Deletion(marked)])
 
     def trim(self, partition, offset):
         partition.trim(offset)
         self._store.save_start(partition.topic, partition.number, partition.start)
+
+    def _remove(self, jobs):
+        if self._delete:
+            self._delete(jobs)
+        else:
+            for job in jobs:
+                job.run()
 
     # --- Coming back
 
@@ -143,7 +152,7 @@ class Topics:
         for entry in sorted(os.listdir(self._folder)):
             path = os.path.join(self._folder, entry)
             if entry.endswith(_DELETED):
-                shutil.rmtree(path, ignore_errors=True)
+                self._remove([Deletion([path])])
                 continue
             name, _, number = entry.rpartition("-")
             if os.path.isdir(path) and number.isdigit() and is_legal(name) and name not in self._by_name:
@@ -160,7 +169,10 @@ class Topics:
     def _add_partitions(self, topic, count, starts):
         for number in range(len(topic.partitions), count):
             folder = os.path.join(self._folder, f"{topic.name}-{number}")
-            topic.partitions.append(Partition(topic.name, number, folder, topic.values, starts.get((topic.name, number), 0)))
+            start = starts.get((topic.name, number), 0)
+            topic.partitions.append(Partition(topic.name, number, folder, topic.values, start, self._files, self._delete))
+        # The others' folders come with their first batches; this one tells how many there are, should the store be lost.
+        os.makedirs(topic.partitions[-1].folder, exist_ok=True)
 
     def _put(self, topic):
         self._by_name[topic.name] = topic

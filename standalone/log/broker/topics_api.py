@@ -1,38 +1,27 @@
-"""ApiVersions, Metadata, DescribeCluster, CreateTopics, DeleteTopics, CreatePartitions, DescribeConfigs, IncrementalAlterConfigs.
+"""ApiVersions, Metadata, DescribeCluster, CreateTopics, DeleteTopics, CreatePartitions, DescribeTopicPartitions.
 
 Each gets the node, the call it answers and the decoded request, and returns the response.
 """
+
+import uuid
 
 from kafka.protocol.admin import (
     CreatePartitionsResponse,
     CreateTopicsResponse,
     DeleteTopicsResponse,
     DescribeClusterResponse,
-    DescribeConfigsResponse,
-    IncrementalAlterConfigsResponse,
+    DescribeTopicPartitionsResponse,
 )
 from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 
 from standalone.log.broker import options
+from standalone.log.broker.configs_api import as_text, source_of
 from standalone.log.broker.node import NODE_ID
+from standalone.log.broker.operations import CLUSTER, TOPIC, operations_on
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
-TOPIC, BROKER = 2, 4  # kinds of config resources
-TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
-SET, DELETE = 0, 1  # what IncrementalAlterConfigs may do to a value that is no list
-TYPE_NUMBERS = {options.BOOLEAN: 1, options.STRING: 2, options.INT: 3, options.LONG: 5}
-
-# What a client that asks for the broker's configs may look for, by Kafka's names.
-BROKER_CONFIGS = {
-    "auto.create.topics.enable": "embedded.log.auto.create.topics.enable",
-    "log.retention.bytes": "embedded.log.retention.bytes",
-    "log.retention.ms": "embedded.log.retention.ms",
-    "log.segment.bytes": "embedded.log.segment.bytes",
-    "message.max.bytes": "embedded.log.max.message.bytes",
-    "num.partitions": "embedded.log.num.partitions",
-}
-
+UNKNOWN_ID = uuid.UUID(int=0)
 
 def api_versions(node, call, request):
     """Versions 0-4: what this server does. A newer version is answered by the server itself, in version 0."""
@@ -57,25 +46,28 @@ def metadata(node, call, request):
     """
     Topic = MetadataResponse.MetadataResponseTopic
     if request.topics is None or (call.version == 0 and not request.topics):
-        found = [_describe(call, topic) for topic in node.topics]
+        found = [_describe(call, request, topic) for topic in node.topics]
     else:
         found = []
         for wanted in request.topics:
             try:
-                found.append(_describe(call, _find_or_make(node, request, wanted)))
+                found.append(_describe(call, request, _find_or_make(node, request, wanted)))
             except Refusal as refusal:
                 found.append(
                     Topic(version=call.version, error_code=refusal.code, name=wanted.name, topic_id=wanted.topic_id, partitions=[])
                 )
     host, port = call.address
     Broker = MetadataResponse.MetadataResponseBroker
-    return MetadataResponse(
+    response = MetadataResponse(
         version=call.version,
         brokers=[Broker(version=call.version, node_id=NODE_ID, host=host, port=port, rack=None)],
         cluster_id=node.store.cluster_id,
         controller_id=NODE_ID,
         topics=found,
     )
+    if request.include_cluster_authorized_operations:
+        response.authorized_operations = operations_on(CLUSTER)
+    return response
 
 
 def _find_or_make(node, request, wanted):
@@ -92,7 +84,7 @@ def _find_or_make(node, request, wanted):
     raise Refusal(codes.UnknownTopicOrPartitionError)
 
 
-def _describe(call, topic):
+def _describe(call, request, topic):
     Topic = MetadataResponse.MetadataResponseTopic
     partitions = [
         Topic.MetadataResponsePartition(
@@ -107,7 +99,12 @@ def _describe(call, topic):
         )
         for partition in topic.partitions
     ]
-    return Topic(version=call.version, error_code=NONE, name=topic.name, topic_id=topic.id, is_internal=False, partitions=partitions)
+    described = Topic(
+        version=call.version, error_code=NONE, name=topic.name, topic_id=topic.id, is_internal=False, partitions=partitions
+    )
+    if request.include_topic_authorized_operations:
+        described.authorized_operations = operations_on(TOPIC)
+    return described
 
 
 def describe_cluster(node, call, request):
@@ -122,11 +119,16 @@ def describe_cluster(node, call, request):
         )
     host, port = call.address
     broker = DescribeClusterResponse.DescribeClusterBroker(version=call.version, broker_id=NODE_ID, host=host, port=port, rack=None)
-    return DescribeClusterResponse(version=call.version, cluster_id=node.store.cluster_id, controller_id=NODE_ID, brokers=[broker])
+    response = DescribeClusterResponse(
+        version=call.version, cluster_id=node.store.cluster_id, controller_id=NODE_ID, brokers=[broker]
+    )
+    if request.include_cluster_authorized_operations:
+        response.authorized_operations = operations_on(CLUSTER)
+    return response
 
 
 def create_topics(node, call, request):
-    """Versions 2-7. Replication factor 1 or -1, alone or by an assignment to this node; configs of options.TOPIC_CONFIGS."""
+    """Versions 2-7. Replication factor 1 or -1, alone or by an assignment to this node; all of Kafka's topic configs."""
     Result = CreateTopicsResponse.CreatableTopicResult
     names = [wanted.name for wanted in request.topics]
     results = []
@@ -153,7 +155,7 @@ def _created_configs(node, call, configs):
     Config = CreateTopicsResponse.CreatableTopicResult.CreatableTopicConfigs
     values = options.topic_values(configs, node.settings)
     return [
-        Config(version=call.version, name=name, value=_text(value), config_source=_source(node, name, configs))
+        Config(version=call.version, name=name, value=as_text(value), config_source=source_of(node, name, configs))
         for name, value in values.items()
     ]
 
@@ -219,113 +221,53 @@ def create_partitions(node, call, request):
     return CreatePartitionsResponse(version=call.version, results=results)
 
 
-def describe_configs(node, call, request):
-    """Versions 1-4. Topics: what options.TOPIC_CONFIGS honours; the broker: a few of its keys, read only.
-
-    Left out: synonyms, loggers.
-    """
-    Result = DescribeConfigsResponse.DescribeConfigsResult
-    results = []
-    for resource in request.resources:
-        result = Result(
-            version=call.version,
-            error_code=NONE,
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
-            configs=[],
-        )
-        try:
-            result.configs = [
-                Result.DescribeConfigsResourceResult(
-                    version=call.version,
-                    name=name,
-                    value=_text(value),
-                    read_only=resource.resource_type == BROKER,
-                    config_source=source,
-                    is_sensitive=False,
-                    synonyms=[],
-                    config_type=TYPE_NUMBERS[kind],
-                    documentation=doc if request.include_documentation else None,
-                )
-                for name, kind, value, source, doc in _configs(node, resource)
-                if not resource.configuration_keys or name in resource.configuration_keys
-            ]
-        except Refusal as refusal:
-            result.error_code, result.error_message = refusal.code, refusal.message
-        results.append(result)
-    return DescribeConfigsResponse(version=call.version, results=results)
-
-
-def _configs(node, resource):
-    """[(name, type, value, source, doc)]"""
-    if resource.resource_type == TOPIC:
-        topic = _config_topic(node, resource.resource_name)
-        return [
-            (name, known.type, topic.values[name], _source(node, name, topic.configs), known.doc)
-            for name, known in options.TOPIC_CONFIGS.items()
+def describe_topic_partitions(node, call, request):
+    """Version 0. Topics by name, all of them if none is named, from the cursor on, as many partitions as the limit allows."""
+    Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
+    Cursor = DescribeTopicPartitionsResponse.Cursor
+    names = sorted(topic.name for topic in request.topics) or [topic.name for topic in node.topics]
+    first, begin = (request.cursor.topic_name, request.cursor.partition_index) if request.cursor else ("", 0)
+    room, topics, cursor = max(request.response_partition_limit, 1), [], None
+    for name in names:
+        if name < first:
+            continue
+        topic = node.topics.get(name)
+        if topic is None:
+            error = codes.UnknownTopicOrPartitionError.errno
+            topics.append(Topic(version=call.version, error_code=error, name=name, topic_id=UNKNOWN_ID, partitions=[]))
+            continue
+        if not room:
+            cursor = Cursor(version=call.version, topic_name=name, partition_index=0)
+            break
+        low = begin if name == first else 0
+        chosen = topic.partitions[low : low + room]
+        parts = [
+            Topic.DescribeTopicPartitionsResponsePartition(
+                version=call.version,
+                error_code=NONE,
+                partition_index=partition.number,
+                leader_id=NODE_ID,
+                leader_epoch=LEADER_EPOCH,
+                replica_nodes=[NODE_ID],
+                isr_nodes=[NODE_ID],
+                eligible_leader_replicas=[],
+                last_known_elr=[],
+                offline_replicas=[],
+            )
+            for partition in chosen
         ]
-    if resource.resource_type == BROKER and resource.resource_name == str(NODE_ID):
-        known = {option.name: option for option in options.OPTIONS}
-        return [(name, known[key].type, node.settings[key], BROKER_SOURCE, known[key].doc) for name, key in BROKER_CONFIGS.items()]
-    raise Refusal(codes.InvalidRequestError, f"The embedded log has configs of topics and of broker {NODE_ID}, no others.")
-
-
-def incremental_alter_configs(node, call, request):
-    """Versions 0-1. Topics only: SET and DELETE, all of a topic's changes or none.
-
-    Left out: APPEND and SUBTRACT, for there is no list.
-    """
-    Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
-    responses = []
-    for resource in request.resources:
-        response = Response(
-            version=call.version,
-            error_code=NONE,
-            error_message=None,
-            resource_type=resource.resource_type,
-            resource_name=resource.resource_name,
+        topics.append(
+            Topic(
+                version=call.version,
+                error_code=NONE,
+                name=name,
+                topic_id=topic.id,
+                partitions=parts,
+                topic_authorized_operations=sum(1 << operation for operation in operations_on(TOPIC)),
+            )
         )
-        try:
-            if resource.resource_type != TOPIC:
-                raise Refusal(
-                    codes.InvalidRequestError, "Only topics can be configured; the worker's embedded.log.* keys are set in its file."
-                )
-            topic = _config_topic(node, resource.resource_name)
-            node.topics.configure(topic, _altered(topic.configs, resource.configs), request.validate_only)
-        except Refusal as refusal:
-            response.error_code, response.error_message = refusal.code, refusal.message
-        responses.append(response)
-    return IncrementalAlterConfigsResponse(version=call.version, responses=responses)
-
-
-def _altered(configs, changes):
-    configs = dict(configs)
-    for change in changes:
-        if change.config_operation == SET:
-            configs[change.name] = change.value
-        elif change.config_operation == DELETE:
-            configs.pop(change.name, None)
-        else:
-            raise Refusal(codes.InvalidConfigurationError, f"Topic config '{change.name}' is no list: it can be set or deleted.")
-    return configs
-
-
-def _config_topic(node, name):
-    topic = node.topics.get(name)
-    if topic is None:
-        raise Refusal(codes.UnknownTopicOrPartitionError, f"There is no topic '{name}'.")
-    return topic
-
-
-def _source(node, name, own):
-    """Where the value of a topic's config comes from."""
-    if name in own:
-        return TOPIC_SOURCE
-    key = options.TOPIC_CONFIGS[name].fallback
-    default = next((option.default for option in options.OPTIONS if option.name == key), None)
-    return BROKER_SOURCE if key and node.settings[key] != default else DEFAULT_SOURCE
-
-
-def _text(value):
-    return str(value).lower() if isinstance(value, bool) else str(value)
+        room -= len(parts)
+        if low + len(parts) < len(topic.partitions):
+            cursor = Cursor(version=call.version, topic_name=name, partition_index=low + len(parts))
+            break
+    return DescribeTopicPartitionsResponse(version=call.version, topics=topics, next_cursor=cursor)

@@ -220,7 +220,7 @@ class Pruner:
             if condition == TRUE:
                 otherwise = (value,)
                 break
-            if condition != FALSE:
+            if condition not in (FALSE, Literal(None)):  # Spark refuses a null of no type for a condition
                 left.append((condition, self._condition(value)))
         last = Literal(None, F.lit(None)) if otherwise is None else self._condition(otherwise[0])
         if all(value == last for _, value in left):

@@ -229,7 +229,8 @@ class SessionHolder:
         while not self._stopping.wait(pause):
             self.starts += 1
             self._jobs_at_start = self.jobs
-            _yield_priority()
+            if self.starts == 1:
+                _yield_priority()
             try:
                 session = self._begin()
             except Exception as error:
@@ -283,6 +284,7 @@ class SessionHolder:
 
         _hush()
         port, secret = self._connection(began + START_SECONDS)
+        _restore_priority(self._process.pid)  # the first records have had their time; on a busy machine Spark would never be up
         # launch_gateway takes a gateway that runs already from here and from nowhere else.
         os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
         try:
@@ -294,7 +296,6 @@ class SessionHolder:
         context._accumulatorServer.handle_error = lambda *_: None  # it would print how the Java process's end looks to it
         session = SparkSession(context)
         _warm(session)
-        _restore_priority(self._process.pid)
         log.info("Spark %s is up after %.1f s.", session.version, time.monotonic() - began)
         return session
 
@@ -477,7 +478,10 @@ def _yield_priority():
 
 
 def _restore_priority(pid):
+    """Give this thread and the threads of that process the priority of the rest."""
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
+            usual = os.getpriority(os.PRIO_PROCESS, os.getpid())
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), usual)
             for thread in os.listdir(f"/proc/{pid}/task"):
-                os.setpriority(os.PRIO_PROCESS, int(thread), os.getpriority(os.PRIO_PROCESS, os.getpid()))
+                os.setpriority(os.PRIO_PROCESS, int(thread), usual)

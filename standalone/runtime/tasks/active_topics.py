@@ -31,6 +31,12 @@ class ActiveTopics:
             self._used.pop(connector, None)
         self._state.delete_topics(connector)
 
+    def forget(self, connector):
+        """It is deleted. Waits for nothing."""
+        with self._lock:
+            self._used.pop(connector, None)
+        self._state.delete_topics(connector, wait=False)
+
     def creation(self, connector, topics):
         """TopicCreation that also notes."""
         return _NotingCreation(self, connector, topics)

@@ -1,16 +1,13 @@
-"""What may be asked of the herder. Answers come from memory, or from code that is given a bounded time."""
+"""What may be asked of connectors and plugins. Answers come from memory, or from code that is given a bounded time."""
 
-import concurrent.futures
 from typing import Any, NamedTuple
 
 from standalone.errors import BadRequestError, ConfigError, ConflictError, NotFoundError
+from standalone.runtime.calls import call_plugin
 from standalone.runtime.configuration.plugin_options import examine_all, options_of
-from standalone.runtime.lanes import Abandoned, Lane
 from standalone.runtime.supervision.restarts import iso
 from standalone.runtime.supervision.state import CONNECTOR
 from standalone.secrets import mask
-
-CALL_SECONDS = 90.0  # how long a caller waits for a connector's own code; as Connect's REST requests
 
 
 class CountedTask(NamedTuple):
@@ -34,47 +31,51 @@ class Counted(NamedTuple):
         tasks = [CountedTask(task.number, task.state, task.runner) for task in connector.tasks]
         said = connector.config.get("connector.class", "")
         java_class = getattr(connector.plan and connector.plan.connector_class, "java_name", None) or said
-        return cls(connector.name, connector.kind, java_class, connector.version, connector.state, tasks)
+        return cls(connector.name, connector.kind, java_class, connector.version, connector.part.state, tasks)
 
 
-class Answers:
-    """`_connectors` maps names to Managed connectors; it and their states are read under `_lock`."""
+class Queries:
+    """`connectors` maps names to Connectors; it and their states are read under `lock`, which nobody holds while waiting for anything."""
 
-    def __init__(self, worker, state, lock):
+    def __init__(self, worker, state, lock, connectors):
         self._worker = worker
         self._state = state
         self._lock = lock
-        self._connectors = {}
-        self._closed = concurrent.futures.Future()  # done when the worker stops: nobody waits any longer
+        self._connectors = connectors
 
     def names(self):
         with self._lock:
-            return list(self._connectors)
+            return [connector.name for connector in self._known()]
 
     def info(self, name):
+        return self.info_of(self.get(name))
+
+    def info_of(self, connector):
         """As REST shows it: name, config, tasks, type."""
-        connector = self._get(name)
         with self._lock:
-            tasks = [{"connector": name, "task": task.number} for task in connector.tasks]
-            return {"name": name, "config": connector.shown(connector.config), "tasks": tasks, "type": connector.kind}
+            tasks = [{"connector": connector.name, "task": task.number} for task in connector.tasks]
+            return {"name": connector.name, "config": connector.shown(connector.config), "tasks": tasks, "type": connector.kind}
 
     def config(self, name):
-        connector = self._get(name)
-        return connector.shown(connector.config)
+        connector = self.get(name)
+        with self._lock:
+            return connector.shown(connector.config)
 
     def status(self, name):
-        connector = self._get(name)
+        return self.status_of(self.get(name))
+
+    def status_of(self, connector):
         with self._lock:
             tasks = [self._shown({"id": task.number}, task, connector) for task in connector.tasks]
-            return {"name": name, "connector": self._shown({}, connector, connector), "tasks": tasks, "type": connector.kind}
+            return {"name": connector.name, "connector": self._shown({}, connector.part, connector), "tasks": tasks, "type": connector.kind}
 
     def task_status(self, name, number):
-        connector = self._get(name)
+        connector = self.get(name)
         with self._lock:
             return self._shown({"id": number}, connector.task(number), connector)
 
     def tasks(self, name):
-        connector = self._get(name)
+        connector = self.get(name)
         with self._lock:
             return [{"id": {"connector": name, "task": task.number}, "config": connector.shown(task.config)} for task in connector.tasks]
 
@@ -82,7 +83,7 @@ class Answers:
         """States that it and its tasks had, and their failures, the newest first; also of a connector that was deleted."""
         found = self._state.history(name)
         if not found:
-            self._get(name)
+            self.get(name)
         return [
             {
                 **{"time": iso(time_ms), "connector": name, "task": None if task == CONNECTOR else task},
@@ -99,15 +100,15 @@ class Answers:
         self._worker.topics.reset(name)
 
     def offsets(self, name):
-        plan = self._plan(self._get(name))
-        return self._bounded(Lane(name, "offsets").post(lambda: self._worker.offsets_of(plan).get()), name, "tell its offsets")
+        plan = self.plan_of(self.get(name))
+        return call_plugin(lambda: self._worker.offsets_of(plan).get(), connector=name, method="Telling the offsets")
 
     def plugins(self):
-        return self._bounded(Lane("plugins").post(self._worker.config.plugins.list), "plugins", "load")
+        return call_plugin(self._worker.config.plugins.list, connector=None, method="Loading plugins")
 
     def plugin_options(self, name):
         """What can be set of a plugin of any kind."""
-        return self._bounded(Lane("plugins").post(lambda: options_of(name, self._worker.config.plugins)), name, "load")
+        return call_plugin(lambda: options_of(name, self._worker.config.plugins), connector=None, method="Loading")
 
     def examine(self, props):
         """[(Option, ConfigValue), …] of a configuration, with the values to choose from. References to values are shown, not the values."""
@@ -120,7 +121,7 @@ class Answers:
                 value.errors = [mask(error) for error in value.errors]
             return found
 
-        return self._bounded(Lane(props.get("name") or "", "validate").post(verdict), props.get("name") or "", "validate")
+        return call_plugin(verdict, connector=props.get("name"), method="The validation")
 
     def same_connector(self, name, other):
         """Whether both are names of one connector's class. Raises BadRequestError where there is none of that name."""
@@ -133,7 +134,7 @@ class Answers:
             except (ConfigError, NotFoundError) as error:
                 raise BadRequestError(str(error)) from error
 
-        return self._bounded(Lane("plugins").post(same), name, "load")
+        return call_plugin(same, connector=None, method="Loading")
 
     def worker_value(self, key):
         return self._worker.config[key]
@@ -141,12 +142,12 @@ class Answers:
     def census(self):
         """Every connector and its tasks, as they are now, to be counted."""
         with self._lock:
-            return [Counted.of(connector) for connector in self._connectors.values()]
+            return [Counted.of(connector) for connector in self._known()]
 
     def runners(self):
         """The runners of all tasks that have one."""
         with self._lock:
-            return [task.runner for connector in self._connectors.values() for task in connector.tasks if task.runner is not None]
+            return [task.runner for connector in self._known() for task in connector.tasks if task.runner is not None]
 
     def answers_within(self, seconds):
         """Whether anything can be asked at all."""
@@ -155,31 +156,22 @@ class Answers:
             self._lock.release()
         return free
 
-    # ---------------------------------------------------------------- what both halves use
-    def _shown(self, head, part, connector):
-        shown = {**head, "state": part.state, "worker_id": self._worker.id, "version": connector.version}
-        return {**shown, **part.attempts.shown(), **({"trace": part.trace} if part.trace else {})}
-
-    def _get(self, name):
+    # ---------------------------------------------------------------- found
+    def get(self, name):
         with self._lock:
             connector = self._connectors.get(name)
-        if connector is None:
-            raise NotFoundError(f"There is no connector '{name}'.")
-        return connector
+            if connector is None or not connector.known:
+                raise NotFoundError(f"There is no connector '{name}'.")
+            return connector
 
-    def _plan(self, connector):
+    def plan_of(self, connector):
         if connector.plan is None:
             raise ConflictError(f"The configuration of the connector '{connector.name}' is no good; its status says what is wrong.")
         return connector.plan
 
-    def _bounded(self, future, name, doing):
-        """What the future brings, waiting neither for ever nor beyond the worker's end."""
-        done, _ = concurrent.futures.wait([future, self._closed], CALL_SECONDS, concurrent.futures.FIRST_COMPLETED)
-        if future in done:
-            try:
-                return future.result()
-            except Abandoned:
-                raise ConflictError(f"The connector '{name}' did not {doing}: something else was asked of it meanwhile.") from None
-        if done:
-            raise ConflictError(f"The worker is stopping: the connector '{name}' may not {doing} any more.")
-        raise ConflictError(f"The connector '{name}' did not {doing} within {CALL_SECONDS:.0f} s: its own code hangs.")
+    def _known(self):
+        return [connector for connector in self._connectors.values() if connector.known]
+
+    def _shown(self, head, part, connector):
+        shown = {**head, "state": part.state, "worker_id": self._worker.id, "version": connector.version}
+        return {**shown, **part.attempts.shown(), **({"trace": part.trace} if part.trace else {})}

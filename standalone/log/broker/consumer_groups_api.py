@@ -1,0 +1,107 @@
+"""ConsumerGroupHeartbeat, ConsumerGroupDescribe: groups by the consumer protocol (KIP-848). What a group does is in consumer_group.py."""
+
+from standalone.log.broker.consumer_group import HEARTBEAT_MS
+from standalone.log.broker.groups import DEAD
+from standalone.log.broker.messages import ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatResponse
+from standalone.log.broker.operations import GROUP, operations_on
+from standalone.log.broker.refusal import NONE, Refusal, codes
+
+CONSUMER_MEMBER = 1
+
+
+def heartbeat(node, call, request):
+    """Versions 0-1: joining, going on and leaving."""
+    response = ConsumerGroupHeartbeatResponse(
+        version=call.version,
+        error_code=NONE,
+        member_id=request.member_id,
+        member_epoch=request.member_epoch,
+        heartbeat_interval_ms=HEARTBEAT_MS,
+        assignment=None,
+    )
+    try:
+        if not request.group_id:
+            raise Refusal(codes.InvalidGroupIdError, "A group needs an id.")
+        consumers = node.groups.consumers(request.group_id)
+        member, assignment = consumers.heartbeat(request, (call.client_id or "", call.peer))
+        if member is not None:
+            response.member_id, response.member_epoch = member.id, member.epoch
+        if assignment is not None:
+            Assignment = ConsumerGroupHeartbeatResponse.Assignment
+            response.assignment = Assignment(
+                version=call.version, topic_partitions=_by_topic(node, call, assignment, Assignment.TopicPartitions, named=False)
+            )
+    except Refusal as refusal:
+        response.error_code, response.error_message = refusal.code, refusal.message
+    return response
+
+
+def _by_topic(node, call, partitions, TopicPartitions, named):
+    topics = {}
+    for name, number in sorted(partitions):
+        topics.setdefault(name, []).append(number)
+    found = []
+    for name, numbers in topics.items():
+        topic = node.topics.get(name)
+        if topic is not None:
+            more = {"topic_name": name} if named else {}
+            found.append(TopicPartitions(version=call.version, topic_id=topic.id, partitions=numbers, **more))
+    return found
+
+
+def describe(node, call, request):
+    """Versions 0-1. A group by the classic protocol is not found here; DescribeGroups tells of it."""
+    Group = ConsumerGroupDescribeResponse.DescribedGroup
+    groups = []
+    for group_id in request.group_ids:
+        group = node.groups.get(group_id)
+        if group is None or group.consumers is None:
+            groups.append(
+                Group(
+                    version=call.version,
+                    error_code=codes.GroupIdNotFoundError.errno,
+                    error_message=f"There is no group '{group_id}' by the consumer protocol.",
+                    group_id=group_id,
+                    group_state=DEAD,
+                    assignor_name="",
+                    members=[],
+                )
+            )
+            continue
+        consumers = group.consumers
+        described = Group(
+            version=call.version,
+            error_code=NONE,
+            group_id=group_id,
+            group_state=consumers.state,
+            group_epoch=consumers.epoch,
+            assignment_epoch=consumers.epoch,
+            assignor_name=consumers.assignor,
+            members=[_member(node, call, Group.Member, consumers, member) for member in consumers.members.values()],
+        )
+        if request.include_authorized_operations:
+            described.authorized_operations = sum(1 << operation for operation in operations_on(GROUP))
+        groups.append(described)
+    return ConsumerGroupDescribeResponse(version=call.version, groups=groups)
+
+
+def _member(node, call, Member, consumers, member):
+    def assignment(partitions):
+        TopicPartitions = Member.Assignment.TopicPartitions
+        return Member.Assignment(version=call.version, topic_partitions=_by_topic(node, call, partitions, TopicPartitions, named=True))
+
+    described = Member(
+        version=call.version,
+        member_id=member.id,
+        instance_id=member.instance_id,
+        rack_id=member.rack,
+        member_epoch=member.epoch,
+        client_id=member.client_id,
+        client_host=f"/{member.host}",
+        subscribed_topic_names=sorted(member.topics),
+        subscribed_topic_regex=member.pattern.pattern if member.pattern else None,
+        assignment=assignment(member.assigned),
+        target_assignment=assignment(consumers.target(member)),
+    )
+    described.member_type = CONSUMER_MEMBER
+    return described

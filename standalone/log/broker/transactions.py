@@ -1,0 +1,284 @@
+"""Transactions: who may write in which one, and how each ends. Kafka's transaction coordinator, of one node.
+
+A transactional id has a producer id and an epoch, which goes up whenever a producer takes the id over: the one before is fenced.
+Its transaction is EMPTY, ONGOING from its first partition on, PREPARE_* once its end is decided, and COMPLETE_* when a marker stands in
+every partition and the offsets it carries are committed. Every state is in the store before it is acted on, so that an end that
+was decided is carried out after a crash, and one that was not is aborted when its time is over.
+
+Offsets are committed after the records and markers of their transaction are fsynced: they never run ahead of them.
+"""
+
+import logging
+
+from standalone.log.broker.member import Committed
+from standalone.log.broker.refusal import Refusal, codes
+
+EMPTY, ONGOING = "Empty", "Ongoing"
+PREPARE_COMMIT, PREPARE_ABORT = "PrepareCommit", "PrepareAbort"
+COMPLETE_COMMIT, COMPLETE_ABORT = "CompleteCommit", "CompleteAbort"
+STATES = (EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT)
+MAX_TIMEOUT_MS = 15 * 60 * 1000
+EXPIRATION_MS = 7 * 24 * 60 * 60 * 1000  # of an id that nobody uses
+_LAST_EPOCH = (1 << 15) - 2
+_RETRY_SECONDS = 1.0
+_KIND = "transaction"
+
+logger = logging.getLogger(__name__)
+
+
+class Transaction:
+    """The state of one transactional id."""
+
+    def __init__(self, name, producer_id, epoch, timeout_ms):
+        self.id = name
+        self.producer_id = producer_id
+        self.epoch = epoch
+        self.timeout_ms = timeout_ms
+        self.state = EMPTY
+        self.partitions = set()  # (topic, number)
+        self.offsets = {}  # group -> {(topic, number): Committed}, to be committed with it
+        self.started_ms = -1
+        self.changed_ms = 0
+
+    @property
+    def is_ending(self):
+        return self.state in (PREPARE_COMMIT, PREPARE_ABORT)
+
+    def body(self):
+        return {
+            "producer_id": self.producer_id,
+            "epoch": self.epoch,
+            "timeout_ms": self.timeout_ms,
+            "state": self.state,
+            "partitions": sorted(self.partitions),
+            "offsets": {group: [[*key, *committed] for key, committed in offsets.items()] for group, offsets in self.offsets.items()},
+            "started_ms": self.started_ms,
+            "changed_ms": self.changed_ms,
+        }
+
+    @classmethod
+    def of(cls, name, body):
+        found = cls(name, body["producer_id"], body["epoch"], body["timeout_ms"])
+        found.state = body["state"]
+        found.partitions = {tuple(key) for key in body["partitions"]}
+        found.offsets = {
+            group: {(topic, number): Committed(*committed) for topic, number, *committed in rows} for group, rows in body["offsets"].items()
+        }
+        found.started_ms, found.changed_ms = body["started_ms"], body["changed_ms"]
+        return found
+
+
+class Transactions:
+    """Owned by one thread; `node` has topics, groups, store, clock, timers, appended() and flush()."""
+
+    def __init__(self, node):
+        self._node = node
+        self._by_id = {name: Transaction.of(name, body) for name, body in node.store.documents(_KIND).items()}
+        self._by_producer = {transaction.producer_id: transaction for transaction in self._by_id.values()}
+
+    def __iter__(self):
+        return iter(sorted(self._by_id.values(), key=lambda transaction: transaction.id))
+
+    def get(self, name):
+        return self._by_id.get(name)
+
+    # --- A producer's calls. Each raises a Refusal.
+
+    def begin_producer(self, name, timeout_ms, producer_id=-1, epoch=-1):
+        """(producer id, epoch) for a producer that takes the transactional id over; what its predecessor left open is aborted."""
+        if not name:
+            raise Refusal(codes.InvalidRequestError, "A transactional id cannot be empty.")
+        if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
+            raise Refusal(codes.InvalidTransactionTimeoutError)
+        transaction = self._by_id.get(name)
+        if transaction is None:
+            transaction = Transaction(name, self._node.store.new_producer_id(), -1, timeout_ms)
+        elif producer_id >= 0 and (producer_id, epoch) != (transaction.producer_id, transaction.epoch):
+            raise Refusal(codes.ProducerFencedError)
+        elif transaction.is_ending:
+            raise Refusal(codes.ConcurrentTransactionsError)
+        elif transaction.state == ONGOING:
+            transaction.epoch += 1
+            self._end(transaction, PREPARE_ABORT)
+            if transaction.is_ending:
+                raise Refusal(codes.ConcurrentTransactionsError)
+        if transaction.epoch >= _LAST_EPOCH:
+            self._by_producer.pop(transaction.producer_id, None)
+            transaction.producer_id, transaction.epoch = self._node.store.new_producer_id(), -1
+        transaction.epoch += 1
+        transaction.timeout_ms = timeout_ms
+        transaction.state = EMPTY
+        self._save(transaction, durably=True)
+        self._by_id[name] = self._by_producer[transaction.producer_id] = transaction
+        return transaction.producer_id, transaction.epoch
+
+    def check(self, name, producer_id, epoch):
+        """The transaction, if this producer may go on in it."""
+        transaction = self._by_id.get(name)
+        if transaction is None or transaction.producer_id != producer_id:
+            raise Refusal(codes.InvalidProducerIdMappingError)
+        if transaction.epoch != epoch:
+            raise Refusal(codes.ProducerFencedError)
+        return transaction
+
+    def add_partitions(self, transaction, partitions):
+        self._go_on(transaction)
+        if not partitions <= transaction.partitions or transaction.state != ONGOING:
+            transaction.partitions |= partitions
+            self._begin(transaction)
+            self._save(transaction)
+
+    def add_group(self, transaction, group_id):
+        self._go_on(transaction)
+        transaction.offsets.setdefault(group_id, {})
+        self._begin(transaction)
+        self._save(transaction)
+
+    def add_offsets(self, transaction, group_id, offsets):
+        """offsets: {(topic, number): Committed}"""
+        self._go_on(transaction)
+        if transaction.state != ONGOING or group_id not in transaction.offsets:
+            raise Refusal(codes.InvalidTxnStateError)
+        transaction.offsets[group_id].update(offsets)
+        self._save(transaction)
+
+    def check_batch(self, partition, header):
+        """Refusal if this transactional batch is of no transaction that goes on in the partition."""
+        transaction = self._by_producer.get(header.producer_id)
+        if transaction is None or transaction.epoch != header.producer_epoch:
+            raise Refusal(
+                codes.InvalidProducerEpochError, f"Producer {header.producer_id} has no transaction at epoch {header.producer_epoch}."
+            )
+        if transaction.state != ONGOING or (partition.topic, partition.number) not in transaction.partitions:
+            raise Refusal(codes.InvalidTxnStateError, f"{partition} is in no ongoing transaction of '{transaction.id}'.")
+
+    def end(self, transaction, commit, then):
+        """Commit or abort; `then()` when that is done."""
+        done = COMPLETE_COMMIT if commit else COMPLETE_ABORT
+        wanted = PREPARE_COMMIT if commit else PREPARE_ABORT
+        if transaction.state == done:
+            return then()
+        if transaction.state == wanted:
+            raise Refusal(codes.ConcurrentTransactionsError)
+        if transaction.state != ONGOING:
+            raise Refusal(codes.InvalidTxnStateError)
+        return self._end(transaction, wanted, then)
+
+    def has_pending_offset(self, group_id, topic, number):
+        """Whether a transaction that is not over may still commit an offset there."""
+        return any((topic, number) in transaction.offsets.get(group_id, ()) for transaction in self._by_id.values())
+
+    # --- Steps
+
+    def _go_on(self, transaction):
+        if transaction.is_ending:
+            raise Refusal(codes.ConcurrentTransactionsError)
+
+    def _begin(self, transaction):
+        if transaction.state != ONGOING:
+            transaction.state = ONGOING
+            transaction.started_ms = self._node.clock.now_ms()
+            self._limit(transaction)
+
+    def _limit(self, transaction):
+        """Abort it when its time is over."""
+        begun = transaction.started_ms
+        left_ms = begun + transaction.timeout_ms - self._node.clock.now_ms()
+
+        def over():
+            if transaction.state != ONGOING or transaction.started_ms != begun or self._by_id.get(transaction.id) is not transaction:
+                return
+            logger.warning("The transaction of '%s' was not ended within %d ms; it is aborted.", transaction.id, transaction.timeout_ms)
+            transaction.epoch += 1  # its producer is fenced
+            self._end(transaction, PREPARE_ABORT)
+
+        self._node.timers.after(max(left_ms, 0) / 1000, over)
+
+    def _end(self, transaction, state, then=None):
+        transaction.state = state
+        self._save(transaction)
+        self._carry_out(transaction, then)
+
+    def _carry_out(self, transaction, then=None):
+        """Write the markers that are missing, then commit the offsets; again later, if the disk does not let it."""
+        commit = transaction.state == PREPARE_COMMIT
+        written = []
+        try:
+            for topic, number in sorted(transaction.partitions):
+                partition = self._partition(topic, number)
+                if partition is None:
+                    continue
+                if partition.producers.transaction_start(transaction.producer_id) is not None:
+                    self._write_marker(partition, transaction.producer_id, transaction.epoch, commit)
+                written.append(partition)
+        except Refusal as refusal:
+            logger.error("The transaction of '%s' cannot be ended now: %s", transaction.id, refusal.message)
+            self._node.timers.after(_RETRY_SECONDS, lambda: self._carry_out(transaction, then))
+            return
+        offsets = {group: found for group, found in transaction.offsets.items() if found} if commit else {}
+        if not offsets:
+            self._complete(transaction, then)
+            return
+
+        def flushed(errors):
+            try:
+                if errors:
+                    raise Refusal(codes.KafkaStorageError, errors[0])
+                for group, found in offsets.items():
+                    self._node.groups.make(group).commit(found, self._node.clock.now_ms())
+            except Refusal as refusal:
+                logger.error("The offsets of the transaction of '%s' cannot be kept now: %s", transaction.id, refusal.message)
+                self._node.timers.after(_RETRY_SECONDS, lambda: self._carry_out(transaction, then))
+                return
+            self._complete(transaction, then)
+
+        self._node.flush(flushed, written)
+
+    def _complete(self, transaction, then):
+        transaction.state = COMPLETE_COMMIT if transaction.state == PREPARE_COMMIT else COMPLETE_ABORT
+        transaction.partitions = set()
+        transaction.offsets = {}
+        try:
+            self._save(transaction)
+        except Refusal:
+            pass  # after a restart it is ended once more, which changes nothing
+        if then:
+            then()
+
+    def _write_marker(self, partition, producer_id, epoch, commit):
+        size = partition.end_transaction(producer_id, epoch, commit, self._node.clock.now_ms())
+        self._node.appended(partition, size)
+
+    def _partition(self, topic, number):
+        try:
+            return self._node.topics.partition(topic, number)
+        except Refusal:
+            return None  # deleted
+
+    def _save(self, transaction, durably=False):
+        transaction.changed_ms = self._node.clock.now_ms()
+        self._node.store.save_document(_KIND, transaction.id, transaction.body(), durably)
+
+    # --- Coming back, and tidying
+
+    def recover(self):
+        """Carry on where the last process ended; abort what is open in a partition and belongs to nobody."""
+        for transaction in list(self._by_id.values()):
+            if transaction.is_ending:
+                self._carry_out(transaction)
+            elif transaction.state == ONGOING:
+                self._limit(transaction)
+        for partition in list(self._node.topics.partitions()):
+            for producer_id, epoch in partition.producers.open_transactions:
+                owner = self._by_producer.get(producer_id)
+                if owner is None or owner.state in (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT):
+                    logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)
+                    self._write_marker(partition, producer_id, epoch, False)
+
+    def tidy(self):
+        oldest = self._node.clock.now_ms() - EXPIRATION_MS
+        for transaction in list(self._by_id.values()):
+            if transaction.state not in (ONGOING, PREPARE_COMMIT, PREPARE_ABORT) and transaction.changed_ms < oldest:
+                self._node.store.delete_document(_KIND, transaction.id)
+                del self._by_id[transaction.id]
+                self._by_producer.pop(transaction.producer_id, None)

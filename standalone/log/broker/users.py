@@ -1,0 +1,65 @@
+"""Users and their SCRAM credentials, kept in the store: never a password, only what a password can be checked by."""
+
+import base64
+import hashlib
+import hmac
+
+from standalone.log.broker.refusal import Refusal, codes
+
+SCRAM_SHA_256, SCRAM_SHA_512 = 1, 2
+MECHANISMS = {SCRAM_SHA_256: "SCRAM-SHA-256", SCRAM_SHA_512: "SCRAM-SHA-512"}
+DIGESTS = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
+MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
+_KIND = "user"
+
+
+class Users:
+    """Owned by one thread."""
+
+    def __init__(self, store):
+        self._store = store
+        self._users = store.documents(_KIND)  # name -> {mechanism: [iterations, salt, stored key, server key]}
+
+    def names(self):
+        return self._users.keys()
+
+    def mechanisms(self, name):
+        """[(mechanism, iterations)]"""
+        return [(int(mechanism), row[0]) for mechanism, row in sorted(self._users.get(name, {}).items())]
+
+    def credential(self, name, mechanism):
+        """(iterations, salt, stored key, server key), or None."""
+        row = self._users.get(name, {}).get(str(mechanism))
+        return row and (row[0], *map(base64.b64decode, row[1:]))
+
+    def alter(self, name, deletions, upsertions):
+        """upsertions: [(mechanism, iterations, salt, salted password)]. Refusal: nothing is changed."""
+        if not name:
+            raise Refusal(codes.UnacceptableCredentialError, "A user needs a name.")
+        user = dict(self._users.get(name, {}))
+        for mechanism in deletions:
+            if user.pop(str(mechanism), None) is None:
+                raise Refusal(codes.ResourceNotFoundError, f"User '{name}' has no such credential.")
+        for mechanism, iterations, salt, salted in upsertions:
+            if mechanism not in MECHANISMS:
+                raise Refusal(codes.UnsupportedSaslMechanismError, f"There is no SCRAM mechanism {mechanism}.")
+            if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
+                raise Refusal(codes.UnacceptableCredentialError, f"Iterations must be {MIN_ITERATIONS} to {MAX_ITERATIONS}.")
+            user[str(mechanism)] = [iterations, *map(_text, (salt, *_keys(mechanism, salted)))]
+        if user:
+            self._store.save_document(_KIND, name, user)
+            self._users[name] = user
+        else:
+            self._store.delete_document(_KIND, name)
+            self._users.pop(name, None)
+
+
+def _keys(mechanism, salted):
+    """(stored key, server key) of a salted password."""
+    digest = DIGESTS[mechanism]
+    client_key = hmac.digest(salted, b"Client Key", digest)
+    return hashlib.new(digest, client_key).digest(), hmac.digest(salted, b"Server Key", digest)
+
+
+def _text(data):
+    return base64.b64encode(data).decode()

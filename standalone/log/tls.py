@@ -1,0 +1,164 @@
+"""TLS by Java's property names: one context a cluster, of PEM, JKS or PKCS12, from files or from the settings themselves."""
+
+import contextlib
+import os
+import pathlib
+import re
+import ssl
+
+from standalone.errors import ConfigError
+from standalone.log import java_stores
+
+VERSIONS = {
+    "TLSv1": ssl.TLSVersion.TLSv1,
+    "TLSv1.1": ssl.TLSVersion.TLSv1_1,
+    "TLSv1.2": ssl.TLSVersion.TLSv1_2,
+    "TLSv1.3": ssl.TLSVersion.TLSv1_3,
+}
+_SUITE = re.compile(r"(?:TLS|SSL)_(?:(.+)_)?WITH_(.+)_(SHA\d*|MD5)")
+
+
+def context(config):
+    """An ssl.SSLContext. Raises ConfigError, which names the key that is wrong and never shows a secret."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    made.check_hostname = bool(config["ssl.endpoint.identification.algorithm"])
+    _set_versions(made, config)
+    _set_ciphers(made, config["ssl.cipher.suites"])
+    with _blaming(config, "ssl.truststore", "certificates"):
+        authorities = _trusted(config)
+        if authorities is None:
+            made.load_default_certs()
+        else:
+            made.load_verify_locations(cadata=authorities)
+    with _blaming(config, "ssl.keystore", "key"):
+        identity = _identity(config)
+        if identity is not None:
+            with _in_memory(identity) as path:
+                # a function, not None: OpenSSL would ask on the terminal for the password of an encrypted key
+                made.load_cert_chain(path, password=config["ssl.key.password"] or (lambda: ""))
+    return made
+
+
+def _trusted(config):
+    """The PEM text of the authorities, or None for those of the system."""
+    location = config["ssl.truststore.location"]
+    if location is None:
+        return config["ssl.truststore.certificates"] and unfold(config["ssl.truststore.certificates"])
+    data = pathlib.Path(location).read_bytes()
+    if not _is_java(config, "ssl.truststore", data):
+        return data.decode()
+    trusted, _ = java_stores.read(data, config["ssl.truststore.password"])
+    if not trusted:
+        raise java_stores.StoreError("it holds no certificate to be trusted")
+    return trusted
+
+
+def _identity(config):
+    """The PEM text of our own key and its chain, or None."""
+    location = config["ssl.keystore.location"]
+    if location is None:
+        texts = [config["ssl.keystore.key"], config["ssl.keystore.certificate.chain"]]
+        if any(texts) and not all(texts):
+            raise java_stores.StoreError("ssl.keystore.key and ssl.keystore.certificate.chain belong together, and one of them is missing")
+        return "".join(map(unfold, texts)) if all(texts) else None
+    data = pathlib.Path(location).read_bytes()
+    if not _is_java(config, "ssl.keystore", data):
+        return data.decode()
+    _, key = java_stores.read(data, config["ssl.keystore.password"], config["ssl.key.password"])
+    if key is None:
+        raise java_stores.StoreError("it holds no private key")
+    return key
+
+
+def _is_java(config, store, data):
+    """Whether a file is to be read as JKS or PKCS12; ssl.*.type counts where the file leaves it open."""
+    kind = config[f"{store}.type"].upper()
+    if kind == "PEM":
+        return False
+    if kind not in ("JKS", "PKCS12"):
+        raise java_stores.StoreError(f"{store}.type={kind} is not to be had here: JKS, PKCS12 and PEM are")
+    if data.lstrip().startswith(b"-----BEGIN"):
+        raise java_stores.StoreError(f"it is PEM, and {store}.type is {kind}: set {store}.type=PEM")
+    return True
+
+
+@contextlib.contextmanager
+def _blaming(config, store, in_line):
+    """An error of what is done inside becomes one of the key that it came by."""
+    try:
+        yield
+    except (OSError, ssl.SSLError, UnicodeDecodeError, java_stores.StoreError) as problem:
+        location = config[f"{store}.location"]
+        key = f"{store}.location" if location else f"{store}.{in_line}"
+        where = f"{key}={location}" if location else f"the PEM text of {store}.*"
+        reason = getattr(problem, "reason", None) or getattr(problem, "strerror", None) or problem
+        raise ConfigError.of({key: f"{where} cannot be used: {reason}"}) from problem
+
+
+@contextlib.contextmanager
+def _in_memory(text):
+    """A path under which OpenSSL, which reads keys from files only, finds a text that no disk ever sees."""
+    handle = os.memfd_create("identity", os.MFD_CLOEXEC)
+    try:
+        os.write(handle, text.encode())
+        yield f"/proc/self/fd/{handle}"
+    finally:
+        os.close(handle)
+
+
+def unfold(text):
+    """PEM written on one line, as it stands in a properties file without continuation, back on many."""
+    return re.sub(r"\s*-----BEGIN ([A-Z ]+)-----\s*(.*?)\s*-----END \1-----\s*", _as_block, text, flags=re.S)
+
+
+def _as_block(match):
+    name, body = match.group(1), match.group(2)
+    # An encrypted key has headers before its text, each a line.
+    body = body if ":" in body and "\n" in body else "\n".join(body.split())
+    return f"-----BEGIN {name}-----\n{body}\n-----END {name}-----\n"
+
+
+# ---- versions and ciphers
+
+
+def _set_versions(made, config):
+    wanted = config["ssl.enabled.protocols"]
+    unknown = [name for name in wanted if name not in VERSIONS]
+    if unknown or not wanted:
+        problem = f"{', '.join(unknown) or 'nothing'} is none of {', '.join(VERSIONS)}"
+        raise ConfigError.of({"ssl.enabled.protocols": problem})
+    chosen = [VERSIONS[name] for name in wanted]
+    highest = max(chosen)
+    if config["ssl.protocol"] in VERSIONS:  # as Java's context, which knows no version above its own
+        highest = min(highest, VERSIONS[config["ssl.protocol"]])
+    if highest < min(chosen):
+        problem = f"{config['ssl.protocol']} is below each of ssl.enabled.protocols={','.join(wanted)}"
+        raise ConfigError.of({"ssl.protocol": problem})
+    made.minimum_version, made.maximum_version = min(chosen), highest
+
+
+def _set_ciphers(made, suites):
+    """Java's names for suites. Those of TLS 1.3 are OpenSSL's to choose among; without one of them TLS 1.3 is not used."""
+    if not suites:
+        return
+    older = [suite for suite in suites if "_WITH_" in suite]
+    if len(older) == len(suites):
+        made.maximum_version = min(made.maximum_version, ssl.TLSVersion.TLSv1_2)
+    elif not older:
+        made.minimum_version = max(made.minimum_version, ssl.TLSVersion.TLSv1_3)
+        return
+    try:
+        made.set_ciphers(":".join(map(openssl_name, older)))
+    except ssl.SSLError:
+        raise ConfigError.of({"ssl.cipher.suites": f"OpenSSL knows none of {', '.join(older)}"}) from None
+
+
+def openssl_name(suite):
+    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256; a name of OpenSSL's stays."""
+    match = _SUITE.fullmatch(suite)
+    if match is None:
+        return suite
+    exchange, cipher, digest = match.groups()
+    cipher = re.sub(r"AES_(\d+)", r"AES\1", cipher).replace("_CBC", "").replace("_", "-")
+    exchange = "" if exchange == "RSA" else exchange.replace("_", "-") + "-"
+    return f"{exchange}{cipher}" + ("" if "POLY1305" in cipher else f"-{digest}")

@@ -1,0 +1,325 @@
+"""The actor of one connector: its configuration, instance, tasks and states. One thing at a time is done with it, in its mailbox.
+
+    instance.py              the connector's own object
+    tasks/group.py           its tasks
+    supervision/parts.py     states, and what follows a failure
+
+The herder orders (`change`, `delete`, `post`) and looks (under its lock); the mailbox does. What is ordered behind a deletion is void, and a
+configuration that was replaced while it waited is not started any more. What hangs in the connector's own code is abandoned as soon as an
+operator wants something else of it.
+"""
+
+import concurrent.futures
+import logging
+import threading
+
+from standalone.errors import ConnectError, NotFoundError, trace_of
+from standalone.runtime.calls import Abandoned, Mailbox, call_plugin
+from standalone.runtime.configuration.plugin_options import HIDDEN, secret_keys
+from standalone.runtime.instance import Instance
+from standalone.runtime.supervision.parts import Supervisor
+from standalone.runtime.supervision.state import well_formed
+from standalone.runtime.tasks.group import TaskGroup
+from standalone.runtime.tasks.lifecycle import FAILED, PAUSED, RUNNING, STOPPED
+from standalone.secrets import mask
+
+log = logging.getLogger(__name__)
+
+STARTED = "STARTED"  # the third target state, beside PAUSED and STOPPED
+
+
+class Connector:
+    """`shared` is the herder's (herder.Shared). Attributes are read under its lock, and written in the mailbox or under the lock."""
+
+    def __init__(self, name, shared):
+        self.name = name
+        self.changing = threading.Lock()  # who changes its configuration or target state has it until that is stored
+        self.known = False  # it has a configuration that is stored, and is not deleted
+        self.ended = concurrent.futures.Future()  # deleted, and nothing of it runs any more
+        self.generation = 0  # of its configuration
+        self.config = {}  # as it was given
+        self.plan = None  # what it means; None as long as it means nothing
+        self.secrets = frozenset()
+        self.kind = "unknown"
+        self.version = None
+        self.target = STARTED
+        self._shared = shared
+        self._mailbox = Mailbox(name)
+        self._instance = None
+        self._reload = None
+        self._supervisor = Supervisor(name, shared, lambda: self.target == STARTED, lambda part: self.post(lambda: self._try_again(part)))
+        self._group = TaskGroup(name, shared, self._supervisor, self._new_runner, self._patience)
+
+    # ---------------------------------------------------------------- looked at
+    @property
+    def is_ending(self):
+        """It is deleted, and its name is not free yet."""
+        return self._supervisor.over
+
+    @property
+    def part(self):
+        """Its own state."""
+        return self._supervisor.own
+
+    @property
+    def tasks(self):
+        return self._group.all
+
+    def task(self, number):
+        for task in self.tasks:
+            if task.number == number:
+                return task
+        raise NotFoundError(f"The connector '{self.name}' has no task {number}; it has {len(self.tasks)}.")
+
+    def shown(self, config):
+        """A configuration as answers show it: references to values in place of values, nothing secret."""
+        plan = self.plan
+        secrets = self.secrets if self._shared.worker.config.hides_secrets else ()
+
+        def text(key, value):
+            if plan is not None and key in plan.references and value == plan.originals[key]:
+                value = plan.references[key]
+            if self.config.get(key) != value:
+                return HIDDEN if key in secrets and value else mask(value)
+            lone = self._shared.worker.config.providers.is_reference(value)
+            return HIDDEN if key in secrets and value and not lone else value
+
+        return {well_formed(key): value and well_formed(value) for key, value in ((key, text(key, value)) for key, value in config.items())}
+
+    def offset_reader(self):
+        return self._shared.worker.offsets.reader(self.name)
+
+    # ---------------------------------------------------------------- ordered, under the lock
+    def post(self, call, urgent=False):
+        """A Future of what the call returns, once its turn has come; None if the connector is deleted by then."""
+        return self._mailbox.post(lambda: None if self._supervisor.over else call(), urgent)
+
+    def take(self, config, target, plan=None, version=None):
+        """Another configuration, which is stored; no `plan` if it is no good."""
+        self.known = True
+        self.generation += 1
+        self.config, self.target = config, target
+        if plan is not None:
+            self._understand(plan, version)
+
+    def start_anew(self, plan):
+        """Have it run with that configuration, whatever ran before; unless there is a newer one by then."""
+        self.cancel_restarts()
+        generation = self.generation
+        return self.post(lambda: self._start_anew(plan) if generation == self.generation else None, urgent=True)
+
+    def follow(self, target):
+        self.target = target
+        if target != STARTED:
+            self.cancel_restarts()
+        return self.post(self._follow_target, urgent=target == STOPPED)
+
+    def restart(self, own, tasks):
+        return self.post(lambda: self._restart(own, tasks), urgent=True)
+
+    def delete(self):
+        """Nothing that is ordered from now on is done but this; `ended` is done once nothing runs any more."""
+        self.known = False
+        self._supervisor.over = True
+        self.cancel_restarts()
+        return self._mailbox.post(self._end, urgent=True)
+
+    def close(self):
+        """The worker ends."""
+        self._group.hurry()
+        return self._mailbox.post(self._stop, urgent=True)
+
+    def cancel_restarts(self):
+        """Nothing is started by itself."""
+        with self._shared.lock:
+            for part in (self.part, *self.tasks):
+                part.cancel_restart()
+            if self._reload is not None:
+                self._reload.cancel()
+                self._reload = None
+
+    def note(self, part, state, trace=None):
+        self._supervisor.note(part, state, trace)
+
+    def fail(self, error):
+        log.error("The connector '%s' has failed: %s", self.name, trace_of(error))
+        self.note(self.part, FAILED, trace_of(error))
+
+    # ---------------------------------------------------------------- done in its mailbox
+    def _start_anew(self, plan):
+        self._stop()
+        if self._shared.closing.is_set():
+            return
+        self.plan = plan
+        if self.target == STOPPED:
+            self.note(self.part, STOPPED)
+        else:
+            self._start(fresh=True)
+
+    def _start(self, fresh=False):
+        """Start the connector itself and, where it is to run, bring its tasks in line. `fresh`: its values have just been looked up."""
+        if self.target == PAUSED:
+            self.note(self.part, PAUSED)
+            return
+        try:
+            if not fresh:
+                self._look_up_values()
+            instance = Instance(self, self._patience)
+            instance.start(self.plan)
+            self._instance = instance
+            self._shared.starts["connector"].count(True)
+            self.note(self.part, RUNNING)
+            self._bring_tasks_in_line()
+        except Abandoned as error:
+            log.warning("The connector '%s' had not started when something else was wanted of it, and is abandoned. %s", self.name, error)
+        except Exception as error:
+            if self._instance is None:
+                self._shared.starts["connector"].count(False)
+            self.fail(error)
+        self._plan_reload()
+
+    def _bring_tasks_in_line(self):
+        plan = self.plan
+        self._group.bring_in_line(self._instance.ask("task_configs()", lambda connector: self._shared.worker.task_configs(plan, connector)))
+
+    def reconfigure_tasks(self):
+        """The connector itself wants it."""
+        if self._instance is None or self.target != STARTED:
+            return
+        try:
+            self._bring_tasks_in_line()
+        except Abandoned as error:
+            log.warning("The tasks of connector '%s' are not configured anew: something else is wanted of it. %s", self.name, error)
+        except Exception as error:
+            self.fail(error)
+
+    def _new_runner(self, task, listen):
+        return self._shared.worker.new_runner(self.plan, task.number, task.config, listen, paused=self.target == PAUSED)
+
+    def _restart(self, own, tasks):
+        if own and self.target == STOPPED:
+            self.note(self.part, STOPPED)
+        elif own:
+            self._stop_instance()
+            self._start()
+        for number in tasks:
+            self._restart_task(number)
+
+    def _restart_task(self, number):
+        if self.target == STOPPED:
+            return
+
+        def renewed(config):
+            before = self.plan
+            self._look_up_values()
+            return self.plan.renewed(config, before)
+
+        self._group.restart(number, renewed)
+
+    def _follow_target(self):
+        target = self.target
+        if target == STARTED:
+            if self._instance is None or self.part.state == FAILED:
+                self._start()
+            else:
+                self._group.resume()
+                self.note(self.part, RUNNING)
+            with self._shared.lock:
+                for task in self.tasks:
+                    if task.state == FAILED:
+                        self._supervisor.plan_restart(task)
+        elif target == PAUSED:
+            self.note(self.part, PAUSED)
+            self._stop_instance()
+            self._group.pause()
+        else:
+            self._stop()
+            self.note(self.part, STOPPED)
+
+    def _stop(self):
+        self.cancel_restarts()
+        self._stop_instance()
+        self._group.stop()
+
+    def _stop_instance(self):
+        instance, self._instance = self._instance, None
+        if instance is not None:
+            instance.stop()
+
+    def _end(self):
+        try:
+            self._stop()
+        finally:
+            try:
+                self._shared.forget(self)
+            finally:
+                self.ended.set_result(None)
+
+    def change_offsets(self, act):
+        """`act` on the offsets of the connector, which asks the connector's own code."""
+        offsets = self._shared.worker.offsets_of(self.plan)
+        return call_plugin(lambda: act(offsets), connector=self.name, method="alter_offsets()", wait=self._patience())
+
+    def _patience(self, at_once=False):
+        return self._mailbox.patience(self._shared.worker.graceful_seconds, at_once)
+
+    # ---------------------------------------------------------------- by itself: values that expire, failures
+    def _understand(self, plan, version):
+        self.kind, self.version, self.secrets = plan.kind, version, secret_keys(plan)
+        self.plan = self.plan or plan  # its offsets can be asked for before it has started
+        self._supervisor.follow(plan)
+
+    def _look_up_values(self):
+        """The plan anew, where it holds values that a provider gave, or where there is none yet."""
+        if self.plan is not None and not self.plan.references:
+            return
+        config = self.config
+        plan, version = call_plugin(
+            lambda: plan_of(self._shared.worker, config), connector=self.name, method="The validation", wait=self._patience()
+        )
+        with self._shared.lock:
+            self.plan = plan
+            if self.kind == "unknown":
+                self._understand(plan, version)
+
+    def _plan_reload(self):
+        plan = self.plan
+        with self._shared.lock:
+            if self._reload is not None:
+                self._reload.cancel()
+                self._reload = None
+            if plan is None or plan.ttl_ms is None or plan["config.action.reload"].lower() != "restart":
+                return
+            self._reload = self._shared.timers.after(plan.ttl_ms / 1000, lambda: self.post(self._reload_values))
+
+    def _reload_values(self):
+        if self._reload is None or self.target != STARTED or self._shared.closing.is_set():
+            return
+        before = self.plan
+        try:
+            self._look_up_values()
+        except Abandoned:
+            return
+        except ConnectError as error:
+            log.error("Values of the connector '%s' have expired and cannot be looked up; it goes on with those it has: %s", self.name, error)
+        if self.plan.originals == before.originals:
+            self._plan_reload()
+            return
+        log.info("Values of the connector '%s' have expired and changed: it is restarted (config.action.reload)", self.name)
+        self._stop_instance()
+        self._start(fresh=True)
+
+    def _try_again(self, part):
+        if not self._supervisor.take_retry(part):
+            return
+        if part is self.part:
+            self._stop_instance()
+            self._start()
+        elif part in self.tasks:
+            self._restart_task(part.number)
+
+
+def plan_of(worker, config):
+    """(what a configuration means, the version of its connector). Asks the connector's own code."""
+    plan = worker.plan(config)
+    return plan, worker.version(plan)

@@ -1,0 +1,134 @@
+"""Links of Python that keep no state run in Spark's Python workers, and nobody sees it but by the clock. Those that remember stay here."""
+
+import os
+import signal
+
+import numpy as np
+import pytest
+
+from standalone import ByteColumn, DataError, Schema, SourceBatch, Transform
+from standalone.converters.json import JsonConverter
+from standalone.converters.string import StringConverter
+from standalone.pipeline.chain import Chain, Link
+from standalone.pipeline.pipeline import Pipeline, PythonHere
+from standalone.pipeline.spark.python import PythonLinks, may_be_copied
+from standalone.transforms.hoist_field import HoistField
+from standalone.transforms.insert_field import InsertField
+from standalone.wire import Records
+
+COUNT = 1200
+
+
+class Where(Transform):
+    """Says in which process it is; fails, drops and doubles some records, and gives some another shape where it is told to."""
+
+    stateless = True
+
+    def apply(self, record):
+        number = record.value["n"]
+        if number % 101 == 7:
+            raise DataError(f"{number} is bad")
+        if number % 103 == 5:
+            return None
+        here = record.with_value(None, {**record.value, "process": os.getpid()})
+        if record.value.get("uneven") and number % 97 == 2:
+            here = record.with_value(None, {"process": os.getpid(), "n": [number, {"of": "another shape"}]})
+        return [here, here] if number % 107 == 3 else here
+
+
+class Numbers(Transform):
+    stateless = True
+
+    def apply(self, record):
+        return record.with_value(None, {"n": int(record.value["n"])})
+
+
+class Seen(Transform):
+    """Remembers what it has seen: it must see each record once, in order, and here."""
+
+    def __init__(self):
+        self.numbers = []
+
+    def apply(self, record):
+        number = record.value["n"]
+        self.numbers.append(number)
+        return record.with_value(None, {**record.value, "seen": len(self.numbers), "here": os.getpid()})
+
+
+def pipeline(kind, holder=None, *more):
+    links = [Link("ins", InsertField.Value.of({"static.field": "s", "static.value": "v"})), Link("where", Where())]
+    if kind == "source":
+        links = [Link("hoist", HoistField.Value.of({"field": "n"})), Link("number", Numbers()), *links]
+    links += [Link(f"more {at}", link) for at, link in enumerate(more)]
+    chain = Chain(kind, StringConverter.of(is_key=True), JsonConverter.of({"schemas.enable": "false"}), StringConverter.of(), links)
+    return Pipeline(chain, "auto", holder, min_rows=100) if holder else Pipeline(chain, "rows")
+
+
+def fetched(more=""):
+    values = ByteColumn.of([f'{{"n":{row}{more}}}'.encode() for row in range(COUNT)])
+    return Records(COUNT, None, values, None, None, np.arange(COUNT) * 3)
+
+
+def lines():
+    return SourceBatch(COUNT, "t", ByteColumn.of([str(row).encode() for row in range(COUNT)]), Schema.STRING, offset_of=lambda row: {"at": row})
+
+
+def put(result):
+    """(offsets and values but for the process, failures, rows dropped, processes)"""
+    records = [record for batch in result.batches for record in batch.records()]
+    failures = [(failure.row, failure.stage, failure.name, str(failure.error), failure.record) for failure in result.failures]
+    here = {"process": 0, "here": 0}
+    values = [(each.original_offset, {name: here.get(name, value) for name, value in each.value.items()}) for each in records]
+    return values, failures, result.dropped.tolist(), {each.value["process"] for each in records}
+
+
+def test_only_links_that_keep_no_state_are_copied():
+    assert may_be_copied([Link("where", Where())]) and not may_be_copied([Link("where", Where()), Link("seen", Seen())])
+    assert isinstance(pipeline("sink").segments[-1], PythonHere), "without Spark there is nowhere to go"
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("more", ["", ',"uneven":1'], ids=["of one shape", "of uneven shapes"])
+def test_a_sink_gets_what_spark_s_workers_made_as_rows_make_it(spark_holder, more):
+    spread, rows = pipeline("sink", spark_holder), pipeline("sink")
+    assert any(isinstance(segment, PythonLinks) for segment in spread.segments)
+    *found, processes = put(spread.sink("t", 0, fetched(more)))
+    *wanted, own = put(rows.sink("t", 0, fetched(more)))
+    assert found[0] == wanted[0] and found == wanted and found[1] and found[2]
+    left_to_rows = {os.getpid()} & processes  # those that failed in a worker are done again here
+    assert own == {os.getpid()} and processes - left_to_rows
+    assert spread.counts.records["spark"] > COUNT * 0.9 and spread.counts.failed_batches == 0
+
+
+@pytest.mark.spark
+def test_a_source_sends_what_spark_s_workers_made_as_rows_make_it(spark_holder):
+    def sent(result):
+        out = sorted((row, value.split(b',"process"')[0]) for each in result.out for row, value in zip(each.rows.tolist(), each.records.values))
+        return out, [(f.row, str(f.error), f.record) for f in result.failures], result.dropped.tolist()
+
+    spread, rows = pipeline("source", spark_holder), pipeline("source")
+    assert sent(spread.source(lines())) == sent(rows.source(lines()))
+    assert spread.counts.records["spark"] > COUNT * 0.9 and spread.counts.failed_batches == 0
+
+
+@pytest.mark.spark
+def test_links_that_remember_see_each_record_once_and_in_order(spark_holder):
+    spread, rows = pipeline("sink", spark_holder, Seen()), pipeline("sink", None, Seen())
+    for _ in range(2):
+        *found, processes = put(spread.sink("t", 0, fetched()))
+        *wanted, _ = put(rows.sink("t", 0, fetched()))
+        assert found == wanted
+        assert processes != {os.getpid()}, "the links before it ran elsewhere"
+    seen, expected = (each.chain.links[-1].transform.numbers for each in (spread, rows))
+    assert seen == expected and len(seen) > COUNT
+
+
+@pytest.mark.spark
+def test_a_java_that_is_killed_costs_no_record(spark_holder):
+    spread, rows = pipeline("sink", spark_holder), pipeline("sink")
+    assert spark_holder.wait(120) is not None
+    work = spread.begin_sink("t", 0, fetched())
+    os.kill(spark_holder._process.pid, signal.SIGKILL)
+    assert put(work.result())[:3] == put(rows.sink("t", 0, fetched()))[:3]
+    assert spread.counts.failed_batches == 0, "that Spark is gone is nobody's fault"
+    assert spark_holder.wait(120) is not None

@@ -1,0 +1,38 @@
+"""Which tests scripts/quick leaves out: those that take a process, a worker, a JVM, a browser, or seconds of their own.
+
+They are found by what they ask for, so that a new test is where it belongs by itself; only what needs nothing and takes long is listed.
+"""
+
+import pytest
+
+# A fixture that a test asks for, itself or by way of another.
+DEAR = {
+    *("kafka", "outage_broker", "spark_holder", "spread_pipeline", "browser", "java", "secured"),
+    *("shared_worker", "api", "worker", "ctl", "described", "connect_worker", "run_connector", "ui_worker", "on_embedded", "on_kafka"),
+    *("command", "forks", "lab", "pytester", "run_tests"),
+}
+FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_")
+FILES = (
+    *("tests/test_cli.py", "tests/test_cli_facts.py", "tests/test_docs.py", "tests/test_warm_up.py", "tests/test_golden.py", "tests/test_testing.py"),
+    *("tests/test_suites.py", "tests/log/test_broker_crash.py", "tests/log/test_broker_server.py", "tests/log/test_client.py"),
+    *("tests/pipeline/test_session.py", "tests/pipeline/test_ahead.py", "tests/pipeline/test_rows_equal_spark.py", "tests/pipeline/test_mixed.py"),
+    *("tests/pipeline/test_errors_half.py", "tests/pipeline/test_engines.py", "tests/pipeline/test_local_cast.py", "tests/pipeline/test_text_numbers.py"),
+    *("tests/converters/test_json_quick.py", "tests/runtime/test_sink_ahead.py", "tests/runtime/test_errors_kill.py", "tests/runtime/test_providers.py"),
+    *("tests/runtime/test_errors_sinks.py", "tests/runtime/test_errors_sources.py", "tests/runtime/test_errors_several.py", "tests/runtime/test_runners.py"),
+    *("tests/runtime/test_errors_docs.py", "tests/runtime/test_errors_transforms.py", "tests/runtime/test_restarts.py", "tests/runtime/test_worker.py"),
+    *("tests/runtime/test_bad_input.py", "tests/runtime/test_errors_golden.py"),
+)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items):
+    """Marks them `slow` before -m is looked at."""
+    for item in items:
+        if is_slow(item):
+            item.add_marker(pytest.mark.slow)
+
+
+def is_slow(item):
+    if item.get_closest_marker("kafka") or item.get_closest_marker("spark") or DEAR & set(getattr(item, "fixturenames", ())):
+        return True
+    return item.nodeid.startswith((*FOLDERS, *FILES))
