@@ -115,7 +115,10 @@ def encoded_column(converter, schema, value):
     if value is None:
         column = None
     elif not schema.logical and (schema.type == STRING and isinstance(value, str) or schema.type == BYTES and isinstance(value, bytes)):
-        column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # as files and the log hold it
+        try:
+            column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # as files and the log hold it
+        except UnicodeEncodeError:
+            return LeftToRows("half a surrogate pair is in no file and no log: such a text is a row's")
     else:
         try:
             column = columnar([value] * COPIES, schema, COPIES)

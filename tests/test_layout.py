@@ -59,6 +59,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "testing"},
     "cramjam": {"log"},
     "google_crc32c": {"log"},
+    "regex": {"data"},
     "freezegun": set(),
 }
 

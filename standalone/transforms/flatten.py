@@ -26,7 +26,10 @@ class Flatten(FieldTransform):
 
     def _flatten_map(self, value, prefix, flat):
         for key, item in value.items():
-            name = f"{prefix}{self.delimiter}{key}" if prefix else key
+            if prefix is None or not isinstance(key, str | None):
+                where = f"the map '{prefix}'" if prefix else "the map"
+                raise DataError(f"Flatten joins names that are texts; {where} has a {type(key).__name__} as a key.")
+            name = f"{prefix}{self.delimiter}{'null' if key is None else key}" if prefix else key
             if isinstance(item, dict):
                 self._flatten_map(item, name, flat)
             elif item is None or isinstance(item, _PLAIN) and not isinstance(item, BigInt):
