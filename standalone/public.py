@@ -48,9 +48,16 @@ from standalone.expression import Expression, F, float_text
 from standalone.files import check_allowed_file, open_allowed
 from standalone.provider import ConfigProvider, Values
 from standalone.stage import (
+    NULL_IS_CHANGED,
+    NULL_IS_GIVEN,
+    NULL_IS_REFUSED,
+    NULL_PASSES,
+    Change,
     Columns,
     Converter,
+    Fact,
     FieldTransform,
+    Function,
     HeaderConverter,
     HeaderEdit,
     NoColumns,

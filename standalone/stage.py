@@ -5,9 +5,15 @@ reason or by returning None, and then the rows engine serves. A column meaning d
 on the data.
 """
 
+import contextlib
 from typing import Any, NamedTuple
 
-from standalone.errors import ConnectError
+from standalone.data.arrow import arrow_type
+from standalone.data.struct import Struct
+from standalone.errors import ConnectError, DataError
+from standalone.expression import F
+
+_MOST_SCHEMAS = 1000  # of a source whose schema changes all the time
 
 
 class NoColumns(Exception):
@@ -54,13 +60,110 @@ class Transform(Stage):
         return None
 
 
+class Function:
+    """A function of a value, in two meanings that stand side by side and do the same: by row, and as an expression for Spark.
+
+    One is made for the schema of what it is given; `schema` is that of what it makes.
+    """
+
+    schema = None
+    refuses_null = False  # True where it is an error even where there is no value: `row` is called for a null, too
+    keeps_nulls = False  # True where the expression gives a null for a null by itself
+
+    def row(self, value):
+        """What it makes of a value that is not null. Raises DataError."""
+        raise NotImplementedError(f"{type(self).__name__} must define row(value)")
+
+    def column(self, column):
+        """(the expression, a condition for the rows that only `row` can do or None); nulls do not count. Raises NoColumns."""
+        raise NoColumns(f"{type(self).__name__} has no column meaning")
+
+
+UNKNOWN = object()  # a fact that the record does not know: a map then lacks the key, a struct has a null
+
+
+class Fact:
+    """What is known of a record beside the value that is changed, in two meanings, as a Function is."""
+
+    schema = None
+    shape = None  # of the same where there is no schema
+    constant = None  # the value, where it is the same for all records
+
+    def row(self, record):
+        """The value, or UNKNOWN."""
+        raise NotImplementedError(f"{type(self).__name__} must define row(record)")
+
+    def column(self, columns, has_schema):
+        """(the expression, a condition for the rows that only `row` can do or None). Raises NoColumns."""
+        raise NoColumns(f"{type(self).__name__} has no column meaning")
+
+
+class Change:
+    """What a transform does to a field, or to the whole key or value, said once for whatever may be in it."""
+
+    reads_record = False  # True where `bare` and `row` are handed the record behind the value, and `column` the Columns behind the column
+    by_class = {}  # what `bare` does to a value of a class, where that is quicker: {class: function}
+
+    def of(self, schema, has_schema=True):
+        """The Function for values of that schema; or, where `has_schema` is False, of that shape, which nobody checks.
+
+        Raises DataError where no value of it can be changed, NoColumns where those without a schema can be by rows only.
+        """
+        raise NotImplementedError(f"{type(self).__name__} must define of(schema)")
+
+    def bare(self, value):
+        """What becomes of a value without a schema; also of a null."""
+        raise NotImplementedError(f"{type(self).__name__} must define bare(value)")
+
+
+class PerSchema(dict):
+    """What is worked out of a schema, once for each: `per_schema[schema]`."""
+
+    def __init__(self, make):
+        super().__init__()
+        self._make = make
+        self._last = self._found = None
+
+    def of(self, schema):
+        """The same as [schema], quicker for the schema that was asked for last: batches have one."""
+        if schema is not self._last:
+            self._found = self[schema]
+            self._last = schema
+        return self._found
+
+    def __missing__(self, schema):
+        if len(self) >= _MOST_SCHEMAS:
+            self.clear()
+        made = self[schema] = self._make(schema)
+        return made
+
+
+@contextlib.contextmanager
+def left_to_rows(*errors):
+    """These errors come wherever there is a value: the rows engine raises them."""
+    try:
+        yield
+    except errors as error:
+        raise NoColumns(f"it is an error: {error}") from error
+
+
+# What becomes of a null key or value in a FieldTransform that states a change.
+NULL_PASSES = "passes"  # the record stays as it is
+NULL_IS_CHANGED = "is changed"  # it gets the schema that values get
+NULL_IS_REFUSED = "is refused"  # it is an error
+NULL_IS_GIVEN = "is given"  # the change takes nulls as it takes values
+
+
 class FieldTransform(Transform):
     """A transform that works on the key or on the value: the class itself is abstract, `X.Key` and `X.Value` are the two it stands for.
 
-    It reads and writes `self.part(record)` and never asks which of the two it is.
+    Either `configure` says what it does by `self.does(change)`, and both meanings come of that, or it defines `apply` and `columns`. It
+    reads and writes `self.part(record)` and never asks which of the two it is.
     """
 
     where = None  # "key" or "value"
+    nulls = NULL_PASSES
+    _functions = None  # of the change that it states, if it does
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
@@ -71,6 +174,63 @@ class FieldTransform(Transform):
                 part = type(name, (cls,), body)
                 part.__qualname__ = f"{cls.__qualname__}.{name}"
                 setattr(cls, name, part)
+
+    def does(self, change):
+        """State the transform: `change` is what it does to the key or value."""
+        self.change = change
+        self._functions = PerSchema(change.of)
+        self._bare = change.bare
+        self._reads_record = change.reads_record
+
+    def apply(self, record):
+        if self._functions is None:
+            return super().apply(record)
+        # As part() has it; this is done for every record.
+        schema, value = (record.value_schema, record.value) if self.where == "value" else (record.key_schema, record.key)
+        if value is None and self.nulls is not NULL_IS_GIVEN:
+            return self._applied_to_null(record, schema)
+        if schema is None:
+            return self.with_part(record, None, self._bare(value, record) if self._reads_record else self._bare(value))
+        if value.__class__ is Struct:
+            schema = value.schema
+        elif schema.type == "struct" and value is not None:
+            raise DataError(f"{self.title} needs a struct where the {self.where} has a schema; found a {type(value).__name__}.")
+        function = self._functions.of(schema)
+        return self.with_part(record, function.schema, function.row(value, record) if self._reads_record else function.row(value))
+
+    def _applied_to_null(self, record, schema):
+        if self.nulls is NULL_IS_REFUSED:
+            kind = "map where the {} has no schema" if schema is None else "struct where the {} has a schema"
+            raise DataError(f"{self.title} needs a {kind.format(self.where)}; found null.")
+        if schema is None or self.nulls is NULL_PASSES:
+            return record
+        function = self._functions.of(schema)
+        return self.with_part(record, function.schema, function.row(None) if function.refuses_null else None)
+
+    def columns(self, columns):
+        if self._functions is None:
+            return None
+        if self.nulls is NULL_PASSES and self.is_null(columns):
+            return columns
+        known, value, has_schema = self.known_part(columns)
+        with left_to_rows(ConnectError):
+            function = self.change.of(known, has_schema)
+            if self.nulls is NULL_IS_CHANGED and self.is_null(columns):
+                return self.with_known_part(columns, function.schema, F.lit(None).cast(arrow_type(function.schema)), [], has_schema)
+            made, failed = function.column(value, columns) if self._reads_record else function.column(value)
+        if self.nulls is NULL_IS_GIVEN:
+            return self.with_known_part(columns, function.schema, made, [failed], has_schema)
+        # A null keeps its old schema beside rows that have the new one, and among structs it would make all of them travel, which else
+        # travel only as far as they change: the rows engine takes such rows.
+        if self.nulls is not NULL_IS_CHANGED or known.type == "struct":
+            return self.with_known_part(columns, function.schema, made, [value.isNull(), failed], has_schema)
+        failed = None if failed is None else value.isNotNull() & failed
+        return self.with_known_part(columns, function.schema, made, [failed], has_schema)
+
+    @property
+    def title(self):
+        """The name of the transform as its errors say it."""
+        return type(self).__qualname__.split(".")[0]
 
     def part(self, record):
         """(schema, value) of the key or the value. Also of Columns: (schema, expression)."""

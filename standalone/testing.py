@@ -19,6 +19,7 @@ from standalone.pipeline.columns.plan import ColumnPlan
 from standalone.pipeline.columns.prune import Declined
 from standalone.pipeline.columns.segments import ByRows
 from standalone.pipeline.conversion import decoded
+from standalone.suites import SinkSuite, SourceSuite  # noqa: F401
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 COPIES = 3  # of a record in a column: what is wrong with rows beside each other shows
@@ -114,7 +115,10 @@ def encoded_column(converter, schema, value):
     if value is None:
         column = None
     elif not schema.logical and (schema.type == STRING and isinstance(value, str) or schema.type == BYTES and isinstance(value, bytes)):
-        column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # as files and the log hold it
+        try:
+            column = ByteColumn.of([value.encode() if isinstance(value, str) else value] * COPIES)  # as files and the log hold it
+        except UnicodeEncodeError:
+            return LeftToRows("half a surrogate pair is in no file and no log: such a text is a row's")
     else:
         try:
             column = columnar([value] * COPIES, schema, COPIES)

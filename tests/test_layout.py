@@ -24,7 +24,7 @@ MAY_SEE = {
     "properties": LEAVES | {"config"},
     "connector": LEAVES | {"data", "config"},
     "expression": set(),
-    "stage": LEAVES | {"data", "config"},
+    "stage": LEAVES | {"data", "config", "expression"},
     "provider": LEAVES,
     "config_providers": LEAVES | {"", "data", "properties"},
     "converters": LEAVES | {"", "data", "config", "stage"},
@@ -38,6 +38,7 @@ MAY_SEE = {
     "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools"},
     "testing": {"*"},
+    "suites": {"*"},
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
     "warm_up": {"kernels", "machine_code"},
@@ -58,6 +59,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "testing"},
     "cramjam": {"log"},
     "google_crc32c": {"log"},
+    "regex": {"data"},
     "freezegun": set(),
 }
 
@@ -121,7 +123,8 @@ def test_nothing_in_standalone_imports_connectors():
 
 
 def test_threads_are_started_only_where_they_may():
-    homes = {"runtime", "tools", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py", "warm_up.py"}
+    homes = {"runtime", "tools", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
+    homes |= {"warm_up.py", "kernels.py", "suites.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))
         if "threading.Thread(" in path.read_text():

@@ -27,6 +27,7 @@ from standalone import (
     java_text,
     to_float32,
 )
+from standalone.data.map_key import as_key
 
 TIMESTAMP_TYPES = {"NO_TIMESTAMP_TYPE": -1, "CREATE_TIME": 0, "LOG_APPEND_TIME": 1}
 _WIDTHS = {"int8": Int8, "int16": Int16, "int32": Int32, "int64": Int64}
@@ -102,7 +103,7 @@ def read_value(data, schema=None):
         return Instant(data[tag])
     keys, values = (schema.key_schema, schema.value_schema) if kind == "map" else (None, None)
     if tag == "$map":
-        return {read_value(key, keys): read_value(item, values) for key, item in data[tag]}
+        return {as_key(read_value(key, keys)): read_value(item, values) for key, item in data[tag]}
     if tag == "$struct":
         own = read_schema(data["schema"]) if "schema" in data else schema
         return Struct.trusted(own, [read_value(data[tag][field.name], field.schema) for field in own.fields])

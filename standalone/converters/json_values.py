@@ -12,6 +12,7 @@ from standalone.converters.json_text import MISSING, quoted
 from standalone.data import schema as s
 from standalone.data.arrow import decimal_of, unscaled_bytes
 from standalone.data.java_numbers import half_way
+from standalone.data.map_key import as_key
 from standalone.data.struct import fits, validate_value
 
 DAY_MS = 86_400_000
@@ -348,10 +349,7 @@ def _map_reader(schema, fills_defaults):
     def read_pairs(node):
         if not isinstance(node, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in node):
             raise DataError(f"JsonConverter: a map whose keys are no strings is a list of pairs in JSON; found {str(node)[:60]}.")
-        try:
-            return {read_key(key): read_item(item) for key, item in node}
-        except TypeError as error:
-            raise DataError(f"JsonConverter: a map's key of type {_named(schema.key_schema)} cannot be held: {error}.") from error
+        return {as_key(read_key(key)): read_item(item) for key, item in node}
 
     return read_pairs
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data import schema as s
+from standalone.data.map_key import as_key
 from standalone.data.scalars import Instant
 from standalone.data.struct import Struct
 from standalone.data.struct_column import StructColumn
@@ -118,6 +119,8 @@ def from_arrow(array, schema):
         return [items[ends[row] : ends[row + 1]] if ok else None for row, ok in enumerate(valid)]
     if kind == s.MAP:
         keys, items = from_arrow(array.keys, schema.key_schema), from_arrow(array.items, schema.value_schema)
+        if schema.key_schema.type in (s.STRUCT, s.ARRAY, s.MAP):
+            keys = [as_key(key) for key in keys]
         ends = array.offsets.to_pylist()
         return [dict(zip(keys[a:b], items[a:b])) if ok else None for a, b, ok in zip(ends, ends[1:], valid)]
     if kind == s.STRING:

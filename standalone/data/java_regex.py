@@ -1,7 +1,8 @@
-"""Regular expressions as Java writes them, compiled to Python's: topics.regex, topic.creation.*, patterns of transforms.
+"""Regular expressions as Java writes them, compiled by the package `regex`: topics.regex, topic.creation.*, patterns of transforms.
 
-What the two write differently is translated: named groups, quoting, POSIX and Unicode classes, ASCII-only `\\d \\w \\s`, Java's line
-ends, flags in the midst. What Python cannot do (class intersections, `\\G`) is refused by name.
+`regex` knows sets within sets, intersections and possessive quantifiers, as Java does. What the two write differently is translated: named
+groups, quoting, POSIX and Unicode classes, ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's line ends, flags in the midst, comments.
+What only one of them knows is refused by name.
 """
 
 import functools
@@ -20,30 +21,76 @@ _POSIX = {
     "Alpha": "a-zA-Z",
     "Digit": "0-9",
     "Alnum": "a-zA-Z0-9",
-    "Punct": "!-/:-@\\[-`{-~",
-    "Graph": "!-~",
-    "Print": " -~",
+    "Punct": "!-/:-@\\[-`{-\\~",
+    "Graph": "!-\\~",
+    "Print": " -\\~",
     "Blank": " \\t",
     "Cntrl": "\\x00-\\x1f\\x7f",
     "XDigit": "0-9a-fA-F",
     "Space": " \\t-\\r",
 }
+_UNICODE = {  # the same under (?U)
+    "Lower": "\\p{Lowercase}",
+    "Upper": "\\p{Uppercase}",
+    "ASCII": "\\x00-\\x7f",
+    "Alpha": "\\p{Alphabetic}",
+    "Digit": "\\p{Nd}",
+    "Alnum": "\\p{Alphabetic}\\p{Nd}",
+    "Punct": "\\p{P}",
+    "Graph": "[^\\p{White_Space}\\p{Cc}\\p{Cs}\\p{Cn}]",
+    "Print": "[^\\p{White_Space}\\p{Cc}\\p{Cs}\\p{Cn}]\\p{Zs}",
+    "Blank": "\\p{Zs}\\t",
+    "Cntrl": "\\p{Cc}",
+    "XDigit": "\\p{Nd}\\p{Hex_Digit}",
+    "Space": "\\p{White_Space}",
+}
+_LETTERS = {"d": "0-9", "w": "a-zA-Z0-9_", "s": " \\t-\\r", "h": _BLANKS, "v": f"\\x0b\\f{_LINE_ENDS}"}
+_UNICODE_LETTERS = {
+    **_LETTERS,
+    "d": "\\p{Nd}",
+    "w": "\\p{Alphabetic}\\p{M}\\p{Nd}\\p{Pc}\\u200c\\u200d",
+    "s": "\\p{White_Space}",
+}
+_CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
+_BY_NUMBER = re.compile(r"\\(?:x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|0([0-3]?[0-7]{1,2})|c(.))", re.DOTALL)
+_SECOND_HALF = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
 _PROPERTY = re.compile(r"\\[pP](?:\{(?:\^)?(\w+)\}|(\w))")
 _GROUP_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
+_GROUP = re.compile(r"\((?:\?(?:<?[=!]|>|<[a-zA-Z][a-zA-Z0-9]*>))?")
 _COUNT = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
+_COMMENT = re.compile(r"(?:[ \t-\r]|#[^\n\r\x85\u2028\u2029]*)+")
 
 
 @functools.lru_cache(maxsize=256)
 def compile_java(pattern):
-    """A compiled `re` pattern with Java's meaning; use `fullmatch` for Java's matches(). Raises ConfigError."""
+    """A compiled pattern with Java's meaning, for the methods of `re`; use `fullmatch` for Java's matches(). Raises ConfigError."""
+    import regex  # takes a while to load, and most workers have no such pattern
+
     try:
-        return re.compile(_Translation(pattern).run(), re.ASCII)
-    except (re.error, _Unknown) as error:
+        translation = _Translation(pattern)
+        text = translation.run()
+        # Case is that of ASCII letters unless (?u) or (?U) says otherwise; one letter never stands for two, as ß for ss.
+        return regex.compile(f"(?-f){text}", regex.V1 if translation.knows_unicode else regex.V1 | regex.ASCII)
+    except (regex.error, _Unknown, RecursionError) as error:
         raise ConfigError(f"'{pattern}' is not a regular expression that can be used: {error}") from None
 
 
 class _Unknown(Exception):
     pass
+
+
+class _Group:
+    """What holds in a group from here on."""
+
+    def __init__(self, dotall=False, comments=False, unicode=False):
+        self.dotall, self.comments, self.unicode = dotall, comments, unicode
+        self.flags = []  # set within the group so far, each an open group of the translation
+
+    def changed(self, on, off):
+        def now(flag, before):
+            return (before or flag in on) and flag not in off
+
+        return _Group(now("s", self.dotall), now("x", self.comments), now("U", self.unicode))
 
 
 class _Translation:
@@ -53,7 +100,8 @@ class _Translation:
         self._pattern = pattern
         self._at = 0
         self._out = []
-        self._groups = [_Group(False)]
+        self._groups = [_Group()]
+        self.knows_unicode = False
 
     def run(self):
         while self._at < len(self._pattern):
@@ -61,10 +109,16 @@ class _Translation:
         self._close_flags()
         return "".join(self._out)
 
+    @property
+    def _here(self):
+        return self._groups[-1]
+
     def _step(self):
         char = self._pattern[self._at]
-        if char == "\\":
-            self._out.append(self._escape(inside=False))
+        if self._here.comments and (match := _COMMENT.match(self._pattern, self._at)):
+            self._at = match.end()
+        elif char == "\\":
+            self._out.append(self._outside(self._escape()))
         elif char == "[":
             self._out.append(self._set())
         elif char == "(":
@@ -75,49 +129,59 @@ class _Translation:
                 self._groups.pop()
             self._take(")")
         elif char == "|":
-            flags = self._groups[-1].flags
+            flags = self._here.flags
             self._out.append(")" * len(flags) + "|" + "".join(f"(?{each}:" for each in flags))
             self._at += 1
-        elif char == "." and not self._groups[-1].dotall:
-            self._take(".", f"[^{_LINE_ENDS}]")
-        elif char == "{" and not _COUNT.match(self._pattern, self._at):
-            raise _Unknown(f"a '{{' at {self._at} that counts nothing: write '\\{{' for the character")
+        elif char == ".":
+            self._take(".", "(?s:.)" if self._here.dotall else f"[^{_LINE_ENDS}]")
+        elif char == "{":
+            if not (count := _COUNT.match(self._pattern, self._at)):
+                raise _Unknown(f"a '{{' at {self._at} that counts nothing: write '\\{{' for the character")
+            self._take(count[0])
         else:
-            self._take(char)
+            self._take(char, char if char in "*+?^$" else _literal(char))
 
     def _take(self, text, instead=None):
         self._at += len(text)
         self._out.append(text if instead is None else instead)
 
     def _open(self):
-        dotall = self._groups[-1].dotall
-        if self._pattern.startswith("(?<", self._at) and self._pattern[self._at + 3 : self._at + 4] not in ("=", "!"):
-            self._take("(?<", "(?P<")
-        elif self._pattern.startswith(("(?P", "(?#"), self._at):
-            raise _Unknown(f"'{self._pattern[self._at : self._at + 3]}' is not Java's")
-        elif match := _GROUP_FLAGS.match(self._pattern, self._at):
+        if match := _GROUP_FLAGS.match(self._pattern, self._at):
             on, off, end = match.groups(default="")
-            flags = "".join(each for each in on if each not in "ud") + (f"-{off}" if off else "")
-            if set(on + off) - set("imsxud"):
+            if set(on + off) - set("imsxudU"):
                 raise _Unknown(f"the flags of '{match[0]}'")
-            dotall = (dotall or "s" in on) and "s" not in off
+            self.knows_unicode = self.knows_unicode or "u" in on or "U" in on
+            kept = "".join(each for each in on if each in "im")
+            dropped = "".join(each for each in off if each in "im")
+            flags = kept + (f"-{dropped}" if dropped else "")
             self._at = match.end()
+            inside = self._here.changed(on, off)
             if end == ")":
-                self._groups[-1].dotall = dotall
-                if flags:
-                    self._groups[-1].flags.append(flags)
-                    self._out.append(f"(?{flags}:")
+                inside.flags = [*self._here.flags, *([flags] if flags else [])]
+                self._groups[-1] = inside
+                self._out.append(f"(?{flags}:" if flags else "")
                 return
             self._out.append(f"(?{flags}:")
-        elif match := re.compile(r"\((?:\?(?:<?[=!]|>))?").match(self._pattern, self._at):
-            self._take(match[0])
-        self._groups.append(_Group(dotall))
+            self._groups.append(inside)
+            return
+        match = _GROUP.match(self._pattern, self._at)
+        if self._pattern.startswith(("?", "*"), match.end()):
+            raise _Unknown(f"'{self._pattern[self._at : match.end() + 2]}' is not Java's")
+        self._take(match[0])
+        self._groups.append(self._here.changed("", ""))
 
     def _close_flags(self):
-        self._out.append(")" * len(self._groups[-1].flags))
+        self._out.append(")" * len(self._here.flags))
 
-    def _escape(self, inside):
-        """The escape that stands here; `inside` a set, without brackets of its own."""
+    # --- Escapes: each is a character, ("set", members, whether they are left out), or ("text", what it means outside of sets)
+
+    def _outside(self, found):
+        if isinstance(found, str):
+            return "".join(map(_literal, found))
+        kind, text, *negated = found
+        return text if kind == "text" else f"[{'^' if negated[0] else ''}{text}]"
+
+    def _escape(self):
         pattern, start = self._pattern, self._at
         letter = pattern[start + 1 : start + 2]
         self._at += 2
@@ -127,72 +191,125 @@ class _Translation:
             end = pattern.find("\\E", self._at)
             quoted = pattern[self._at : end if end >= 0 else len(pattern)]
             self._at = end + 2 if end >= 0 else len(pattern)
-            return "".join(map(re.escape, quoted))
+            return quoted
         if letter in "pP":
-            return self._property(start, letter == "P", inside)
-        if letter in "hH":
-            return self._class(_BLANKS, letter == "H", inside)
-        if match := re.compile(r"\\(?:x\{([0-9a-fA-F]+)\}|0([0-3]?[0-7]{1,2})|c(.)|e)", re.DOTALL).match(pattern, start):
-            self._at = match.end()
-            wide, octal, control = match.groups()
-            code = int(wide, 16) if wide else int(octal, 8) if octal else ord(control) ^ 64 if control else 0x1B
-            if code > sys.maxunicode:
-                raise _Unknown(f"the character '{match[0]}'")
-            return re.escape(chr(code))
-        if inside:
-            return pattern[start : self._at]
+            return self._property(start, letter == "P")
+        if letter.lower() in _LETTERS:
+            letters = _UNICODE_LETTERS if self._here.unicode else _LETTERS
+            return "set", letters[letter.lower()], letter.isupper()
+        if letter in _CONTROLS:
+            return _CONTROLS[letter]
+        if match := _BY_NUMBER.match(pattern, start):
+            return self._by_number(match)
         if letter == "k" and (match := re.compile(r"\\k<(\w+)>").match(pattern, start)):
             self._at = match.end()
-            return f"(?P={match[1]})"
-        return {"z": "\\Z", "Z": f"(?=(?:\\r\\n|[{_LINE_ENDS}])?\\Z)", "R": f"(?:\\r\\n|[\\x0b\\f{_LINE_ENDS}])"}.get(letter, f"\\{letter}")
+            return "text", f"(?P={match[1]})"
+        if letter in "bB":
+            return "text", self._boundary(letter == "B")
+        known = {"z": "\\Z", "Z": f"(?=(?:\\r\\n|[{_LINE_ENDS}])?\\Z)", "R": f"(?>\\r\\n|[\\x0b\\f{_LINE_ENDS}])", "A": "\\A", "G": "\\G", "X": "\\X"}
+        if letter in known:
+            return "text", known[letter]
+        if letter in "123456789":
+            return "text", f"(?:\\{letter})"
+        if letter.isascii() and letter.isalnum():
+            raise _Unknown(f"bad escape \\{letter} at {start}")
+        return letter
 
-    def _property(self, start, negated, inside):
+    def _by_number(self, match):
+        self._at = match.end()
+        wide, short, unit, octal, control = match.groups()
+        if control:
+            return chr(ord(control) ^ 64)
+        code = int(octal, 8) if octal else int(wide or short or unit, 16)
+        if unit and 0xD800 <= code < 0xDC00 and (second := _SECOND_HALF.match(self._pattern, self._at)):
+            self._at = second.end()
+            code = 0x10000 + (code - 0xD800 << 10) + int(second[1], 16) - 0xDC00
+        if code > sys.maxunicode:
+            raise _Unknown(f"the character '{match[0]}'")
+        return chr(code)
+
+    def _boundary(self, negated):
+        """Java's words are of letters and digits of all scripts and of _, also without (?U)."""
+        word = f"[{_UNICODE_LETTERS['w']}]" if self._here.unicode else f"[_{_category('L')}{_category('Nd')}]"
+        inside, edge = f"(?<={word})(?={word})|(?<!{word})(?!{word})", f"(?<={word})(?!{word})|(?<!{word})(?={word})"
+        return f"(?:{inside if negated else edge})"
+
+    def _property(self, start, negated):
         match = _PROPERTY.match(self._pattern, start)
         if not match:
             raise _Unknown(f"the class at {start}")
         self._at = match.end()
         name = match[1] or match[2]
-        members = _POSIX.get(name) or _category(name[2:] if name.startswith("Is") else name)
+        posix = _UNICODE if self._here.unicode else _POSIX
+        members = posix.get(name) or _category(name[2:] if name.startswith("Is") else name)
         if members is None:
             raise _Unknown(f"the class '{match[0]}'")
-        return self._class(members, negated, inside)
+        return "set", members, negated
 
-    def _class(self, members, negated, inside):
-        if not inside:
-            return f"[{'^' if negated else ''}{members}]"
-        if negated:
-            raise _Unknown("a negated class within a set")
-        return members
+    # --- Sets
 
     def _set(self):
-        """A set: Java nests and intersects them, Python cannot."""
+        """A set that begins here: its members, other sets and intersections."""
         start = self._at
-        out = ["["]
         self._at += 1
-        if self._pattern.startswith("^", self._at):
-            out.append("^")
-            self._at += 1
-        first = True
+        negated = self._pattern.startswith("^", self._at)
+        self._at += negated
+        operands, members = [], []
         while self._at < len(self._pattern):
             char = self._pattern[self._at]
-            if char == "]" and not first:
+            if self._here.comments and (match := _COMMENT.match(self._pattern, self._at)):
+                self._at = match.end()
+            elif char == "]" and (members or operands):
                 self._at += 1
-                return "".join(out) + "]"
-            if char == "\\":
-                out.append(self._escape(inside=True))
-            elif char == "[" or self._pattern.startswith("&&", self._at):
-                raise _Unknown(f"a set within a set at {self._at}")
+                return f"[{'^' if negated else ''}{self._intersected(operands, members, start)}]"
+            elif self._pattern.startswith("&&", self._at):
+                self._at += 2
+                operands.append(members)
+                members = []
+            elif char == "[":
+                members.append(self._set())
             else:
-                out.append("\\" + char if char in "]|~" else char)
-                self._at += 1
-            first = False
+                members.append(self._member())
         raise _Unknown(f"the set at {start} has no end")
 
+    @staticmethod
+    def _intersected(operands, members, start):
+        operands = [*filter(None, operands), members]  # nothing before an intersection is everything
+        if not members:
+            raise _Unknown(f"an intersection with nothing in the set at {start}")
+        texts = ["".join(each) for each in operands]
+        return texts[0] if len(texts) == 1 else "&&".join(f"[{text}]" for text in texts)
 
-class _Group:
-    def __init__(self, dotall):
-        self.dotall = dotall
-        self.flags = []  # set within the group so far, each an open group of the translation
+    def _member(self):
+        """A character, a range or a class."""
+        first = self._one()
+        if not isinstance(first, str):
+            kind, text, *negated = first
+            if kind == "text":
+                raise _Unknown("what is no character in a set")
+            return f"[^{text}]" if negated[0] else text
+        follows = self._pattern[self._at : self._at + 2]
+        if len(first) != 1 or follows[:1] != "-" or follows[1:] in ("", "]", "["):
+            return "".join(map(_in_set, first))
+        self._at += 1
+        last = self._one()
+        if not isinstance(last, str) or len(last) != 1 or last < first:
+            raise _Unknown(f"a range that ends nowhere at {self._at}")
+        return f"{_in_set(first)}-{_in_set(last)}"
+
+    def _one(self):
+        if self._pattern[self._at] == "\\":
+            return self._escape()
+        self._at += 1
+        return self._pattern[self._at - 1]
+
+
+def _literal(char):
+    return char if char.isalnum() and char.isascii() else _in_set(char)
+
+
+def _in_set(char):
+    return char if char.isascii() and char.isalnum() else f"\\U{ord(char):08x}"
 
 
 @functools.lru_cache(maxsize=None)

@@ -2,6 +2,7 @@
 
 from standalone.data import schema as s
 from standalone.data.java_numbers import narrowed, to_single
+from standalone.data.map_key import as_key
 from standalone.data.scalars import WIDTHS, Float32
 from standalone.data.struct import Struct
 from standalone.errors import SchemaProjectorError
@@ -29,7 +30,7 @@ def project(source, value, target):
         return [project(source.value_schema, item, target.value_schema) for item in value]
     if target.type == s.MAP:
         return {
-            project(source.key_schema, key, target.key_schema): project(source.value_schema, item, target.value_schema)
+            as_key(project(source.key_schema, key, target.key_schema)): project(source.value_schema, item, target.value_schema)
             for key, item in value.items()
         }
     return _widened(source, value, target)

@@ -4,6 +4,9 @@ A `Schema` never changes. It is made by `SchemaBuilder`, or taken from the ready
 The logical types (Decimal, Date, Time, Timestamp) are schemas of a plain type with a name that says how to read it.
 """
 
+import decimal
+import math
+
 from standalone.errors import DataError, SchemaBuilderError
 
 INT8, INT16, INT32, INT64 = "int8", "int16", "int32", "int64"
@@ -147,7 +150,8 @@ class Schema:
         if not isinstance(other, Schema) or hash(self) != hash(other):
             return False
         mine, theirs = self._attributes(), other._attributes()
-        return mine == theirs and type(mine["default"]) is type(theirs["default"])
+        one, other_one = mine.pop("default"), theirs.pop("default")
+        return type(one) is type(other_one) and _is_same(one, other_one) and mine == theirs
 
     def __hash__(self):
         if self._hash is None:
@@ -162,6 +166,21 @@ class Schema:
             inner = f"{self.key_schema!r} -> " if self.key_schema is not None else ""
             shown.append(f"[{inner}{self.value_schema!r}]")
         return f"Schema({' '.join(shown)})"
+
+
+def _is_same(a, b):
+    """Whether two defaults are equal as Java's are: NaN is itself, 0.0 is not -0.0, and 1.0 has another scale than 1.00."""
+    if isinstance(a, bool) or isinstance(b, bool):
+        return a is b
+    if isinstance(a, float) and isinstance(b, float):
+        return a != a and b != b or a == b and math.copysign(1, a) == math.copysign(1, b)
+    if isinstance(a, decimal.Decimal) and isinstance(b, decimal.Decimal):
+        return a.as_tuple() == b.as_tuple()
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(map(_is_same, a, b))
+    if isinstance(a, dict) and isinstance(b, dict):
+        return len(a) == len(b) and all(key in b and _is_same(item, b[key]) for key, item in a.items())
+    return a == b
 
 
 class SchemaBuilder:

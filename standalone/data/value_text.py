@@ -12,6 +12,7 @@ from decimal import Decimal
 from standalone.data import schema as s
 from standalone.data.java_numbers import BLANKS, decimal_of_text, to_single, with_ascii_digits
 from standalone.data.java_text import civil, java_text
+from standalone.data.map_key import as_key
 from standalone.data.scalars import CLASSES, WIDTHS, Instant, Int8
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import MOMENTS, Struct
@@ -180,16 +181,13 @@ class _Reader:
             self._takes(",")
             keys.add(key)
             values.add(found)
-            try:
-                entries[key[1]] = found and found[1]
-            except TypeError:
-                raise DataError("a map with a list or a map as a key") from None
+            entries[as_key(key[1])] = found and found[1]
         raise DataError("a map that is not closed")
 
     def _finished_map(self, entries, key_schema, value_schema):
         if key_schema is None:
             return Schema(s.MAP), entries
-        entries = {_cast(key_schema, key): item for key, item in entries.items()}
+        entries = {as_key(_cast(key_schema, key)): item for key, item in entries.items()}
         if value_schema is not None:
             entries = {key: _cast(value_schema, item) for key, item in entries.items()}
         return Schema(s.MAP, key_schema=key_schema, value_schema=value_schema), entries

@@ -1,4 +1,16 @@
-"""Where records rest: bytes in, bytes out. The log's clients (producer, consumer, admin) and the embedded log (broker/).
+"""Where records rest: bytes in, bytes out. The log's clients, and the embedded log (broker/), which speaks the same protocol.
+
+    producer     producer.py ─ sender.py ─ intake.py, routing.py, partitioner.py ─ partition_queue.py ─ produce_request.py
+    consumer     consumer.py ─ subscription.py, positions.py, leaders.py, fetch.py
+    group        group.py ─ assignment.py, commits.py; heartbeats.py for all members of the process
+    admin        admin.py
+    all of them  client.py (metadata, requests) ─ connection.py ─ connection_setup.py ─ security.py ─ tls.py, jaas.py, oauth.py, kerberos.py
+                 link.py (requests under way), steps.py (waiting for many at once), retry.py (backoff), error_codes.py, broker_errors.py
+    settings     client_config.py, client_keys.py
+    record batch record_batch.py, record_loops.py, batch_header.py, compression.py, varint.py
+
+Words are Kafka's: a topic's partition has a leader with a leader epoch, and replicas; a group has a coordinator, members and generations;
+offsets are committed; a position is the offset of the next record to be read.
 
 Nothing is imported here: kafka-python takes a while to load, and what only packs or unpacks batches does without it.
 """

@@ -28,6 +28,7 @@ from kafka.protocol.consumer import (
 
 from standalone.errors import LogRetriableError
 from standalone.log import client_keys
+from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, java_class, java_name, raise_for
 from standalone.log.client_config import AdminConfig
 from standalone.log.retry import Backoff
@@ -36,9 +37,8 @@ EARLIEST, LATEST = -2, -1  # in place of a timestamp
 BROKER_DEFAULT = -1  # of a topic's partitions or replication factor
 NO_OFFSET = -1
 
-TOPIC_EXISTS, UNKNOWN_TOPIC, UNKNOWN_MEMBER, GROUP_ID_NOT_FOUND = 36, 3, 25, 69
 TOPIC_RESOURCE = 2
-UNKNOWN_TOPIC_PATIENCE_S = 1.0
+UNKNOWN_TOPIC_GRACE_S = 1.0
 SET, DELETE = 0, 1
 OFFSETS_BY_NAME = 9  # later versions of OffsetFetch and OffsetCommit name topics by id
 
@@ -84,7 +84,7 @@ class Admin:
             request = CreateTopicsRequest(topics=[topic], timeout_ms=_milliseconds(timeout))
             answer = self._cluster.request(request, self._cluster.controller(timeout), timeout)
             (result,) = answer.topics
-            if result.error_code == TOPIC_EXISTS:
+            if result.error_code == codes.TOPIC_ALREADY_EXISTS:
                 return False
             raise_for(result.error_code, what, result.error_message)
             return True
@@ -116,7 +116,7 @@ class Admin:
         def attempt(timeout):
             found = self._cluster.refresh(list(names), timeout=timeout)
             for name in names:
-                code = found[name].error_code if name in found else UNKNOWN_TOPIC
+                code = found[name].error_code if name in found else codes.UNKNOWN_TOPIC_OR_PARTITION
                 raise_for(code, f"Describing topic '{name}'")
             return {name: found[name] for name in names}
 
@@ -196,7 +196,7 @@ class Admin:
                 topic = self._cluster.topic(name, timeout=timeout)
                 place = what.format(f"{name}-{number}")
                 if number not in topic.partitions:
-                    raise broker_error(UNKNOWN_TOPIC, place, f"the topic has {len(topic.partitions)} partitions")
+                    raise broker_error(codes.UNKNOWN_TOPIC_OR_PARTITION, place, f"the topic has {len(topic.partitions)} partitions")
                 leader = self._cluster.leader(name, number)
                 if leader is None:
                     self._cluster.forget(name)
@@ -235,7 +235,7 @@ class Admin:
         def attempt(timeout, node):
             answer = self._cluster.request(DescribeGroupsRequest(groups=[group]), node, timeout)
             (found,) = answer.groups
-            if found.error_code == GROUP_ID_NOT_FOUND:
+            if found.error_code == codes.GROUP_ID_NOT_FOUND:
                 return Group(group, "Dead", "", [])
             raise_for(found.error_code, f"Describing group '{group}'", found.error_message)
             members = [
@@ -267,7 +267,7 @@ class Admin:
         def attempt(timeout, node):
             answer = self._cluster.request(LeaveGroupRequest(group_id=group, members=members), node, timeout)
             for code in (answer.error_code, *(member.error_code for member in answer.members)):
-                if code != UNKNOWN_MEMBER:
+                if code != codes.UNKNOWN_MEMBER_ID:
                     raise_for(code, f"Removing members of group '{group}'")
 
         if members:
@@ -359,8 +359,8 @@ class Admin:
                 return attempt(max(0.1, deadline - self._clock.monotonic()))
             except LogRetriableError as error:
                 pause = backoff.next()
-                if error.java_class == java_name(UNKNOWN_TOPIC):  # it may be new; more likely it does not exist
-                    deadline = min(deadline, started + UNKNOWN_TOPIC_PATIENCE_S)
+                if error.java_class == java_name(codes.UNKNOWN_TOPIC_OR_PARTITION):  # it may be new; more likely it does not exist
+                    deadline = min(deadline, started + UNKNOWN_TOPIC_GRACE_S)
                 if self._clock.monotonic() + pause >= deadline:
                     raise
                 self._cluster.pause(pause)

@@ -5,6 +5,7 @@ import re
 import kafka.errors
 
 from standalone.errors import LogFatalError, LogRetriableError
+from standalone.log import error_codes as codes
 
 # Where Java's class is not kafka-python's name with another ending.
 JAVA_NAMES = {
@@ -28,8 +29,6 @@ JAVA_NAMES = {
     65: "DelegationTokenAuthorizationException",
     68: "GroupNotEmptyException",
 }
-NO_ERROR = 0
-CORRUPT_MESSAGE = 2  # retriable for Java, not for kafka-python: bytes damaged on the way may arrive whole the next time
 
 
 def java_name(code):
@@ -44,7 +43,7 @@ def java_class(short):
 
 
 def is_retriable(code):
-    return code == CORRUPT_MESSAGE or kafka.errors.for_code(code).retriable
+    return code == codes.CORRUPT_MESSAGE or kafka.errors.for_code(code).retriable
 
 
 def is_stale_metadata(code):
@@ -67,7 +66,7 @@ def broker_error(code, what, message=None):
 
 
 def raise_for(code, what, message=None):
-    if code != NO_ERROR:
+    if code != codes.NONE:
         raise broker_error(code, what, message)
 
 

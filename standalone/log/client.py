@@ -13,6 +13,7 @@ import threading
 from kafka.protocol.metadata import CoordinatorType, FindCoordinatorRequest, MetadataRequest
 
 from standalone.errors import ConfigError, LogFatalError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, disconnected, is_retriable, java_class, timed_out
 from standalone.log.client_config import ClientConfig
 from standalone.log.connection import Connection
@@ -22,7 +23,6 @@ from standalone.log.steps import Wait, finish
 
 __all__ = ["Backoff", "Cluster", "Clusters", "Connection", "Leader", "Node", "Partition", "Topic"]
 
-UNKNOWN_TOPIC = 3
 NO_LEADER = -1
 MOST_IDLE_CONNECTIONS = 4  # kept for each broker; more are opened while more requests wait at once
 
@@ -134,9 +134,9 @@ class Cluster:
             found = self.refresh([name], create=create, timeout=self._left(deadline)).get(name)
             if found is not None and not found.error_code:
                 return found
-            code = found.error_code if found is not None else UNKNOWN_TOPIC
+            code = found.error_code if found is not None else codes.UNKNOWN_TOPIC_OR_PARTITION
             pause = backoff.next()
-            if not is_retriable(code) or (code == UNKNOWN_TOPIC and not create) or self._left(deadline) < pause:
+            if not is_retriable(code) or (code == codes.UNKNOWN_TOPIC_OR_PARTITION and not create) or self._left(deadline) < pause:
                 raise broker_error(code, f"Asking for topic '{name}'")
             self.pause(pause)
 
@@ -205,14 +205,14 @@ class Cluster:
                 raise broker_error(found.error_code, f"Finding the coordinator of group '{group}'", found.error_message)
             yield Wait(None, 0, self.clock.monotonic() + pause)
 
-    def refresh(self, topics, *, create=False, timeout=None, patient=True):
+    def refresh(self, topics, *, create=False, timeout=None, wait_for_brokers=True):
         """Ask for topics by name, [] for the nodes alone, None for all topics; {name: Topic}, errors among them."""
-        return finish(self.refreshing(topics, create=create, timeout=timeout, patient=patient), self.clock, self.pause)
+        return finish(self.refreshing(topics, create=create, timeout=timeout, wait_for_brokers=wait_for_brokers), self.clock, self.pause)
 
-    def refreshing(self, topics, *, create=False, timeout=None, patient=True):
+    def refreshing(self, topics, *, create=False, timeout=None, wait_for_brokers=True):
         named = topics and [MetadataRequest.MetadataRequestTopic(name=name) for name in topics]
         message = MetadataRequest(topics=named, allow_auto_topic_creation=create)
-        answer = yield from self.requesting(message, timeout=timeout, patient=patient)
+        answer = yield from self.requesting(message, timeout=timeout, wait_for_brokers=wait_for_brokers)
         return self._learn(answer, everything=topics is None)
 
     def forget(self, name):
@@ -244,21 +244,21 @@ class Cluster:
 
     # ---- requests
 
-    def request(self, message, node=None, timeout=None, repeat=True, ceiling=None, patient=True):
+    def request(self, message, node=None, timeout=None, repeat=True, ceiling=None, wait_for_brokers=True):
         """Send a message of kafka-python's to a node (a Node or its id; None: any) and wait for its answer.
 
         A connection that fails to open is tried again until the timeout. One that is lost underway, too, unless
-        repeat=False: then the request may or may not have been done, and the caller is told. patient=False: where nobody can be
+        repeat=False: then the request may or may not have been done, and the caller is told. wait_for_brokers=False: where nobody can be
         reached now, that is an error at once. `ceiling` caps the version.
         """
-        return finish(self.requesting(message, node, timeout, repeat, ceiling, patient), self.clock, self.pause)
+        return finish(self.requesting(message, node, timeout, repeat, ceiling, wait_for_brokers), self.clock, self.pause)
 
-    def requesting(self, message, node=None, timeout=None, repeat=True, ceiling=None, patient=True):
+    def requesting(self, message, node=None, timeout=None, repeat=True, ceiling=None, wait_for_brokers=True):
         limit = timeout if timeout is not None else self.config.seconds("request.timeout.ms")
         deadline = self._deadline(timeout)
         backoff, pause = Backoff(self.config, "retry.backoff"), 0.0
         while True:
-            connection = yield from self._borrow(node, deadline, patient)
+            connection = yield from self._borrow(node, deadline, wait_for_brokers)
             try:
                 seconds = min(limit, max(0.001, self._left(deadline)))
                 response = yield from connection.calling(message, seconds, ceiling, self.client_id)
@@ -301,7 +301,7 @@ class Cluster:
             for connection in connections:
                 connection.close()
 
-    def _borrow(self, node, deadline, patient):
+    def _borrow(self, node, deadline, wait_for_brokers):
         """A connection that nobody uses, to the node or to whichever answers."""
         while True:
             if self.shared.closed.is_set():
@@ -314,7 +314,7 @@ class Cluster:
                 if connection := (yield from self._open(address, deadline)):
                     return connection
             until = self._next_attempt(addresses)
-            if not patient or deadline < until:
+            if not wait_for_brokers or deadline < until:
                 raise self._unreachable(addresses)
             yield Wait(None, 0, until)
 

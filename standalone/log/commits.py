@@ -7,17 +7,16 @@ import logging
 from kafka.protocol.consumer import OffsetCommitRequest, OffsetFetchRequest
 
 from standalone.errors import LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, java_class
 from standalone.log.link import wait
 from standalone.log.retry import Backoff
-from standalone.log.subscription import ASK_SECONDS, UNKNOWN_TOPIC
+from standalone.log.subscription import ASK_SECONDS
 
 log = logging.getLogger(__name__)
 
 NO_OFFSET = -1
 NAMES_CEILING = 9  # the highest versions, of both, that name topics by their names
-NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
-ILLEGAL_GENERATION, UNKNOWN_MEMBER, REBALANCE_IN_PROGRESS, FENCED = 22, 25, 27, 82
 
 Committed = collections.namedtuple("Committed", "offset metadata epoch")
 
@@ -55,7 +54,7 @@ class Commits:
             retention_time_ms=-1,
             topics=[Topic(name=topic, partitions=parts) for topic, parts in topics.items()],
         )
-        self._send(request, functools.partial(self._written, on_done), on_done)
+        self._group.send(request, functools.partial(self._written, on_done), ceiling=NAMES_CEILING)
 
     def read(self, pairs, timeout_s):
         """{(topic, partition): Committed} of those that have one."""
@@ -74,34 +73,28 @@ class Commits:
             groups=[Many(group_id=self._group.group_id, topics=named)],  # since version 8, instead of the two above
             require_stable=True,
         )
-        self._send(request, functools.partial(self._read, on_done), lambda error: on_done(None, error))
-
-    def _send(self, request, handler, on_error):
-        try:
-            self._group.open_link().send(request, handler, ceiling=NAMES_CEILING)
-        except LogRetriableError as error:
-            on_error(error)
+        self._group.send(request, functools.partial(self._read, on_done), ceiling=NAMES_CEILING)
 
     def _written(self, on_done, answer, error):
         if error is None:
             self._group.answered()
-            codes = [(topic.name, part.partition_index, part.error_code) for topic in answer.topics for part in topic.partitions]
-            error = next(filter(None, (self._error_of(*one) for one in codes if one[2])), None)
+            answered = [(topic.name, part.partition_index, part.error_code) for topic in answer.topics for part in topic.partitions]
+            error = next(filter(None, (self._error_of(*one) for one in answered if one[2])), None)
         on_done(error)
 
     def _error_of(self, topic, index, code):
         what = f"Committing the offset of {topic}-{index} in group '{self._group.group_id}'"
-        if code in (ILLEGAL_GENERATION, UNKNOWN_MEMBER):
+        if code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID):
             self._group.is_lost()
             return self._not_ours()
-        if code == FENCED:
+        if code == codes.FENCED_INSTANCE_ID:
             return self._group.is_over(code, what)
-        if code == REBALANCE_IN_PROGRESS:
+        if code == codes.REBALANCE_IN_PROGRESS:
             self._group.is_rebalancing()
             return LogRetriableError(f"{what}: the group is rebalancing.", java_class("RebalanceInProgressException"))
-        if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+        if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
             self._group.forget_coordinator()
-        if code == UNKNOWN_TOPIC and not self._exists(topic):
+        if code == codes.UNKNOWN_TOPIC_OR_PARTITION and not self._exists(topic):
             log.warning("Group %s: topic %s is deleted; the offset of its partition %d is not kept.", self._group.group_id, topic, index)
             return None
         return broker_error(code, what)
@@ -111,7 +104,7 @@ class Commits:
             found = self._cluster.refresh([topic], timeout=ASK_SECONDS).get(topic)
         except LogRetriableError:
             return True  # for all that is known
-        return found is not None and found.error_code != UNKNOWN_TOPIC
+        return found is not None and found.error_code != codes.UNKNOWN_TOPIC_OR_PARTITION
 
     def _not_ours(self):
         return LogRetriableError(
@@ -127,7 +120,7 @@ class Commits:
         parts = {(topic.name, part.partition_index): part for topic in group.topics for part in topic.partitions}
         code = group.error_code or next((part.error_code for part in parts.values() if part.error_code), 0)
         if code:
-            if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+            if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
                 self._group.forget_coordinator()
             return on_done(None, broker_error(code, self._reading))
         self._group.answered()

@@ -16,13 +16,13 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from kafka.protocol.sasl import SaslAuthenticateRequest, SaslHandshakeRequest
 
 from standalone.errors import LogFatalError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log import security
 from standalone.log.broker_errors import disconnected, explain, java_class, raise_for, timed_out
 from standalone.log.frames import SOFTWARE, header_tags, response_class
 from standalone.log.steps import Wait
 
 LARGEST_ANSWER = 16 << 20  # of those that are read here
-UNSUPPORTED_VERSION = 35
 # Alerts that tell of bytes damaged on the way, or of a peer in trouble: they may not come the next time.
 PASSING_ALERTS = ("BAD_RECORD_MAC", "DECRYPT_ERROR", "INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELLED", "RECORD_OVERFLOW", "UNEXPECTED_MESSAGE",
                   "DECODE_ERROR")
@@ -134,7 +134,7 @@ class _Setup:
             request = ApiVersionsRequest(client_software_name=SOFTWARE[0], client_software_version=SOFTWARE[1])
             answer = yield from self._ask(request, highest)
             known = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys or ()}
-            if answer.error_code != UNSUPPORTED_VERSION or highest == 0:
+            if answer.error_code != codes.UNSUPPORTED_VERSION or highest == 0:
                 raise_for(answer.error_code, f"Asking the broker at {self._name} for its versions")
                 return known
             highest = min(highest - 1, known.get(ApiVersionsRequest.API_KEY, (0, 0))[1])

@@ -16,6 +16,7 @@ import numpy as np
 
 from standalone.errors import CorruptBatchError, LogFatalError, LogRetriableError
 from standalone.log import client_keys, fetch, record_batch
+from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, is_retriable, is_stale_metadata, timed_out
 from standalone.log.client_config import ConsumerConfig
 from standalone.log.group import ASSIGNED, LOST, Group
@@ -33,7 +34,6 @@ MAX_BYTES = 8 * 1024 * 1024
 MOST_RECEIVED = 2  # answers that a partition has in memory
 LONGEST_WAIT_MS = 5000  # where nothing comes, fetches wait twice as long each time, up to this; one record ends that
 JAVA_SHARE_BYTES = 1024 * 1024  # Java's max.partition.fetch.bytes: where it is left or raised, a lone partition may have more
-OFFSET_OUT_OF_RANGE, UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID = 1, 100, 103
 NO_REPLICA = -1
 
 _Received = collections.namedtuple("_Received", "next_offset epoch records end aborted")  # bytes of a partition, not looked at yet
@@ -305,7 +305,7 @@ class Consumer:
                 continue  # it was let go, or sought elsewhere, meanwhile
             if one.error_code and part.replica is not None:
                 part.replica = None  # whatever it is, its leader knows better
-            elif one.error_code == OFFSET_OUT_OF_RANGE:
+            elif one.error_code == codes.OFFSET_OUT_OF_RANGE:
                 if not part.received:
                     self._positions.out_of_range(part)
             elif one.error_code:
@@ -323,7 +323,7 @@ class Consumer:
                     part.received.append(_Received(part.fetched_to, part.fetched_epoch, one.records, one.high_watermark, one.aborted))
 
     def _refused(self, parts, code):
-        if not (is_retriable(code) or is_stale_metadata(code) or code in (UNKNOWN_TOPIC_ID, INCONSISTENT_TOPIC_ID)):
+        if not (is_retriable(code) or is_stale_metadata(code) or code in (codes.UNKNOWN_TOPIC_ID, codes.INCONSISTENT_TOPIC_ID)):
             raise broker_error(code, f"Fetching {', '.join(map(str, parts))}")
         for part in parts:
             part.backoff = part.backoff or Backoff(self._config, "retry.backoff")
@@ -375,7 +375,7 @@ class Consumer:
 
     @property
     def _underway(self):
-        return self._leaders.underway + self._subscription.underway
+        return self._leaders.underway + self._subscription.underway + (self._group.underway if self._group is not None else [])
 
     def _wait(self, seconds):
         wait(self._links, self._waker, seconds, self._underway)

@@ -18,11 +18,13 @@ import threading
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
 from standalone.errors import LogError, LogFatalError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log.assignment import Assignment
 from standalone.log.broker_errors import broker_error, is_retriable, java_class, timed_out
 from standalone.log.commits import Commits
 from standalone.log.link import Link, wait
 from standalone.log.retry import Backoff, Outage
+from standalone.log.steps import Underway
 from standalone.log.subscription import ASK_SECONDS
 
 log = logging.getLogger(__name__)
@@ -31,9 +33,6 @@ PROTOCOL_TYPE = "consumer"
 UNJOINED, JOINING, STABLE, CLOSED = "unjoined", "joining", "stable", "closed"
 REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks the consumer to act upon
 NO_GENERATION, NO_MEMBER = -1, ""
-NOT_AVAILABLE, NOT_COORDINATOR = 15, 16
-ILLEGAL_GENERATION, INCONSISTENT_PROTOCOL, UNKNOWN_MEMBER = 22, 23, 25
-INVALID_SESSION_TIMEOUT, REBALANCE_IN_PROGRESS, MEMBER_ID_REQUIRED, FENCED = 26, 27, 79, 82
 
 Membership = collections.namedtuple("Membership", "generation member_id")
 
@@ -50,6 +49,8 @@ class Group:
         self._backoff = Backoff(config, "retry.backoff")
         self._retry_at = 0
         self._link = None
+        self._opening = self._asking = None  # Underway: to the coordinator; for the partitions of topics, by the leader
+        self._unsent = []  # (request, handler, timeout, ceiling) while there is no link
         self._topics = self._joined_topics = []  # sorted: a member that returns must say the same in the same bytes
         self._counts = None  # the leader's: partitions of every topic of the group when it assigned them
         self._expected = None
@@ -141,33 +142,42 @@ class Group:
     def _take_step(self, request, handler, timeout_s=None):
         with self._lock:
             self._state = JOINING
-        try:
-            self.open_link().send(request, handler, timeout_s)
-        except LogRetriableError as error:
-            self._put_off(error)
+        self.send(request, handler, timeout_s)
 
     def _joined(self, answer, error):
         if error is not None:
             return self._put_off(error)
         code = answer.error_code
         if code:
-            if code in (MEMBER_ID_REQUIRED, UNKNOWN_MEMBER):
+            if code in (codes.MEMBER_ID_REQUIRED, codes.UNKNOWN_MEMBER_ID):
                 with self._lock:
-                    self._member_id = answer.member_id if code == MEMBER_ID_REQUIRED else NO_MEMBER
+                    self._member_id = answer.member_id if code == codes.MEMBER_ID_REQUIRED else NO_MEMBER
                 return self._join()
             return self._refused(code, "Joining")
         with self._lock:
             self._generation, self._member_id = answer.generation_id, answer.member_id
-        self._strategy, self._counts, self._expected, assignments = answer.protocol_name, None, None, []
-        if answer.leader == answer.member_id:
-            try:
-                computed = self._assign(answer.members)
-            except LogRetriableError as error:
-                return self._put_off(error)
-            if answer.skip_assignment:
-                self._expected = computed.get(answer.member_id)
-            else:
-                assignments = [SyncGroupRequest.SyncGroupRequestAssignment(member, data) for member, data in computed.items()]
+        self._strategy, self._counts, self._expected = answer.protocol_name, None, None
+        if answer.leader != answer.member_id:
+            return self._sync([])
+        members, topics = self._shares.decode_members(answer.members)
+        steps = self.cluster.refreshing(topics, timeout=ASK_SECONDS, wait_for_brokers=False) if topics else _nothing()
+        self._asking = Underway(steps, functools.partial(self._assign, answer, members, topics))
+        self._asking.advance()
+
+    def _assign(self, answer, members, topics, found, error):
+        """This member leads the group, and knows the topics' partitions now."""
+        self._asking = None
+        if error is not None:
+            return self._put_off(error)
+        partitions = {name: set(topic.partitions) for name, topic in found.items() if not topic.error_code}
+        self._counts = {topic: len(partitions.get(topic, ())) for topic in topics}
+        computed = self._shares.share_out(self._strategy, members, partitions)
+        if answer.skip_assignment:
+            self._expected = computed.get(answer.member_id)
+            return self._sync([])
+        self._sync([SyncGroupRequest.SyncGroupRequestAssignment(member, data) for member, data in computed.items()])
+
+    def _sync(self, assignments):
         request = SyncGroupRequest(
             group_id=self.group_id,
             generation_id=self._generation,
@@ -178,14 +188,6 @@ class Group:
             assignments=assignments,
         )
         self._take_step(request, self._synced)
-
-    def _assign(self, members):
-        """{member: its assignment's bytes}; this member leads the group."""
-        members, topics = self._shares.decode_members(members)
-        found = self.cluster.refresh(topics, timeout=ASK_SECONDS) if topics else {}
-        partitions = {name: set(topic.partitions) for name, topic in found.items() if not topic.error_code}
-        self._counts = {topic: len(partitions.get(topic, ())) for topic in topics}
-        return self._shares.share_out(self._strategy, members, partitions)
 
     def _synced(self, answer, error):
         if error is not None:
@@ -213,13 +215,13 @@ class Group:
 
     def _refused(self, code, doing):
         """A join or sync that did not succeed: come again, or say why it never will."""
-        if code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION, REBALANCE_IN_PROGRESS) or is_retriable(code):
+        if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION, codes.REBALANCE_IN_PROGRESS) or is_retriable(code):
             with self._lock:
-                if code == UNKNOWN_MEMBER:
+                if code == codes.UNKNOWN_MEMBER_ID:
                     self._member_id = NO_MEMBER
-                if code in (NOT_AVAILABLE, NOT_COORDINATOR):
+                if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
                     self._coordinator = None
-            return self._put_off(broker_error(code, f"{doing} in group '{self.group_id}'"), quiet=code == REBALANCE_IN_PROGRESS)
+            return self._put_off(broker_error(code, f"{doing} in group '{self.group_id}'"), quiet=code == codes.REBALANCE_IN_PROGRESS)
         with self._lock:
             self._verdict = self._fatal(code, f"{doing} in group '{self.group_id}'")
 
@@ -233,15 +235,15 @@ class Group:
             self._outage.begins(f"Group {self.group_id}: {error}")
 
     def _fatal(self, code, what):
-        if code == FENCED:
+        if code == codes.FENCED_INSTANCE_ID:
             return LogFatalError(
                 f"{what}: another member has taken group.instance.id '{self.instance_id}'. Another worker runs the same connector "
                 "with the same state: stop one of the two, or give each its own state.dir.",
                 java_class("FencedInstanceIdException"),
             )
         hints = {
-            INCONSISTENT_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is no group of consumers.",
-            INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
+            codes.INCONSISTENT_GROUP_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is no group of consumers.",
+            codes.INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
                                      "(its group.min.session.timeout.ms to group.max.session.timeout.ms).",
         }
         error = broker_error(code, what)
@@ -278,27 +280,48 @@ class Group:
 
     # ---- the coordinator
 
-    def open_link(self):
-        """To the coordinator, wherever it is by now; raises LogRetriableError while it cannot be reached."""
-        node = self._find_coordinator()
-        if self._link is None or self._link.node != node or not self._link.usable:
-            if self._link is not None:
-                where = f"{node.host}:{node.port}"
-                self._link.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is made anew, to {where}."))
-            try:
-                self._link = Link(self.cluster.connect(node), node, self._clock, self._config.seconds("request.timeout.ms"))
-            except LogRetriableError:
-                self.forget_coordinator()
-                raise
-        return self._link
+    def send(self, request, handler, timeout_s=None, ceiling=None):
+        """To the coordinator, wherever it is by now: at once, or as soon as it is found and connected to; `handler(None, error)` if it is not."""
+        self._unsent.append((request, handler, timeout_s, ceiling))
+        if self._opening is not None:
+            return
+        if self._link is not None and self._link.usable and self._link.node == self._coordinator:
+            self._send_unsent()
+        else:
+            self._opening = Underway(self._reaching_coordinator(), self._reached)
+            self._opening.advance()
 
-    def _find_coordinator(self, timeout=ASK_SECONDS):
-        node = self._coordinator
-        if node is None:
-            node = self.cluster.coordinator(self.group_id, timeout=timeout)
-            with self._lock:
-                self._coordinator = node
-        return node
+    def _reaching_coordinator(self):
+        node = self._coordinator or (yield from self.finding_coordinator())
+        if self._link is not None and self._link.usable and self._link.node == node:
+            return self._link
+        connection = yield from self.cluster.connecting(node)
+        return Link(connection, node, self._clock, self._config.seconds("request.timeout.ms"))
+
+    def _reached(self, link, error):
+        self._opening = None
+        if error is None:
+            former, self._link = self._link, link
+            if former is not None and former is not link:
+                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is made anew."))
+            return self._send_unsent()
+        self.forget_coordinator()
+        unsent, self._unsent = self._unsent, []
+        for _, handler, _, _ in unsent:
+            handler(None, error)
+
+    def _send_unsent(self):
+        unsent, self._unsent = self._unsent, []
+        for request, handler, timeout_s, ceiling in unsent:
+            try:
+                self._link.send(request, handler, timeout_s, ceiling)
+            except LogRetriableError as error:
+                handler(None, error)
+
+    @property
+    def underway(self):
+        """What is asked or connected to without waiting, as steps (steps.py) of the task's thread."""
+        return [each for each in (self._opening, self._asking) if each is not None]
 
     def forget_coordinator(self):
         """It says that it is not, or not able."""
@@ -311,8 +334,15 @@ class Group:
             left = deadline - self._clock.monotonic()
             if left <= 0:
                 raise timed_out(f"{what}: no answer in time.")
-            wait(self.links, self._waker, left)
-            self._link.serve()
+            wait(self.links, self._waker, min([left, *(each.until - self._clock.monotonic() for each in self.underway)]), self.underway)
+            self.serve()
+
+    def serve(self):
+        """Hear what is there, and go on with what can go on."""
+        for link in self.links:
+            link.serve()
+        for each in self.underway:
+            each.advance()
 
     # ---- the end
 
@@ -328,28 +358,26 @@ class Group:
             log.warning("Group %s: could not leave, so that its partitions rest for %d ms: %s",
                         self.group_id, self._config["session.timeout.ms"], error)
         finally:
-            if self._link is not None:
-                self._link.close()
+            for each in [*self.underway, *self.links]:
+                each.close()
 
     def _leave(self, timeout_s, waiting):
         deadline = self._clock.monotonic() + timeout_s
         if waiting and self._link is not None:
             self._link.close()  # the broker answers nothing on it before the join
-        self._find_coordinator(timeout_s)
         outcome = []
-        self.open_link()
         self._send_leave(lambda answer, error: outcome.append(error or answer))
         self.wait_for(outcome, deadline, f"Leaving group '{self.group_id}'")
         answer = outcome[0]
         if isinstance(answer, LogError):
             raise answer
         code = answer.error_code or next((member.error_code for member in answer.members), 0)
-        if code not in (0, UNKNOWN_MEMBER):
+        if code not in (0, codes.UNKNOWN_MEMBER_ID):
             raise broker_error(code, f"Leaving group '{self.group_id}'")
         log.info("Group %s: left.", self.group_id)
 
     def _send_leave(self, handler=lambda answer, error: None):
-        self._link.send(self._leave_request(), handler)
+        self.send(self._leave_request(), handler)
         with self._lock:
             self._member_id, self._generation = NO_MEMBER, NO_GENERATION
 
@@ -380,6 +408,7 @@ class Group:
         node = yield from self.cluster.finding_coordinator(self.group_id, ASK_SECONDS)
         with self._lock:
             self._coordinator = node
+        return node
 
     def heartbeat(self, node):
         """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long."""
@@ -421,14 +450,20 @@ class Group:
         code = answer.error_code
         if not code:
             return self._outage.ends()
-        if code == REBALANCE_IN_PROGRESS:
+        if code == codes.REBALANCE_IN_PROGRESS:
             self.is_rebalancing()
-        elif code in (UNKNOWN_MEMBER, ILLEGAL_GENERATION):
+        elif code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION):
             log.warning("Group %s: the group has gone on without this member; joining again.", self.group_id)
             self.is_lost()
         elif is_retriable(code):
-            return self.heartbeat_failed(node if code in (NOT_AVAILABLE, NOT_COORDINATOR) else None,
+            return self.heartbeat_failed(node if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR) else None,
                                          broker_error(code, f"A heartbeat to group '{self.group_id}'"))
         else:
             self.is_over(code, f"A heartbeat to group '{self.group_id}'")
         self._waker.wake()
+
+
+def _nothing():
+    """Steps to what is known of no topics."""
+    yield from ()
+    return {}

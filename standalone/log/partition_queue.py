@@ -103,7 +103,7 @@ class PartitionQueue:
         self._waiting = collections.deque()  # pieces
         # One batch at a time: at first, because a broker that knows nothing of our sequence takes whichever comes first; and
         # while something is to be repeated, because a broker knows again the last five batches only.
-        self._careful = True
+        self._one_at_a_time = True
         self._renumber = False
 
     def add(self, piece):
@@ -135,7 +135,7 @@ class PartitionQueue:
     @property
     def sendable(self):
         """Whether there is something that may go now, as far as this partition is concerned."""
-        if self.in_flight >= (1 if self._careful else self._most_in_flight):
+        if self.in_flight >= (1 if self._one_at_a_time else self._most_in_flight):
             return False
         return self.begun or bool(self._waiting)
 
@@ -172,7 +172,7 @@ class PartitionQueue:
         """It is in the log."""
         self._landed(batch)
         self._batches.remove(batch)
-        self._careful = any(other.attempts and not other.sent for other in self._batches)
+        self._one_at_a_time = any(other.attempts and not other.sent for other in self._batches)
         self.restarts = 0
         batch.acknowledge(base_offset, log_append_time)
 
@@ -184,13 +184,13 @@ class PartitionQueue:
         self._landed(batch)
         if uncertain is not None:
             batch.uncertain = uncertain
-        self._careful = True
+        self._one_at_a_time = True
 
     def refused(self, batch, error):
         """It will never be in the log; what follows goes on without it."""
         self._landed(batch)
         self._batches.remove(batch)
-        self._careful = self._renumber = True
+        self._one_at_a_time = self._renumber = True
         batch.fail(error)
 
     def hold_back(self, error, behind=None, born=None):
@@ -279,7 +279,7 @@ class PartitionQueue:
         """Fail all that is in it; answers to what is under way find it given up."""
         batches, self._batches = self._batches, collections.deque()
         self._renumber = self._renumber or bool(batches)
-        self._careful, self.in_flight = True, 0
+        self._one_at_a_time, self.in_flight = True, 0
         for batch in batches:
             batch.given_up = True
             batch.fail(error)

@@ -8,6 +8,7 @@ import re
 from kafka.protocol.consumer import ListOffsetsRequest, OffsetForLeaderEpochRequest
 
 from standalone.errors import LogFatalError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, is_retriable, is_stale_metadata, java_class
 from standalone.log.retry import Backoff, Outage
 
@@ -18,7 +19,6 @@ RESETS = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 LIST_OFFSETS_CEILING = 7
 NO_EPOCH, CONSUMER = -1, -1  # an epoch that is not known; the replica id of who is none
-UNKNOWN_TOPIC = 3
 _MARK = re.compile(r"([^/\s]+)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")  # cluster id, topic id
 MADE_ANEW = "its topic was deleted and made anew"
 
@@ -297,7 +297,7 @@ class Positions:
         if error is not None:
             return self._put_off(error)
         for part in filter(self._is_waiting, parts):
-            code, offset = found.get(part.pair, (UNKNOWN_TOPIC, None))
+            code, offset = found.get(part.pair, (codes.UNKNOWN_TOPIC_OR_PARTITION, None))
             if code:
                 self._put_off(broker_error(code, f"Finding the offsets of {part}"))
             else:

@@ -96,7 +96,7 @@ class Producer:
         error = LogFatalError("The producer was closed before these records were acknowledged.", java_class("InterruptException"))
         try:
             while not self._closed:
-                self._sender.work(self._take_inbox(), hurry=bool(self._flushing or self._closing))
+                self._sender.work(self._take_inbox(), flushing=bool(self._flushing or self._closing))
                 self._rest()
         except BaseException as problem:
             error = LogFatalError(f"The producer failed: {problem}")

@@ -10,6 +10,7 @@ import numpy as np
 from kafka.protocol.producer import InitProducerIdRequest, ProduceRequest
 
 from standalone.errors import LogError, LogFatalError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log.broker_errors import (
     broker_error,
     disconnected,
@@ -31,9 +32,7 @@ log = logging.getLogger(__name__)
 LONGEST_CALL_S = 5.0  # of one question to the cluster, before it is asked anew
 GRACE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
 MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
-NO_ERROR, UNKNOWN_TOPIC, REQUEST_TIMED_OUT, MESSAGE_TOO_LARGE, BATCH_TOO_LARGE, AFTER_APPEND = 0, 3, 7, 10, 18, 20
-OUT_OF_ORDER, DUPLICATE, UNKNOWN_PRODUCER = 45, 46, 59
-FAULTS_OF_SINGLE_RECORDS = (32, 87)  # INVALID_TIMESTAMP, INVALID_RECORD: of some in a batch, all of which is refused with them
+FAULTS_OF_SINGLE_RECORDS = (codes.INVALID_TIMESTAMP, codes.INVALID_RECORD)  # of some in a batch, all of which is refused with them
 FOREVER = float("inf")
 
 
@@ -56,8 +55,8 @@ class Sender:
         self._in_flight = config["max.in.flight.requests.per.connection"]
         self._delivery_s = FOREVER if config["delivery.timeout.ms"] == MAX_INT else config.seconds("delivery.timeout.ms")
 
-    def work(self, deliveries, hurry):
-        """Take these in and send what can be sent; hurry: without lingering for more."""
+    def work(self, deliveries, flushing):
+        """Take these in and send what can be sent; flushing: without lingering for more."""
         self._wake_at = FOREVER
         for delivery in deliveries:
             self._intake.admit(delivery)
@@ -67,7 +66,7 @@ class Sender:
             self._intake.route()
         if self._delivery_s != FOREVER:
             self._expire()
-        self._dispatch(hurry)
+        self._dispatch(flushing)
         if self._stale:
             self._refresh()
 
@@ -167,7 +166,7 @@ class Sender:
                 self._due(self._asking_identity.until)
             elif "identity" not in self._questions:
                 request = InitProducerIdRequest(transactional_id=None, transaction_timeout_ms=MAX_INT)
-                self._ask("identity", self._cluster.requesting(request, timeout=LONGEST_CALL_S, patient=False), self._identified)
+                self._ask("identity", self._cluster.requesting(request, timeout=LONGEST_CALL_S, wait_for_brokers=False), self._identified)
             raise IdentityPending
         return self._identity
 
@@ -195,7 +194,7 @@ class Sender:
             return
         names = sorted(self._stale)
         self._stale.clear()
-        steps = self._cluster.refreshing(names, create=True, timeout=LONGEST_CALL_S, patient=False)
+        steps = self._cluster.refreshing(names, create=True, timeout=LONGEST_CALL_S, wait_for_brokers=False)
         self._ask("topics", steps, lambda found, error: self._refreshed(names, found, error))
 
     def _refreshed(self, names, found, error):
@@ -208,7 +207,7 @@ class Sender:
             return
         missing = {}
         for name in names:
-            code = found[name].error_code if name in found else UNKNOWN_TOPIC
+            code = found[name].error_code if name in found else codes.UNKNOWN_TOPIC_OR_PARTITION
             if code and not is_retriable(code):
                 self._give_up_topic(name, broker_error(code, f"Sending to topic '{name}'"))
             elif code:
@@ -231,7 +230,7 @@ class Sender:
 
     # ---- out: requests
 
-    def _dispatch(self, hurry):
+    def _dispatch(self, flushing):
         now = self._clock.monotonic()
         ready = {}
         for queue in self._queues.values():
@@ -252,7 +251,7 @@ class Sender:
                     self._lose(broker, disconnected(f"Broker {node.id} moved to {node.host}:{node.port}."))
                 broker = self._brokers[node.id] = _Broker(node, _Pause(self._config, "reconnect.backoff"))
             if self._connected(broker, now):
-                self._fill(broker, queues, now, hurry)
+                self._fill(broker, queues, now, flushing)
 
     def _connected(self, broker, now):
         if broker.connection is not None and broker.connection.stale:
@@ -289,7 +288,7 @@ class Sender:
         leader = self._cluster.leader(queue.topic, queue.partition)
         return leader is not None and leader.node == broker.node
 
-    def _fill(self, broker, queues, now, hurry):
+    def _fill(self, broker, queues, now, flushing):
         """Send requests until enough are under way or nothing is left to send."""
         linger = self._config.seconds("linger.ms")
         while len(broker.requests) < self._in_flight and broker.connection is not None and not broker.connection.wants_write:
@@ -297,7 +296,7 @@ class Sender:
             for queue in queues:
                 if not queue.sendable:
                     continue
-                if not (queue.full or hurry or not broker.requests or now - queue.waiting_since >= linger):
+                if not (queue.full or flushing or not broker.requests or now - queue.waiting_since >= linger):
                     self._due(queue.waiting_since + linger)
                     continue
                 chosen.append(queue)
@@ -390,7 +389,7 @@ class Sender:
             if result is None:
                 self._unanswered(batch, disconnected("The broker's answer does not name the partition."))
                 self._again(queue.pause, f"Sending to {queue.name}", "the broker's answer does not name the partition.")
-            elif result.error_code == NO_ERROR:
+            elif result.error_code == codes.NONE:
                 self._landed(batch, result.base_offset, result.log_append_time_ms)
             else:
                 self._failed(batch, result.error_code, result.error_message, result.record_errors)
@@ -400,24 +399,24 @@ class Sender:
         queue = batch.queue
         idempotent = self._config["enable.idempotence"]
         error = broker_error(code, f"Sending {batch.count} records to {queue.name}", message)
-        if code == DUPLICATE:
+        if code == codes.DUPLICATE_SEQUENCE_NUMBER:
             self._landed(batch, NO_OFFSET, -1)
         elif batch.held_back is not None:
             queue.refused(batch, batch.held_back)
-        elif code in (MESSAGE_TOO_LARGE, BATCH_TOO_LARGE):
+        elif code in (codes.MESSAGE_TOO_LARGE, codes.RECORD_LIST_TOO_LARGE):
             if not queue.split(batch):
                 self._refuse(batch, self._refused_as_too_large(batch))
         elif code in FAULTS_OF_SINGLE_RECORDS and named and all(0 <= each.batch_index < batch.count for each in named):
             self._leave_out(batch, self._refused_records(batch, code, named))
         elif code in FAULTS_OF_SINGLE_RECORDS and batch.count > 1:
             queue.halve(batch)
-        elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and not queue.should_be_in_order(batch):
+        elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and not queue.should_be_in_order(batch):
             queue.lost(batch, uncertain=False)  # one before it failed, and has to be sent again or is given up
-        elif idempotent and code in (OUT_OF_ORDER, UNKNOWN_PRODUCER) and queue.restarts < MOST_RESTARTS:
+        elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and queue.restarts < MOST_RESTARTS:
             log.warning("%s A new sequence is begun with them.", error)
             queue.restart(batch)
         elif is_retriable(code) and batch.attempts <= self._config["retries"]:
-            queue.lost(batch, uncertain=True if code in (REQUEST_TIMED_OUT, AFTER_APPEND) else None)
+            queue.lost(batch, uncertain=True if code in (codes.REQUEST_TIMED_OUT, codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND) else None)
             if is_stale_metadata(code):
                 self._stale.add(queue.topic)
             self._again(queue.pause, f"Sending to {queue.name}", explain(code, message))

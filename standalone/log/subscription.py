@@ -5,6 +5,7 @@ import logging
 import re
 
 from standalone.errors import ConfigError, LogError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, is_retriable
 from standalone.log.retry import Backoff, Outage
 from standalone.log.steps import Underway
@@ -13,7 +14,6 @@ log = logging.getLogger(__name__)
 
 ASK_SECONDS = 2.0  # for how long the cluster is asked before a poll may see to other things
 MISSING_TOPIC_SECONDS = 1.0  # between looks for topics that are not there
-UNKNOWN_TOPIC = 3
 
 
 class Subscription:
@@ -110,14 +110,14 @@ class Subscription:
 
     def _ask(self, wanted):
         if self._pattern is not None:
-            return (yield from self._cluster.refreshing(None, timeout=ASK_SECONDS, patient=False))
+            return (yield from self._cluster.refreshing(None, timeout=ASK_SECONDS, wait_for_brokers=False))
         names = list(self._names)
-        found = (yield from self._cluster.refreshing(sorted(wanted), timeout=ASK_SECONDS, patient=False)) if wanted else {}
+        found = (yield from self._cluster.refreshing(sorted(wanted), timeout=ASK_SECONDS, wait_for_brokers=False)) if wanted else {}
         # Only what was never there is made: a deleted topic must not rise again because somebody still reads it.
-        unknown = {name for name in names if name not in found or found[name].error_code == UNKNOWN_TOPIC}
+        unknown = {name for name in names if name not in found or found[name].error_code == codes.UNKNOWN_TOPIC_OR_PARTITION}
         unborn = unknown - self._seen
         if unborn and self._config["allow.auto.create.topics"]:
-            made = yield from self._cluster.refreshing(sorted(unborn), create=True, timeout=ASK_SECONDS, patient=False)
+            made = yield from self._cluster.refreshing(sorted(unborn), create=True, timeout=ASK_SECONDS, wait_for_brokers=False)
             found.update(made)
         return found
 

@@ -5,6 +5,7 @@ from standalone import (
     HIGH,
     LIST,
     MEDIUM,
+    Change,
     ConfigDef,
     ConfigError,
     DataError,
@@ -19,19 +20,15 @@ from standalone import (
     Schema,
 )
 from standalone.data import schema as s
-from standalone.data.java_numbers import BLANKS, narrowed, parse_floating, parse_whole, to_single
-from standalone.data.scalars import CLASSES, WIDTHS, Float64
+from standalone.data.java_numbers import BLANKS
+from standalone.data.scalars import Float64
 from standalone.data.struct import validate_value
-from standalone.data.values import convert, to_text
 from standalone.errors import SchemaBuilderError
-from standalone.transforms import cast_columns, field_path
+from standalone.transforms import cast_functions, field_path
+from standalone.transforms.cast_functions import SOURCES, TARGETS
 from standalone.transforms.field_path import PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_names, need_struct_schema, struct_schema
+from standalone.transforms.struct_edit import FieldsChanged
 
-WHOLE = (s.INT8, s.INT16, s.INT32, s.INT64)
-FLOATING = (s.FLOAT32, s.FLOAT64)
-TARGETS = (*WHOLE, *FLOATING, s.BOOLEAN, s.STRING)
-_SOURCES = (*TARGETS, s.BYTES)
 _KINDS = {  # of values without a schema; what is not here is not cast
     bool: s.BOOLEAN,
     Int8: s.INT8,
@@ -47,7 +44,6 @@ _KINDS = {  # of values without a schema; what is not here is not cast
     bytearray: s.BYTES,
     memoryview: s.BYTES,
 }
-_POINTS = {name: Schema(s.LOGICAL[name], name=name) for name in (s.DATE, s.TIME, s.TIMESTAMP)}
 
 
 def _casts(name, value):
@@ -92,71 +88,55 @@ class Cast(FieldTransform):
 
     def configure(self, config):
         casts = parse_spec(config["spec"])
-        self.whole = casts.pop(None, None)
-        self.fields = PathTree.of({field_path.field_path(name, config): kind for name, kind in casts.items()})
-        self._casts = _map_casts(self.fields)
-        self.fills_defaults = config["replace.null.with.default"]
-        self._plans = PerSchema(self._whole_plan if self.whole else lambda schema: self._copy(schema, self.fields, inside=False))
+        whole = casts.pop(None, None)
+        if whole is not None:
+            self.does(_WholeCast(whole))
+        else:
+            tree = PathTree.of({field_path.field_path(name, config): FieldCast(kind) for name, kind in casts.items()})
+            self.does(_FieldsCast(tree, "Cast", self.where, config["replace.null.with.default"]))
 
-    # Row meaning: the truth.
-    def apply(self, record):
-        schema, value = self.part(record)
-        if value is None:
-            return record
-        if schema is None:
-            if self.whole:
-                return self.with_part(record, None, cast_schemaless(value, self.whole))
-            field_path.need_map(value, "Cast", self.where)
-            return self.with_part(record, None, _cast_map(value, self._casts))
-        if self.whole is None:
-            if schema.type == s.STRUCT:
-                plan = self._plans.of(schema)
-                field_path.need_struct(value, "Cast", self.where)
-                return self.with_part(record, plan.target, plan.row(value))
-            raise DataError(f"Cast needs a struct where the {self.where} has a schema; found a {schema.name or schema.type}.")
-        target, cast = self._plans.of(schema)
-        return self.with_part(record, target, cast.row(value))
 
-    def _whole_plan(self, schema):
-        """(the schema after the cast, what casts its values)."""
-        cast = FieldCast(schema, self.whole)
-        return _with_default(schema.with_(type=self.whole, fields=None, key_schema=None, value_schema=None), schema, cast), cast
+class _Cast(Change):
+    def __init__(self, kind):
+        self.kind = kind
+        self.by_class = _BY_CLASS[kind]
 
-    def _copy(self, schema, tree, inside, checked=True):
-        """A StructCopy with the casts in it."""
-        fields, changes = [], {}
-        for field in schema.fields:
-            below, made = tree.inside.get(field.name), field.schema
-            if below is not None and below.said:
-                cast = changes[field.name] = FieldCast(field.schema, below.said)
-                made = _with_default(Schema(below.said, optional=field.schema.optional), field.schema, cast)
-            elif below is not None:
-                need_struct_schema(field, "Cast")
-                copy = changes[field.name] = self._copy(field.schema, below, inside=True, checked=checked)
-                made = copy.target
-            fields.append((field.name, made))
+    def bare(self, value):
+        return cast_schemaless(value, self.kind)
+
+    def _function(self, schema, target):
+        function = cast_functions.function(schema, self.kind)
+        function.schema = _with_default(target, schema, function)
+        return function
+
+
+class FieldCast(_Cast):
+    """The cast of a field."""
+
+    def of(self, schema, has_schema=True):
+        return self._function(schema, Schema(self.kind, optional=schema.optional))
+
+
+class _WholeCast(_Cast):
+    """The cast of a whole key or value, which keeps the name of its schema."""
+
+    def of(self, schema, has_schema=True):
+        function = self._function(schema, schema.with_(type=self.kind, fields=None, key_schema=None, value_schema=None))
+        if function.schema.logical:
+            function.column = self._no_columns  # no column of that name is taken for a plain number
+        return function
+
+    @staticmethod
+    def _no_columns(column):
+        raise NoColumns("the result keeps a name that no column of its type has")
+
+
+class _FieldsCast(FieldsChanged):
+    def copy(self, schema, checked, inside=False):
+        copy = super().copy(schema, checked, inside)
         if schema.default is not None:
             raise DataError("Cast cannot cast fields inside of a struct that is the default of its own schema.")
-        target = struct_schema(fields, like=schema).with_(optional=schema.optional)
-        return StructCopy(target, schema.fields, self.fills_defaults, changes, checked)
-
-    # Column meaning: an expression for each cast (cast_columns.py).
-    def columns(self, columns):
-        if self.is_null(columns):
-            return columns
-        known, value, has_schema = self.known_part(columns) if self.whole else self.known_struct(columns)
-        with left_to_rows(DataError):
-            if self.whole:
-                target, cast = self._whole_plan(known)
-                if target.logical:  # the whole keeps its name, and no column of that name is taken for a plain number
-                    raise NoColumns(f"the result is a {target.type} under the name {target.name}")
-            else:
-                need_names(known, self.fields.inside, has_schema)
-                cast = self._copy(known, self.fields, inside=False, checked=has_schema)
-                target = cast.target
-            made, failed = cast.column(value)
-        # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
-        return self.with_known_part(columns, target, made, [value.isNull(), failed], has_schema)
+        return copy
 
 
 def _with_default(target, source, cast):
@@ -171,118 +151,14 @@ def _with_default(target, source, cast):
     return target.with_(default=default)
 
 
-class FieldCast:
-    """A cast of values of one schema to one type, in both meanings. It takes no null."""
-
-    def __init__(self, schema, kind):
-        self._schema = schema
-        self._kind = kind
-        self.row = self._row_meaning()
-        self.keeps_nulls = schema.type in FLOATING and kind == s.STRING  # a condition around it would be more than moving
-
-    def _row_meaning(self):
-        schema, kind = self._schema, self._kind
-        if schema.type not in _SOURCES:
-
-            def refuse(value):
-                raise DataError(f"Cast cannot cast a {schema.name or schema.type}. Types that can be cast: {', '.join(_SOURCES)}.")
-
-            return refuse
-        if kind == s.STRING:
-            return lambda value: to_text(value, schema)
-        if schema.name in _POINTS:
-            number = Schema(s.LOGICAL[schema.name])
-            return lambda value: cast_value(convert(number, schema, value), kind)
-        return lambda value: cast_value(value, kind)
-
-    def column(self, column):
-        return cast_columns.cast(column, self._schema, self._kind)
-
-
-def _map_casts(tree):
-    """[(name, the type it is cast to, the casts by class)] of the fields at one place; with None as the type the casts further inside."""
-    return [
-        (name, below.said, _BY_CLASS[below.said]) if below.said else (name, None, _map_casts(below)) for name, below in tree.inside.items()
-    ]
-
-
-def _cast_map(value, casts):
-    changed = dict(value)
-    for name, kind, how in casts:
-        item = value.get(name)
-        if kind is not None:  # also where there is no such key: Java then puts a null
-            cast = how.get(item.__class__)
-            try:
-                changed[name] = cast_schemaless(item, kind) if cast is None else cast(item)
-            except DataError as error:
-                field_path.say_field(name, error)
-                raise
-        elif item is not None:
-            field_path.need_map(item, "Cast", f"field '{name}'")
-            try:
-                changed[name] = _cast_map(item, how)
-            except DataError as error:
-                field_path.say_field(name, error)
-                raise
-    return changed
-
-
 def cast_schemaless(value, kind):
     if value is None:
         return None
-    if type(value) not in _KINDS:
-        raise DataError(f"Cast cannot cast a {type(value).__name__} without a schema. Types that can be cast: {', '.join(_SOURCES)}.")
-    return to_text(value) if kind == s.STRING else cast_value(value, kind)
+    cast = _BY_CLASS[kind].get(value.__class__)
+    if cast is None:
+        raise DataError(f"Cast cannot cast a {type(value).__name__} without a schema. Types that can be cast: {', '.join(SOURCES)}.")
+    return cast(value)
 
 
-def cast_value(value, kind):
-    """A number, boolean or text as a number or boolean, as Java's Number and its parsers do it. Raises DataError."""
-    try:
-        if isinstance(value, str):
-            return _READERS[kind](value, kind)
-        if isinstance(value, (int, float)):
-            return _MAKERS[kind](value, kind)
-        if isinstance(value, (bytes, bytearray, memoryview)) or not hasattr(value, "__float__"):
-            raise DataError(f"Cast cannot make {kind} of a {type(value).__name__}: only of numbers, booleans and texts.")
-        return _MAKERS[kind](value, kind)
-    except ValueError as error:
-        raise DataError(f"Cast cannot read '{value}' as {kind}: {error}.") from None
-
-
-def _double_of(value, kind):
-    try:
-        return float(value)
-    except OverflowError:
-        return float("inf") if value > 0 else float("-inf")
-
-
-_READERS = {
-    **dict.fromkeys(WHOLE, parse_whole),
-    **dict.fromkeys(FLOATING, parse_floating),
-    s.BOOLEAN: lambda text, kind: text.lower() == "true",
-}
-_MAKERS = {
-    **dict.fromkeys(WHOLE, narrowed),
-    s.FLOAT64: _double_of,
-    s.FLOAT32: lambda value, kind: value if isinstance(value, Float32) else to_single(value),
-    s.BOOLEAN: lambda value, kind: bool(narrowed(value, s.INT64)),
-}
-
-
-def _quick_casts(kind):
-    """Casts of what maps mostly hold, by class, as cast_schemaless does them."""
-    if kind == s.STRING:
-        return {str: str, int: int.__repr__}
-    if kind == s.FLOAT64:
-        return {float: float, int: lambda value: _double_of(value, kind), str: lambda value: cast_value(value, kind)}
-    if kind in WHOLE:
-        made, half = CLASSES[kind], 1 << WIDTHS[kind] - 1
-
-        def number(value):
-            return made(value) if -half <= value < half else narrowed(value, kind)
-
-        return {bool: number, int: number, float: number, str: lambda value: cast_value(value, kind)}
-    return {}
-
-
-_BY_CLASS = {kind: _quick_casts(kind) for kind in TARGETS}
+# What has no schema is cast as what its class stands for.
+_BY_CLASS = {kind: {found: cast_functions.function(Schema(own), kind).row for found, own in _KINDS.items()} for kind in TARGETS}

@@ -1,8 +1,8 @@
 """ExtractField: put one field in the place of the whole key or value."""
 
-from standalone import BOOLEAN, MEDIUM, STRING, ConfigDef, DataError, FieldTransform, Option
+from standalone import BOOLEAN, MEDIUM, NULL_IS_GIVEN, STRING, Change, ConfigDef, DataError, FieldTransform, Function, Option
 from standalone.transforms import field_path
-from standalone.transforms.struct_copy import column_at, left_to_rows
+from standalone.transforms.struct_copy import column_at
 
 
 class ExtractField(FieldTransform):
@@ -19,41 +19,51 @@ class ExtractField(FieldTransform):
         field_path.SYNTAX,
     )
 
+    nulls = NULL_IS_GIVEN
+
     def computes(self):
         return False
 
     def configure(self, config):
-        self.field = config["field"]
-        self.path = field_path.field_path(self.field, config)
-        self.fills_defaults = config["replace.null.with.default"]
-        self._found = (None, None)  # the last schema, and the schema of its field
+        path = field_path.field_path(config["field"], config)
+        self.does(_Extract(config["field"], path, self.where, config["replace.null.with.default"]))
 
-    # Row meaning: the truth.
-    def apply(self, record):
-        schema, value = self.part(record)
-        if schema is None:
-            if value is None:
-                return self.with_part(record, None, None)
-            field_path.need_map(value, "ExtractField", self.where)
-            return self.with_part(record, None, field_path.in_map(value, self.path))
-        if value is not None:
-            field_path.need_struct(value, "ExtractField", self.where)
-        if schema is not self._found[0]:
-            self._found = (schema, self._schema_of_field(schema))
-        extracted = None if value is None else field_path.in_struct(value, self.path, self.fills_defaults)
-        return self.with_part(record, self._found[1], extracted)
 
-    def _schema_of_field(self, schema):
+class _Extract(Change):
+    def __init__(self, name, path, where, fills_defaults):
+        self.name = name
+        self.path = path
+        self.where = where
+        self.fills_defaults = fills_defaults
+
+    def of(self, schema, has_schema=True):
+        if schema.type != "struct":
+            found = schema.name or schema.type
+            raise DataError(f"ExtractField needs a struct where the {self.where} has a schema; found a {found}.")
         field = field_path.field_at(schema, self.path)
         if field is None:
             names = ", ".join(each.name for each in schema.fields)
-            raise DataError(f"ExtractField finds no field '{self.field}' in the {self.where}. Its fields: {names or 'none'}.")
-        return field.schema
+            raise DataError(f"ExtractField finds no field '{self.name}' in the {self.where}. Its fields: {names or 'none'}.")
+        return _Extracted(self.path, schema, field.schema, self.fills_defaults and has_schema)
 
-    # Column meaning: the field's column.
-    def columns(self, columns):
-        known, value, has_schema = self.known_part(columns)
-        with left_to_rows(DataError):
-            found = self._schema_of_field(known)
-        extracted = column_at(value, known, self.path, self.fills_defaults and has_schema)
-        return self.with_known_part(columns, found, extracted, [], has_schema)
+    def bare(self, value):
+        if value is None:
+            return None
+        field_path.need_map(value, "ExtractField", self.where)
+        return field_path.in_map(value, self.path)
+
+
+class _Extracted(Function):
+    """The field at the end of a path; null where there is none."""
+
+    def __init__(self, path, source, schema, fills_defaults):
+        self._path = path
+        self._source = source
+        self.schema = schema
+        self._fills = fills_defaults
+
+    def row(self, value):
+        return None if value is None else field_path.in_struct(value, self._path, self._fills)
+
+    def column(self, column):
+        return column_at(column, self._source, self._path, self._fills), None

@@ -1,9 +1,9 @@
 """Flatten: put the fields of nested structs and maps at the top, under names that tell where they were."""
 
-from standalone import MEDIUM, STRING, BigInt, ConfigDef, DataError, F, FieldTransform, NoColumns, Option, Schema, Struct
+from standalone import MEDIUM, STRING, BigInt, Change, ConfigDef, DataError, F, FieldTransform, Function, NoColumns, Option, Schema, Struct
 from standalone.data.struct import validate_value
 from standalone.transforms import expressions, field_path
-from standalone.transforms.struct_copy import PerSchema, left_to_rows, struct_schema
+from standalone.transforms.struct_copy import struct_schema
 
 
 class Flatten(FieldTransform):
@@ -22,25 +22,14 @@ class Flatten(FieldTransform):
 
     def configure(self, config):
         self.delimiter = config["delimiter"]
-        self._flattened = PerSchema(lambda schema: _Flattened(schema, self._joined))
-
-    # Row meaning: the truth.
-    def apply(self, record):
-        schema, value = self.part(record)
-        if value is None:
-            return record
-        if schema is None:
-            field_path.need_map(value, "Flatten", self.where)
-            flat = {}
-            self._flatten_map(value, "", flat)
-            return self.with_part(record, None, flat)
-        field_path.need_struct(value, "Flatten", self.where)
-        flattened = self._flattened[schema]
-        return self.with_part(record, flattened.target, flattened.row(value))
+        self.does(_Flattening(self))
 
     def _flatten_map(self, value, prefix, flat):
         for key, item in value.items():
-            name = f"{prefix}{self.delimiter}{key}" if prefix else key
+            if prefix is None or not isinstance(key, str | None):
+                where = f"the map '{prefix}'" if prefix else "the map"
+                raise DataError(f"Flatten joins names that are texts; {where} has a {type(key).__name__} as a key.")
+            name = f"{prefix}{self.delimiter}{'null' if key is None else key}" if prefix else key
             if isinstance(item, dict):
                 self._flatten_map(item, name, flat)
             elif item is None or isinstance(item, _PLAIN) and not isinstance(item, BigInt):
@@ -51,41 +40,28 @@ class Flatten(FieldTransform):
     def _joined(self, prefix, name):
         return f"{prefix}{self.delimiter}{name}" if prefix else name
 
-    # Column meaning: a struct of all leaves.
-    def columns(self, columns):
-        if self.is_null(columns):
-            return columns
-        known, value, has_schema = self.known_struct(columns)
-        if has_schema:
-            with left_to_rows(DataError):
-                flattened = self._flattened[known]
-            leaves, failed = flattened.leaves(value)
-            target = flattened.target
-        else:
-            found, failed = {}, []
-            self._leaves_of_shape(value, known, "", found)
-            leaves = [leaf.alias(name) for name, (leaf, _) in found.items()]
-            target = struct_schema([(name, shape) for name, (_, shape) in found.items()])
-
-        # A null keeps its old schema beside rows that have the new one: the rows engine takes such rows.
-        return self.with_known_part(columns, target, F.struct(*leaves), [value.isNull(), *failed], has_schema)
-
-    def _leaves_of_shape(self, column, shape, prefix, leaves):
-        """Fill `leaves`. Raises NoColumns where one is of a kind that is an error, or of a map that may not be there."""
-        for field in shape.fields:
-            name, part = self._joined(prefix, field.name), column.getField(field.name)
-            if field.schema.type == "struct" and not field.schema.optional:
-                self._leaves_of_shape(part, field.schema, name, leaves)
-            elif field.schema.type in ("struct", "map") or field.schema.logical:
-                raise NoColumns(f"'{name}' may be null, or holds what cannot be flattened")
-            else:
-                leaves[name] = (part, field.schema)
-
 
 _PLAIN = (str, bool, int, float, bytes, bytearray, memoryview, list)
 
 
-class _Flattened:
+class _Flattening(Change):
+    def __init__(self, transform):
+        self._transform = transform
+
+    def of(self, schema, has_schema=True):
+        where, joined = self._transform.where, self._transform._joined
+        if schema.type != "struct":
+            raise DataError(f"Flatten needs a struct where the {where} has a schema; found a {schema.name or schema.type}.")
+        return (_Flattened if has_schema else _FlattenedShape)(schema, joined)
+
+    def bare(self, value):
+        field_path.need_map(value, "Flatten", self._transform.where)
+        flat = {}
+        self._transform._flatten_map(value, "", flat)
+        return flat
+
+
+class _Flattened(Function):
     """How structs of one schema are flattened, and the schema that they have then."""
 
     def __init__(self, schema, joined):
@@ -93,7 +69,7 @@ class _Flattened:
         self._fields = []
         # (place in the source, default, place in the target, what to refuse, steps of the struct there)
         self._steps = self._steps_of(schema, "", schema.optional, schema.default)
-        self.target = struct_schema(self._fields, like=schema)
+        self.schema = struct_schema(self._fields, like=schema)
 
     def _steps_of(self, schema, prefix, optional, default):
         steps = []
@@ -113,7 +89,7 @@ class _Flattened:
     def row(self, struct):
         values = [None] * len(self._fields)
         self._fill(struct.values, self._steps, values)
-        return Struct.trusted(self.target, values)
+        return Struct.trusted(self.schema, values)
 
     def _fill(self, stored, steps, values):
         for field, at, below in steps:
@@ -129,11 +105,10 @@ class _Flattened:
                 validate_value(target, value, self._fields[at][0])
             values[at] = value
 
-    def leaves(self, column):
-        """([named Spark columns], [where a value does not fit])."""
+    def column(self, column):
         named, failed = [], []
         self._collect(column, self._steps, named, failed)
-        return named, failed
+        return F.struct(*named), expressions.any_of(failed)
 
     def _collect(self, column, steps, named, failed):
         for field, at, below in steps:
@@ -147,6 +122,36 @@ class _Flattened:
             name, target = self._fields[at]
             named.append(part.alias(name))
             failed.append(expressions.misfit(part, target))
+
+
+class _FlattenedShape(Function):
+    """The same of maps that all have one shape."""
+
+    def __init__(self, shape, joined):
+        self._joined = joined
+        self._leaves = {}  # by their names, the names on the way and the shape; where two have one name, the last one counts
+        self._collect(shape, "", ())
+        self.schema = struct_schema([(name, shape) for name, (_, shape) in self._leaves.items()])
+
+    def _collect(self, shape, prefix, path):
+        """Raises NoColumns where a leaf is of a kind that is an error, or of a map that may not be there."""
+        for field in shape.fields:
+            name, own = self._joined(prefix, field.name), field.schema
+            if own.type == "struct" and not own.optional:
+                self._collect(own, name, (*path, field.name))
+            elif own.type in ("struct", "map") or own.logical:
+                raise NoColumns(f"'{name}' may be null, or holds what cannot be flattened")
+            else:
+                self._leaves[name] = ((*path, field.name), own)
+
+    def column(self, column):
+        named = []
+        for name, (path, _) in self._leaves.items():
+            part = column
+            for step in path:
+                part = part.getField(step)
+            named.append(part.alias(name))
+        return F.struct(*named), None
 
 
 def _leaf_schema(schema, optional, default):

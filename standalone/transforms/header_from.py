@@ -18,9 +18,11 @@ from standalone import (
     one_of,
 )
 from standalone.data.schema import ARRAY, MAP, STRUCT
+from standalone.stage import PerSchema, left_to_rows
 from standalone.transforms import field_path
-from standalone.transforms.field_path import PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, column_at, left_to_rows, struct_schema
+from standalone.transforms.field_path import EMPTY_TREE, PathTree
+from standalone.transforms.struct_copy import column_at
+from standalone.transforms.struct_edit import FieldsKept
 
 
 class HeaderFrom(FieldTransform):
@@ -48,9 +50,12 @@ class HeaderFrom(FieldTransform):
             raise ConfigError.of({"headers": message})
         paths = [field_path.field_path(name, config) for name in fields]
         self.pairs = list(zip(paths, headers))
-        self.moved = PathTree.of(dict.fromkeys(paths, True)) if config["operation"] == "move" else None
         self.fills_defaults = config["replace.null.with.default"]
-        self._copies = PerSchema(lambda schema: self._without(schema, self.moved, checked=True))
+        self.rest = None
+        if config["operation"] == "move":
+            moved = PathTree.of(dict.fromkeys(paths, True))
+            self.rest = FieldsKept(moved, None, EMPTY_TREE, "HeaderFrom", self.where, self.fills_defaults)
+            self._copies = PerSchema(self.rest.of)
 
     # Row meaning: the truth.
     def apply(self, record):
@@ -59,7 +64,7 @@ class HeaderFrom(FieldTransform):
         if schema is None:
             field_path.need_map(value, "HeaderFrom", self.where)
             headers += [Header(name, field_path.in_map(value, path)) for path, name in self.pairs]
-            rest = value if self.moved is None else _map_without(value, self.moved)
+            rest = value if self.rest is None else self.rest.map(value)
             return self.with_part(record, None, rest).with_(headers=tuple(headers))
         field_path.need_struct(value, "HeaderFrom", self.where)
         for path, name in self.pairs:
@@ -68,32 +73,19 @@ class HeaderFrom(FieldTransform):
                 names = ", ".join(each.name for each in schema.fields)
                 raise DataError(f"HeaderFrom finds no field '{'.'.join(path)}' in the {self.where}. Its fields: {names or 'none'}.")
             headers.append(Header(name, field_path.in_struct(value, path, self.fills_defaults), field.schema))
-        if self.moved is not None:
+        if self.rest is not None:
             copy = self._copies[schema]
-            schema, value = copy.target, copy.row(value)
+            schema, value = copy.schema, copy.row(value)
         return self.with_part(record, schema, value).with_(headers=tuple(headers))
-
-    def _without(self, schema, tree, checked, inside=False):
-        """How structs of that schema are copied without the fields that move."""
-        kept, changes = [], {}
-        for field in schema.fields:
-            below = tree.inside.get(field.name)
-            if below is None:
-                kept.append((field, field.schema))
-            elif not below.said:
-                inner = changes[field.name] = self._without(field.schema, below, checked, inside=True)
-                kept.append((field, inner.target))
-        target = struct_schema([(field.name, own) for field, own in kept], schema, inside)
-        return StructCopy(target, [field for field, _ in kept], self.fills_defaults, changes, checked)
 
     # Column meaning: a column of values for each header, and a struct of what stays.
     def columns(self, columns):
         known, value, has_schema = self.known_struct(columns)
         with left_to_rows(DataError):
             edits = [self._header_edit(name, value, known, path, has_schema) for path, name in self.pairs]
-            copy = self._without(known, self.moved, has_schema) if self.moved else None
+            copy = self.rest.of(known, has_schema) if self.rest else None
         rest, failed = (value, None) if copy is None else copy.column(value)
-        target = known if copy is None else copy.target
+        target = known if copy is None else copy.schema
         return self.with_known_part(columns, target, rest, [value.isNull(), failed], has_schema).with_header_edits(*edits)
 
     def _header_edit(self, name, value, known, path, has_schema):
@@ -109,14 +101,3 @@ class HeaderFrom(FieldTransform):
 def _has_names(shape):
     """Whether a value of that shape holds maps: without a schema they are no structs."""
     return shape.type in (STRUCT, MAP) or shape.type == ARRAY and _has_names(shape.value_schema)
-
-
-def _map_without(value, tree):
-    rest = {}
-    for name, item in value.items():
-        below = tree.inside.get(name)
-        if below is None:
-            rest[name] = item
-        elif not below.said:
-            rest[name] = None if item is None else _map_without(item, below)
-    return rest

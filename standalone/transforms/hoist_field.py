@@ -1,8 +1,7 @@
 """HoistField: wrap the whole key or value into a field."""
 
-from standalone import MEDIUM, STRING, ConfigDef, DataError, F, FieldTransform, Option, SchemaBuilder, Struct
+from standalone import MEDIUM, NULL_IS_GIVEN, STRING, Change, ConfigDef, F, FieldTransform, Function, Option, SchemaBuilder, Struct
 from standalone.transforms import expressions
-from standalone.transforms.struct_copy import PerSchema, left_to_rows
 
 
 class HoistField(FieldTransform):
@@ -16,25 +15,36 @@ class HoistField(FieldTransform):
         Option("field", STRING, MEDIUM, "Name of the only field of the struct or map that is made."),
     )
 
+    nulls = NULL_IS_GIVEN
+
     def computes(self):
         return False
 
     def configure(self, config):
-        self.field = config["field"]
-        self._schemas = PerSchema(lambda schema: SchemaBuilder.struct().field(self.field, schema).build())
+        self.does(_Hoist(config["field"]))
 
-    # Row meaning: the truth.
-    def apply(self, record):
-        schema, value = self.part(record)
-        if schema is None:
-            return self.with_part(record, None, {self.field: value})
-        hoisted = self._schemas.of(schema)
-        return self.with_part(record, hoisted, Struct.of_values(hoisted, (value,)))
 
-    # Column meaning: a struct of one field.
-    def columns(self, columns):
-        known, value, has_schema = self.known_part(columns)
-        with left_to_rows(DataError):
-            hoisted = self._schemas[known]
-        failed = expressions.misfit(value, known) if has_schema else None
-        return self.with_known_part(columns, hoisted, F.struct(value.alias(self.field)), [failed], has_schema)
+class _Hoist(Change):
+    def __init__(self, name):
+        self.name = name
+
+    def of(self, schema, has_schema=True):
+        return _Hoisted(SchemaBuilder.struct().field(self.name, schema).build(), has_schema)
+
+    def bare(self, value):
+        return {self.name: value}
+
+
+class _Hoisted(Function):
+    """A struct of one field."""
+
+    def __init__(self, schema, checked):
+        self.schema = schema
+        self._checked = checked
+
+    def row(self, value):
+        return Struct.of_values(self.schema, (value,))
+
+    def column(self, column):
+        (field,) = self.schema.fields
+        return F.struct(column.alias(field.name)), expressions.misfit(column, field.schema) if self._checked else None

@@ -11,13 +11,16 @@ from standalone import (
     LIST,
     LOW,
     MEDIUM,
+    NULL_IS_REFUSED,
     STRING,
     BigInt,
+    Change,
     ConfigDef,
     DataError,
     FieldTransform,
     Float32,
     Float64,
+    Function,
     Instant,
     Int8,
     Int16,
@@ -31,7 +34,7 @@ from standalone.data.schema import ARRAY, DECIMAL, MAP
 from standalone.data.values import convert
 from standalone.transforms import expressions, field_path
 from standalone.transforms.field_path import PathTree
-from standalone.transforms.struct_copy import PerSchema, StructCopy, left_to_rows, need_names, need_struct_schema
+from standalone.transforms.struct_edit import FieldsChanged
 
 # What a value of each kind becomes, by row and by column alike. Lists and maps become empty ones.
 EMPTY = {
@@ -86,85 +89,58 @@ class MaskField(FieldTransform):
         field_path.OWN_SYNTAX,
     )
 
+    nulls = NULL_IS_REFUSED
+
     def computes(self):
         return False
 
     def configure(self, config):
-        self.fields = PathTree.of({field_path.field_path(name, config): True for name in config["fields"]})
-        self.replacement = config["replacement"]
-        self.fills_defaults = config["replace.null.with.default"]
+        mask = Mask(config["replacement"])
+        tree = PathTree.of({field_path.field_path(name, config): mask for name in config["fields"]})
+        self.does(FieldsChanged(tree, "MaskField", self.where, config["replace.null.with.default"], retyped=False))
+
+
+class Mask(Change):
+    """What stands for any value of a kind: the same in every row."""
+
+    def __init__(self, replacement):
+        self.replacement = replacement
         self._replacements = {}
-        self._copies = PerSchema(lambda schema: self._copy(schema, self.fields))
 
-    # Row meaning: the truth.
-    def apply(self, record):
-        schema, value = self.part(record)
-        if schema is None:
-            field_path.need_map(value, "MaskField", self.where)
-            return self.with_part(record, None, self._masked_map(value, self.fields))
-        field_path.need_struct(value, "MaskField", self.where)
-        return self.with_part(record, schema, self._copies[value.schema].row(value))
+    def of(self, schema, has_schema=True):
+        return _Mask(self, schema)
 
-    def _masked_map(self, value, tree):
-        masked = dict(value)
-        for name, below in tree.inside.items():
-            item = value.get(name)
-            if below.said:  # also where there is no such key: Java then puts a null
-                masked[name] = None if item is None else self.mask(_KINDS.get(type(item)), name, type(item).__name__)
-            elif item is not None:
-                field_path.need_map(item, "MaskField", f"field '{name}'")
-                masked[name] = self._masked_map(item, below)
-        return masked
+    def bare(self, value):
+        return None if value is None else self.of_kind(_KINDS.get(type(value)), type(value).__name__)
 
-    def _copy(self, schema, tree, checked=True):
-        changes = {}
-        for field in schema.fields:
-            below = tree.inside.get(field.name)
-            if below is not None and below.said:
-                changes[field.name] = _Mask(self.mask, field)
-            elif below is not None:
-                need_struct_schema(field, "MaskField")
-                changes[field.name] = self._copy(field.schema, below, checked)
-        return StructCopy(schema, schema.fields, self.fills_defaults, changes, checked)
-
-    def mask(self, kind, name, found):
-        """What stands for any value of that kind. Raises DataError where there is no such thing."""
+    def of_kind(self, kind, found):
+        """Raises DataError where there is nothing that could stand there."""
         if self.replacement is None:
             if kind not in EMPTY:
-                raise DataError(f"MaskField cannot mask '{name}': there is no empty {found}. Remove it from 'fields'.")
+                raise DataError(f"MaskField cannot mask a {found}: it has no empty value. Remove the field from 'fields'.")
             return [] if kind == "list" else {} if kind == "map" else EMPTY[kind]
         if kind not in self._replacements:
             if kind not in _READERS:
-                raise DataError(f"MaskField cannot replace '{name}': it holds a {found}, and only numbers and texts can be replaced.")
+                raise DataError(f"MaskField cannot replace a {found}: only numbers and texts can be replaced.")
             try:
                 self._replacements[kind] = _READERS[kind](self.replacement)
             except (ValueError, ArithmeticError, DataError) as error:
-                raise DataError(f"MaskField cannot put '{self.replacement}' into '{name}': it is no {found}.") from error
+                raise DataError(f"MaskField cannot put '{self.replacement}' there: it is no {found}.") from error
         return self._replacements[kind]
 
-    # Column meaning: the struct again, with literals in it.
-    def columns(self, columns):
-        known, value, has_schema = self.known_struct(columns)
-        need_names(known, self.fields.inside, has_schema)
-        with left_to_rows(DataError):
-            masked, failed = self._copy(known, self.fields, has_schema).column(value)
-        return self.with_known_part(columns, known, masked, [value.isNull(), failed], has_schema)
 
-
-class _Mask:
-    """What is done to one field of a known schema."""
-
-    def __init__(self, mask, field):
+class _Mask(Function):
+    def __init__(self, mask, schema):
         self._mask = mask
-        self._schema = schema = field.schema
+        self.schema = schema
         kind = "decimal" if schema.name == DECIMAL else "date" if schema.logical else schema.type
-        self._what = ({ARRAY: "list", MAP: "map"}.get(kind, kind), field.name, schema.name or schema.type)
+        self._what = ({ARRAY: "list", MAP: "map"}.get(kind, kind), schema.name or schema.type)
 
     def row(self, value):
-        return self._mask(*self._what)
+        return self._mask.of_kind(*self._what)
 
     def column(self, column):
-        return expressions.literal(self._mask(*self._what), self._schema), None
+        return expressions.literal(self.row(None), self.schema), None
 
 
 # --- Texts as numbers ----------------------------------------------------------------------------------------------

@@ -15,8 +15,9 @@ from standalone import (
     Option,
     Struct,
 )
+from standalone.stage import PerSchema
 from standalone.transforms import expressions
-from standalone.transforms.struct_copy import PerSchema, StructCopy
+from standalone.transforms.struct_copy import StructCopy
 
 
 class SetSchemaMetadata(FieldTransform):
@@ -56,7 +57,7 @@ class SetSchemaMetadata(FieldTransform):
                 return record
             raise DataError(f"SetSchemaMetadata needs a schema; the {self.where} has none.")
         copy = self._copies[schema]
-        return self.with_part(record, copy.target, copy.row(value) if isinstance(value, Struct) else value)
+        return self.with_part(record, copy.schema, copy.row(value) if isinstance(value, Struct) else value)
 
     # Column meaning: the same column under another schema.
     def columns(self, columns):
@@ -70,4 +71,4 @@ class SetSchemaMetadata(FieldTransform):
             failed = None if failed is None else present & failed
         else:
             failed = expressions.any_of([failed, ~present])
-        return self.with_known_part(columns, self._copies[schema].target, copied, [failed], has_schema)
+        return self.with_known_part(columns, self._copies[schema].schema, copied, [failed], has_schema)

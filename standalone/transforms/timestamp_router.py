@@ -21,6 +21,9 @@ class TimestampRouter(Transform):
         Option("timestamp.format", STRING, HIGH, "What the time looks like: a SimpleDateFormat pattern, in UTC.", default="yyyyMMdd"),
     )
 
+    def computes(self):
+        return _TIMESTAMP in self.topic_format
+
     def configure(self, config):
         self.topic_format = config["topic.format"]
         self.pattern = config["timestamp.format"]
@@ -49,7 +52,9 @@ class TimestampRouter(Transform):
             format = self.format()
         except ValueError as error:
             raise NoColumns(f"it is an error: {error}") from error
-        if not isinstance(columns.topic, Expression):
+        if not isinstance(columns.topic, Expression) and not self.computes():
+            topic, failed = self.topic_format.replace(_TOPIC, columns.topic), None
+        elif not isinstance(columns.topic, Expression):
             first, *rest = self.topic_format.replace(_TOPIC, columns.topic).split(_TIMESTAMP)
             parts = [(None, first), *(part for text in rest for part in (*format.parts, (None, text)))]
             topic, failed = date_columns.text_of_parts(columns.timestamp, [part for part in parts if part[1]])

@@ -1,8 +1,9 @@
 """ValueToKey: make the key of fields of the value."""
 
 from standalone import BOOLEAN, HIGH, LIST, MEDIUM, ConfigDef, DataError, F, NoColumns, Option, Struct, Transform
+from standalone.stage import PerSchema, left_to_rows
 from standalone.transforms import expressions, field_path
-from standalone.transforms.struct_copy import PerSchema, column_at, left_to_rows, struct_schema
+from standalone.transforms.struct_copy import column_at, struct_schema
 
 
 class ValueToKey(Transform):

@@ -37,10 +37,6 @@ def test_lists_take_the_widest_type_inside():
     assert schema.value_schema is None and found == [1, "a"]
 
 
-def test_a_map_whose_keys_are_lists_is_a_string():
-    assert values.parse("{[1]:2}") == (Schema.STRING, "{[1]:2}")
-
-
 @settings(deadline=None)
 @given(st.text(st.sampled_from('[]{}:,"\\ 1-2.5entrulfas')) | st.text(max_size=20))
 def test_no_text_brings_anything_but_a_value(text):

@@ -3,15 +3,20 @@
 import os
 
 import pytest
-from confluent_kafka.admin import AclBinding, AclBindingFilter, AclOperation, AclPermissionType, AdminClient, ResourcePatternType, ResourceType
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import (
+    AdminClient,
+    ScramCredentialInfo,
+    ScramMechanism,
+    UserScramCredentialDeletion,
+    UserScramCredentialUpsertion,
+)
 from kafka.protocol import admin, consumer, metadata
 from kafka.protocol.producer import ProduceResponse
 from pytest import param
 
 from standalone.errors import ConfigError, StartError
 from standalone.log.broker import options
-from standalone.log.broker.acls import ALLOW, DENY, LITERAL, PREFIXED, Acl, Acls
-from standalone.log.broker.operations import DESCRIBE, GROUP, READ, TOPIC, WRITE
 from standalone.log.broker.refusal import codes
 from standalone.log.broker.server import EmbeddedLog
 from tests.log.broker_clients import RawClient, batch, make_topic, produce_request, running, wait_for
@@ -152,56 +157,32 @@ def test_quotas_are_kept_and_shown(tmp_path):
         assert shown(client) == []
 
 
-# --- ACLs
-
-ANN, BOB = "User:ann", "User:bob"
+# --- Users and ACLs
 
 
-@pytest.mark.parametrize(
-    "acls, operation, name, allowed",
-    [
-        param([], READ, "t", False, id="none at all"),
-        param([Acl(TOPIC, "t", LITERAL, ANN, "*", READ, ALLOW)], READ, "t", True, id="allowed"),
-        param([Acl(TOPIC, "t", LITERAL, ANN, "*", READ, ALLOW)], WRITE, "t", False, id="another operation"),
-        param([Acl(TOPIC, "t", LITERAL, ANN, "*", READ, ALLOW)], DESCRIBE, "t", True, id="who may read may look"),
-        param([Acl(TOPIC, "t", LITERAL, BOB, "*", READ, ALLOW)], READ, "t", False, id="another's"),
-        param([Acl(GROUP, "t", LITERAL, ANN, "*", READ, ALLOW)], READ, "t", False, id="another kind"),
-        param([Acl(TOPIC, "pre", PREFIXED, ANN, "*", READ, ALLOW)], READ, "prefix", True, id="by prefix"),
-        param([Acl(TOPIC, "*", LITERAL, "User:*", "*", READ, ALLOW)], READ, "t", True, id="everyone, every topic"),
-        param([Acl(TOPIC, "t", LITERAL, ANN, "9.9.9.9", READ, ALLOW)], READ, "t", False, id="from another host"),
-        param(
-            [Acl(TOPIC, "*", LITERAL, ANN, "*", READ, ALLOW), Acl(TOPIC, "t", LITERAL, ANN, "*", READ, DENY)], READ, "t", False, id="denied beats allowed"
-        ),
-    ],
-)
-def test_acls(acls, operation, name, allowed):
-    class Nowhere:
-        def documents(self, kind):
-            return {}
-
-        def save_document(self, *_):
-            pass
-
-    known = Acls(Nowhere(), ["User:root"])
-    for acl in acls:
-        known.add(acl)
-    assert known.allows(ANN, "1.2.3.4", operation, TOPIC, name) == allowed
-    assert known.allows("User:root", "1.2.3.4", operation, TOPIC, name)
-
-
-def test_acls_are_made_found_and_removed_by_a_stock_client_and_outlive_a_restart(started):
-    log, _ = started(super_users="User:ANONYMOUS")
+def test_users_are_kept_without_their_passwords(started, tmp_path):
+    log, _ = started()
     client = AdminClient({"bootstrap.servers": log.bootstrap})
-    what = (ResourceType.TOPIC, "t", ResourcePatternType.LITERAL, "User:ann", "*", AclOperation.READ, AclPermissionType.ALLOW)
-    binding = AclBinding(*what)
-    client.create_acls([binding])[binding].result(10)
-    everything = AclBindingFilter(ResourceType.ANY, None, ResourcePatternType.ANY, None, None, AclOperation.ANY, AclPermissionType.ANY)
-    assert client.describe_acls(everything).result(10) == [binding]
+    added = UserScramCredentialUpsertion("ann", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192), b"very secret")
+    client.alter_user_scram_credentials([added])["ann"].result(10)
     log.stop()
+    for name in os.listdir(tmp_path / "log"):
+        if name.startswith("log.sqlite"):
+            assert b"very secret" not in (tmp_path / "log" / name).read_bytes()
     log.start()
     client = AdminClient({"bootstrap.servers": log.bootstrap})
-    assert client.delete_acls([everything])[everything].result(10) == [binding]
-    assert client.describe_acls(everything).result(10) == []
+    found = client.describe_user_scram_credentials(["ann"])["ann"].result(10).scram_credential_infos
+    assert [(info.mechanism, info.iterations) for info in found] == [(ScramMechanism.SCRAM_SHA_256, 8192)]
+    client.alter_user_scram_credentials([UserScramCredentialDeletion("ann", ScramMechanism.SCRAM_SHA_256)])["ann"].result(10)
+    with pytest.raises(KafkaException):
+        client.describe_user_scram_credentials(["ann"])["ann"].result(10)
+
+
+def test_acls_are_said_to_be_disabled(started):
+    _, client = started()
+    request = admin.DescribeAclsRequest(version=3, resource_type_filter=1, pattern_type_filter=1, operation=1, permission_type=1)
+    answer = client.call(request, admin.DescribeAclsResponse)
+    assert answer.error_code == codes.SecurityDisabledError.errno and "no authorizer" in answer.error_message
 
 
 # --- acks, room, address

@@ -1,6 +1,7 @@
 """Every request that the embedded log offers, in every version; and what it does with all others."""
 
 import os
+import pathlib
 import socket
 
 import pytest
@@ -364,3 +365,13 @@ def test_no_frame_may_be_larger_than_100_mib(log):
     with socket.create_connection(log.bootstrap.split(":"), 5) as stranger:
         stranger.sendall(((100 << 20) + 1).to_bytes(4, "big"))
         assert stranger.recv(1) == b""
+
+
+def test_the_page_about_the_embedded_log_lists_what_is_offered():
+    page = (pathlib.Path(__file__).parents[2] / "docs/embedded-log.md").read_text()
+    listed = [line for line in page.splitlines() if line.startswith("| ") and line.split()[1].isdigit()]
+    offered = {
+        f"| {key} | {row.request.__name__.removesuffix('Request')} | {row.low if row.low == row.high else f'{row.low}–{row.high}'} |"
+        for key, row in HANDLERS.items()
+    }
+    assert set(listed) == offered

@@ -8,12 +8,13 @@ import threading
 import time
 import uuid
 
+import kafka.errors
 import pytest
 from kafka.protocol.metadata import ApiVersionsRequest, MetadataRequest
 
 from standalone.clock import SYSTEM
 from standalone.errors import ConfigError, LogFatalError, LogRetriableError
-from standalone.log import broker_errors, jaas, tls
+from standalone.log import broker_errors, error_codes, jaas, tls
 from standalone.log.client import Backoff, Cluster, Clusters
 from standalone.log.client_config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig, parse_address
 from standalone.log.connection import Connection
@@ -137,6 +138,13 @@ def test_error_codes_have_java_s_names(code, name, retriable):
     error = broker_errors.broker_error(code, "Doing this")
     assert error.java_class == f"org.apache.kafka.common.errors.{name}"
     assert isinstance(error, LogRetriableError) is retriable
+
+
+def test_error_codes_are_named_as_kafka_names_them():
+    ours = {name: code for name, code in vars(error_codes).items() if name.isupper()}
+    theirs = {known.message: code for code, known in kafka.errors.kafka_errors.items()}
+    theirs |= {"NONE": theirs["NO_ERROR"], "MESSAGE_TOO_LARGE": theirs["MESSAGE_SIZE_TOO_LARGE"]}  # as kafka-python still calls them
+    assert len(ours) > 20 and ours == {name: theirs.get(name) for name in ours}
 
 
 def test_pauses_grow_to_their_limit_and_never_are_the_same():

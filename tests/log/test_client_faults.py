@@ -128,6 +128,27 @@ def test_a_coordinator_that_is_away_costs_only_its_own_groups_their_heartbeats(f
         clusters.close()
 
 
+def test_a_dead_coordinator_holds_up_no_records(fake):
+    """Its address takes connections and says nothing."""
+    with fake.FakeCluster(nodes=2) as cluster:
+        cluster.make("t")
+        cluster.coordinators = {"g": 2}
+        with Reader(cluster, "t", "g") as reader:
+            _join(reader, [])
+            cluster.control(fake.ApiVersionsRequest, lambda call: fake.SILENCE if call.node.id == 2 else None)
+            cluster.node(2).stop()
+            cluster.node(2).start()
+            reader.consumer.commit_async({("t", 0): 0}, lambda error: None)
+            slowest = 0.0
+            for number in range(10):
+                fill(cluster, "t", [b"%d" % number])
+                begun = time.monotonic()
+                reader.read(number + 1)
+                reader.consumer.commit_async({("t", 0): number}, lambda error: None)
+                slowest = max(slowest, time.monotonic() - begun)
+            assert slowest < 1.5
+
+
 def _asks_for_away(call):
     return any(key.startswith("away") for key in (call.message.coordinator_keys or [call.message.key]))
 

@@ -57,7 +57,9 @@ def pem(tmp_path_factory):
 def stores(pem):
     """The folder with what keytool makes of it: trust.jks, trust.p12, client.jks (its key with a password of its own)."""
     def keytool(*arguments):
-        subprocess.run(["keytool", *map(str, arguments)], check=True, capture_output=True, cwd=pem)
+        light = ["-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1"]  # what a JVM does beside it costs more than the work itself
+        command = ["keytool", *map(str, arguments), *light]
+        subprocess.run(command, check=True, stdin=subprocess.DEVNULL, capture_output=True, cwd=pem, timeout=120)
 
     for kind, name in (("JKS", "trust.jks"), ("PKCS12", "trust.p12")):
         keytool("-importcert", "-noprompt", "-alias", "ca", "-file", "ca.pem", "-keystore", name, "-storetype", kind, "-storepass", PASSWORD)

@@ -30,6 +30,7 @@ from standalone.pipeline.chain import Link
 from standalone.pipeline.spark.columns import SparkColumns
 from standalone.testing import LeftToRows, check_transform, transform_columns
 from standalone.transforms.cast import Cast
+from standalone.transforms.cast_functions import function
 from standalone.transforms.hoist_field import HoistField
 
 V2 = {"field.syntax.version": "V2"}
@@ -115,10 +116,8 @@ def test_texts(text, kind, cast, spark_holder):
 @pytest.mark.spark
 @pytest.mark.parametrize("text", ["", "7", "-8", "0128", "12345678901234567890", "7\n", "\u0663"])
 def test_a_text_that_is_no_plain_number_is_left_to_the_rows(text, spark_holder):
-    from standalone.transforms.cast_columns import cast
-
     spark = spark_holder.ready()
-    made, left = cast(F.col("v"), Schema.STRING, "int8")
+    made, left = function(Schema.STRING, "int8").column(F.col("v"))
     ((number, is_left),) = spark.createDataFrame([(text,)], "v string").select(*map(SparkColumns().of, (made, left))).collect()
     assert is_left or number == int(text)
 

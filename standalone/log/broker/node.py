@@ -3,7 +3,6 @@
 import logging
 
 from standalone.log.broker import compaction
-from standalone.log.broker.acls import Acls
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
@@ -36,8 +35,6 @@ class Node:
         self.groups = Groups(self.store, self.topics, clock, timers)
         self.transactions = Transactions(self)
         self.users = Users(self.store)
-        superusers = [name.strip() for name in (settings["embedded.log.super.users"] or "").split(";") if name.strip()]
-        self.acls = Acls(self.store, superusers) if superusers else None  # None: everyone may do everything
         self._new_bytes = 0
         self.appends = 0  # how many there were
         self.flushed_appends = 0  # how many of them are durable

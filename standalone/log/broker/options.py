@@ -45,13 +45,6 @@ OPTIONS = (
         "a proxy. Default: the listener's address, or, if it listens on all addresses, the one that the client used.",
     ),
     LogOption(
-        "embedded.log.super.users",
-        STRING,
-        UNSET,
-        "Principals that may do everything, such as User:ann;User:bob. If set, all others may only do what ACLs allow "
-        "(kafka-acls manages them); if not, everyone may do everything.",
-    ),
-    LogOption(
         "embedded.log.acks",
         STRING,
         "write",

@@ -1,7 +1,7 @@
-"""DescribeAcls, CreateAcls, DeleteAcls; DescribeUserScramCredentials, AlterUserScramCredentials: what Kafka's tools manage users with.
+"""DescribeAcls, CreateAcls, DeleteAcls; DescribeUserScramCredentials, AlterUserScramCredentials.
 
-Each gets the node, the call it answers and the decoded request, and returns the response. Without embedded.log.super.users there is no
-authorizer, and ACLs are answered with SECURITY_DISABLED, as by a Kafka without one.
+Each gets the node, the call it answers and the decoded request, and returns the response. The embedded log has no authorizer: ACLs are
+answered with SECURITY_DISABLED, as by a Kafka without one. Users are kept and shown; the listener asks nobody for a password.
 """
 
 from kafka.protocol.admin import (
@@ -12,116 +12,30 @@ from kafka.protocol.admin import (
     DescribeUserScramCredentialsResponse,
 )
 
-from standalone.log.broker.acls import ALLOW, DENY, LITERAL, PREFIXED, Acl, Filter
-from standalone.log.broker.operations import ALL, IDEMPOTENT_WRITE
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
-_NO_AUTHORIZER = "The embedded log has no authorizer: set embedded.log.super.users to have ACLs."
-
-
-def _acls(node):
-    if node.acls is None:
-        raise Refusal(codes.SecurityDisabledError, _NO_AUTHORIZER)
-    return node.acls
-
-
-def _filter(wanted):
-    return Filter(
-        wanted.resource_type_filter,
-        wanted.resource_name_filter,
-        wanted.pattern_type_filter,
-        wanted.principal_filter,
-        wanted.host_filter,
-        wanted.operation,
-        wanted.permission_type,
-    )
+_ERROR = codes.SecurityDisabledError.errno
+_NO_AUTHORIZER = "The embedded log has no authorizer: everyone who reaches its listener may do everything."
 
 
 def describe_acls(node, call, request):
     """Versions 1-3."""
-    Resource = DescribeAclsResponse.DescribeAclsResource
-    try:
-        found = _acls(node).find(_filter(request))
-    except Refusal as refusal:
-        return DescribeAclsResponse(version=call.version, error_code=refusal.code, error_message=refusal.message, resources=[])
-    by_resource = {}
-    for acl in found:
-        by_resource.setdefault((acl.resource_type, acl.name, acl.pattern), []).append(acl)
-    resources = [
-        Resource(
-            version=call.version,
-            resource_type=kind,
-            resource_name=name,
-            pattern_type=pattern,
-            acls=[
-                Resource.AclDescription(
-                    version=call.version,
-                    principal=acl.principal,
-                    host=acl.host,
-                    operation=acl.operation,
-                    permission_type=acl.permission,
-                )
-                for acl in acls
-            ],
-        )
-        for (kind, name, pattern), acls in by_resource.items()
-    ]
-    return DescribeAclsResponse(version=call.version, error_code=NONE, error_message=None, resources=resources)
+    return DescribeAclsResponse(version=call.version, error_code=_ERROR, error_message=_NO_AUTHORIZER, resources=[])
 
 
 def create_acls(node, call, request):
     """Versions 1-3."""
     Result = CreateAclsResponse.AclCreationResult
-    results = []
-    for wanted in request.creations:
-        result = Result(version=call.version, error_code=NONE, error_message=None)
-        try:
-            acls = _acls(node)
-            known = wanted.resource_pattern_type in (LITERAL, PREFIXED) and ALL <= wanted.operation <= IDEMPOTENT_WRITE
-            if not known or wanted.permission_type not in (ALLOW, DENY) or ":" not in wanted.principal or not wanted.resource_name:
-                raise Refusal(codes.InvalidRequestError, "An ACL needs a resource, a principal such as User:ann, an operation and a permission.")
-            acls.add(
-                Acl(
-                    wanted.resource_type,
-                    wanted.resource_name,
-                    wanted.resource_pattern_type,
-                    wanted.principal,
-                    wanted.host,
-                    wanted.operation,
-                    wanted.permission_type,
-                )
-            )
-        except Refusal as refusal:
-            result.error_code, result.error_message = refusal.code, refusal.message
-        results.append(result)
+    results = [Result(version=call.version, error_code=_ERROR, error_message=_NO_AUTHORIZER) for _ in request.creations]
     return CreateAclsResponse(version=call.version, results=results)
 
 
 def delete_acls(node, call, request):
     """Versions 1-3."""
     Result = DeleteAclsResponse.DeleteAclsFilterResult
-    results = []
-    for wanted in request.filters:
-        result = Result(version=call.version, error_code=NONE, error_message=None, matching_acls=[])
-        try:
-            result.matching_acls = [
-                Result.DeleteAclsMatchingAcl(
-                    version=call.version,
-                    error_code=NONE,
-                    error_message=None,
-                    resource_type=acl.resource_type,
-                    resource_name=acl.name,
-                    pattern_type=acl.pattern,
-                    principal=acl.principal,
-                    host=acl.host,
-                    operation=acl.operation,
-                    permission_type=acl.permission,
-                )
-                for acl in _acls(node).remove(_filter(wanted))
-            ]
-        except Refusal as refusal:
-            result.error_code, result.error_message = refusal.code, refusal.message
-        results.append(result)
+    results = [
+        Result(version=call.version, error_code=_ERROR, error_message=_NO_AUTHORIZER, matching_acls=[]) for _ in request.filters
+    ]
     return DeleteAclsResponse(version=call.version, filter_results=results)
 
 

@@ -7,7 +7,6 @@ import hmac
 from standalone.log.broker.refusal import Refusal, codes
 
 SCRAM_SHA_256, SCRAM_SHA_512 = 1, 2
-MECHANISMS = {SCRAM_SHA_256: "SCRAM-SHA-256", SCRAM_SHA_512: "SCRAM-SHA-512"}
 DIGESTS = {SCRAM_SHA_256: "sha256", SCRAM_SHA_512: "sha512"}
 MIN_ITERATIONS, MAX_ITERATIONS = 4096, 16384
 _KIND = "user"
@@ -27,11 +26,6 @@ class Users:
         """[(mechanism, iterations)]"""
         return [(int(mechanism), row[0]) for mechanism, row in sorted(self._users.get(name, {}).items())]
 
-    def credential(self, name, mechanism):
-        """(iterations, salt, stored key, server key), or None."""
-        row = self._users.get(name, {}).get(str(mechanism))
-        return row and (row[0], *map(base64.b64decode, row[1:]))
-
     def alter(self, name, deletions, upsertions):
         """upsertions: [(mechanism, iterations, salt, salted password)]. Refusal: nothing is changed."""
         if not name:
@@ -41,7 +35,7 @@ class Users:
             if user.pop(str(mechanism), None) is None:
                 raise Refusal(codes.ResourceNotFoundError, f"User '{name}' has no such credential.")
         for mechanism, iterations, salt, salted in upsertions:
-            if mechanism not in MECHANISMS:
+            if mechanism not in DIGESTS:
                 raise Refusal(codes.UnsupportedSaslMechanismError, f"There is no SCRAM mechanism {mechanism}.")
             if not MIN_ITERATIONS <= iterations <= MAX_ITERATIONS:
                 raise Refusal(codes.UnacceptableCredentialError, f"Iterations must be {MIN_ITERATIONS} to {MAX_ITERATIONS}.")
