@@ -11,7 +11,7 @@ DEAR = {
     *("shared_worker", "api", "worker", "ctl", "described", "connect_worker", "run_connector", "ui_worker", "on_embedded", "on_kafka"),
     *("command", "forks", "lab", "pytester", "run_tests"),
 }
-FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_")
+FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/test_client_", "tests/log/test_broker_")
 FILES = (
     *("tests/test_cli.py", "tests/test_cli_facts.py", "tests/test_docs.py", "tests/test_warm_up.py", "tests/test_golden.py", "tests/test_testing.py"),
     *("tests/test_suites.py", "tests/log/test_broker_crash.py", "tests/log/test_broker_server.py", "tests/log/test_client.py"),
@@ -20,7 +20,7 @@ FILES = (
     *("tests/converters/test_json_quick.py", "tests/runtime/test_sink_ahead.py", "tests/runtime/test_errors_kill.py", "tests/runtime/test_providers.py"),
     *("tests/runtime/test_errors_sinks.py", "tests/runtime/test_errors_sources.py", "tests/runtime/test_errors_several.py", "tests/runtime/test_runners.py"),
     *("tests/runtime/test_errors_docs.py", "tests/runtime/test_errors_transforms.py", "tests/runtime/test_restarts.py", "tests/runtime/test_worker.py"),
-    *("tests/runtime/test_bad_input.py", "tests/runtime/test_errors_golden.py"),
+    *("tests/runtime/test_bad_input.py", "tests/runtime/test_errors_golden.py", "tests/runtime/test_many_callers.py", "tests/runtime/test_spark_kill.py"),
 )
 
 
@@ -32,7 +32,12 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
+QUICK = ("groups", "producers", "records", "segments", "topics", "versions")  # handlers of the embedded log, by themselves
+
+
 def is_slow(item):
     if item.get_closest_marker("kafka") or item.get_closest_marker("spark") or DEAR & set(getattr(item, "fixturenames", ())):
         return True
+    if item.nodeid.startswith(tuple(f"tests/log/test_broker_{name}.py" for name in QUICK)):
+        return False
     return item.nodeid.startswith((*FOLDERS, *FILES))
