@@ -35,7 +35,8 @@ MAY_SEE = {
     "plugins": LEAVES | {"", "config", "connector", "provider", "stage"},
     "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest"},
     "rest": LEAVES | {"", "config", "properties", "runtime"},
-    "cli": LEAVES | {"", "config", "properties", "runtime", "rest"},
+    "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime"},
+    "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools"},
     "testing": {"*"},
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
@@ -120,7 +121,8 @@ def test_nothing_in_standalone_imports_connectors():
 
 
 def test_threads_are_started_only_where_they_may():
-    homes = {"runtime", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py", "warm_up.py"}
+    homes = {"runtime", "tools", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
+    homes |= {"warm_up.py", "kernels.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))
         if "threading.Thread(" in path.read_text():

@@ -30,7 +30,7 @@ def _records_from(command):
     @functools.wraps(command)
     def with_records(worker, connector, count, stdin, key_separator, from_beginning, newest, seconds, bootstrap, **kwargs):
         from standalone import properties
-        from standalone.runtime.preview import ConnectorPreview
+        from standalone.tools.preview import ConnectorPreview
 
         found = properties.load_connector(connector)
         opened = ConnectorPreview(properties.load(worker), found.name, found.config, bootstrap)

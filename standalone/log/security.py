@@ -34,10 +34,7 @@ class Credentials:
             return self._tls
 
     def mechanism(self, host):
-        """The object, of kafka-python or with its calls, that gives the bytes of one login.
-
-        Raises ConfigError; LogRetriableError while no token or ticket can be had.
-        """
+        """The object, of kafka-python or with its calls, that gives the bytes of one login. Raises ConfigError, or LogRetriableError."""
         from kafka.net.sasl import SASL_MECHANISMS
 
         config, name = self._config, self._config["sasl.mechanism"]

@@ -11,8 +11,8 @@ from standalone import properties
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import Struct
 from standalone.pipeline.preview import plain, schema_text
-from standalone.runtime.log_access import LogAccess
-from standalone.runtime.preview import ConnectorPreview
+from standalone.tools.log_access import LogAccess
+from standalone.tools.preview import ConnectorPreview
 from tests.runtime.local import wait_for
 
 TRANSFORMS = "org.apache.kafka.connect.transforms"

@@ -8,6 +8,8 @@ import os
 from struct import Struct
 from typing import NamedTuple
 
+from standalone.private import open_private
+
 FILE = "aborted.transactions"
 _ROW = Struct("<qqq")
 
@@ -36,7 +38,7 @@ class AbortedTransactions:
         found = [Aborted(*row) for row in _ROW.iter_unpack(data[: len(data) // _ROW.size * _ROW.size])]
         rows = sorted({row for row in found if start <= row.last < end and row.first <= row.last}, key=lambda row: row.last)
         if len(rows) * _ROW.size != len(data):
-            with open(path + ".new", "wb") as file:
+            with open_private(path + ".new", "wb") as file:
                 file.write(b"".join(_ROW.pack(*row) for row in rows))
             os.replace(path + ".new", path)
         return cls(folder, rows)
@@ -47,7 +49,7 @@ class AbortedTransactions:
             return
         self._rows.append(row)
         self._known.add(row)
-        with open(self._path, "ab") as file:
+        with open_private(self._path, "ab") as file:
             file.write(_ROW.pack(*row))
 
     def between(self, low, high):

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 from standalone.log.broker.segments import INDEX_INTERVAL, UNFINISHED, Index, Segment
+from standalone.private import open_private
 
 FILE = "cleaner.json"
 MAX_KEYS = 1_000_000  # of one compaction, for they are held in memory; records behind the last one wait for the next
@@ -58,7 +59,7 @@ class Cleaned:
         older = max((row for row in self.rows if row[1] <= oldest_ms), default=None)
         rows = [(offset, time_ms), *(row for row in self.rows if row[1] > oldest_ms), *([older] if older else [])]
         self.rows = rows[: _REMEMBERED - 1] + rows[_REMEMBERED - 1 :][-1:]
-        with open(self._path + ".new", "w") as file:
+        with open_private(self._path + ".new", "w") as file:
             json.dump(self.rows, file)
         os.replace(self._path + ".new", self._path)
 
@@ -157,7 +158,7 @@ class Compaction:
     def _rewrite(self, source):
         index = Index.beginning(source.base_offset)
         size, end, latest = 0, source.base_offset, -1
-        with open(source.path + UNFINISHED, "wb") as out:
+        with open_private(source.path + UNFINISHED, "wb") as out:
             for header, data in _batches(source.path):
                 for kept in self._kept(header, data):
                     new = batch_header.parse_header(kept)
@@ -168,7 +169,7 @@ class Compaction:
             out.flush()
             os.fsync(out.fileno())
         index.mark(end, size, latest, 1)
-        with open(source.index_path + UNFINISHED, "wb") as out:
+        with open_private(source.index_path + UNFINISHED, "wb") as out:
             out.write(index.take_unsaved())
         self._written.append(source)
 
