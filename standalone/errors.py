@@ -46,7 +46,8 @@ def trace_of(error):
         parts += (f"{prefix}{shown_class(error)}: {error}\n", _places_in(trace) if trace is not None else getattr(error, _KEPT_PLACES, ""))
         prefix = "Caused by: "
         error = error.__cause__
-    return mask("".join(parts))
+    # A message quotes data, and data may hold half a surrogate pair, which no file, database or answer takes: it is shown as \ud800.
+    return mask("".join(parts)).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def without_frames(error):

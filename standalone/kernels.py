@@ -76,6 +76,7 @@ class Kernel:
         kinds = [each.annotation for each in inspect.signature(function).parameters.values()]
         self.signature = None if inspect.Parameter.empty in kinds else tuple(kinds)
         self._look_at = 0.0
+        self._was_seen = False
         self._run = self._first if self.signature else function
         _all.append(self)
         if self.signature:
@@ -104,13 +105,16 @@ class Kernel:
 
     def is_there(self):
         """Whether its machine code can be had at once."""
-        return self not in _absent or self._code.path() is not None
+        if not self._was_seen:
+            self._was_seen = self not in _absent or self._code.path() is not None
+        return self._was_seen
 
     def load(self):
         """Have it run as machine code from now on, if that is there; returns whether."""
         try:
             self._compile()
-        except NotCompiled:
+        except NotCompiled:  # it was, and is gone or damaged
+            self._was_seen = False
             return False
         return True
 
@@ -180,12 +184,13 @@ _elsewhere = _Elsewhere()
 
 def ready():
     """Whether the machine code of every kernel that is imported is there. Where not, it is being compiled; this never waits for it."""
-    if not _absent:
+    unseen = [kernel for kernel in list(_absent) if not kernel._was_seen]
+    if not unseen:
         return True
     now = time.monotonic()
     if now < _elsewhere.look_at:
         return False
-    if all(kernel.is_there() for kernel in list(_absent)):
+    if all(kernel.is_there() for kernel in unseen):
         return True
     compile_elsewhere()
     _elsewhere.look_at = now + LOOK_SECONDS
@@ -197,43 +202,37 @@ def compile_elsewhere():
     if not _elsewhere.lock.acquire(blocking=False):
         return  # another thread is at it
     try:
-        if _elsewhere.process is not None and not _has_ended(_elsewhere.process):
+        if _elsewhere.process is not None:
             return
-        _elsewhere.process = None
         absent = {kernel for kernel in list(_absent) if not kernel.is_there()} - _elsewhere.asked
         if absent:
             _elsewhere.asked |= absent
             _elsewhere.process = _started(sorted({kernel.function.__module__ for kernel in absent}))
+            threading.Thread(target=_follow, args=(_elsewhere, _elsewhere.process), name="compiler", daemon=True).start()
+    except OSError as error:
+        _complain(f"no process could be started: {error}")
     finally:
         _elsewhere.lock.release()
 
 
 def _started(modules):
-    path = os.pathsep.join(entry for entry in sys.path if entry)
-    command = [sys.executable, "-m", "standalone.warm_up", "--for-parent", *modules]
-    try:
-        return subprocess.Popen(
-            command,
-            stdin=subprocess.PIPE,  # closed when we end, however we do
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": path},
-            start_new_session=True,
-        )
-    except OSError as error:
-        _complain(f"no process could be started: {error}")
-        return None
+    return subprocess.Popen(
+        [sys.executable, "-m", "standalone.warm_up", "--for-parent", *modules],
+        stdin=subprocess.PIPE,  # closed when we end, however we do
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
+        start_new_session=True,
+    )
 
 
-def _has_ended(process):
-    if process.poll() is None:
-        return False
+def _follow(elsewhere, process):
     said = process.stderr.read().decode(errors="replace").strip()
+    if process.wait():
+        _complain(said[-500:] or f"it ended with {process.returncode}")
     process.stdin.close()
     process.stderr.close()
-    if process.returncode:
-        _complain(said[-500:] or f"it ended with {process.returncode}")
-    return True
+    elsewhere.process = None
 
 
 def _complain(reason):

@@ -184,8 +184,12 @@ class LocalWorker:
             path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
             config["file"] = str(path)
             count = len(lines) if count is None else count
+        before = self._count(topic)
         with self._running(name, config):
-            return self.records(topic, count, seconds, failed=lambda: self.trace(name))
+            found = self.records(topic, before + count, seconds, failed=lambda: self.trace(name))[before:]
+        more = self._count(topic) - before - count
+        assert not more, f"the connector brought {more} records more than the {count} that were awaited"
+        return found
 
     def run_sink(self, config, messages, seconds=_PATIENCE_SECONDS):
         """Feed a sink connector: it is over, and the connector deleted, when the offsets behind all messages are committed.
@@ -196,8 +200,12 @@ class LocalWorker:
         name, topic = config.setdefault("name", "tested"), config["topics"].split(",")[0].strip()
         self.send(topic, messages)
         with self._running(name, config):
-            ends = self._client.ends(topic)
-            wait_for(lambda: self._fail_with(self.trace(name)) or self._committed(name, topic) == ends, seconds, f"{name} to commit {ends}")
+            self.wait_committed(name, topic, seconds)
+
+    def wait_committed(self, name, topic, seconds=_PATIENCE_SECONDS):
+        """Until a sink has committed the offsets behind all that is in the topic; fails early where it FAILED."""
+        ends = self._client.ends(topic)
+        wait_for(lambda: self._fail_with(self.trace(name)) or self._committed(name, topic) == ends, seconds, f"{name} to commit {ends}")
 
     @contextlib.contextmanager
     def _running(self, name, config):
@@ -227,6 +235,13 @@ class LocalWorker:
     def records(self, topic, count, seconds=_PATIENCE_SECONDS, failed=lambda: None):
         """The first `count` LogRecords of a topic, by partition and offset; waits for them. Fails early where `failed()` says why."""
         return self._client.read(topic, count, seconds, lambda: self._fail_with(failed()))
+
+    def all_records(self, topic):
+        """All LogRecords that the topic holds now, by partition and offset: no more than were acknowledged, and none that came twice hides."""
+        return self._client.read_all(topic)
+
+    def _count(self, topic):
+        return self._client.count(topic)
 
     def values(self, topic, count, seconds=_PATIENCE_SECONDS):
         """Their values alone."""
@@ -266,6 +281,15 @@ def _message(topic, item):
 
 def _bytes(item):
     return item.encode() if isinstance(item, str) else item
+
+
+def read_all(bootstrap, topic):
+    """All LogRecords that a topic of some log holds now; an empty list where there is no such topic."""
+    client = _LogClient(bootstrap)
+    try:
+        return client.read_all(topic)
+    finally:
+        client.close()
 
 
 class _LogClient:
@@ -326,6 +350,14 @@ class _LogClient:
         admin = self._admin()
         pairs = [(topic, partition) for partition in admin.describe_topics(topic)[topic].partitions]
         return {partition: end for (_, partition), end in admin.list_offsets(dict.fromkeys(pairs, LATEST)).items() if end}
+
+    def count(self, topic):
+        """How many records have been written to it."""
+        return sum(self.ends(topic).values()) if topic in self._admin().list_topics() else 0
+
+    def read_all(self, topic, seconds=_PATIENCE_SECONDS):
+        count = self.count(topic)
+        return self.read(topic, count, seconds, lambda: None) if count else []
 
     def read(self, topic, count, seconds, check):
         from standalone.log.client_config import ConsumerConfig

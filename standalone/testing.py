@@ -19,6 +19,7 @@ from standalone.pipeline.columns.plan import ColumnPlan
 from standalone.pipeline.columns.prune import Declined
 from standalone.pipeline.columns.segments import ByRows
 from standalone.pipeline.conversion import decoded
+from standalone.suites import SinkSuite, SourceSuite  # noqa: F401
 from standalone.wire import NO_TIMESTAMP, ByteColumn
 
 COPIES = 3  # of a record in a column: what is wrong with rows beside each other shows

@@ -15,7 +15,7 @@ from standalone.plugins import Plugins
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.configuration.worker_keys import WORKER
-from standalone.testing import check_transform, frame_of
+from standalone.testing import check_transform, columns_of
 from tests.runtime.local import LocalWorker, wait_for
 
 ROOT = pathlib.Path(__file__).parent.parent
@@ -45,7 +45,7 @@ def test_the_readmes_transform_runs_as_written(tmp_path, spark_holder):
     check_transform(transform, plain, plain.with_value(None, {"host": "h1", "event": {"a": "b"}}))
     line = SourceRecord("t", "foo", value_schema=LINE)
     check_transform(transform, line, line.with_value(ENVELOPE, Struct(ENVELOPE).put("host", "h1").put("event", "foo")), spark_holder)
-    frame = frame_of([line] * 3)
+    frame = columns_of([line] * 3)
     assert not ColumnPlan([Link("e", transform)], Leaves(frame, set()), frame).computes, "it is said to take no Spark"
 
 

@@ -321,11 +321,11 @@ def test_one_process_is_asked_to_compile_and_its_failure_is_said_once(folder, mo
     try:
         assert called(strange) == (219, False)
         child = kernels._elsewhere.process
-        assert called(strange) == (219, False) and kernels._elsewhere.process is child
+        assert called(strange) == (219, False) and kernels._elsewhere.process in (child, None)
         wait_for(lambda: called(strange) and caplog.records, 60, "a warning")
         for _ in range(3):
             assert called(strange) == (219, False)
     finally:
         strange.function.__module__ = name
     assert len(caplog.records) == 1 and "no_such_module" in caplog.text and "plain Python" in caplog.text
-    assert kernels._elsewhere.process is None
+    wait_for(lambda: kernels._elsewhere.process is None, 5, "the process to be followed to its end")

@@ -35,8 +35,10 @@ MAY_SEE = {
     "plugins": LEAVES | {"", "config", "connector", "provider", "stage"},
     "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest"},
     "rest": LEAVES | {"", "config", "properties", "runtime"},
-    "cli": LEAVES | {"", "config", "properties", "runtime", "rest"},
+    "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime"},
+    "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools"},
     "testing": {"*"},
+    "suites": {"*"},
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
     "warm_up": {"kernels", "machine_code"},
@@ -121,7 +123,8 @@ def test_nothing_in_standalone_imports_connectors():
 
 
 def test_threads_are_started_only_where_they_may():
-    homes = {"runtime", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py", "warm_up.py"}
+    homes = {"runtime", "tools", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
+    homes |= {"warm_up.py", "kernels.py", "suites.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))
         if "threading.Thread(" in path.read_text():

@@ -11,7 +11,7 @@ import time
 
 import numpy as np
 
-from standalone import ByteColumn, Schema, SourceBatch, Transform
+from standalone import ByteColumn, F, Schema, SourceBatch, Transform
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
@@ -33,8 +33,6 @@ class Mark(Transform):
         return record.with_(value=record.value + "!")
 
     def columns(self, columns):
-        from pyspark.sql import functions as F
-
         return columns.with_(value=F.concat(columns.value, F.lit("!")))
 
 
@@ -102,8 +100,8 @@ def main():
                 pipeline = Pipeline(chain, engine, holder)
                 count = options.records if engine == "auto" else min(options.records, 20_000)
                 rate, cpu = measure(pipeline, count, options.repeats)
-                done = pipeline.stats
-                by = "workers" if done.workers_batches else "spark" if done.spark_batches else "columns" if done.columns_batches else "rows"
+                whole = sum(pipeline.counts.records.values())
+                by = ", ".join(f"{name} {done / whole:.0%}" for name, done in pipeline.counts.records.items() if done)
                 print(f"{name:42} {kind:7} {engine:7} {rate:12,.0f} {cpu:12.2f}  {by}", flush=True)
     print(f"memory at the end {memory_mb()} MB")
     holder.stop()

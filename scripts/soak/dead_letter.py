@@ -37,7 +37,8 @@ OFFSET = "__connect.errors.offset"
 class Worker:
     def __init__(self, folder, name, props, *connectors):
         self.files = [folder / f"{name}.properties", *connectors]
-        self.files[0].write_text(props + f"offset.storage.file.filename={folder}/{name}.offsets\nlisteners=http://127.0.0.1:{free_port()}\n")
+        self.rest = f"127.0.0.1:{free_port()}"
+        self.files[0].write_text(props + f"offset.storage.file.filename={folder}/{name}.offsets\nlisteners=http://{self.rest}\n")
         self.log = folder / f"{name}.log"
         self.process = None
 
@@ -85,7 +86,11 @@ class Soak:
             bootstrap = f"127.0.0.1:{free_port()}"
             self.log = Worker(folder, "log", f"bootstrap.servers=embedded\nembedded.log.listener={bootstrap}\n{strings}")
             self.log.start()
-            wait_for(lambda: reachable(bootstrap), 60, "the embedded log")
+            try:
+                wait_for(lambda: reachable(bootstrap), 60, "the embedded log")
+            except SystemExit:
+                watched.kill(self.log.process)
+                raise
         self.bootstrap = bootstrap
         connector = folder / "sink.properties"
         connector.write_text(
@@ -132,6 +137,7 @@ class Soak:
             self.worker.end(signal.SIGKILL)
             writer.finish()
         self.worker.start()
+        wait_for(lambda: reachable(self.worker.rest), 60, "the worker to be up")  # before it is, SIGTERM ends it as it ends any program
         wait_for(lambda: self.committed() >= self.count, 120, "all offsets to be committed")
         self.worker.end()
 

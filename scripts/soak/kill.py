@@ -5,7 +5,7 @@
 
 First SIGKILL at random moments: nothing may be lost, only what was not acknowledged may come twice, order is kept, and the sink must
 move again soon after each start. Then SIGTERM: nothing lost and nothing twice. Without --bootstrap the embedded log serves. `--chain` is what
-the sink's records go through; of Python it works many lines at once in other processes, which takes some ten million lines to happen.
+the sink's records go through; of Python it works many lines at once in Spark's workers, which takes some ten million lines to happen.
 """
 
 import argparse

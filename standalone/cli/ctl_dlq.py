@@ -34,7 +34,7 @@ def which(command):
     @click.option("--offsets", metavar="A-B", help="Only letters of these offsets in the queue: 5, 5-9, 5- or -9.")
     @functools.wraps(command)
     def with_choice(*args, error_class, partitions, offsets, **kwargs):
-        from standalone.runtime.replay import Choice
+        from standalone.tools.replay import Choice
 
         low, high = _span(offsets)
         return command(*args, choice=Choice(error_class, tuple(partitions), low, high), **kwargs)
@@ -57,7 +57,7 @@ def _span(text):
 @click.pass_obj
 def list_queues(rest, reach, topics):
     """The queues, how many letters each has, of which errors, and how many were replayed."""
-    from standalone.runtime.replay import read_letters, replayed
+    from standalone.tools.replay import read_letters, replayed
 
     owners = dict.fromkeys(topics, ()) or _queues(rest)
     found = []
@@ -104,7 +104,7 @@ def _queues(rest):
 @click.option("--traces", is_flag=True, help="Stack traces, too.")
 def show(queue, reach, choice, count, newest, only_new, traces):
     """Letters: the record itself, where it comes from, and what went wrong."""
-    from standalone.runtime.replay import read_letters, replayed
+    from standalone.tools.replay import read_letters, replayed
 
     found = collections.deque(maxlen=count)
     with reach() as log:
@@ -179,7 +179,7 @@ def replay(queue, reach, choice, to, count, dry_run, again, as_polled):
 
     What was sent is remembered (in the consumer group connectctl-dlq-QUEUE), so that a second replay does not double it.
     """
-    from standalone.runtime.replay import replay as send
+    from standalone.tools.replay import replay as send
 
     with reach() as log:
         outcome = send(log, queue, choice, to, dry_run, again, as_polled, count)

@@ -46,7 +46,7 @@ class Reach:
 
     def __call__(self):
         from standalone import properties
-        from standalone.runtime.log_access import LogAccess
+        from standalone.tools.log_access import LogAccess
 
         if self._worker_config:
             from standalone.runtime.configuration.worker_config import WorkerConfig
@@ -345,7 +345,7 @@ def _start(said, begin, end):
 
 def _writer(show, form):
     """write(topic, partition, records) to standard output."""
-    from standalone.runtime.log_access import rows
+    from standalone.tools.log_access import rows
 
     if form is None:
         form = "".join(_SHOWN[name] for name in _names(show)) + "%s\\n"

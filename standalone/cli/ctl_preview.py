@@ -1,10 +1,12 @@
-"""connectctl preview and explain: records through a connector's chain before it runs. Nothing is written, no offset moves."""
+"""connectctl preview and explain: records through a connector's chain before it runs, and what a running one does. No offset moves."""
 
-import functools
 import json
+import os
 
 import click
 
+from standalone.cli.ctl_connectors import complete_name
+from standalone.cli.ctl_rest import connector_path
 from standalone.cli.ctl_show import Command, emit, one_line, printable
 
 _PLACE = ("topic", "partition", "timestamp")
@@ -16,42 +18,50 @@ def add_to(main):
         main.add_command(command)
 
 
+_FILE = click.Path(exists=True, dir_okay=False)
+
+
 def _records_from(command):
-    """The files, and where the records come from; the command gets `opened` (a ConnectorPreview) and `taken`."""
-    @click.argument("worker", metavar="WORKER.PROPERTIES", type=click.Path(exists=True, dir_okay=False))
-    @click.argument("connector", metavar="CONNECTOR.PROPERTIES", type=click.Path(exists=True, dir_okay=False))
-    @click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="So many records at most.")
-    @click.option("--stdin", is_flag=True, help="Take lines of standard input: texts for a source, bytes from the log for a sink.")
-    @click.option("-K", "--key-separator", help="With --stdin, for a sink: what stands between key and value on each line.")
-    @click.option("--from-beginning", is_flag=True, help="A source: as if it had no stored offsets. (A sink begins there anyway.)")
-    @click.option("--newest", is_flag=True, help="A sink: the newest records of its topics, not the oldest.")
-    @click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to wait for records.")
-    @click.option("-b", "--bootstrap", help="A sink: where the log is, if not where the worker's file says.")
-    @functools.wraps(command)
-    def with_records(worker, connector, count, stdin, key_separator, from_beginning, newest, seconds, bootstrap, **kwargs):
-        from standalone import properties
-        from standalone.runtime.preview import ConnectorPreview
+    """The options that say where records come from; see `_opened`."""
+    for option in reversed(
+        (
+            click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="So many records at most."),
+            click.option("--stdin", is_flag=True, help="Take lines of standard input: texts for a source, bytes from the log for a sink."),
+            click.option("-K", "--key-separator", help="With --stdin, for a sink: what stands between key and value on each line."),
+            click.option("--from-beginning", is_flag=True, help="A source: as if it had no stored offsets. (A sink begins there anyway.)"),
+            click.option("--newest", is_flag=True, help="A sink: the newest records of its topics, not the oldest."),
+            click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to wait for records."),
+            click.option("-b", "--bootstrap", help="A sink: where the log is, if not where the worker's file says."),
+        )
+    ):
+        command = option(command)
+    return command
 
-        found = properties.load_connector(connector)
-        opened = ConnectorPreview(properties.load(worker), found.name, found.config, bootstrap)
-        if stdin:
-            lines = (line.rstrip(b"\n").removesuffix(b"\r") for line in click.get_binary_stream("stdin"))
-            taken = opened.take_lines(lines, count, key_separator.encode() if key_separator else None)
-        else:
-            taken = opened.take(count, seconds, from_beginning, newest)
-        return command(opened=opened, taken=taken, **kwargs)
 
-    return with_records
+def _opened(worker, connector, count, stdin, key_separator, from_beginning, newest, seconds, bootstrap):
+    """(a ConnectorPreview of these files, the records taken)"""
+    from standalone import properties
+    from standalone.tools.preview import ConnectorPreview
+
+    found = properties.load_connector(connector)
+    opened = ConnectorPreview(properties.load(worker), found.name, found.config, bootstrap)
+    if not stdin:
+        return opened, opened.take(count, seconds, from_beginning, newest)
+    lines = (line.rstrip(b"\n").removesuffix(b"\r") for line in click.get_binary_stream("stdin"))
+    return opened, opened.take_lines(lines, count, key_separator.encode() if key_separator else None)
 
 
 @click.command(cls=Command)
+@click.argument("worker", metavar="WORKER.PROPERTIES", type=_FILE)
+@click.argument("connector", metavar="CONNECTOR.PROPERTIES", type=_FILE)
 @_records_from
-def preview(opened, taken):
+def preview(worker, connector, **records):
     """Show records before and after every transform, and the bytes that would be written.
 
     A source is run for a moment, on offsets that it can only read; a sink's topics are read without a group. Nothing is written and no
     offset moves.
     """
+    opened, taken = _opened(worker, connector, **records)
     traces = opened.traces(taken)
 
     def render():
@@ -64,9 +74,24 @@ def preview(opened, taken):
 
 
 @click.command(cls=Command)
+@click.argument("name", metavar="NAME|WORKER.PROPERTIES", shell_complete=complete_name)
+@click.argument("connector", metavar="[CONNECTOR.PROPERTIES]", type=_FILE, required=False)
 @_records_from
-def explain(opened, taken):
-    """Show what a connector's chain is compiled to for records such as there are: Spark's plans, logical and physical. Starts Spark."""
+@click.pass_obj
+def explain(rest, name, connector, **records):
+    """Show what a connector's chain is compiled to, and which engine does what.
+
+    Of a running connector by its NAME: which engine did how many records, why some went by rows, and Spark's plans so far. Of files, for
+    records such as there are: Spark's plans, logical and physical; starts Spark. The options are for files.
+    """
+    if connector is None:
+        if os.path.isfile(name):
+            raise click.UsageError(f"{name} is a file: give the connector's file behind it, or the name of a running connector.")
+        _explain_running(rest.get(connector_path(name, "/pipeline")))
+        return
+    if not os.path.isfile(name):
+        raise click.UsageError(f"There is no file {name}: give the worker's file before the connector's.")
+    opened, taken = _opened(name, connector, **records)
     words, plans = opened.explain(taken)
 
     def render():
@@ -76,6 +101,35 @@ def explain(opened, taken):
             click.echo(printable(plan["spark"] or "nothing to compute: no Spark job"))
 
     emit({"chain": words.splitlines(), "plans": plans}, render)
+
+
+def _explain_running(found):
+    def render():
+        if not found["tasks"]:
+            click.echo("no task is running")
+        for task in found["tasks"]:
+            _print_task(task)
+
+    emit(found, render)
+
+
+def _print_task(task):
+    whole = sum(task["records"].values())
+    shares = [f"{engine} {records:,} ({records / whole:.0%})" for engine, records in task["records"].items() if records]
+    click.echo(click.style(f"task {task['id']}", bold=True) + f": {', '.join(shares) or 'no records yet'}")
+    if task["redone"]:
+        click.echo(f"  of these {task['redone']:,} were done again by rows")
+    if task["failed_batches"]:
+        said = f"  {task['failed_batches']:,} batches failed in columns and were done by rows; the worker's log says why"
+        click.echo(click.style(said, fg="yellow"))
+    for each in task["by_rows"]:
+        click.echo(f"  {each['records']:,} by rows: {printable(each['reason'])}")
+    for line in task["chain"]:
+        click.echo("  " + printable(line))
+    for plan in task["spark_plans"]:
+        click.echo("\n  " + click.style(f"Spark's plan, {printable(plan['title'])}", bold=True))
+        for line in plan["spark"].splitlines():
+            click.echo("  " + printable(line))
 
 
 # --- A trace as text -----------------------------------------------------------------------------------------------

@@ -56,7 +56,7 @@ def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS
 @compiled
 def escape(data: BYTES, starts: LONGS, lengths: INTS, sizes: INTS, side: written(BYTES), new_starts: written(LONGS)):
     """Write those strings that need it to `side`; the others stay where they are."""
-    at = 0
+    at = np.int64(0)
     for row in range(len(starts)):
         if sizes[row] == 0:
             new_starts[row] = starts[row]
@@ -93,7 +93,7 @@ def _write_unit(code, side, at):
 
 @compiled
 def base64(data: BYTES, starts: LONGS, lengths: INTS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS)):
-    at = 0
+    at = np.int64(0)
     for row in range(len(starts)):
         new_starts[row] = ~at
         new_lengths[row] = -1
@@ -120,7 +120,7 @@ def base64(data: BYTES, starts: LONGS, lengths: INTS, side: written(BYTES), new_
 
 @compiled
 def ints(values: LONGS, valid: FLAGS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS)):
-    at = 0
+    at = np.int64(0)
     for row in range(len(values)):
         new_starts[row] = ~at
         new_lengths[row] = -1
@@ -135,7 +135,7 @@ def doubles(
     values: REALS, bits: LONGS, valid: FLAGS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS),
     scratch: written(LONGS_BY_ROW),
 ):  # fmt: skip
-    at = 0
+    at = np.int64(0)
     for row in range(len(values)):
         new_starts[row] = ~at
         new_lengths[row] = -1
@@ -150,7 +150,7 @@ def floats(
     values: SINGLES, bits: INTS, valid: FLAGS, side: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS),
     scratch: written(LONGS_BY_ROW),
 ):  # fmt: skip
-    at = 0
+    at = np.int64(0)
     for row in range(len(values)):
         new_starts[row] = ~at
         new_lengths[row] = -1
@@ -177,7 +177,7 @@ def decimals(
     new_lengths: written(INTS), failed: written(FLAGS),
 ):  # fmt: skip
     """Decimals as numbers, as BigDecimal prints them; those beyond 64 bits are marked in `failed`."""
-    at = 0
+    at = np.int64(0)
     digits = np.empty(24, np.uint8)
     for row in range(len(starts)):
         new_starts[row] = ~at

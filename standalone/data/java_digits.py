@@ -15,6 +15,7 @@ _POWERS_OF_5 = np.array([5**n for n in range(28)], np.int64)
 _BITS_OF_POWERS = np.array([0] + [(5**n).bit_length() for n in range(1, 27)], np.int64)
 _SMALLEST = np.int64(-(1 << 63))
 _LOG10_2 = 0.301029995663981
+_DOUBLE, _SINGLE = np.int64(53), np.int64(24)  # bits of precision; an int of Python would have each kernel behind compiled for each of them
 
 
 def new_scratch():
@@ -64,7 +65,7 @@ def write_double(value, bits, out, at, scratch):
     if exponent == 0x7FF or exponent == 0 and fraction == 0:
         return _write_special(value, bits < 0, out, at)
     if exponent:
-        return _write(exponent - 1023, fraction | 1 << 52, 53, bits < 0, out, at, scratch)
+        return _write(exponent - 1023, fraction | 1 << 52, _DOUBLE, bits < 0, out, at, scratch)
     width = _width(fraction)
     return _write(width - 1075, fraction << 53 - width, width, bits < 0, out, at, scratch)
 
@@ -77,7 +78,7 @@ def write_float(value, bits, out, at, scratch):
     if exponent == 0xFF or exponent == 0 and fraction == 0:
         return _write_special(value, bits < 0, out, at)
     if exponent:
-        return _write(exponent - 127, (fraction | 1 << 23) << 29, 24, bits < 0, out, at, scratch)
+        return _write(exponent - 127, (fraction | 1 << 23) << 29, _SINGLE, bits < 0, out, at, scratch)
     width = _width(fraction)
     return _write(width - 150, fraction << 53 - width, width, bits < 0, out, at, scratch)
 
@@ -361,7 +362,7 @@ def _sum_reaches(a, b, limit, total):
 @compiled
 def ints(values: LONGS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS)):
     """The texts of int64s one behind the other; the bytes written. `lengths` is -1 where `valid` is false."""
-    at = 0
+    at = np.int64(0)  # what a kernel is called with is compiled once for 0 itself, and once more for any int64
     for row in range(len(values)):
         starts[row] = at
         lengths[row] = -1
@@ -378,7 +379,7 @@ def doubles(
     scratch: written(LONGS_BY_ROW),
 ):  # fmt: skip
     """As `ints`, of float64s and their bits."""
-    at = 0
+    at = np.int64(0)
     for row in range(len(values)):
         starts[row] = at
         lengths[row] = -1
@@ -395,7 +396,7 @@ def floats(
     scratch: written(LONGS_BY_ROW),
 ):  # fmt: skip
     """As `ints`, of float32s and their bits."""
-    at = 0
+    at = np.int64(0)
     for row in range(len(values)):
         starts[row] = at
         lengths[row] = -1

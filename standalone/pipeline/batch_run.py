@@ -106,6 +106,7 @@ class BatchRun:
         self.places = self.rows if places is None else places
         self.failures = {}
         self.by_spark = False  # whether a job did some of it
+        self.reason = None  # why all of it went by rows, where it did
         self.by_columns = True  # but for single rows
 
     @property
@@ -118,18 +119,21 @@ class BatchRun:
         return self.batch is not None and self.batch.count > 0
 
     def through(self, segment, failed):
-        """One segment, in columns. `failed(error)` is told of what should not have happened; the batch goes by rows then."""
+        """Do one segment in columns, and say whether that was done; else the batch goes by rows. `failed(error)` is told of what should not
+        have happened."""
         try:
             batch, rows, redo = segment.run(self.batch, self._origin, self.rows[self.places])
-        except (ByRows, NotColumns, SparkGone):
+        except (ByRows, NotColumns, SparkGone) as reason:
+            self.reason = str(reason)
             self.leave_all()
-            return
+            return False
         except Stopped:
             raise
         except Exception as error:
             failed(error)
+            self.reason = f"{type(error).__name__}: {short(error)}"
             self.leave_all()
-            return
+            return False
         left = np.unique(self.places[redo])
         if rows is not None:
             self.places = self.places[rows]
@@ -139,6 +143,7 @@ class BatchRun:
         else:
             self.batch = batch
         self.leave(left)
+        return True
 
     def leave(self, places):
         """Leave these places to rows, with all that was made of them so far."""

@@ -51,6 +51,9 @@ class PythonHere:
     def spark_plan(self, session, batch):
         return None
 
+    def spark_plans(self):
+        return []
+
     def run(self, batch, origin, rows):
         raise ByRows(self.describe()[0])
 
@@ -116,7 +119,10 @@ class Pipeline:
                     log.info("A chain's links cannot be copied to other processes, so one core does their work: %s", short(error))
             return PythonHere(low, links)
 
-        return segments_of(chain.links, lambda low, links: Expressions(low, links, self._session, worth), sql, python)
+        def expressions(low, links):
+            return Expressions(low, links, self._session, worth)
+
+        return segments_of(chain.links, expressions, sql, python, remembers=lambda link: not may_be_copied([link]))
 
     def _computes(self):
         """Whether its configuration says that Spark will be needed."""
@@ -158,6 +164,14 @@ class Pipeline:
         # A chain that computes is quicker by rows, from bytes on, than by columns that turn out to be too few for a job.
         return count >= min(MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows, self._min_rows)
 
+    def _why_rows(self):
+        """The same in words, of a batch that does not."""
+        if not kernels.ready():
+            return "the kernels for columns are still being compiled"
+        if self.engine == ONLY_ROWS:
+            return "pipeline.engine=rows"
+        return f"batches of fewer than {MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows} records"
+
     def _needs_no_job_so_far(self):
         return all(isinstance(each, PythonHere) or isinstance(each, Expressions) and each.is_free for each in self.segments)
 
@@ -182,6 +196,19 @@ class Pipeline:
             lines += [f"{aliases}: {described[0]}", *described[1:]]
         return "\n".join(lines)
 
+    def shown(self):
+        """The same and what was done so far, for who asks while it runs: any thread may."""
+        counts = self.counts
+        plans = [plan for segment in self.segments for plan in segment.spark_plans()]
+        return {
+            "records": dict(counts.records),
+            "redone": counts.redone,
+            "failed_batches": counts.failed_batches,
+            "by_rows": [{"reason": reason, "records": records} for reason, records in list(counts.reasons.items())],
+            "chain": self.explain().split("\n"),
+            "spark_plans": [{"title": title, "spark": spark} for title, spark in plans],
+        }
+
     # --- source ---
 
     def source(self, batch):
@@ -192,7 +219,7 @@ class Pipeline:
         if not batch.count:
             return Work(Result)
         if not self._goes_by_columns(batch.count):
-            return Work(lambda: self._source_by_rows(batch))
+            return Work(lambda: self._source_by_rows(batch, self._why_rows()))
         run = BatchRun(self._rows, SourceOrigin(batch), ColumnBatch.of_source(batch), None, NO_ROWS, batch.count)
         return self._begun(run, lambda: self._end_source(run, batch))
 
@@ -220,9 +247,9 @@ class Pipeline:
         self._count(run)
         return Result.of(run.failures.values(), run.dropped([part.rows for part in parts]), out=divided(parts, batch.count))
 
-    def _source_by_rows(self, batch):
+    def _source_by_rows(self, batch, reason):
         sent, failures, dropped = source_rows(self._rows, batch.records(), range(batch.count))
-        self.counts.add(ROWS, batch.count)
+        self.counts.add(ROWS, batch.count, reason=reason)
         return Result.of(failures, dropped, out=divided([Encoded.of_rows(sent)] if sent.rows else [], batch.count))
 
     # --- sink ---
@@ -235,15 +262,17 @@ class Pipeline:
         if not records.count:
             return Work(Result)
         if not self._goes_by_columns(records.count):
-            return Work(lambda: self._sink_by_rows(topic, partition, records))
+            return Work(lambda: self._sink_by_rows(topic, partition, records, self._why_rows()))
         refused = {}
         try:
             decoded, places, left = self._conversion.decode(topic, partition, records, refused)
-        except (ByRows, NotColumns):
-            return Work(lambda: self._sink_by_rows(topic, partition, records))
+        except (ByRows, NotColumns) as reason:
+            why = str(reason) or "a converter makes no columns of such bytes"
+            return Work(lambda: self._sink_by_rows(topic, partition, records, why))
         except Exception as error:
             self._failed(error)
-            return Work(lambda: self._sink_by_rows(topic, partition, records))
+            why = f"{type(error).__name__}: {short(error)}"
+            return Work(lambda: self._sink_by_rows(topic, partition, records, why))
         origin = SinkOrigin(self._rows, topic, partition, records, refused)
         run = BatchRun(self._rows, origin, decoded, places, left, records.count)
         return self._begun(run, lambda: self._end_sink(run, topic, partition))
@@ -263,9 +292,9 @@ class Pipeline:
         self._count(run)
         return Result.of(run.failures.values(), run.dropped(there), batches=batches)
 
-    def _sink_by_rows(self, topic, partition, records):
+    def _sink_by_rows(self, topic, partition, records, reason):
         done, failures, dropped = sink_rows(self._rows, topic, partition, records, range(records.count))
-        self.counts.add(ROWS, records.count)
+        self.counts.add(ROWS, records.count, reason=reason)
         return Result.of(failures, dropped, batches=list(SinkBatch.runs([record for _, record in done])))
 
     # --- run ---
@@ -278,7 +307,8 @@ class Pipeline:
             try:
                 if ahead[at].needs_job(run.batch):
                     break
-            except NotColumns:
+            except NotColumns as reason:
+                run.reason = str(reason)
                 run.leave_all()
                 break
             run.through(ahead[at], self._failed)
@@ -290,8 +320,7 @@ class Pipeline:
         def work():
             for segment in left:
                 if run.has_columns:
-                    run.through(segment, self._failed)
-                    run.by_spark |= run.has_columns
+                    run.by_spark |= run.through(segment, self._failed)
 
         if self._session is None:
             work()
@@ -304,8 +333,7 @@ class Pipeline:
                 run.by_rows(segment)
             elif run.has_columns:
                 needs_job = not isinstance(segment, Expressions) or segment.needs_job(run.batch)
-                run.through(segment, self._failed)
-                run.by_spark |= needs_job and run.has_columns
+                run.by_spark |= run.through(segment, self._failed) and needs_job
 
     def _failed(self, error):
         """An engine broke on a batch, which is done by rows then."""
@@ -316,5 +344,6 @@ class Pipeline:
 
     def _count(self, run):
         engine = SPARK if run.by_spark else ROWS if not run.by_columns else IDENTITY if self.is_identity else COLUMNS
-        self.counts.add(engine, run.count, 0 if engine == ROWS else min(run.count, len(np.unique(run.rows[run.left]))))
+        redone = 0 if engine == ROWS else min(run.count, len(np.unique(run.rows[run.left])))
+        self.counts.add(engine, run.count, redone, run.reason if engine == ROWS else None)
 

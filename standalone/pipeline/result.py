@@ -23,6 +23,9 @@ class Result:
         return cls(failures=sorted(failures, key=lambda failure: failure.row), dropped=np.sort(np.array(dropped, np.int64)), **done)
 
 
+MOST_REASONS = 20
+
+
 class EngineCounts:
     """Records since the start, by the engine that did them: identity (bytes handed through), rows, columns (edits of the schema), spark."""
 
@@ -31,8 +34,11 @@ class EngineCounts:
         self.batches = dict.fromkeys(ENGINES, 0)
         self.redone = 0  # by rows, of batches that columns or Spark did
         self.failed_batches = 0  # that an engine broke on
+        self.reasons = {}  # why whole batches went by rows: how many records did
 
-    def add(self, engine, count, redone=0):
+    def add(self, engine, count, redone=0, reason=None):
+        if reason is not None and (reason in self.reasons or len(self.reasons) < MOST_REASONS):
+            self.reasons[reason] = self.reasons.get(reason, 0) + count
         self.batches[engine] += 1
         self.records[engine] += count - redone
         self.records[ROWS] += redone

@@ -112,6 +112,10 @@ def routes(herder):
         ),
         resource(f"{one}/status", GET=look(herder.status, "States of a connector and its tasks", shapes.STATUS)),
         resource(f"{one}/history", GET=look(herder.history, "States and failures of a connector and its tasks, the newest first", shapes.HISTORY)),
+        resource(
+            f"{one}/pipeline",
+            GET=look(herder.pipeline, "What the chain of each running task is compiled to, and which engine did its records", shapes.PIPELINE),
+        ),
         resource(f"{one}/tasks", GET=look(herder.tasks, "A connector's tasks with their configurations", shapes.TASKS)),
         resource(f"{a_task}/status", GET=Operation(task_status, "State of a task", {200: shapes.TASK_STATE})),
         resource(f"{a_task}/restart", POST=Operation(restart_task, "Restart a task", {204: None}, problems=_BUSY)),

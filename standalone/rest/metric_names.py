@@ -124,6 +124,18 @@ FAMILIES = [
         },
     ),
     Family(
+        "Chains",
+        "`connectctl explain NAME` tells why.",
+        "kafka_connect_pipeline_",
+        _TASK,
+        {
+            ("records_total", "engine"): (
+                "Records by what did the chain on them: `identity`, their bytes went straight through; `columns`, edits of the schema in columns; "
+                "`spark`, a Spark job did some of it; `rows`, one by one in Python, also where they were done again."
+            ),
+        },
+    ),
+    Family(
         "Producers of source tasks",
         "The label is Java's client id: `connector-producer-NAME-TASK`.",
         "kafka_producer_",
@@ -148,15 +160,11 @@ FAMILIES = [
         },
     ),
     Family(
-        "Engines and the embedded log",
+        "Spark and the embedded log",
         "What Connect has no name for.",
         "connect_standalone_",
         (),
         {
-            ("engine_records_total", *_TASK, "engine"): (
-                "Records by what worked the chain on them: `rows`; `columns`, with Spark or, where nothing is to be computed, without; "
-                "`workers`, which are other Python processes."
-            ),
             "spark_up": "1 while there is a Spark session.",
             "spark_starts_total": "How often one was started.",
             "spark_jobs_total": "Jobs that ran.",

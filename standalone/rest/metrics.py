@@ -84,9 +84,9 @@ class _Collector:
                     place = {"clientid": client, "topic": topic, "partition": str(partition)}
                     families.add("kafka_consumer_fetch_manager_records_lag", place, records)
                 families.add("kafka_consumer_fetch_manager_records_lag_max", {"clientid": client}, max(values.values(), default=0))
-            elif group == "engine":
+            elif group == "pipeline":
                 for engine, records in values.items():
-                    families.add("connect_standalone_engine_records-total", {**labels, "engine": engine}, records)
+                    families.add("kafka_connect_pipeline_records-total", {**labels, "engine": engine}, records)
             else:
                 own = {"clientid": client} if group == "producer-metrics" else labels
                 for name, value in values.items():

@@ -95,6 +95,18 @@ HISTORY = _shape(
     "History",
     _list(_object({"time": TEXT, "connector": TEXT, "task": {"type": ["integer", "null"]}, "state": TEXT, "worker_id": TEXT, "trace": MAYBE_TEXT})),
 )
+_ENGINES = ("identity", "rows", "columns", "spark")
+_TASK_PIPELINE = _shape(
+    "TaskPipeline",
+    _object(
+        {
+            **{"id": WHOLE, "records": _object(dict.fromkeys(_ENGINES, WHOLE)), "redone": WHOLE, "failed_batches": WHOLE, "chain": _list(TEXT)},
+            "by_rows": _list(_object({"reason": TEXT, "records": WHOLE})),
+            "spark_plans": _list(_object({"title": TEXT, "spark": TEXT})),
+        }
+    ),
+)
+PIPELINE = _shape("Pipeline", _object({"name": TEXT, "type": KIND, "tasks": _list(_TASK_PIPELINE.ref)}))
 TASKS = _shape("Tasks", _list(_object({"id": TASK_ID.ref, "config": CONFIG.ref})))
 TOPICS = _shape("Topics", _map(_object({"topics": _list(TEXT)})))
 

@@ -55,6 +55,7 @@ class Herder:
         self._state = state
         self._lock = threading.RLock()
         self._connectors = {}
+        self._making = threading.Lock()  # who makes a connector has it until that is stored
         self._closed = concurrent.futures.Future()  # done when the worker stops: nobody waits any longer
         self.starts = {"connector": Starts(), "task": Starts()}
         self._shared = Shared(worker, state, self._lock, clock, Timers(clock), threading.Event(), failed_for_good, self.starts, self._forget)
@@ -111,20 +112,17 @@ class Herder:
             raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': half a surrogate pair is no letter.")
         while True:
             connector, generation, config = self._look_before(name, config_of)
-            try:
-                plan, version = self._validated(name, config)
-                with self._changing(connector):
-                    if not self._is_as_it_was(connector, generation):
-                        continue
-                    new = not connector.known
-                    target = (target or self._stored_target(name, config, from_file) or STARTED) if new else connector.target
-                    self._state.put_connector(name, config, target, from_file)
-                    with self._lock:
-                        connector.take(config, target, plan, version)
-                        started = connector.start_anew(plan)
-            except Exception:
-                self._drop_unmade(connector)
-                raise
+            plan, version = self._validated(name, config)
+            with self._changing(connector):
+                if not self._is_as_it_was(name, connector, generation):
+                    continue
+                new = connector is None
+                target = (target or self._stored_target(name, config, from_file) or STARTED) if new else connector.target
+                self._state.put_connector(name, config, target, from_file)
+                with self._lock:
+                    connector = self._connectors.setdefault(name, connector or Connector(name, self._shared))
+                    connector.take(config, target, plan, version)
+                    started = connector.start_anew(plan)
             if wait:
                 self._bounded(started, name, "start")
             return self._queries.info_of(connector), new
@@ -134,39 +132,41 @@ class Herder:
         return call_plugin(lambda: plan_of(self._worker, {**config, "name": name}), connector=name, method="The validation", wait=bound)
 
     def _look_before(self, name, config_of):
-        """(the Connector, which is not `known` if it is to be made; its generation; the configuration that it is to have)"""
+        """(the Connector, or None if it is to be made; its generation; the configuration that it is to have)"""
         while True:
             with self._lock:
-                connector = self._connectors.setdefault(name, Connector(name, self._shared))
+                connector = self._connectors.get(name)
+                if connector is None:
+                    return None, 0, config_of(None)
                 if not connector.is_ending:
-                    try:
-                        config = self._with_secrets(connector, config_of(connector if connector.known else None))
-                    except Exception:
-                        self._drop_unmade(connector)
-                        raise
-                    return connector, connector.generation, config
+                    return connector, connector.generation, self._with_secrets(connector, config_of(connector))
             self._bounded(connector.ended, name, "end, having been deleted,")
 
-    def _is_as_it_was(self, connector, generation):
+    def _is_as_it_was(self, name, connector, generation):
         with self._lock:
-            there = self._connectors.setdefault(connector.name, connector)
-            return there is connector and not connector.is_ending and connector.generation == generation
-
-    def _drop_unmade(self, connector):
-        """Nothing came of making it. Who makes one of its name at the same time puts it back."""
-        with self._lock:
-            if not connector.known and not connector.is_ending and self._connectors.get(connector.name) is connector:
-                del self._connectors[connector.name]
+            there = self._connectors.get(name)
+            return there is connector and (there is None or not there.is_ending and there.generation == generation)
 
     @contextlib.contextmanager
     def _changing(self, connector):
-        """Nobody else changes what is stored of the connector meanwhile."""
-        if not connector.changing.acquire(timeout=CALL_SECONDS):
-            raise ConflictError(f"Another change of the connector '{connector.name}' has not been stored within {CALL_SECONDS:.0f} s.")
+        """Nobody else changes what is stored of the connector meanwhile; of None: nobody else makes one."""
+        lock = self._making if connector is None else connector.changing
+        if not lock.acquire(timeout=CALL_SECONDS):
+            raise ConflictError(f"Another change has not been stored within {CALL_SECONDS:.0f} s: the disk of state.dir may hang.")
         try:
             yield
         finally:
-            connector.changing.release()
+            lock.release()
+
+    @contextlib.contextmanager
+    def _changing_known(self, name):
+        """The same of the connector that has this name now. Raises NotFoundError, also where it was deleted by who was quicker."""
+        while True:
+            connector = self._queries.get(name)
+            with self._changing(connector):
+                if connector is self._queries.get(name):
+                    yield connector
+                    return
 
     def _stored_target(self, name, config, from_file):
         """A file's connector stays paused or stopped over a restart."""
@@ -185,9 +185,7 @@ class Herder:
         return {key: connector.config.get(key, value) if value == HIDDEN and key in connector.secrets else value for key, value in config.items()}
 
     def delete(self, name):
-        connector = self._queries.get(name)
-        with self._changing(connector):
-            connector = self._queries.get(name)  # raises if another was quicker
+        with self._changing_known(name) as connector:
             self._state.delete_connector(name, self._worker.id)
             with self._lock:
                 ended = connector.delete()
@@ -233,8 +231,7 @@ class Herder:
         self._change_target(name, STOPPED)
 
     def _change_target(self, name, target):
-        with self._changing(self._queries.get(name)):
-            connector = self._queries.get(name)
+        with self._changing_known(name) as connector:
             self._state.put_target_state(name, target)
             with self._lock:
                 connector.follow(target)

@@ -92,6 +92,14 @@ class Queries:
             for task, state, trace, worker_id, time_ms in found
         ]
 
+    def pipeline(self, name):
+        """Of each task that runs: what its chain is compiled to, which engine did how many records, and why some went by rows."""
+        connector = self._get(name)
+        with self._lock:
+            running = [(task.number, task.runner) for task in connector.tasks if task.runner is not None]
+        tasks = [{"id": number, **_masked(runner.pipeline.shown())} for number, runner in running]
+        return {"name": name, "type": connector.kind, "tasks": tasks}
+
     def topics(self, name):
         """The topics that it has used, also of a connector that there is not: none."""
         return self._worker.topics.of(name)
@@ -175,3 +183,12 @@ class Queries:
     def _shown(self, head, part, connector):
         shown = {**head, "state": part.state, "worker_id": self._worker.id, "version": connector.version}
         return {**shown, **part.attempts.shown(), **({"trace": part.trace} if part.trace else {})}
+
+
+def _masked(said):
+    """The same without secrets: a constant of a transform may be one."""
+    if isinstance(said, str):
+        return mask(said)
+    if isinstance(said, list):
+        return [_masked(each) for each in said]
+    return {name: _masked(each) for name, each in said.items()} if isinstance(said, dict) else said

@@ -1,4 +1,4 @@
-"""What all connectors share, and what builds a task's runner out of it: configuration, log client, pipeline, offsets, state."""
+"""What all connectors share: configuration, connections to the log, offsets, state, the Spark session. tasks/factory.py builds runners of it."""
 
 import logging
 import threading
@@ -7,28 +7,22 @@ from standalone import __version__
 from standalone.errors import ConnectError, LogError, StartError
 from standalone.log.admin import Admin
 from standalone.log.client import Clusters
-from standalone.log.client_config import AdminConfig, ConsumerConfig, ProducerConfig
+from standalone.log.client_config import AdminConfig, ConsumerConfig
 from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
-from standalone.log.producer import Producer
-from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.pipeline import Pipeline
 from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
-from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
-from standalone.runtime.failures.retries import Retries
-from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
+from standalone.runtime.log_clients import LogClients
 from standalone.runtime.log_view import LogView
 from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.runtime.supervision.loggers import Loggers
 from standalone.runtime.supervision.state import State
 from standalone.runtime.tasks.active_topics import ActiveTopics
+from standalone.runtime.tasks.factory import TaskFactory
 from standalone.runtime.tasks.memory import MemoryBudget
-from standalone.runtime.tasks.sink_runner import SinkRunner
 from standalone.runtime.tasks.source_runner import SourceRunner
-from standalone.runtime.tasks.topic_creation import TopicCreation
 
 log = logging.getLogger(__name__)
 
@@ -46,12 +40,13 @@ class Worker:
         self.topics = None
         self.loggers = None
         self._clusters = Clusters(clock)
+        self._clients = LogClients(self.config, self._clusters, clock, lambda: self.bootstrap)
         self._heartbeats = Heartbeats(clock)
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
         self._session = SessionHolder(self.config.spark(), self.config["spark.start"])
         self._embedded = None
         self._cluster_id = None
-        self._uuid = None
+        self._tasks = None
         self._closing = threading.Event()
         self._herder = None
         self._offsets_trouble = None  # why offsets could not be made durable
@@ -64,13 +59,16 @@ class Worker:
         for message in self.config.warnings:
             log.warning("%s", message)
         self.state = State(self.config.state_dir, self.clock).open()
-        self._uuid = self.state.worker_uuid()
         self.topics = ActiveTopics(self.state, self.config["topic.tracking.enable"])
         self.topics.restore()
         self.loggers = Loggers(self.state, self.clock)
         self.loggers.restore()
         self._start_embedded_log()
         self.offsets = OffsetsFile(self.config["offset.storage.file.filename"], self._before_offsets).open()
+        self._tasks = TaskFactory(
+            *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
+            topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(),
+        )  # fmt: skip
         self._reach_cluster()
         if self.config["spark.start"] == "eager":
             self._session.request()
@@ -143,7 +141,7 @@ class Worker:
 
     def _reach_cluster(self):
         """Wait for the log's first answer: without it no connector could do anything."""
-        config = AdminConfig.of(self._client("admin"))
+        config = AdminConfig.of(self._clients.properties("admin"))
         cluster = self._clusters.get(config)
         try:
             self._cluster_id = cluster.cluster_id(timeout=config.seconds("default.api.timeout.ms"))
@@ -191,124 +189,19 @@ class Worker:
         return [{**plan.originals, **config, "task.class": shown} for config in configs]
 
     def new_runner(self, plan, number, task_config, listen, paused):
-        base = {"connector": plan["name"], "number": number, "listener": listen, "paused": paused}
-        build = self._source_runner if plan.kind == "source" else self._sink_runner
-        return build(plan, number, task_config, base)
-
-    def _source_runner(self, plan, number, task_config, base):
-        task = plan.connector_class.task_class()
-        properties = self._client("producer", plan.originals, {"client.id": f"connector-producer-{plan['name']}-{number}"})
-        config = ProducerConfig.of(properties)
-        tolerance, retries = self._tolerance(plan, number)
-        producer = Producer(self._clusters.get(config), config, self.clock, halts=not tolerance.all)
-        groups = plan.topic_groups() if self.config["topic.creation.enable"] else []
-        return SourceRunner(
-            task,
-            task_config,
-            pipeline=self._pipeline(plan, retries),
-            producer=producer,
-            topics=self.topics.creation(plan["name"], TopicCreation(groups, lambda: self._admin(plan))),
-            offsets=self.offsets,
-            tolerance=tolerance,
-            retries=retries,
-            memory=self._memory.share(),
-            clock=self.clock,
-            stop_seconds=min(self.graceful_seconds, self._flush_seconds),
-            **base,
-        )
-
-    def _sink_runner(self, plan, number, task_config, base):
-        task = plan.connector_class.task_class()
-        properties = self._client(
-            "consumer", plan.originals, {"client.id": f"connector-consumer-{plan['name']}-{number}"}
-        )
-        config = ConsumerConfig.of(properties)
-        instance = properties.get("group.instance.id") or f"{self._uuid}-{plan['name']}-{number}"
-
-        def new_consumer(listener):
-            return Consumer(
-                self._clusters.get(config), config, self.clock, config["group.id"], instance, listener, self._heartbeats
-            )
-
-        tolerance, retries = self._tolerance(plan, number)
-        return SinkRunner(
-            task,
-            task_config,
-            pipeline=self._pipeline(plan, retries),
-            note_topic=lambda topic: self.topics.note(plan["name"], topic),
-            new_consumer=new_consumer,
-            subscription=plan.subscription,
-            tolerance=tolerance,
-            retries=retries,
-            clock=self.clock,
-            max_poll_records=config["max.poll.records"],
-            commit_seconds=self.config["offset.flush.interval.ms"] / 1000,
-            flush_seconds=self._flush_seconds,
-            stop_seconds=self.graceful_seconds,
-            **base,
-        )
-
-    def _tolerance(self, plan, number):
-        """What one task does with records that fail: (Tolerance, Retries)."""
-        counters = ErrorCounters()
-        letters = self._dead_letters(plan, number, counters)
-        return Tolerance(plan, plan["name"], number, counters, self.clock, letters), Retries(plan, counters, self.clock)
-
-    def _dead_letters(self, plan, number, counters):
-        """The task's DeadLetterQueue, or None where the configuration names none."""
-        prefix = "errors.deadletterqueue." if plan.kind == "sink" else "errors.source.deadletterqueue."
-        topic = plan[f"{prefix}topic.name"]
-        if not topic:
-            return None
-
-        def new_producer():
-            name = f"connector-dlq-producer-{plan['name']}-{number}"
-            config = ProducerConfig.of(self._client("producer", plan.originals, {"client.id": name}))
-            return Producer(self._clusters.get(config), config, self.clock)
-
-        write = SourceWriter(self._converters(plan), self._json_converter) if plan.kind == "source" else None
-        letters = Letters(plan["name"], number, plan[f"{prefix}context.headers.enable"], write)
-        factor, context = plan[f"{prefix}topic.replication.factor"], f"{plan['name']}|task-{number}"
-        return DeadLetterQueue(topic, factor, letters, lambda: self._admin(plan), new_producer, counters, context)
-
-    def _json_converter(self, is_key):
-        found = self.config.plugins.find("converter", "org.apache.kafka.connect.json.JsonConverter")
-        return found.of({"schemas.enable": "true"}, is_key=is_key)
-
-    def _converters(self, plan):
-        return [plan.converter(part, self.config) for part in ("key", "value", "header")]
-
-    def _pipeline(self, plan, retries=None):
-        """The connector's chain, in the engine that the configuration says."""
-        converters = self._converters(plan)
-        links = [Link(*link.build()) for link in plan.links()]
-        chain = Chain(plan.kind, *converters, links)
-        engine = plan.originals.get("pipeline.engine") or self.config["pipeline.engine"]
-        stopping = None if retries is None else retries.stopping
-        return Pipeline(chain, engine, self._session, self.config["pipeline.columns.min.records"], retries, stopping)
+        return self._tasks.new_runner(plan, number, task_config, listen, paused)
 
     def offsets_of(self, plan):
         """What operators ask of a connector's offsets."""
         if plan.kind == "source":
             return SourceOffsets(plan["name"], plan, self.offsets)
-        return SinkOffsets(plan, self._client("consumer", plan.originals)["group.id"], self._admin(plan))
+        return SinkOffsets(plan, self._clients.properties("consumer", plan.originals)["group.id"], self._clients.admin(plan.originals))
 
     def log_view(self):
         """What people see of topics and records, as the worker's own clients may."""
-        admin, consumer = AdminConfig.of(self._client("admin")), ConsumerConfig.of(self._client("consumer"))
+        admin, consumer = AdminConfig.of(self._clients.properties("admin")), ConsumerConfig.of(self._clients.properties("consumer"))
 
         def new_consumer(max_bytes):
             return Consumer(self._clusters.get(consumer), consumer, self.clock, max_bytes=max_bytes)
 
         return LogView(Admin(self._clusters.get(admin), admin, self.clock), new_consumer, self.clock)
-
-    def _admin(self, plan):
-        config = AdminConfig.of(self._client("admin", plan.originals))
-        return Admin(self._clusters.get(config), config, self.clock)
-
-    def _client(self, kind, connector=None, defaults=None):
-        """Java-named properties of a client: the worker's own, then the connector's overrides."""
-        found = {**(defaults or {}), **self.config.client(kind, connector)}
-        if found["bootstrap.servers"] == self.config.bootstrap():  # not overridden: the embedded log's port may have been chosen just now
-            found["bootstrap.servers"] = self.bootstrap
-        return found

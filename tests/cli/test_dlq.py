@@ -6,7 +6,7 @@ import pathlib
 
 import pytest
 
-from standalone.runtime.replay import Done
+from standalone.tools.replay import Done
 from tests.runtime.local import wait_for
 
 DATA, JSON = "org.apache.kafka.connect.errors.DataException", "org.apache.kafka.connect.json.JsonConverter"

@@ -11,8 +11,8 @@ from standalone import properties
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import Struct
 from standalone.pipeline.preview import plain, schema_text
-from standalone.runtime.log_access import LogAccess
-from standalone.runtime.preview import ConnectorPreview
+from standalone.tools.log_access import LogAccess
+from standalone.tools.preview import ConnectorPreview
 from tests.runtime.local import wait_for
 
 TRANSFORMS = "org.apache.kafka.connect.transforms"
@@ -272,3 +272,24 @@ def test_values_that_json_has_not():
     value = Struct(schema)
     value.put("b", b"\xff")
     assert json.loads(json.dumps(plain({"s": value, "n": float("nan"), 1: [None, True]}))) == {"s": {"b": {"base64": "/w=="}}, "n": "NaN", "1": [None, True]}
+
+
+
+# --- A running connector -------------------------------------------------------------------------------------------
+
+
+def test_a_running_connector_is_explained_by_its_name(ctl, source, until):
+    source("explained", **CHAIN)
+    until(lambda: ctl.json("explain", "explained")["tasks"][0]["records"]["rows"] == 2)
+    said = ctl("explain", "explained")
+    for expected in ("task 0: rows 2 (100%)", "2 by rows: pipeline.engine=rows", "source: hoist", "nothing is compiled yet"):
+        assert expected in said, said
+
+
+@pytest.mark.parametrize("arguments, said", [(["nobody"], "There is no connector 'nobody'"), (["nobody", __file__], "There is no file nobody")])
+def test_what_cannot_be_explained_is_said(ctl, arguments, said):
+    assert said in ctl("explain", *arguments, code=1 if len(arguments) == 1 else 2)
+
+
+def test_a_worker_s_file_alone_is_no_connector(ctl, folder):
+    assert "give the connector's file behind it" in ctl("explain", folder.worker_file, code=2)

@@ -5,6 +5,7 @@ import decimal
 import json
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pytest import param
 
@@ -15,7 +16,8 @@ from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.encoded import Outgoing
 from standalone.pipeline.pipeline import Pipeline
-from standalone.pipeline.spark.sql import NoSpark
+from standalone.pipeline.spark import job
+from standalone.pipeline.spark.sql import NoSpark, Query
 from standalone.predicates.topic_name_matches import TopicNameMatches
 from standalone.runtime.tasks.shipping import pieces_of
 from standalone.transforms.insert_field import InsertField
@@ -218,3 +220,46 @@ def test_a_piece_does_not_end_amid_what_came_of_one_record():
     outgoing = Outgoing("t", None, Records(24, None, values, None, None), rows)
     ends = [piece.rows[-1] for (piece,) in pieces_of(outgoing)]
     assert ends == sorted(set(ends)) and ends[-1] == 3 and len(ends) > 1
+
+
+class Dying:
+    """A holder whose Java process ended so often under chunks of more than so many bytes, with that exit code."""
+
+    failure, cores = None, 1
+
+    def __init__(self, exit_code, holds):
+        self.exit_code, self.holds, self.asked = exit_code, holds, []
+
+    def wait(self, seconds):
+        return "a session"
+
+    def run(self, holder, table, work, most_bytes):
+        self.asked.append(most_bytes)
+        if min(most_bytes, table.nbytes) > self.holds:
+            raise job.SparkGone("its Java process ended")
+        work("a session", table)
+        return [table]
+
+
+@pytest.mark.parametrize("exit_code, later", [(3, "as small"), (-9, "as large as ever")])
+def test_a_heap_that_was_too_small_is_remembered_and_a_kill_is_not(monkeypatch, exit_code, later):
+    table = pa.table({"text": ["x" * 100] * 1000})
+    holder = Dying(exit_code, table.nbytes // 5)
+    monkeypatch.setattr(job, "run", holder.run)
+    query = Query("SELECT * FROM record", holder)
+    monkeypatch.setattr(query, "_analysed", lambda base, chunk: (_Frame(chunk), {}))
+    query._results(table)
+    first = holder.asked.copy()
+    assert first[0] == job.JOB_BYTES and first[-1] <= holder.holds and len(first) == 3
+    query._results(table.slice(0, 1))
+    assert holder.asked[3] == (first[-1] if later == "as small" else job.JOB_BYTES)
+
+
+class _Frame:
+    schema = type("Schema", (), {"fields": ()})
+
+    def __init__(self, table):
+        self._table = table
+
+    def toArrow(self):
+        return self._table

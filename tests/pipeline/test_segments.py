@@ -31,6 +31,7 @@ def kinds(*links):
         lambda low, run: ("expressions", low, low + len(run)),
         lambda low, link: ("sql", low, low + 1),
         lambda low, run: ("python", low, low + len(run)),
+        lambda link: not link.transform.stateless,
     )
     return " ".join(f"{kind}:{low}-{high}" for kind, low, high in found)
 
@@ -43,7 +44,8 @@ SQL = Sql.of({"statement": "SELECT * FROM record"})
     [
         param([], "", id="no links"),
         param([stages.Wrap(), stages.Louder()], "expressions:0-2", id="links with column meanings go together"),
-        param([stages.OnlyRows(), stages.Number()], "python:0-2", id="those without go together"),
+        param([stages.OnlyRows(), stages.OnlyRows()], "python:0-2", id="those without go together"),
+        param([stages.OnlyRows(), stages.Number(), stages.Number()], "python:0-1 python:1-3", id="but not with those that remember"),
         param([SQL, SQL], "sql:0-1 sql:1-2", id="each statement stands alone"),
         param([stages.Wrap(), stages.OnlyRows(), SQL, stages.Louder()], "expressions:0-1 python:1-2 sql:2-3 expressions:3-4", id="all kinds"),
         param([(stages.Wrap(), OnlyRowsPredicate())], "python:0-1", id="a predicate without a column meaning takes its link along"),

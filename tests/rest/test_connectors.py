@@ -179,3 +179,22 @@ def test_a_connector_that_hangs_keeps_nobody_waiting(api, config):
         assert set(api.json("GET", "/connectors?expand=status")) == {"hangs", "lives"}
     finally:
         HANG.set()
+
+
+def test_the_pipeline_tells_engines_segments_and_reasons(api, config):
+    api.create("chained", {**config, "transforms": "h", "transforms.h.type": "HoistField$Value", "transforms.h.field": "line"})
+    wait_for(lambda: [task["records"]["rows"] for task in api.json("GET", "/connectors/chained/pipeline")["tasks"]] == [3])
+    said = api.json("GET", "/connectors/chained/pipeline")
+    (task,) = said["tasks"]
+    assert (said["name"], said["type"], task["id"]) == ("chained", "source", 0)
+    assert task["records"] == {"identity": 0, "rows": 3, "columns": 0, "spark": 0} and task["redone"] == task["failed_batches"] == 0
+    assert task["by_rows"] == [{"reason": "pipeline.engine=rows", "records": 3}] and task["spark_plans"] == []
+    assert task["chain"][0].startswith("source: h (") and "HoistField" in task["chain"][0]
+
+
+def test_the_pipeline_of_a_connector_without_tasks_is_empty(api, config):
+    api.create("resting", config)
+    api.json("PUT", "/connectors/resting/stop", status=204)
+    api.wait_state("resting", "STOPPED")
+    assert api.json("GET", "/connectors/resting/pipeline") == {"name": "resting", "type": "source", "tasks": []}
+    api.json("GET", "/connectors/nobody/pipeline", status=404)

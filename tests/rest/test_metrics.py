@@ -69,7 +69,7 @@ def test_records_are_counted_by_source_and_sink(api, both, look, config):
     assert seen["kafka_producer_record_send_total", {"clientid": "connector-producer-src-0"}] == 3
     place = {"clientid": "connector-consumer-snk-0", "topic": config["topic"], "partition": "0"}
     assert seen["kafka_consumer_fetch_manager_records_lag", place] == 0
-    assert seen["connect_standalone_engine_records_total", {**source, "engine": "rows"}] == 3
+    assert seen["kafka_connect_pipeline_records_total", {**source, "engine": "rows"}] == 3
     assert seen["connect_standalone_embedded_log_records", {"topic": config["topic"], "partition": "0"}] == 3
     assert seen["connect_standalone_embedded_log_bytes", {"topic": config["topic"], "partition": "0"}] > 0
     assert seen["process_resident_memory_bytes"] > 0

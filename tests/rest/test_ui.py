@@ -528,6 +528,17 @@ def test_a_worker_that_is_gone_is_told(open_page, tmp_path, api):
     page.troubles.clear()
 
 
+def test_a_chain_is_told_with_its_engines(open_page, api):
+    """Which engine did how much, and why."""
+    api.create("chained", {"connector.class": TICKER, "topic": "chained", "transforms": "h", "transforms.h.type": "HoistField$Value", "transforms.h.field": "n"})
+    wait_for(lambda: api.json("GET", "/connectors/chained/pipeline")["tasks"][0]["records"]["rows"] > 0)
+    page = open_page("#/connectors/chained")
+    chain = page.get_by_role("region", name="Chain")
+    expect(chain).to_contain_text(re.compile(r"Task 0.*rows \d+.*\(100 %\)"))
+    expect(chain).to_contain_text("by rows: pipeline.engine=rows")
+    expect(chain).to_contain_text("source: h (")
+
+
 def test_offsets_beyond_what_javascript_counts_stay_exact(open_page, api, config):
     """9007199254740993 is 2^53 + 1: as a JavaScript number it would be one less."""
     api.create("far", config)

@@ -42,7 +42,7 @@ class Shared:
 @pytest.fixture
 def sql_worker(tmp_path, spark_holder):
     with LocalWorker(tmp_path) as worker:
-        worker.process.worker._session = Shared(spark_holder)
+        worker.process.worker._tasks._session = Shared(spark_holder)
         yield worker
 
 

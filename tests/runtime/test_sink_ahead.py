@@ -200,20 +200,25 @@ def test_whatever_its_user_does_nothing_is_lost_or_doubled(worker, slow, monkeyp
 
 
 def test_partitions_that_another_member_takes_over_come_again_where_they_were_left(worker, slow, monkeypatch):
+    taken_over = threading.Event()
+
     def slowly(task, batches):
-        slow.tick.wait(0.01)
+        taken_over.wait(0.3)
 
     monkeypatch.setattr(Noting, "odd", slowly)
     fill(worker, "t,u")
-    sink(worker, topics="t,u")
-    for _ in range(3):
-        before = {topic: len(Noting.put_offsets.get(topic, ())) for topic in "tu"}
-        wait_for(lambda before=before: any(len(Noting.put_offsets.get(topic, ())) > before[topic] for topic in "tu"), 30, "more")
-        member = Consumer({"bootstrap.servers": worker.bootstrap, "group.id": "connect-k", "enable.auto.commit": False})
-        member.subscribe(["t", "u"])
-        try:
-            wait_for(lambda member=member: member.poll(0.05) is None and member.assignment(), 30, "partitions for the other member")
-        finally:
-            member.close()
+    # By the range assignor each topic's only partition would go to the same member.
+    sink(worker, topics="t,u", **{"consumer.override.partition.assignment.strategy": "org.apache.kafka.clients.consumer.RoundRobinAssignor"})
+    wait_for(lambda: Noting.put_offsets, 30, "the first put")
+    member = Consumer(
+        {"bootstrap.servers": worker.bootstrap, "group.id": "connect-k", "enable.auto.commit": False, "partition.assignment.strategy": "roundrobin"}
+    )
+    member.subscribe(["t", "u"])
+    try:
+        wait_for(lambda: (member.poll(0.05), member.assignment())[1], 60, "a partition for the other member")
+        assert any(len(Noting.put_offsets.get(topic, ())) < len(GOOD) for topic in "tu"), "nothing was left to take over"
+    finally:
+        member.close()
+    taken_over.set()
     wait_for_all("t", "u")
     assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and slow.ahead > 10

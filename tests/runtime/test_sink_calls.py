@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from standalone import RetriableError, SinkConnector, SinkTask
-from standalone.runtime import worker as worker_module
+from standalone.runtime.tasks import factory
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.scripted_log import ScriptedConsumer, ScriptedLog, shown
 
@@ -72,7 +72,7 @@ def _names(pairs):
 @pytest.fixture(scope="module")
 def worker(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(worker_module, "Consumer", lambda cluster, config, clock, group, instance, listener, beats: ScriptedConsumer(LOGS[group[8:]], listener))
+        patch.setattr(factory, "Consumer", lambda cluster, config, clock, group, instance, listener, beats: ScriptedConsumer(LOGS[group[8:]], listener))
         with LocalWorker(tmp_path_factory.mktemp("calls"), offset__flush__interval__ms=3_600_000) as worker:
             yield worker
 

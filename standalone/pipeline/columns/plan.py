@@ -123,6 +123,11 @@ class ColumnPlan:
         outputs = [(name, each) for name, each in self._computed.items() if name in self._wanted]
         return frame.select(*((spark.of(each.expression) if each.link == last else frame[name]).alias(name) for name, each in outputs))
 
+    @property
+    def spark_words(self):
+        """Spark's words for the job of the last session; None before its first one."""
+        return self._projection.words if self.computes else None
+
     def spark_plan(self, leaves, session):
         """Spark's own words for the job of such a batch; None where there is no job."""
         return self._projection.spark_plan(session, self._table(leaves)) if self.computes else None

@@ -30,20 +30,27 @@ class ByRows(Exception):
     """This batch is for the rows engine; says why."""
 
 
-def segments_of(links, expressions, sql, python):
-    """[segment]: runs of links of one kind. The three are called as `expressions(low, links)`, `sql(low, link)` and `python(low, links)`."""
+def segments_of(links, expressions, sql, python, remembers=lambda link: False):
+    """[segment]: runs of links of one kind. The three are called as `expressions(low, links)`, `sql(low, link)` and `python(low, links)`,
+    the last one apart for links of which `remembers(link)` is true.
+    """
+
+    def kind_of(link):
+        kind = _kind(link)
+        return remembering_kind if kind is python_kind and remembers(link) else kind
+
     segments, low = [], 0
     for high in range(1, len(links) + 1):
-        kind = _kind(links[low])
-        if kind is not sql_kind and high < len(links) and _kind(links[high]) is kind:
+        kind = kind_of(links[low])
+        if kind is not sql_kind and high < len(links) and kind_of(links[high]) is kind:
             continue
         run = links[low:high]
-        segments.append(sql(low, run[0]) if kind is sql_kind else python(low, run) if kind is python_kind else expressions(low, run))
+        segments.append(sql(low, run[0]) if kind is sql_kind else expressions(low, run) if kind is expressions_kind else python(low, run))
         low = high
     return segments
 
 
-sql_kind, python_kind, expressions_kind = "sql", "python", "expressions"
+sql_kind, python_kind, remembering_kind, expressions_kind = "sql", "python", "python that remembers", "expressions"
 
 
 def _kind(link):
@@ -71,6 +78,11 @@ class Expressions:
         """Spark's own words for the job of such a batch; None where there is none."""
         plan, leaves = self._plan(batch)
         return None if plan.is_free else plan.compiled.spark_plan(leaves, session)
+
+    def spark_plans(self):
+        """[(title, Spark's optimized plan)] of the jobs so far."""
+        plans = [(plan.title, plan.compiled.spark_words) for plan in list(self._plans.values()) if plan.compiled is not None]
+        return [(title, words) for title, words in plans if words is not None]
 
     title = "expressions"
     computes = property(lambda self: any(link.transform.computes() for link in self._links))
@@ -119,7 +131,7 @@ class _Plan:
 
     def __init__(self, links, leaves, batch):
         topic = batch.topic if isinstance(batch.topic, str) else "(several)"
-        self._title = f"topic {topic}, key {batch.key_schema}, value {batch.value_schema}:"
+        self.title = f"topic {topic}, key {batch.key_schema}, value {batch.value_schema}"
         self._failed = 0
         self.compiled, self.declined = None, None
         try:
@@ -150,7 +162,7 @@ class _Plan:
 
     def describe(self):
         lines = [f"by rows: {self.declined}"] if self.declined else self.compiled.describe()
-        return [self._title, *("  " + line for line in lines)]
+        return [f"{self.title}:", *("  " + line for line in lines)]
 
 
 def short(error):

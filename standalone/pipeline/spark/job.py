@@ -67,6 +67,7 @@ class Projection:
     def __init__(self, select):
         """`select(frame)` gives the Spark frame of the results over a frame of the table."""
         self._select = select
+        self.words = None  # Spark's, for the optimized plan
         self._lock = threading.Lock()
         self._learnt = (None, None, None)  # (session, its optimized plan or None, what that reads: attributes by name)
 
@@ -95,6 +96,7 @@ class Projection:
     def _plan(self, session, table):
         """(the optimized plan, what it reads) where it is nothing but projections; (None, None) elsewhere."""
         plan = self._select(session.createDataFrame(table))._jdf.queryExecution().optimizedPlan()
+        self.words = plan.toString()
         try:
             source = plan
             while source.nodeName() == "Project":

@@ -59,6 +59,9 @@ class PythonLinks:
     def spark_plan(self, session, batch):
         return None
 
+    def spark_plans(self):
+        return []
+
     def run(self, batch, origin, rows):
         if not self._is_worth_a_job(batch.count):
             raise ByRows("it is too small for a Spark job, or Spark is not up")

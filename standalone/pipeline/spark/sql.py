@@ -31,6 +31,8 @@ _BY_RECORD = {_LOGICAL + name for name in ("Project", "Filter", "Generate", "Sub
 
 
 MOST_DEATHS = 5  # of Spark's Java process under the same records, before the task fails
+MOST_WORDS = 5  # plans that are told of one statement
+HEAP_WAS_FULL = 3  # the exit code of a Java process that ends by it
 _SMALLER = 4  # a chunk under which it ended is divided by this: its heap may not have held it
 
 
@@ -53,6 +55,8 @@ class Query:
         self._stopping = stopping
         self._wanted = [name for name in (_TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY) if name in statement]
         self._base = self._session = None
+        self._most_bytes = job.JOB_BYTES  # of a chunk; less where Java's heap did not hold what becomes of it
+        self._words = {}  # layout of a table -> Spark's words for the job
         self._untouched = {}  # layout of a table -> {name of a result: the field that it is, as it came}
         self._analysis = threading.Lock()  # two batches may be at work at once, and both are the view `record`
 
@@ -100,9 +104,11 @@ class Query:
             found[:] = [{field.name: field for field in frame.schema.fields}, untouched]
             return frame.toArrow()
 
-        most_bytes, deaths = job.JOB_BYTES, 0
+        most_bytes, deaths = self._most_bytes, 0
         while True:
             self._await_spark()
+            if deaths and self._holder.exit_code == HEAP_WAS_FULL:
+                self._most_bytes = most_bytes  # the next batches are like this one
             try:
                 tables = job.run(self._holder, table, work, most_bytes)
                 return pa.concat_tables(tables), *found
@@ -129,6 +135,7 @@ class Query:
             if base is not self._base:
                 self._base, self._session = base, base.newSession()  # of the same Java machine, but with a `record` of its own
                 self._untouched.clear()
+                self._words.clear()
             session = self._session
             job.sent(session, table, self._holder.cores).createOrReplaceTempView("record")
             try:
@@ -138,6 +145,7 @@ class Query:
             key = str(table.schema)
             if key not in self._untouched:
                 self._untouched[key] = self._check(frame)
+                self._words[key] = frame._jdf.queryExecution().optimizedPlan().toString()
             return frame, self._untouched[key]
 
     def _fields(self, frame):
@@ -183,6 +191,10 @@ class Query:
         """Spark's own words for its job, from what is asked of it to what it runs."""
         table = self._table(batch, self._fields(batch))
         return self._analysed(session, table)[0]._jdf.queryExecution().toString()
+
+    def spark_plans(self):
+        """[(title, Spark's optimized plan)] of the jobs so far."""
+        return [(self._statement, words) for words in list(self._words.values())[-MOST_WORDS:]]
 
     def _selected(self, session):
         """The statement's DataFrame, with the number of the record."""

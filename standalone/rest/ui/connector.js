@@ -24,6 +24,8 @@ export function connectorView(name) {
   const tasks = h("ul", { class: "tasks" });
   const noTasks = h("p", { class: "hint" }, "It has no tasks now.");
   const topics = h("ul", { class: "topics" });
+  const engines = h("dl", { class: "config" });
+  const chain = h("pre", { class: "trace", tabindex: 0, "aria-label": "What the chain is compiled to" });
   const config = h("dl", { class: "config" });
   const gone = h("div", { class: "empty", hidden: true }, h("h2", {}, "There is no such connector"), h("p", {}, h("a", { href: "#/" }, "To the connectors")));
   const offsets = offsetsPart(name);
@@ -36,6 +38,7 @@ export function connectorView(name) {
     part("Tasks", tasks, noTasks),
     offsets.node,
     part("Topics", topics),
+    part("Chain", engines, chain),
     part("Configuration", config),
   );
   const node = h("section", {}, h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Connectors")), h("div", { class: "head" }, heading, state), kind, parts, gone);
@@ -65,11 +68,24 @@ export function connectorView(name) {
   async function more() {
     const said = await get(connectorPath(name, "/config"));
     keyed(config, Object.entries(said).sort(), ([key]) => key, ([key]) => h("div", {}, h("dt", {}, key), h("dd")), (row, [, value]) => setText(row.lastChild, value ?? ""));
+    const compiled = (await get(connectorPath(name, "/pipeline"))).tasks;
+    keyed(engines, compiled.length ? compiled : [null], (task) => task && task.id, (task) => h("div", {}, h("dt", {}, task ? `Task ${count(task.id)}` : "No task is running"), h("dd")), (row, task) => setText(row.lastChild, task ? shares(task) : ""));
+    chain.hidden = !compiled.length;
+    setText(chain, compiled.length ? [...compiled[0].chain, ...compiled[0].spark_plans.flatMap((plan) => ["", `Spark's plan, ${plan.title}`, plan.spark])].join("\n") : "");
     const used = (await get(connectorPath(name, "/topics")))[name].topics;
     keyed(topics, used.length ? used : [null], (topic) => topic, (topic) => h("li", {}, topic === null ? h("span", { class: "hint" }, "None yet") : h("a", { href: `#/topics/${encodeURIComponent(topic)}` }, topic)));
   }
 
   return { title: name, node, update };
+}
+
+// Which engine did how many of a task's records, and why some went by rows.
+function shares({ records, redone, by_rows: reasons }) {
+  const whole = Object.values(records).reduce((sum, each) => sum + each, 0);
+  if (!whole) return "no records yet";
+  const engines = Object.entries(records).filter(([, each]) => each).map(([engine, each]) => `${engine} ${count(each)} (${Math.round((100 * each) / whole)} %)`);
+  const again = redone ? [`${count(redone)} done again by rows`] : [];
+  return [...engines, ...again, ...reasons.map((each) => `by rows: ${each.reason}`)].join(" · ");
 }
 
 // What task.restart.* has done and is about to do.

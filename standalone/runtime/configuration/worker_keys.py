@@ -260,7 +260,8 @@ _OWN = ConfigDef(
     ),
     _option(
         *("pipeline.engine", STRING, LOW, "auto"),
-        "What runs converters and transforms: `rows`, record by record; `spark`, whole batches in columns; `auto` chooses for each batch.",
+        "What runs converters and transforms: `rows`, record by record; `spark`, whole batches in columns, computed by Spark; `auto` chooses for "
+        "each batch.",
         one_of("auto", "spark", "rows"),
     ),
     _option(

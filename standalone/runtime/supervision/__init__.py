@@ -1,0 +1,1 @@
+"""States and what follows a failure: restarts, history, what outlives the process, levels of loggers."""

@@ -90,7 +90,7 @@ class TaskRunner:
 
     def metrics(self):
         """What has been counted: {group: {name: value}}, by Connect's names."""
-        return {**self.meter.values(), "task-error-metrics": self.errors.values(), "engine": dict(self.pipeline.counts.records)}
+        return {**self.meter.values(), "task-error-metrics": self.errors.values(), "pipeline": dict(self.pipeline.counts.records)}
 
     def without_failing(self, call, *arguments, **named):
         """A call that ends something: what goes wrong by it is said, and nobody fails of it."""

@@ -45,6 +45,7 @@ class SourceRunner(TaskRunner):
         self._clock = clock
         self._stop_seconds = stop_seconds
         self._trouble = None  # what went wrong on another thread
+        self._begun = False  # whether the task has been told to start; to stop it is told only then
         self._told = False  # whether the task has been told to stop
         self._resting = self._nudged = False
         self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
@@ -59,7 +60,7 @@ class SourceRunner(TaskRunner):
     # ---------------------------------------------------------------- told from other threads
     def wake(self):
         with self._wanted:
-            told, self._told = self._told, self.stopping.is_set()
+            told, self._told = self._told, self.stopping.is_set() and self._begun
         if self._told and not told:
             self.without_failing(self.task.stop)
 
@@ -102,6 +103,8 @@ class SourceRunner(TaskRunner):
             at_end.callback(self._end_sender)
             if self._letters is not None:
                 self._letters.open("errors.source.deadletterqueue.topic.replication.factor", self._letters_failed)
+            if not self._begin():
+                return
             self.task.initialize(_Context(self))
             self.task.start(self.config)
             at_end.callback(self.without_failing, self.task.close)
@@ -117,6 +120,12 @@ class SourceRunner(TaskRunner):
                 self.without_failing(self._drain)
                 raise self._trouble
             self._drain()
+
+    def _begin(self):
+        """Whether the task is to be started at all."""
+        with self._wanted:
+            self._begun = not self.stopping.is_set()
+            return self._begun
 
     def _end_sender(self):
         self._shipping.closing = True

@@ -13,7 +13,7 @@ import numpy as np
 
 from standalone.errors import ConnectError
 from standalone.runtime.failures.dead_letter import PREFIX
-from standalone.runtime.log_access import rows
+from standalone.tools.log_access import rows
 from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
 NO_CLASS = "(unknown)"  # a letter without context headers

@@ -19,9 +19,9 @@ from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
-from standalone.runtime.log_access import LogAccess
 from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.stage import QueryTransform
+from standalone.tools.log_access import LogAccess
 from standalone.wire import ByteColumn, Records
 
 _TOPIC = "preview"  # of lines, where the configuration names none

@@ -1,0 +1,128 @@
+"""A task's runner out of its connector's configuration: task, chain, clients of the log, what becomes of records that fail."""
+
+from standalone.log.client_config import ConsumerConfig, ProducerConfig
+from standalone.log.consumer import Consumer
+from standalone.log.producer import Producer
+from standalone.pipeline.chain import Chain, Link
+from standalone.pipeline.pipeline import Pipeline
+from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
+from standalone.runtime.failures.retries import Retries
+from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
+from standalone.runtime.tasks.sink_runner import SinkRunner
+from standalone.runtime.tasks.source_runner import SourceRunner
+from standalone.runtime.tasks.topic_creation import TopicCreation
+
+
+class TaskFactory:
+    """`uuid` is the worker's: by it a sink's task is known to its group again after a restart."""
+
+    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid):
+        self._config = config
+        self._clock = clock
+        self._clients = clients
+        self._heartbeats = heartbeats
+        self._memory = memory
+        self._session = session
+        self._topics = topics
+        self._offsets = offsets
+        self._uuid = uuid
+        self._graceful_seconds = config["task.shutdown.graceful.timeout.ms"] / 1000
+        self._flush_seconds = config["offset.flush.timeout.ms"] / 1000
+
+    def new_runner(self, plan, number, task_config, listen, paused):
+        base = {"connector": plan["name"], "number": number, "listener": listen, "paused": paused}
+        build = self._source_runner if plan.kind == "source" else self._sink_runner
+        return build(plan, number, task_config, base)
+
+    def _source_runner(self, plan, number, task_config, base):
+        task = plan.connector_class.task_class()
+        properties = self._clients.properties("producer", plan.originals, {"client.id": f"connector-producer-{plan['name']}-{number}"})
+        config = ProducerConfig.of(properties)
+        tolerance, retries = self._tolerance(plan, number)
+        pipeline = self._pipeline(plan, retries)  # before anything that would have to be closed, should a plugin of it fail
+        producer = Producer(self._clients.cluster(config), config, self._clock, halts=not tolerance.all)
+        groups = plan.topic_groups() if self._config["topic.creation.enable"] else []
+        return SourceRunner(
+            task,
+            task_config,
+            pipeline=pipeline,
+            producer=producer,
+            topics=self._topics.creation(plan["name"], TopicCreation(groups, lambda: self._clients.admin(plan.originals))),
+            offsets=self._offsets,
+            tolerance=tolerance,
+            retries=retries,
+            memory=self._memory.share(),
+            clock=self._clock,
+            stop_seconds=min(self._graceful_seconds, self._flush_seconds),
+            **base,
+        )
+
+    def _sink_runner(self, plan, number, task_config, base):
+        task = plan.connector_class.task_class()
+        properties = self._clients.properties(
+            "consumer", plan.originals, {"client.id": f"connector-consumer-{plan['name']}-{number}"}
+        )
+        config = ConsumerConfig.of(properties)
+        instance = properties.get("group.instance.id") or f"{self._uuid}-{plan['name']}-{number}"
+
+        def new_consumer(listener):
+            return Consumer(
+                self._clients.cluster(config), config, self._clock, config["group.id"], instance, listener, self._heartbeats
+            )
+
+        tolerance, retries = self._tolerance(plan, number)
+        return SinkRunner(
+            task,
+            task_config,
+            pipeline=self._pipeline(plan, retries),
+            note_topic=lambda topic: self._topics.note(plan["name"], topic),
+            new_consumer=new_consumer,
+            subscription=plan.subscription,
+            tolerance=tolerance,
+            retries=retries,
+            clock=self._clock,
+            max_poll_records=config["max.poll.records"],
+            commit_seconds=self._config["offset.flush.interval.ms"] / 1000,
+            flush_seconds=self._flush_seconds,
+            stop_seconds=self._graceful_seconds,
+            **base,
+        )
+
+    def _tolerance(self, plan, number):
+        """What one task does with records that fail: (Tolerance, Retries)."""
+        counters = ErrorCounters()
+        letters = self._dead_letters(plan, number, counters)
+        return Tolerance(plan, plan["name"], number, counters, self._clock, letters), Retries(plan, counters, self._clock)
+
+    def _dead_letters(self, plan, number, counters):
+        """The task's DeadLetterQueue, or None where the configuration names none."""
+        prefix = "errors.deadletterqueue." if plan.kind == "sink" else "errors.source.deadletterqueue."
+        topic = plan[f"{prefix}topic.name"]
+        if not topic:
+            return None
+
+        def new_producer():
+            name = f"connector-dlq-producer-{plan['name']}-{number}"
+            config = ProducerConfig.of(self._clients.properties("producer", plan.originals, {"client.id": name}))
+            return Producer(self._clients.cluster(config), config, self._clock)
+
+        write = SourceWriter(self._converters(plan), self._json_converter) if plan.kind == "source" else None
+        letters = Letters(plan["name"], number, plan[f"{prefix}context.headers.enable"], write)
+        factor, context = plan[f"{prefix}topic.replication.factor"], f"{plan['name']}|task-{number}"
+        return DeadLetterQueue(topic, factor, letters, lambda: self._clients.admin(plan.originals), new_producer, counters, context)
+
+    def _json_converter(self, is_key):
+        found = self._config.plugins.find("converter", "org.apache.kafka.connect.json.JsonConverter")
+        return found.of({"schemas.enable": "true"}, is_key=is_key)
+
+    def _converters(self, plan):
+        return [plan.converter(part, self._config) for part in ("key", "value", "header")]
+
+    def _pipeline(self, plan, retries=None):
+        """The connector's chain, in the engine that the configuration says."""
+        converters = self._converters(plan)
+        links = [Link(*link.build()) for link in plan.links()]
+        chain = Chain(plan.kind, *converters, links)
+        engine = plan.originals.get("pipeline.engine") or self._config["pipeline.engine"]
+        stopping = None if retries is None else retries.stopping
+        return Pipeline(chain, engine, self._session, self._config["pipeline.columns.min.records"], retries, stopping)

@@ -1,0 +1,1 @@
+"""What connectctl does beside asking the REST API: previews, the log by its own clients, dead letters sent again."""
