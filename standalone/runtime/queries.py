@@ -94,7 +94,7 @@ class Queries:
 
     def pipeline(self, name):
         """Of each task that runs: what its chain is compiled to, which engine did how many records, and why some went by rows."""
-        connector = self._get(name)
+        connector = self.get(name)
         with self._lock:
             running = [(task.number, task.runner) for task in connector.tasks if task.runner is not None]
         tasks = [{"id": number, **_masked(runner.pipeline.shown())} for number, runner in running]

@@ -92,7 +92,7 @@ def test_columns_and_rows_give_the_same_records(spark_holder):
     chain = pipeline(spark_holder, links)
     by_columns = chain.source(source_batch(structs(), LINE))
     assert chain.counts.records["spark"] == 3
-    by_rows = chain._source_by_rows(source_batch(structs(), LINE))
+    by_rows = chain._source_by_rows(source_batch(structs(), LINE), "the test says so")
     assert sent(by_columns) == sent(by_rows)
     assert sent(by_columns)[2] == ("logs-b", {"host": "b", "src": "x", "number": 2}, 1)
 
