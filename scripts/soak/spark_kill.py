@@ -220,7 +220,7 @@ def soak(folder, kills, chains=CHAINS, tolerances=("none", "all"), seed=1, say=p
         return run.judge(), pauses
 
 
-def fill_heap(folder, records, memory="320m", tolerances=("none", "all"), say=print):
+def fill_heap(folder, records, memory="512m", tolerances=("none", "all"), say=print):
     """(what is wrong, how often the process ended)"""
     with Run(folder, {"heap": HEAP}, tolerances, memory, records, 1_000, source_chain=False) as run:
         run.drain()

@@ -84,13 +84,7 @@ class Herder:
 
     def create(self, name, config, target=None, replace=False, from_file=False, wait=True):
         """Make a connector, or give one another configuration; returns (info, whether it is new). Raises ConfigError, AlreadyExistsError."""
-
-        def given(connector):
-            if connector is not None and not replace:
-                raise AlreadyExistsError(f"There is a connector '{name}' already. Change it with PUT /connectors/{name}/config.")
-            return {"name": name, **config}
-
-        return self._configure(name, given, target, from_file, wait)
+        return self._configure(name, lambda connector: {"name": name, **config}, target, from_file, wait, must_be_new=not replace)
 
     def patch(self, name, changes):
         """Change some keys of its configuration; a value of None takes the key away."""
@@ -106,13 +100,15 @@ class Herder:
 
         return self._configure(name, merged)[0]
 
-    def _configure(self, name, config_of, target=None, from_file=False, wait=True):
+    def _configure(self, name, config_of, target=None, from_file=False, wait=True, must_be_new=False):
         """Validate what `config_of(connector or None)` says, store it and order it; once more where the connector changed meanwhile."""
         if name != well_formed(name):
             raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': half a surrogate pair is no letter.")
         while True:
             connector, generation, config = self._look_before(name, config_of)
             plan, version = self._validated(name, config)
+            if must_be_new and connector is not None:  # as in Java what is wrong with a configuration is told first
+                raise AlreadyExistsError(f"There is a connector '{name}' already. Change it with PUT /connectors/{name}/config.")
             with self._changing(connector):
                 if not self._is_as_it_was(name, connector, generation):
                     continue

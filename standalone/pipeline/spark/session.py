@@ -215,8 +215,9 @@ class SessionHolder:
         """End the session and its process; kill it if it is not gone after `patience` seconds."""
         self._stopping.set()
         self._end_process(patience)
-        if self._thread is not None:
-            self._thread.join(10)
+        thread = self._thread
+        if thread is not None:
+            thread.join(10)
         self._forget(patience)
         self._settled.set()
         self.threads.shutdown(wait=False, cancel_futures=True)
@@ -225,6 +226,14 @@ class SessionHolder:
 
     def _live(self):
         """Start sessions, one after the other as their processes end, until a start fails or we are to stop."""
+        try:
+            self._live_on()
+        finally:  # whoever waits is told, and the next one who asks starts a thread anew
+            with self._lock:
+                self._session = self._thread = None
+                self._settled.set()
+
+    def _live_on(self):
         pause = 0.0
         while not self._stopping.wait(pause):
             self.starts += 1
@@ -234,12 +243,12 @@ class SessionHolder:
             try:
                 session = self._begin()
             except Exception as error:
+                failure = _words(error)
                 self._forget()
                 with self._lock:
-                    self.failure, self._failed_at, self._thread = str(error), time.monotonic(), None
-                    self._settled.set()
+                    self.failure, self._failed_at = failure, time.monotonic()
                 if not self._stopping.is_set():
-                    log.warning("Spark does not start, so the rows engine does all the work: %s", error)
+                    log.warning("Spark does not start, so the rows engine does all the work: %s", failure)
                 return
             with self._lock:
                 self._session = session
@@ -250,11 +259,10 @@ class SessionHolder:
                 self._settled.clear()
             self._forget()
             if self._stopping.is_set():
-                break
+                return
             # One that did its work ended by chance. One that did none may end again at once: others need the processor, too.
             pause = 0.0 if self.jobs > self._jobs_at_start else min(max(1.0, 2 * pause), MOST_PAUSE_SECONDS)
             log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", self.exit_code)
-        self._settled.set()
 
     def _attend(self, process):
         """See that memory is given back after work, and come back when the process has ended."""
@@ -453,6 +461,14 @@ def _is_java_s_answer(error):
     from pyspark.errors import PySparkException
 
     return isinstance(error, (Py4JJavaError, PySparkException)) and not isinstance(error, Py4JNetworkError)
+
+
+def _words(error):
+    """The text of an error; one of Java's asks the Java process for it, which may have gone."""
+    try:
+        return str(error)
+    except Exception as problem:
+        return f"{type(error).__name__} (its text cannot be had: {type(problem).__name__})"
 
 
 @contextlib.contextmanager
