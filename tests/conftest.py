@@ -89,3 +89,16 @@ def spark_holder():
         _give_up(f"no Spark session: {holder.failure}")
     yield holder
     holder.stop()
+
+
+@pytest.fixture(autouse=True)
+def own_secrets():
+    """What a test has hidden is hidden for that test alone: the table is one for the process, and another's answers would be masked."""
+    from standalone import secrets
+
+    before, pattern = set(secrets._hidden), secrets._pattern
+    yield
+    with secrets._lock:
+        secrets._hidden.clear()
+        secrets._hidden.update(before)
+        secrets._pattern = pattern

@@ -201,7 +201,7 @@ FILE = {"filename": "x"}
         (FILE, {"pos": 4}, "position"),
         (FILE, {}, "position"),
         ({"file": "x"}, {"position": 4}, "filename"),
-        ({"file": "x"}, None, "filename"),
+        ({"file": "x"}, None, None),
         (None, {"position": 4}, "filename"),
     ],
 )

@@ -106,7 +106,14 @@ def killed_at_each(scenario, check):
 
 def hooked_journal(point):
     """All that the journal does to files."""
-    journal.open = lambda path, mode="r", **more: HalfWritten(builtins.open(path, mode, **more), point) if "r" not in mode or "+" in mode else builtins.open(path, mode, **more)
+    def hooked(really):
+        def opened(path, mode="r", **more):
+            file = really(path, mode, **more)
+            return HalfWritten(file, point) if set(mode) & set("wa+") else file
+
+        return opened
+
+    journal.open, journal.open_private = hooked(builtins.open), hooked(journal.open_private)
     for name in ("fsync", "replace"):
         setattr(os, name, point.around(getattr(os, name)))
 

@@ -66,7 +66,7 @@ def _creating_calls(tree):
 
 
 # Caches and settings of Spark, which hold nothing of anybody's data.
-OTHERS = {"machine_code.py", "pipeline/spark/archive.py", "pipeline/spark/session.py", "warm_up.py", "local_worker.py", "testing.py", "rest/tls.py"}
+OTHERS = {"machine_code.py", "pipeline/spark/archive.py", "pipeline/spark/session.py", "warm_up.py", "local_worker.py", "testing.py", "suites.py", "rest/tls.py"}
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "standalone").rglob("*.py")), ids=lambda path: str(path.relative_to(ROOT / "standalone")))

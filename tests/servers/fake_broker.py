@@ -13,11 +13,12 @@ Left out: replication, transactions, groups of more than one member, and of what
 
 import socket
 import struct
+import sys
 import threading
 import time
 import uuid
 
-from kafka.protocol.api_header import RequestHeader, ResponseClassRegistry
+from kafka.protocol.api_header import RequestHeader
 from kafka.protocol.consumer import (
     FetchRequest,
     HeartbeatRequest,
@@ -109,7 +110,9 @@ class Call:
 
     def answer(self, **fields):
         """A response in the version asked for; what is not given has its default."""
-        kind = ResponseClassRegistry._response_class_registry[self.message.API_KEY]
+        # Not by kafka-python's registry: the embedded log, once it is imported, has classes of its own there.
+        asked = type(self.message)
+        kind = getattr(sys.modules[asked.__module__], asked.__name__.replace("Request", "Response"))
         return kind(version=self.version, **fields)
 
 
