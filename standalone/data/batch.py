@@ -16,7 +16,7 @@ from standalone.data import schema as s
 from standalone.data import utf8
 from standalone.data.record import SinkRecord, SourceRecord
 from standalone.data.struct import Struct
-from standalone.data.struct_column import Shaped, StructColumn, loosened, maps_of
+from standalone.data.struct_column import Shaped, StructColumn, cut, loosened, maps_of
 from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn, concat
 
 
@@ -94,24 +94,16 @@ class Batch:
     def _parts(self, low, high):
         """What a batch of the rows low to high shares with this one, as keyword arguments."""
         rows = slice(low, high)
-
-        def pick(column):
-            if column is None:
-                return None
-            if isinstance(column, (ByteColumn, StructColumn, Shaped)):
-                return column.slice(low, high)
-            return column[rows]
-
         return {
             "count": len(range(*rows.indices(self.count))),
             "topic": self.topic[rows] if isinstance(self.topic, list) else self.topic,
             "partition": self.partition[rows] if isinstance(self.partition, list) else self.partition,
-            "key": pick(self.key),
+            "key": cut(self.key, low, high),
             "key_schema": self.key_schema,
-            "value": pick(self.value),
+            "value": cut(self.value, low, high),
             "value_schema": self.value_schema,
-            "timestamps": pick(self.timestamps),
-            "headers": pick(self.headers),
+            "timestamps": cut(self.timestamps, low, high),
+            "headers": cut(self.headers, low, high),
         }
 
     def _shared_rows(self):

@@ -14,7 +14,7 @@ from standalone.data.struct_column import pick as take
 from standalone.wire import ByteColumn
 from standalone.wire import concat as concat_bytes
 
-__all__ = ["compact", "concat", "cut", "take"]
+__all__ = ["compact", "concat", "cut", "one_piece", "take"]
 
 
 def compact(column, low, high):
@@ -44,9 +44,10 @@ def concat(columns, schema, counts):
         shape = columns[0].shape
         return Shaped(shape, concat([column.column for column in columns], shape, counts))
     if schema is not None and list not in kinds:
-        return pa.concat_arrays([_one_piece(to_arrow(column, schema, count)) for column, count in zip(columns, counts)])
+        return pa.concat_arrays([one_piece(to_arrow(column, schema, count)) for column, count in zip(columns, counts)])
     return [item for column, count in zip(columns, counts) for item in values_of(column, schema, count)]
 
 
-def _one_piece(array):
+def one_piece(array):
+    """A chunked array as a plain one."""
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array

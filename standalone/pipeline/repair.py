@@ -10,6 +10,7 @@ from standalone.data import schema as s
 from standalone.data import utf8
 from standalone.data.arrow import to_arrow
 from standalone.data.batch import SinkBatch, values_of
+from standalone.data.column import one_piece
 from standalone.data.struct import Struct
 from standalone.data.struct_column import StructColumn, pick
 from standalone.pipeline.columns.batch import NotColumns, columnar
@@ -86,7 +87,7 @@ def joined(column, schema, count, values):
             return StructColumn(column.schema, parts, count + len(values))
         if isinstance(column, (pa.Array, pa.ChunkedArray)):
             try:
-                return pa.concat_arrays([_one_piece(to_arrow(each, schema)) for each in (column, columnar(values, schema, len(values)))])
+                return pa.concat_arrays([one_piece(to_arrow(each, schema)) for each in (column, columnar(values, schema, len(values)))])
             except NotColumns:
                 pass
     return values_of(column, schema, count) + values
@@ -97,10 +98,6 @@ def _bytes(values, schema):
     if kind is None or not all(value is None or isinstance(value, kind) for value in values):
         return None
     return ByteColumn.of([utf8.encode(value) if kind is str and value is not None else value for value in values])
-
-
-def _one_piece(array):
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
 def _one_or_all(many, many_count, few, few_count, order):

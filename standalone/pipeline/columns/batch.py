@@ -49,16 +49,17 @@ class ColumnBatch:
 
     def take(self, rows):
         """These rows alone."""
+        return self._each(len(rows), lambda items: pick(items, rows))
+
+    def piece(self, low, high):
+        """The rows from low to high, in buffers of their own: to be carried to another process."""
+        return self._each(high - low, lambda items: column.compact(items, low, high))
+
+    def _each(self, count, change):
+        """The same with each part that has an item for each row changed."""
         names = ["key", "value", "timestamps", "offsets"]
         names += [name for name in ("topic", "partition", "headers") if isinstance(getattr(self, name), list)]
-        return self.with_(count=len(rows), **{name: pick(getattr(self, name), rows) for name in names})
-
-
-def piece_of(batch, low, high):
-    """The rows from low to high, in buffers of their own: to be carried to another process."""
-    names = ["key", "value", "timestamps", "offsets"]
-    names += [name for name in ("topic", "partition", "headers") if isinstance(getattr(batch, name), list)]
-    return batch.with_(count=high - low, **{name: column.compact(getattr(batch, name), low, high) for name in names})
+        return self.with_(count=count, **{name: change(getattr(self, name)) for name in names})
 
 
 def joined_batches(batches):

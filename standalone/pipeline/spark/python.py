@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.pipeline.batch_run import SinkOrigin, SourceOrigin, alike_in_columns, source_batch
-from standalone.pipeline.columns.batch import ColumnBatch, joined_batches, piece_of
+from standalone.pipeline.columns.batch import ColumnBatch, joined_batches
 from standalone.pipeline.columns.segments import ByRows
 from standalone.pipeline.rows.engine import RowsEngine
 from standalone.pipeline.spark import job
@@ -68,7 +68,7 @@ class PythonLinks:
         cores = self._holder.cores
         step = max(LEAST_PIECE_ROWS, -(-batch.count // (cores * PIECES_PER_CORE)))
         cuts = [(low, min(low + step, batch.count)) for low in range(0, batch.count, step)]
-        pieces = [pickle.dumps((piece_of(batch, low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
+        pieces = [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
         # A chunk of the table becomes a partition of Spark's.
         table = pa.concat_tables([pa.table({"piece": pa.array([piece], pa.binary())}) for piece in pieces])
         work = _worker(self._kind, self._stages, list(sys.path))

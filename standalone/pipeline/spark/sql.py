@@ -14,6 +14,7 @@ import pyarrow as pa
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, to_arrow
 from standalone.data.batch import values_of
+from standalone.data.column import one_piece
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import Struct
 from standalone.data.struct_column import Shaped, StructColumn
@@ -163,7 +164,7 @@ class Query:
                 raise ByRows("a null passes")
             column = StructColumn(schema, column.flatten(), frame.count)
         parts = zip(schema.fields, column.parts)
-        return {field.name: (_whole(to_arrow(part, field.schema, frame.count)), field.schema) for field, part in parts}
+        return {field.name: (one_piece(to_arrow(part, field.schema, frame.count)), field.schema) for field, part in parts}
 
     def _meta(self, frame, taken):
         """[(name, Arrow array)] of what the record has beside its value, as far as the statement asks for it."""
@@ -184,7 +185,7 @@ class Query:
             raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
         if column is None:
             return pa.nulls(frame.count, pa.string())
-        return to_sql(_whole(to_arrow(columnar(column, schema, frame.count), schema, frame.count)), schema)
+        return to_sql(one_piece(to_arrow(columnar(column, schema, frame.count), schema, frame.count)), schema)
 
     # ---------------------------------------------------------------- Spark
     def spark_plan(self, session, batch):
@@ -243,7 +244,7 @@ class Query:
                 made[name] = array.take(pa.array(rows)), schema
             elif name != _ROW:
                 column = table.column(table.column_names.index(name))
-                made[name] = from_sql(_whole(column), kinds[name].dataType, kinds[name].nullable)
+                made[name] = from_sql(one_piece(column), kinds[name].dataType, kinds[name].nullable)
         taken = {name: made.pop(name) for name in (_TOPIC, _PARTITION, _TIMESTAMP, _KEY) if name in made and self._is_meta(name, frame)}
         if self._is_meta(_OFFSET, frame):
             made.pop(_OFFSET, None)
@@ -364,10 +365,6 @@ class Query:
                 )
             )
         return results
-
-
-def _whole(column):
-    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _one_or_all(given, count, kind):
