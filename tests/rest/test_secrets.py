@@ -27,8 +27,9 @@ CLIENT_KEYS = ("sasl.jaas.config", "client.id", "group.id", "compression.type", 
 
 
 @pytest.fixture(autouse=True)
-def forget(monkeypatch):
-    """What these tests hide is not hidden from others."""
+def forget(monkeypatch, tmp_path):
+    """What these tests hide is not hidden from others; a file that is named by the secret is made where it is swept away."""
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(secrets, "_hidden", set())
     monkeypatch.setattr(secrets, "_pattern", None)
 
