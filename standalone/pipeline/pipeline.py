@@ -17,6 +17,7 @@ import numpy as np
 
 from standalone import kernels
 from standalone.data.batch import SinkBatch
+from standalone.pipeline.backlog import Backlog
 from standalone.pipeline.batch_run import BatchRun, SinkOrigin, SourceOrigin, warn
 from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, sink_batch
 from standalone.pipeline.columns.segments import NO_ROWS, ByRows, Expressions, segments_of, short
@@ -93,6 +94,7 @@ class Pipeline:
         self._session = session
         self._min_rows = min_rows
         self._stopping = stopping
+        self._backlog = Backlog(session, stopping)
         self.segments = self._segmented()
         queries = {segment.low: segment for segment in self.segments if isinstance(segment, Query)}
         self._rows = RowsEngine(chain, retry, {chain.links[at].alias: query for at, query in queries.items()})
@@ -148,8 +150,7 @@ class Pipeline:
             return False
         if self._session.ready() is None:
             self._session.request()
-            return False
-        return self._session.waiting < MOST_WAITING_JOBS
+        return self._backlog.spark_is_up() and self._session.waiting < MOST_WAITING_JOBS
 
     def _goes_by_columns(self, count):
         """Whether a batch of that size is one for columns, as far as can be told without a look at it."""
@@ -181,7 +182,7 @@ class Pipeline:
             return False
         if self._session.ready() is None and count >= ROWS_TO_ASK and self._session.start != "lazy":
             self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
-        return self._session.ready() is not None
+        return self._session.ready() is not None or self._backlog.waits
 
     def explain(self):
         """What the chain was compiled to, in words."""
@@ -250,6 +251,7 @@ class Pipeline:
     def _source_by_rows(self, batch, reason):
         sent, failures, dropped = source_rows(self._rows, batch.records(), range(batch.count))
         self.counts.add(ROWS, batch.count, reason=reason)
+        self._backlog.done_by_rows(batch.count)
         return Result.of(failures, dropped, out=divided([Encoded.of_rows(sent)] if sent.rows else [], batch.count))
 
     # --- sink ---
@@ -295,6 +297,7 @@ class Pipeline:
     def _sink_by_rows(self, topic, partition, records, reason):
         done, failures, dropped = sink_rows(self._rows, topic, partition, records, range(records.count))
         self.counts.add(ROWS, records.count, reason=reason)
+        self._backlog.done_by_rows(records.count)
         return Result.of(failures, dropped, batches=list(SinkBatch.runs([record for _, record in done])))
 
     # --- run ---
@@ -346,4 +349,6 @@ class Pipeline:
         engine = SPARK if run.by_spark else ROWS if not run.by_columns else IDENTITY if self.is_identity else COLUMNS
         redone = 0 if engine == ROWS else min(run.count, len(np.unique(run.rows[run.left])))
         self.counts.add(engine, run.count, redone, run.reason if engine == ROWS else None)
+        if engine == ROWS:
+            self._backlog.done_by_rows(run.count)
 

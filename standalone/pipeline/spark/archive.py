@@ -1,7 +1,7 @@
 """The class-data archive: Spark's classes as Java's memory has them once loaded, kept in the cache folder. It halves Spark's start.
 
-Made once per Java and Spark, by a process of its own at the lowest priority, which runs the kind of job that a session begins with:
-`python -m standalone.pipeline.spark.archive CACHE_DIR JAVA`.
+Made once per Java and Spark, by the set-up or by a process of its own at the lowest priority, which runs the kinds of jobs that chains begin
+with: `python -m standalone.pipeline.spark.archive [CACHE_DIR JAVA]`.
 """
 
 import contextlib
@@ -91,17 +91,54 @@ def _train(cache_dir, java, option):
     """Start a session that leaves an archive when it ends: whether it did; None where it was told to stop."""
     from standalone.pipeline.spark.session import SessionHolder
 
-    # The archive holds what the session's first job needs; the holder's own start runs such a job.
     conf = {"spark.driver.extraJavaOptions": option, "spark.master": "local[1]"}
     holder = SessionHolder(conf, cache_dir=cache_dir, java=java, archive_after_seconds=None)
     try:
         holder.request()
         started = holder.wait(DEADLINE_SECONDS) is not None
+        if started:
+            _first_jobs(holder)
     except KeyboardInterrupt:  # told to stop
         holder.stop(patience=0)
         return None
     holder.stop(patience=DEADLINE_SECONDS)
     return started and holder.exit_code == 0
+
+
+def _first_jobs(holder):
+    """What chains compute most: the archive then holds the classes of a task's first batch as well as those of the session's start."""
+    import pyarrow as pa
+    from pyspark.sql import functions as F
+
+    from standalone.pipeline.spark.job import Projection
+
+    rows = range(1000)
+    table = pa.table(
+        {
+            "text": [str(row) for row in rows], "count": list(rows), "ratio": [float(row) for row in rows], "ok": [row % 2 == 0 for row in rows],
+            "time": ["2026-01-01 00:00:00"] * len(rows), "inner": [{"name": "a", "size": row} for row in rows],
+        }
+    )  # fmt: skip
+
+    def select(frame):
+        inner = F.col("inner")
+        return frame.select(
+            F.col("text").cast("bigint").alias("number"), F.col("count").cast("string").alias("words"), F.col("ratio").cast("int").alias("whole"),
+            F.col("ok").cast("tinyint").alias("flag"), F.concat(F.upper("text"), F.lit("!")).alias("loud"),
+            F.when(F.col("count") > 10, F.lit("many")).otherwise(F.lit("few")).alias("some"), inner["name"].alias("name"),
+            F.struct(inner["size"].alias("size"), F.col("text")).alias("both"), F.unix_millis(F.to_timestamp("time")).alias("millis"),
+            F.date_format(F.to_timestamp("time"), "yyyy/MM/dd").alias("day"), F.regexp_replace("text", "[0-9]+", "-").alias("dashed"),
+        )  # fmt: skip
+
+    try:
+        projection = Projection(select)
+        for _ in range(2):
+            projection.run(holder, table)
+        session = holder.ready()
+        session.createDataFrame(table).createOrReplaceTempView("rows_of_the_archive")
+        session.sql("SELECT *, length(text) AS size FROM rows_of_the_archive WHERE count > 1")._jdf.queryExecution().analyzed().toJSON()
+    except Exception as error:  # an archive of the start alone is of use, too
+        print(f"The archive is without the classes of a chain's first jobs: {error}", file=sys.stderr)
 
 
 def _forget_old(cache_dir):
@@ -111,8 +148,20 @@ def _forget_old(cache_dir):
         os.unlink(entry.path)
 
 
+def main(arguments):
+    """The exit code. Without arguments: for the Java that the worker would find, where the worker would look for the archive."""
+    from standalone.pipeline.spark.session import default_cache_dir
+
+    cache_dir, java = arguments or (default_cache_dir(), jvm.find_java())
+    if java is None:
+        print(f"No Java {jvm.OLDEST} or newer was found.", file=sys.stderr)
+        return 1
+    return 0 if build(cache_dir, java) else 1
+
+
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    with contextlib.suppress(OSError):
-        os.setpriority(os.PRIO_PROCESS, 0, 19)
-    sys.exit(0 if build(*sys.argv[1:]) else 1)
+    if sys.argv[1:]:  # beside a worker, which comes first
+        with contextlib.suppress(OSError):
+            os.setpriority(os.PRIO_PROCESS, 0, 19)
+    sys.exit(main(sys.argv[1:]))

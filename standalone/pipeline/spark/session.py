@@ -167,6 +167,15 @@ class SessionHolder:
         return self._session
 
     @property
+    def is_starting(self):
+        """Whether a session is on its way."""
+        return self._session is None and self._thread is not None and not self._stopping.is_set()
+
+    def wait_for_start(self, timeout):
+        """Wait until a session that is on its way is up, or is known not to come."""
+        self._settled.wait(timeout)
+
+    @property
     def waiting(self):
         """How many jobs wait for a core."""
         return self._waiting
@@ -415,7 +424,6 @@ def _warm(session):
 
     table = pa.table({"row": pa.array([0], pa.int64()), "text": pa.array(["a"])})
     frame = session.createDataFrame(table).select((F.col("row") + 1).alias("row"), F.concat("text", F.lit("b")).alias("text"))
-    frame._jdf.queryExecution().optimizedPlan().toJSON()
     if frame.toArrow().column(1).to_pylist() != ["ab"]:
         raise ConnectError("Spark's first job came back with a wrong result.")
 
