@@ -12,6 +12,7 @@ Other programs on the machine disturb it, so trust the ratios within one run mor
 import argparse
 import hashlib
 import importlib.util
+import json
 import os
 import pathlib
 import resource
@@ -22,6 +23,8 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 HERE = pathlib.Path(__file__).resolve().parent
@@ -58,21 +61,35 @@ class Connect:
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "offset.storage.file.filename": folder / "connect.offsets",
-            "listeners": f"http://127.0.0.1:{broker_module().free_port()}",
+            "listeners": (listener := f"http://127.0.0.1:{broker_module().free_port()}"),
             **self._settings,
         }
         kind = ("Source", "topic") if job.direction == TO_TOPIC else ("Sink", "topics")
         # The name is new each time: a sink's group is called after it, and must begin at the beginning.
-        connector = {"name": f"compare-{folder.name}", "connector.class": f"FileStream{kind[0]}", "tasks.max": 1}
+        connector = {"name": (name := f"compare-{folder.name}"), "connector.class": f"FileStream{kind[0]}", "tasks.max": 1}
         connector |= {"file": job.file, kind[1]: job.topic, **job.settings(self)}
+        self._pipeline = f"{listener}/connectors/{name}/pipeline"
         paths = [write_properties(folder / "worker.properties", worker), write_properties(folder / "connector.properties", connector)]
         return started([*self._command, *paths], folder)
+
+    def by_engine(self):
+        """{engine of the pipeline: share of the records} of the run; Java's worker has no such thing."""
+        try:
+            with urllib.request.urlopen(self._pipeline, timeout=10) as answer:
+                records = json.load(answer)["tasks"][0]["records"]
+        except urllib.error.HTTPError:
+            return {}
+        whole = sum(records.values()) or 1
+        return {f"by {name}": count / whole for name, count in records.items()}
 
 
 class Kcat:
     """librdkafka's own tool: it keeps no offsets and knows no connectors, so it shows what bare shipping costs."""
 
     name = "kcat"
+
+    def by_engine(self):
+        return {}
 
     def start(self, job, folder):
         common = ["kcat", "-b", job.bootstrap, "-t", job.topic, "-p", "0"]
@@ -192,6 +209,7 @@ def run(engine, job, folder):
                 raise Failed(f"only {share:.0%} of the lines came within {RUN_SECONDS} s: {tail(folder / 'log')}")
             else:
                 time.sleep(LOOK_SECONDS)
+        shares = engine.by_engine()
         stopping = time.monotonic()
     finally:
         stop(process)
@@ -205,6 +223,7 @@ def run(engine, job, folder):
         "wall": last - start,
         "cpu": (children_cpu() - cpu_before) / job.lines.count * 1e6,
         "stop": stopped - stopping,
+        **shares,
     }
 
 
@@ -356,7 +375,8 @@ def told(figures):
     if isinstance(figures, Failed):
         return f"FAILED: {figures}"
     rate = f"{figures['rate'] / 1e6:.2f} M records/s" if figures["rate"] else "too quick to time"
-    return f"{rate}, first after {figures['first']:.2f} s, all after {figures['wall']:.2f} s"
+    shares = "".join(f", {name} {share:.1%}" for name, share in figures.items() if name.startswith("by ") and share)
+    return f"{rate}, first after {figures['first']:.2f} s, all after {figures['wall']:.2f} s{shares}"
 
 
 COLUMNS = ("", "M records/s", "ours is", "first record s", "all after s", "ours is", "CPU s per M", "stop s", "right runs")
@@ -375,8 +395,9 @@ def table(direction, by_engine):
             times(its.get("wall"), ours.get("wall")), number(its.get("cpu")), number(its.get("stop")), f"{right}/{len(runs)}",
         ))  # fmt: skip
     widths = [max(len(row[column]) for row in rows) for column in range(len(COLUMNS))]
+    shares = [f"{name} {share:.1%}" for name, share in ours.items() if name.startswith("by ") and share]
     aligned = [[row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:]))] for row in rows]
-    return "\n".join("  ".join(cells) for cells in aligned)
+    return "\n".join(["  ".join(cells) for cells in aligned] + ([f"ours: {', '.join(shares)}"] if shares else []))
 
 
 def median(runs):
