@@ -5,6 +5,8 @@ the flat arrays is a run of `numbers` (int64) and `sizes` (int32) from `base` on
 begin and how long they are, of lists where their items end; a size of -1 is a null.
 """
 
+import numpy as np
+
 from standalone.kernels import BYTES, FLAGS, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
 
 NULL, REFUSED = -1, -2
@@ -24,7 +26,7 @@ def _varint(data, at, end):
     """(a zigzag number, where it ends); -1 for the latter where it is none. The lowest bit apart, it needs but 63."""
     if at >= end:
         return 0, -1
-    byte = data[at]
+    byte = np.int64(data[at])  # bytes shifted are of unsigned numbers, which with others make floats
     at += 1
     sign = byte & 1
     number = (byte & 0x7F) >> 1
@@ -32,7 +34,7 @@ def _varint(data, at, end):
     while byte >= 0x80:
         if at >= end or shift > 62:
             return 0, -1
-        byte = data[at]
+        byte = np.int64(data[at])
         at += 1
         if shift == 62 and byte > 1:
             return 0, -1
@@ -44,7 +46,7 @@ def _varint(data, at, end):
 @compiled
 def _word(data, at):
     """Four bytes, the lowest first, as a number from 0 on."""
-    return data[at] | data[at + 1] << 8 | data[at + 2] << 16 | data[at + 3] << 24
+    return np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16 | np.int64(data[at + 3]) << 24
 
 
 @compiled
@@ -191,7 +193,7 @@ def decode(
                 if at >= end or data[at] > 1:
                     is_bad = True
                     continue
-                number = data[at]
+                number = np.int64(data[at])
                 at += 1
             elif kind == FLOAT:
                 if end - at < 4:
