@@ -46,7 +46,9 @@ def _shown(value):
         text = json.dumps(value, ensure_ascii=False, default=lambda each: repr(each) if not isinstance(each, Instant) else each.ms)
     except (TypeError, ValueError):
         text = repr(value)
-    kind = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", int: "a whole number", float: "a number", bytes: "bytes"}.get(type(value))
+    kind = {dict: "an object", list: "an array", str: "a text", bool: "a boolean", int: "a whole number", float: "a number", bytes: "bytes"}.get(
+        type(value)
+    )
     text = text if len(text) <= _MOST_SHOWN else text[: _MOST_SHOWN - 1] + "…"
     return "null" if value is None else f"{kind} {text}" if kind else text
 

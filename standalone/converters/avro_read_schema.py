@@ -128,7 +128,9 @@ class _Reader:
         if is_map_entry(item):
             fields = {field.name: field.node for field in item.fields}
             if set(fields) != {"key", "value"}:
-                raise DataError(f"The Avro record '{item.name}' stands for an entry of a map, but its fields are {', '.join(fields)}, not key and value.")
+                raise DataError(
+                    f"The Avro record '{item.name}' stands for an entry of a map, but its fields are {', '.join(fields)}, not key and value."
+                )
             said.update(type=s.MAP, key_schema=self.of(fields["key"]), value_schema=self.of(fields["value"]))
         else:
             said.update(type=s.ARRAY, value_schema=self.of(item))

@@ -120,7 +120,9 @@ class _Parser:
             space = said["namespace"] if said.get("namespace") is not None else namespace
             full = f"{space}.{name}" if space else name
         if not all(_NAME.fullmatch(part) for part in full.split(".")):
-            raise DataError(f"'{full}' is no Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true to have it changed.")
+            raise DataError(
+                f"'{full}' is no Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true to have it changed."
+            )
         if full in self._names:
             raise DataError(f"The Avro schema defines '{full}' twice. Give one of the structs another name.")
         inside = full.rpartition(".")[0]

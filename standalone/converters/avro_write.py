@@ -336,7 +336,9 @@ def bare_writer_of(node, name_in_union, path="$"):
             if not isinstance(value, dict):
                 raise misfit(path, node, value)
             if strange := [name for name in value if name not in known]:
-                raise DataError(f"{path} has a field '{strange[0]}', which the Avro record {node.name} has not. Its fields: {', '.join(sorted(known))}.")
+                raise DataError(
+                    f"{path} has a field '{strange[0]}', which the Avro record {node.name} has not. Its fields: {', '.join(sorted(known))}."
+                )
             return {field.name: _field_datum(field, write, value, path, name_in_union) for field, write in fields}
 
         return record
@@ -387,7 +389,11 @@ def _is_plausible(node, value):
     if kind == "boolean":
         return isinstance(value, bool)
     if kind in ("int", "long"):
-        return isinstance(value, int) and not isinstance(value, bool) and -1 << (31 if kind == "int" else 63) <= value < 1 << (31 if kind == "int" else 63)
+        return (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and -1 << (31 if kind == "int" else 63) <= value < 1 << (31 if kind == "int" else 63)
+        )
     if kind in ("float", "double"):
         return isinstance(value, (int, float)) and not isinstance(value, bool)
     if kind in ("bytes", "fixed"):

@@ -98,7 +98,7 @@ class _Writer:
         return {"type": _TYPES[kind]}
 
     def _named(self, schema, doc=None):
-        """"name" and "namespace" as they stand in a definition, and the doc behind them."""
+        """ "name" and "namespace" as they stand in a definition, and the doc behind them."""
         if schema.name is None:
             self._count += 1
             said = {"name": names.DEFAULT_NAME + (str(self._count) if self._count > 1 else ""), "namespace": names.NAMESPACE}

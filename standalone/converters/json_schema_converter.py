@@ -175,7 +175,9 @@ class _Documents:
         name, _, pointer = reference.partition("#")
         found = self._by_name.get(name, self._by_name.get(name.rpartition("/")[2]))
         if found is None:
-            raise DataError(f"The JSON Schema refers to '{reference}', which is none of its references: {', '.join(filter(None, self._by_name)) or '(none)'}.")
+            raise DataError(
+                f"The JSON Schema refers to '{reference}', which is none of its references: {', '.join(filter(None, self._by_name)) or '(none)'}."
+            )
         if pointer and not pointer.startswith("/"):
             return _anchored(found, "#" + pointer, reference)
         for part in pointer.split("/")[1:]:

@@ -86,7 +86,9 @@ class JsonSchemaReader:
             return self._array(node, connect)
         if kind == "object":
             return self._object(node, connect)
-        raise DataError(f"A JSON Schema of type {kind!r} has no Connect schema. Say one of boolean, integer, number, string, array, object, or a union.")
+        raise DataError(
+            f"A JSON Schema of type {kind!r} has no Connect schema. Say one of boolean, integer, number, string, array, object, or a union."
+        )
 
     def _enum(self, symbols):
         name = GENERAL_ENUM if self._generalized else ENUM
@@ -129,7 +131,12 @@ class JsonSchemaReader:
         if properties:
             return self._described({"type": s.STRUCT, "fields": self._fields(properties, required)}, node, optional, version)
         parts = [{key: each for key, each in node.items() if key != "allOf"}, *node["allOf"]]
-        for wanted in (lambda each: "oneOf" in each or "anyOf" in each, lambda each: "enum" in each, lambda each: "type" in each, lambda each: "$ref" in each):
+        for wanted in (
+            lambda each: "oneOf" in each or "anyOf" in each,
+            lambda each: "enum" in each,
+            lambda each: "type" in each,
+            lambda each: "$ref" in each,
+        ):
             for part in parts:
                 if wanted(part):
                     return self._of(part, optional, version)

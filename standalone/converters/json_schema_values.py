@@ -137,7 +137,9 @@ def _union_reader(schema):
             if fit == _EXACT:
                 break
         if best is None:
-            raise DataError(f"JsonSchemaConverter: no member of the union takes a {type(node).__name__}: {', '.join(f.schema.type for f in schema.fields)}.")
+            raise DataError(
+                f"JsonSchemaConverter: no member of the union takes a {type(node).__name__}: {', '.join(f.schema.type for f in schema.fields)}."
+            )
         values = [None] * len(readers)
         values[best] = readers[best](node)
         return Struct.trusted(schema, values)
@@ -185,4 +187,3 @@ def _must_be_node(kind, node):
         wanted = "an array" if kind is list else "an object"
         raise DataError(f"JsonSchemaConverter: {wanted} is wanted, found {json.dumps(node, default=str)[:60]}.")
     return node
-

@@ -2,6 +2,7 @@
 
 import re
 
+from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from standalone import DataError, Field, Schema
@@ -34,20 +35,11 @@ def real_oneofs(descriptor):
 
 
 def is_proto3_optional(field):
-    oneof = field.containing_oneof
-    return oneof is not None and len(oneof.fields) == 1 and oneof.name == f"_{field.name}" and field.file.name is not None and _says_optional(field)
-
-
-def _says_optional(field):
-    from google.protobuf import descriptor_pb2
-
-    said = descriptor_pb2.FieldDescriptorProto()
-    field.CopyToProto(said) if hasattr(field, "CopyToProto") else None
-    if said.HasField("proto3_optional"):
-        return said.proto3_optional
+    if field.containing_oneof is None or len(field.containing_oneof.fields) > 1:
+        return False
     message = descriptor_pb2.DescriptorProto()
     field.containing_type.CopyToProto(message)
-    return next(each for each in message.field if each.name == field.name).proto3_optional
+    return next(each.proto3_optional for each in message.field if each.name == field.name)
 
 
 def is_map_entry(field):
@@ -63,15 +55,14 @@ def union_field_name(oneof, options):
 
 
 def has_optional_keyword(field):
-    return is_proto3_optional(field) or field.has_presence and not field.is_repeated and _is_proto2(field) and not field.is_required
+    return is_proto3_optional(field) or _is_proto2(field) and not field.is_repeated and not field.is_required
 
 
 def _is_proto2(field):
-    from google.protobuf import descriptor_pb2
-
-    said = descriptor_pb2.FileDescriptorProto()
-    field.file.CopyToProto(said)
-    return said.syntax in ("", "proto2") and field.containing_oneof is None
+    """Whether it is a field of proto2, and of no oneof."""
+    file = descriptor_pb2.FileDescriptorProto()
+    field.file.CopyToProto(file)
+    return file.syntax in ("", "proto2") and field.containing_oneof is None
 
 
 class ProtobufReader:

@@ -7,7 +7,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from standalone import DataError, Float32, Instant, Struct
 from standalone.converters import protobuf_names as names
 from standalone.converters.json_values import DAY_MS
-from standalone.converters.protobuf_read_schema import has_optional_keyword, is_map_entry, real_oneofs, union_field_name
+from standalone.converters.protobuf_read_schema import has_optional_keyword, is_map_entry, is_proto3_optional, real_oneofs, union_field_name
 from standalone.converters.protobuf_write_schema import is_union
 from standalone.data import schema as s
 from standalone.data.arrow import decimal_of, unscaled_bytes
@@ -222,7 +222,9 @@ def _write_date(value, message, schema):
     try:
         date = datetime.date.fromordinal(ms // DAY_MS + _EPOCH)
     except (ValueError, OverflowError):
-        raise DataError(f"ProtobufConverter: google.type.Date has the years 1 to 9999, which the day {ms // DAY_MS} since the epoch is not in.") from None
+        raise DataError(
+            f"ProtobufConverter: google.type.Date has the years 1 to 9999, which the day {ms // DAY_MS} since the epoch is not in."
+        ) from None
     message.year, message.month, message.day = date.year, date.month, date.day
 
 
@@ -289,7 +291,7 @@ def _struct_reader(schema, descriptor, options):
 
 
 def _is_optional(field, options):
-    return has_optional_keyword(field) and (options.optional_for_proto2 or not field.has_presence or field.containing_oneof is not None)
+    return is_proto3_optional(field) or options.optional_for_proto2 and has_optional_keyword(field)
 
 
 def _field_reader(schema, field, options):
@@ -343,4 +345,3 @@ def _read_time(message):
 
 def _read_timestamp(message):
     return Instant(message.seconds * 1000 + message.nanos // 1_000_000)
-

@@ -1,6 +1,6 @@
 """Confluent's wire format: what stands before the bytes of a value that has its schema in a registry.
 
-    0, id of the schema (four bytes, the highest first), [the way to the message within its file, Protobuf only], the value
+0, id of the schema (four bytes, the highest first), [the way to the message within its file, Protobuf only], the value
 """
 
 from standalone import SerializationError

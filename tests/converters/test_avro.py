@@ -14,7 +14,20 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
-from standalone import ByteColumn, DataError, Field, Float32, Instant, Int32, Schema, SchemaBuilder, Struct, date_schema, decimal_schema, timestamp_schema
+from standalone import (
+    ByteColumn,
+    DataError,
+    Field,
+    Float32,
+    Instant,
+    Int32,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    date_schema,
+    decimal_schema,
+    timestamp_schema,
+)
 from standalone.converters import avro_tree
 from standalone.converters.avro import AvroConverter
 from standalone.converters.avro_read_schema import connect_schema
@@ -30,7 +43,12 @@ from tests.suite.golden import GOLDEN, cases
 
 many = settings(max_examples=50, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))  # twenty times as many by night
 CONTEXT = SerializationContext("t", MessageField.VALUE)
-FIXED_ID = {"auto__register__schemas": "false", "use__schema__id": "1", "id__compatibility__strict": "false", "enhanced__avro__schema__support": "true"}
+FIXED_ID = {
+    "auto__register__schemas": "false",
+    "use__schema__id": "1",
+    "id__compatibility__strict": "false",
+    "enhanced__avro__schema__support": "true",
+}
 
 
 def converter(**config):
@@ -61,7 +79,9 @@ NAMELESS = SchemaBuilder.struct().field("x", Schema.INT32).build()
         pytest.param(Schema.INT8, {"type": "int", "connect.type": "int8"}, id="a narrow number says so"),
         pytest.param(Schema.OPTIONAL_INT64, ["null", "long"], id="what is optional is a union with null"),
         pytest.param(
-            SchemaBuilder("int32").optional().default(3).build(), [{"type": "int", "connect.default": 3}, "null"], id="with a default null stands last"
+            SchemaBuilder("int32").optional().default(3).build(),
+            [{"type": "int", "connect.default": 3}, "null"],
+            id="with a default null stands last",
         ),
         pytest.param(
             decimal_schema(2),
@@ -72,7 +92,9 @@ NAMELESS = SchemaBuilder.struct().field("x", Schema.INT32).build()
             id="a decimal has Connect's precision",
         ),
         pytest.param(
-            date_schema(), {"type": "int", "connect.version": 1, "connect.name": "org.apache.kafka.connect.data.Date", "logicalType": "date"}, id="a date"
+            date_schema(),
+            {"type": "int", "connect.version": 1, "connect.name": "org.apache.kafka.connect.data.Date", "logicalType": "date"},
+            id="a date",
         ),
         pytest.param(
             SchemaBuilder.map(Schema.OPTIONAL_STRING, Schema.INT32).build(),
@@ -161,8 +183,17 @@ finally:
     sys.path.pop(0)
 
 GOLDEN_SCHEMAS = sorted(
-    {json.dumps(case["input"]["schema"], sort_keys=True) for case in cases("converters") if isinstance(case["input"], dict) and case["input"].get("schema")}
-    | {json.dumps(each, sort_keys=True) for case in cases("transforms") for each in (case["record"]["keySchema"], case["record"]["valueSchema"]) if each}
+    {
+        json.dumps(case["input"]["schema"], sort_keys=True)
+        for case in cases("converters")
+        if isinstance(case["input"], dict) and case["input"].get("schema")
+    }
+    | {
+        json.dumps(each, sort_keys=True)
+        for case in cases("transforms")
+        for each in (case["record"]["keySchema"], case["record"]["valueSchema"])
+        if each
+    }
 )
 
 
@@ -255,7 +286,11 @@ def test_a_union_is_a_struct_of_which_one_field_is_set(config):
         ({"type": "enum", "name": "E", "symbols": ["A"]}, "B", r"Expected enum E\. Got VALUE_STRING.*Send one of its symbols"),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {"b": 1}, r"\$ has a field 'b', which the Avro record R has not"),
         ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {}, r"\$ has no field 'a'"),
-        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "int"}}]}, {"a": [1, {}]}, r"START_OBJECT: \$\.a\[\] is"),
+        (
+            {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "int"}}]},
+            {"a": [1, {}]},
+            r"START_OBJECT: \$\.a\[\] is",
+        ),
     ],
 )
 def test_a_value_that_does_not_fit_the_schema_it_is_written_with(said, value, error):
@@ -342,8 +377,8 @@ def avro_like(schema):
 @many
 @given(st.data())
 def test_columns_write_and_read_what_rows_do(data):
-    schema = avro_like(data.draw(generated.schemas(3).filter(lambda each: each.type == "struct")))
-    values = data.draw(st.lists(generated.values(schema.with_(optional=False)), min_size=1, max_size=4))
+    schema = avro_like(data.draw(generated.schemas(3).filter(lambda each: each.type == "struct"))).with_(optional=False)
+    values = data.draw(st.lists(generated.values(schema), min_size=1, max_size=4))
     made = converter()
     rows = [made.from_connect("t", schema, value) for value in values]
     try:
@@ -405,8 +440,8 @@ def test_the_bytes_are_those_of_confluents_serialiser(data):
 @many
 @given(st.data())
 def test_confluents_deserialiser_reads_what_is_written_of_connect_schemas(data):
-    schema = avro_like(data.draw(generated.schemas(2).filter(lambda each: each.type == "struct")))
-    value = data.draw(generated.values(schema.with_(optional=False)))
+    schema = avro_like(data.draw(generated.schemas(2).filter(lambda each: each.type == "struct"))).with_(optional=False)
+    value = data.draw(generated.values(schema))
     made = converter()
     message = made.from_connect("t", schema, value)
     assume(len(message) > 5)  # theirs takes a record without fields for too little
