@@ -39,7 +39,7 @@ class AvroConverter(RegistryConverter):
         *DATA_OPTIONS,
         Option("enhanced.avro.schema.support", BOOLEAN, MEDIUM, "Keep enums as enums, and the namespaces of a union's members.", False),
         Option("scrub.invalid.names", BOOLEAN, MEDIUM, "Change names that Avro does not take: what it forbids becomes _.", False),
-        Option("connect.meta.data", BOOLEAN, LOW, "Say in the Avro schema what Avro has no words for: connect.name, connect.version and so on.", True),
+        Option("connect.meta.data", BOOLEAN, LOW, "Say in the Avro schema what Avro has no words for: connect.name, connect.version and more.", True),
         Option("discard.type.doc.default", BOOLEAN, LOW, "Leave docs and defaults of Avro's types out; the old way, for old topics.", False),
         Option("allow.optional.map.keys", BOOLEAN, LOW, "Write maps with optional text keys as Avro maps.", False),
         Option("flatten.singleton.unions", BOOLEAN, LOW, "Read a union of one type as that type.", True),

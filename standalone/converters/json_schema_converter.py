@@ -66,7 +66,7 @@ class JsonSchemaConverter(RegistryConverter):
         Option("use.optional.for.nonrequired", BOOLEAN, MEDIUM, "Read properties that are not required as optional fields.", False),
         _unused("ignore.modern.dialects", BOOLEAN, LOW, False),
         Option(
-            *("decimal.format", STRING, LOW, "Decimals are written as text of their bytes (BASE64) or as numbers (NUMERIC); both are read.", "BASE64"),
+            *("decimal.format", STRING, LOW, "Decimals are written as the text of their bytes (BASE64) or as numbers; both are read.", "BASE64"),
             check=case_insensitive_one_of("BASE64", "NUMERIC"),
         ),
         Option("flatten.singleton.unions", BOOLEAN, LOW, "Read a union of one type as that type.", True),

@@ -45,7 +45,7 @@ class ProtobufConverter(RegistryConverter):
         Option("int.for.enums", BOOLEAN, MEDIUM, "Read enums as numbers, not as the names of their symbols.", False),
         Option("optional.for.nullables", BOOLEAN, MEDIUM, "Optional fields are those with the word `optional`.", False),
         Option("optional.for.proto2", BOOLEAN, MEDIUM, "Of proto2 too, a field with the word `optional` that is not set is a null.", True),
-        Option("wrapper.for.nullables", BOOLEAN, MEDIUM, "Optional fields of a plain type are those of a wrapper, such as google.protobuf.StringValue.", False),
+        Option("wrapper.for.nullables", BOOLEAN, MEDIUM, "Optional plain fields are those of a wrapper, as google.protobuf.StringValue.", False),
         Option("wrapper.for.raw.primitives", BOOLEAN, MEDIUM, "Read a message that is a wrapper as the plain value in it.", True),
         Option("generate.struct.for.nulls", BOOLEAN, MEDIUM, "Read a message that is not there as a struct of defaults.", False),
         Option("generate.index.for.unions", BOOLEAN, LOW, "Put the number of a oneof behind its name, as in kind_0.", True),

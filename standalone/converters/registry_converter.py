@@ -127,7 +127,7 @@ class RegistryConverter(Converter):
     def _another_kind(self, schema_id, kind):
         other = {"AVRO": "AvroConverter", "PROTOBUF": "ProtobufConverter", "JSON": "JsonSchemaConverter"}.get(kind, "another converter")
         return SerializationError(
-            f"The schema with the id {schema_id} is of {_FORMATS.get(kind, kind)}, but {type(self).__name__} takes {_FORMATS[self.kind]}: use {other}."
+            f"The schema with the id {schema_id} is {_FORMATS.get(kind, kind)}, but {type(self).__name__} takes {_FORMATS[self.kind]}: use {other}."
         )
 
     def references_of(self, schema):
