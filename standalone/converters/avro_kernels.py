@@ -87,6 +87,7 @@ def decode(
                     is_bad = True
             at += len(head)
         until = 0  # steps before it have nothing to read: a null, or another branch
+        fills = False  # the message is bad, and gets nulls
         step = 0
         full = False
         while True:
@@ -98,10 +99,11 @@ def decode(
                     slots[slot] = before[len(fill) + slot]
                 bad[row] = True
                 is_bad = False
+                fills = True
                 until = count
                 step = 0
             if step == count:
-                if until == count or not fails_on_rest or at == end:
+                if fills or not fails_on_rest or at == end:
                     break
                 is_bad = True
                 continue

@@ -1,6 +1,6 @@
 """Avro data as Connect values: an Avro schema and its Connect schema are compiled once into nested functions."""
 
-from standalone import DataError, Float32, Instant, Int8, Int16, Struct
+from standalone import DataError, Float32, Instant, SerializationError, Struct
 from standalone.converters.avro_names import is_union
 from standalone.converters.avro_read_schema import is_map_entry, optional_branch
 from standalone.converters.json_values import DAY_MS, scale_of
@@ -48,9 +48,9 @@ def _value(schema, node):
         scale = scale_of(schema)
         return lambda datum: _decimal(datum, scale)
     if schema.name == s.DATE:
-        return lambda datum: Instant(datum * DAY_MS)
+        return lambda datum: Instant(_int32(datum) * DAY_MS)
     if schema.logical:
-        return Instant
+        return Instant if node.type == "long" else lambda datum: Instant(_int32(datum))
     if kind == s.STRUCT:
         return _record(schema, node)
     if kind == s.ARRAY:
@@ -60,14 +60,21 @@ def _value(schema, node):
         return _map(schema, node)
     if kind in (s.INT8, s.INT16):
         return _narrowed(8 if kind == s.INT8 else 16)
+    if kind == s.INT32:
+        return _int32
     return Float32 if kind == s.FLOAT32 else None
+
+
+def _int32(datum):
+    if -0x80000000 <= datum <= 0x7FFFFFFF:
+        return datum
+    raise SerializationError(f"The bytes are not of the schema that they name: {datum} stands where an int is, which has 32 bits.")
 
 
 def _narrowed(bits):
     """As Java narrows an int."""
     half = 1 << bits - 1
-    make = Int8 if bits == 8 else Int16
-    return lambda datum: int(make((datum + half) % (2 * half) - half))
+    return lambda datum: (_int32(datum) + half) % (2 * half) - half
 
 
 def _decimal(datum, scale):

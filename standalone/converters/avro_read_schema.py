@@ -195,7 +195,9 @@ class _Reader:
                 parameters["connect.record.doc"] = node.doc
         elif options.meta_data:
             said["doc"] = props.get("connect.doc")
-        own = props.get("connect.version", version)
+        own = props.get("connect.version")
+        if own is None and version is not None:
+            said.setdefault("version", version)
         if own is not None:
             if not isinstance(own, int):
                 raise DataError(f"connect.version must be a number; found {own!r}.")

@@ -3,6 +3,8 @@
 import json
 
 import jsonschema
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT7
 
 from standalone import BOOLEAN, LIST, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError, case_insensitive_one_of
 from standalone.converters import json_text, wire_format
@@ -151,6 +153,7 @@ class JsonSchemaConverter(RegistryConverter):
             lambda each, node: reader_of(each)(_parsed(json.dumps(node).encode())),
             self._generalized,
             self.config["use.optional.for.nonrequired"],
+            self.config["flatten.singleton.unions"],
         )
         schema = reader.schema(document, version)
         return schema, reader_of(schema), self._validator(registered)
@@ -189,9 +192,6 @@ class _Documents:
         return found
 
     def registry(self):
-        from referencing import Registry, Resource
-        from referencing.jsonschema import DRAFT7
-
         resources = [(name, Resource.from_contents(each, default_specification=DRAFT7)) for name, each in self._by_name.items() if name]
         return Registry().with_resources(resources)
 

@@ -16,9 +16,10 @@ _CONNECT_NUMBERS = {s.INT8, s.INT16, s.INT32, s.INT64, s.FLOAT32, s.FLOAT64, s.B
 class JsonSchemaReader:
     """`resolve(reference)` gives the parsed schema that a $ref names, `value_of(schema, node)` the value of a default's JSON."""
 
-    def __init__(self, resolve, value_of, generalized=False, optional_if_not_required=False):
+    def __init__(self, resolve, value_of, generalized=False, optional_if_not_required=False, flattens_singletons=True):
         self._resolve, self._value_of = resolve, value_of
         self._generalized, self._optional_if_not_required = generalized, optional_if_not_required
+        self._flattens_singletons = flattens_singletons
         self._open = []  # the $refs that are being followed
         self._unions = 0
 
@@ -39,6 +40,8 @@ class JsonSchemaReader:
                 return self._of(members[0], optional, version)
         if members is not None:
             others = [each for each in members if not _is_null(each)]
+            if len(members) == 1 and self._flattens_singletons:
+                return self._of(members[0], optional, version)
             if len(members) == 2 and len(others) == 1:
                 return self._of(others[0], True, version)
             said = self._union(members)

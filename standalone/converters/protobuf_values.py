@@ -42,13 +42,11 @@ def writer_of(schema, descriptor, options):
             raise DataError(f"ProtobufConverter: a struct is wanted for the message {descriptor.full_name}, found a {type(value).__name__}.")
         if value.schema is not schema and value.schema.with_(optional=schema.optional) != schema:
             raise DataError(f"ProtobufConverter: the struct for the message {descriptor.full_name} has another schema than the one it is put under.")
-        for (index, default, part), field in zip(parts, schema.fields):
+        for index, default, part in parts:
             item = value.values[index]
             item = default if item is None else item
-            if item is not None:
+            if item is not None:  # Protobuf has no null: what is none is left out
                 part(item, message)
-            elif not field.schema.optional:
-                raise DataError(f"ProtobufConverter: null in the place of the required field '{field.name}'.")
 
     return write
 

@@ -1,5 +1,6 @@
 """What the converters with a schema registry share: which schema a value is written with, under which subject, and what its bytes say."""
 
+import time
 from collections import OrderedDict
 
 from standalone import Converter, DataError, SerializationError
@@ -12,13 +13,18 @@ _FORMATS = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "JSON Schema"}
 
 
 class Cache(OrderedDict):
-    """The last `most` things that were worked out, the one used longest ago going first."""
+    """The last `most` things that were worked out, the oldest going first; with `seconds` none is kept longer."""
 
-    def __init__(self, most):
+    def __init__(self, most, seconds=None):
         super().__init__()
         self._most = most
+        self._seconds = seconds
+        self._begun = time.monotonic()
 
     def of(self, key, make):
+        if self._seconds is not None and time.monotonic() - self._begun >= self._seconds:
+            self.clear()
+            self._begun = time.monotonic()
         found = self.get(key)
         if found is None:
             found = self[key] = make()
@@ -39,10 +45,10 @@ class RegistryConverter(Converter):
         self.strategy = config["key.subject.name.strategy" if self.is_key else "value.subject.name.strategy"]
         self._client = None
         most = config["schemas.cache.config"]
-        self._written = Cache(most)  # (topic, RegistrySchema) -> (id, the schema to write with)
-        self._versions = Cache(most)  # (topic, id) -> (version,)
+        # What is written with the newest schema asks for it again, where the configuration says when.
+        asks_again = config["use.latest.version"] and not config["auto.register.schemas"] and config["latest.cache.ttl.sec"] >= 0
+        self.encoders = Cache(most, config["latest.cache.ttl.sec"] if asks_again else None)  # (topic, Schema) -> what writes values of it
         self.decoders = Cache(most)  # (topic, id) -> what reads values of that schema
-        self.encoders = Cache(most)  # (topic, Schema) -> what writes values of it
         tell_of_unused(type(self).__name__, config, self.unused)
 
     @property
@@ -59,9 +65,6 @@ class RegistryConverter(Converter):
 
     def written_with(self, topic, schema, record_name):
         """(id, RegistrySchema) that values of a schema are written with: its own, or the one that the configuration says."""
-        return self._written.of((topic, schema), lambda: self._asked_for(topic, schema, record_name))
-
-    def _asked_for(self, topic, schema, record_name):
         config, client = self.config, self.client
         subject = subject_of(self.strategy, topic, self.is_key, record_name)
         if config["auto.register.schemas"]:

@@ -354,6 +354,17 @@ def test_the_registry_is_asked_once():
     assert made.client.asked == [("register", "t-value"), ("schema_by_id", 1), ("lookup", "t-value")]
 
 
+def test_the_newest_schema_is_asked_for_again_when_its_time_is_over(monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr("standalone.converters.registry_converter.time.monotonic", lambda: now[0])
+    made = of_schema('"int"', auto__register__schemas="false", use__latest__version="true", latest__cache__ttl__sec="60")
+    assert made.from_connect("t", None, 1)[4] == 1
+    made.client.register("t-value", RegistrySchema('"long"'))
+    assert made.from_connect("t", None, 1)[4] == 1
+    now[0] += 61
+    assert made.from_connect("t", None, 1)[4] == 2
+
+
 # --- Columns are rows -----------------------------------------------------------------------------------------------
 
 
