@@ -125,6 +125,7 @@ def decode(
                 step += 1
                 continue
             if kind == ITEM:
+                until = 0  # what was a null in this item is none in the next
                 slots[a + 1] += 1
                 slots[a] -= 1
                 if slots[a] > 0:

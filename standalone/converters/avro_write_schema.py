@@ -58,6 +58,7 @@ class _Writer:
         self._options = options
         self._known = {}  # Schema that is not optional -> its JSON: a struct without a name gets one once
         self._count = 0
+        self._entries = []  # the fields of entries of maps without a name: the first kind is MapEntry, the next one MapEntry2
 
     def of(self, schema, ignores_optional=False):
         if schema is None:
@@ -129,14 +130,14 @@ class _Writer:
         return said
 
     def _map_entry(self, schema):
-        if schema.name is None:
-            said = {"type": "record", "name": names.MAP_ENTRY, "namespace": names.NAMESPACE}
-        else:
-            said = {"type": "record", **self._named(schema)}
         fields = [self._field("key", schema.key_schema), self._field("value", schema.value_schema)]
-        said["fields"] = fields
         if schema.name is not None:
-            said["connect.internal.type"] = names.MAP_ENTRY
+            return {"type": "record", **self._named(schema), "fields": fields, "connect.internal.type": names.MAP_ENTRY}
+        said = {"type": "record", "name": names.MAP_ENTRY, "namespace": names.NAMESPACE, "fields": fields}
+        if fields not in self._entries:
+            self._entries.append(fields)
+        if number := self._entries.index(fields):  # Java's converter fails on a second kind of entry; it reads this one
+            said.update({"name": f"{names.MAP_ENTRY}{number + 1}", "connect.internal.type": names.MAP_ENTRY})
         return said
 
     def _enum(self, schema):

@@ -11,7 +11,7 @@ from confluent_kafka.schema_registry import Schema as TheirSchema
 from confluent_kafka.schema_registry._sync.mock_schema_registry_client import MockSchemaRegistryClient
 from confluent_kafka.schema_registry.avro import AvroDeserializer, AvroSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
 from standalone import (
@@ -132,6 +132,16 @@ def test_structs_without_a_name_are_numbered():
     other = SchemaBuilder.struct().field("y", NAMELESS).field("z", SchemaBuilder.struct().field("q", Schema.INT32).build()).build()
     said = avro_of(other)
     assert [said["name"], *(field["type"]["name"] for field in said["fields"])] == ["ConnectDefault", "ConnectDefault2", "ConnectDefault3"]
+
+
+def test_entries_of_different_maps_are_numbered():
+    first, second = (SchemaBuilder.map(Schema.INT32, each).build() for each in (Schema.STRING, Schema.INT64))
+    schema = SchemaBuilder.struct().field("a", first).field("b", second).field("c", second).build()
+    a, b, c = (field["type"]["items"] for field in avro_of(schema)["fields"])
+    assert (a["name"], b["name"], b["connect.internal.type"], c) == ("MapEntry", "MapEntry2", "MapEntry", "io.confluent.connect.avro.MapEntry2")
+    made = converter()
+    value = Struct(schema, {"a": {1: "x"}, "b": {2: 3}, "c": {}})
+    assert made.to_connect("t", made.from_connect("t", schema, value))[1].to_dict() == value.to_dict()
 
 
 def test_two_structs_of_one_name_are_refused():
@@ -459,5 +469,8 @@ def test_confluents_deserialiser_reads_what_is_written_of_connect_schemas(data):
     theirs = MockSchemaRegistryClient({"url": "mock://"})
     text = made.client.schemas[1].text
     theirs.register_schema("t-value", TheirSchema(text, "AVRO"))
-    datum = AvroDeserializer(theirs)(message, CONTEXT)
+    try:
+        datum = AvroDeserializer(theirs)(message, CONTEXT)
+    except (OverflowError, ValueError):
+        reject()  # Python's dates end with the year 9999
     assert _written(json.loads(text), datum)[5:] == message[5:] or "NaN" in repr(datum) or "decimal" in text

@@ -6,12 +6,15 @@ import pytest
 from confluent_kafka.schema_registry._sync.mock_schema_registry_client import MockSchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from standalone import DataError, Instant, Schema, SchemaBuilder, Struct, date_schema, decimal_schema, time_schema, timestamp_schema
 from standalone.converters.protobuf import ProtobufConverter
 from standalone.converters.protobuf_compiler import ProtoFile
 from standalone.schema_registry.client import Reference, RegistrySchema
 from tests.converters.fake_registry import FakeRegistry, with_registry
+from tests.converters.generated import TEXTS
 
 HEAD = b"\0\0\0\0\x01"
 ORDER = """syntax = "proto3";
@@ -95,6 +98,73 @@ def test_the_bytes_are_those_of_confluents_serialiser():
     assert type(made).FromString(again[7:]) == made
     assert again == HEAD + b"\x02\x02" + made.SerializeToString(deterministic=True)
     assert ProtobufDeserializer(type(made), {"use.deprecated.format": False}, theirs)(again, context) == made
+
+
+_LONG, _INT = st.integers(-(1 << 63), (1 << 63) - 1), st.integers(-(1 << 31), (1 << 31) - 1)
+SCALARS = {
+    **dict.fromkeys(("int32", "sint32", "sfixed32"), _INT),
+    **dict.fromkeys(("int64", "sint64", "sfixed64"), _LONG),
+    **dict.fromkeys(("uint32", "fixed32"), st.integers(0, (1 << 32) - 1)),
+    **dict.fromkeys(("uint64", "fixed64"), st.integers(0, (1 << 64) - 1)),
+    **{"float": st.floats(width=32), "double": st.floats(), "bool": st.booleans(), "string": TEXTS, "bytes": st.binary(max_size=5)},
+    "Colour": st.integers(0, 1),
+}
+
+
+@st.composite
+def messages(draw, name="Top", depth=2):
+    """(the text of a message, a function that fills one)."""
+    lines, fills = [], []
+    for at in range(1, draw(st.integers(1, 5)) + 1):
+        kind = draw(st.sampled_from(["", "", "optional ", "repeated ", "map", "oneof", *(["message", "messages"] if depth else [])]))
+        field = f"f{at}"
+        if kind.startswith("message"):
+            inner, fill = draw(messages(f"M{at}", depth - 1))
+            lines += [inner, f"{'repeated ' if kind == 'messages' else ''}M{at} {field} = {at};"]
+            fills.append((kind, field, [fill] * draw(st.integers(0, 2))))
+            continue
+        scalar = draw(st.sampled_from(sorted(SCALARS)))
+        if kind == "map":
+            lines.append(f"map<string, {scalar}> {field} = {at};")
+            fills.append((kind, field, draw(st.dictionaries(TEXTS, SCALARS[scalar], max_size=2))))
+        elif kind == "oneof":
+            lines.append(f"oneof u{at} {{ {scalar} {field} = {at}; int32 other{at} = {at + 100}; }}")
+            fills.append(("", draw(st.sampled_from([field])), draw(SCALARS[scalar])))
+        else:
+            lines.append(f"{kind}{scalar} {field} = {at};")
+            fills.append((kind, field, draw(st.lists(SCALARS[scalar], max_size=3) if kind == "repeated " else SCALARS[scalar])))
+
+    def fill(message):
+        for kind, field, value in fills:
+            if kind == "messages":
+                for each in value:
+                    each(getattr(message, field).add())
+            elif kind == "message":
+                for each in value[:1]:
+                    getattr(message, field).SetInParent()
+                    each(getattr(message, field))
+            elif kind == "repeated ":
+                getattr(message, field).extend(value)
+            elif kind == "map":
+                getattr(message, field).update(value)
+            else:
+                setattr(message, field, value)
+
+    return f"message {name} {{ {' '.join(lines)} }}", fill
+
+
+@settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))  # protoc takes its time; 200 by night
+@given(messages())
+def test_any_message_comes_back_to_the_byte(drawn):
+    body, fill = drawn
+    text = f'syntax = "proto3"; package p; enum Colour {{ RED = 0; GREEN = 1; }} {body}'
+    made = message_of(text, [0])
+    fill(made)
+    theirs = MockSchemaRegistryClient({"url": "mock://"})
+    message = ProtobufSerializer(type(made), theirs, {"use.deprecated.format": False})(made, SerializationContext("t", MessageField.VALUE))
+    converter = of_schema(text, auto__register__schemas="false", use__schema__id="1", id__compatibility__strict="false")
+    schema, value = converter.to_connect("t", message)
+    assert converter.from_connect("t", schema, value) == message[:6] + made.SerializeToString(deterministic=True)
 
 
 POINT = SchemaBuilder.struct().name("g.Point").field("x", Schema.OPTIONAL_INT32).build()
