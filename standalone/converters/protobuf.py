@@ -4,7 +4,7 @@ from google.protobuf.message import DecodeError, EncodeError
 
 from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError
 from standalone.converters import wire_format
-from standalone.converters.protobuf_compiler import ProtoFile
+from standalone.converters.protobuf_files import ProtoFile
 from standalone.converters.protobuf_read_schema import ProtobufReader
 from standalone.converters.protobuf_values import reader_of, writer_of
 from standalone.converters.protobuf_write_schema import ProtobufOptions, proto_text

@@ -11,6 +11,13 @@ FILES = {
     TIME: "google/type/timeofday.proto",
     TIMESTAMP: "google/protobuf/timestamp.proto",
 }
+# Files that protoc does not bring along
+GOOGLE_TYPES = {
+    FILES[DATE]: 'syntax = "proto3"; package google.type; message Date { int32 year = 1; int32 month = 2; int32 day = 3; }',
+    FILES[
+        TIME
+    ]: 'syntax = "proto3"; package google.type; message TimeOfDay { int32 hours = 1; int32 minutes = 2; int32 seconds = 3; int32 nanos = 4; }',
+}
 META_FILE, WRAPPERS_FILE = "confluent/meta.proto", "google/protobuf/wrappers.proto"
 
 # In the order in which they stand in their file
