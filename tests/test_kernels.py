@@ -2,10 +2,13 @@
 
 import ast
 import importlib
+import io
+import json
 import pathlib
 import types
 from decimal import Decimal
 
+import fastavro
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -14,6 +17,7 @@ from hypothesis import strategies as st
 from numba.core import event
 
 from standalone import ByteColumn, DataError, Schema, decimal_schema, kernels, machine_code
+from standalone.converters.avro import AvroConverter
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.data.arrow import to_arrow
@@ -23,8 +27,10 @@ from standalone.kernels import BYTES, LONG, LONGS, Kernel, compiled, ready, writ
 from standalone.log import fetch
 from standalone.log.partitioner import partition_for_keys
 from standalone.log.record_batch import pack_all, unpack
+from standalone.schema_registry.client import RegistrySchema
 from standalone.warm_up import compile_all
-from tests.converters import generated
+from tests.converters import avro_generated, generated
+from tests.converters.fake_registry import FakeRegistry, with_registry
 from tests.converters.test_json_shapes import batches
 from tests.log.test_record_batch import log_of, records_of, rows
 from tests.runtime.local import wait_for
@@ -139,8 +145,24 @@ def decimals():
         JsonConverter.of({"decimal.format": "numeric"}).encode("t", schema, column, len(items))
 
 
+@few
+@given(data=st.data())
+def avro(data):
+    said, each = data.draw(avro_generated.records())
+    registry, out = FakeRegistry(), io.BytesIO()
+    registry.register("t-value", RegistrySchema(json.dumps(said)))
+    converter = with_registry(AvroConverter, registry, enhanced__avro__schema__support="true")
+    fastavro.schemaless_writer(out, said, data.draw(each))
+    good = b"\0\0\0\0\1" + out.getvalue()
+    spoiled = bytearray(good + data.draw(st.binary(max_size=3)))
+    spoiled[data.draw(st.integers(5, len(spoiled))) - 1] ^= 0x80
+    decoded = converter.decode("t", ByteColumn.of([good, bytes(spoiled), good[:-1], good]))
+    if decoded is not None:
+        converter.encode("t", decoded[0], decoded[1], 4)
+
+
 def test_machine_code_and_python_mean_the_same(both_ways):
-    for work in (codec, json_without_schemas, json_with_schemas, numbers, decimals):
+    for work in (codec, json_without_schemas, json_with_schemas, numbers, decimals, avro):
         work()
     assert both_ways == {kernel.name for kernel in kernels.kernels() if kernel.signature and kernel.function.__module__ in OURS}
 

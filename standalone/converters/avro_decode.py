@@ -1,0 +1,293 @@
+"""AvroConverter's column meaning, from the log: a kernel goes through the messages of one schema, and its flat arrays become columns.
+
+Texts and bytes of a record stay where they are in the messages. Messages that are not of the schema, or not as it says, are left to the row
+meaning, and so is a batch of which a good part is of other schemas. Declined are maps whose keys are no plain values, or may be null.
+"""
+
+import numpy as np
+import pyarrow as pa
+
+from standalone import ByteColumn
+from standalone.converters import avro_kernels as k
+from standalone.converters import wire_format
+from standalone.converters.avro_names import is_union
+from standalone.converters.avro_read_schema import optional_branch
+from standalone.converters.json_values import DAY_MS, scale_of
+from standalone.data import schema as s
+from standalone.data.arrow import DECIMAL, arrow_type, to_arrow
+from standalone.data.struct_column import StructColumn
+from standalone.data.utf8_column import repair
+from standalone.kernels import readonly
+
+MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
+FEW_BAD = 10  # messages never are too many
+_STEPS = {
+    "boolean": k.BOOLEAN,
+    "int": k.INT,
+    "long": k.LONG_INT,
+    "float": k.FLOAT,
+    "double": k.DOUBLE,
+    "bytes": k.BYTES_,
+    "string": k.BYTES_,
+    "fixed": k.FIXED,
+    "enum": k.ENUM,
+}
+_WIDTHS = {s.INT8: np.int8, s.INT16: np.int16, s.INT32: np.int32, s.INT64: np.int64}
+
+
+def common_id(column):
+    """The schema's id that a batch of messages begins with; None where there is none to be seen."""
+    rows = np.flatnonzero(column.lengths >= wire_format.HEAD)
+    if not len(rows):
+        return None
+    start = int(column.starts[rows[0]])
+    head = column.data[start : start + wire_format.HEAD].tobytes()
+    return int.from_bytes(head[1:], "big") if head[0] == wire_format.MAGIC else None
+
+
+class _Declined(Exception):
+    """There is no column meaning of such a schema."""
+
+
+class _Part:
+    """A value of each message, or of each item of a list: `column` is the number of its flat column, `inner` what is within."""
+
+    def __init__(self, schema, node, column, inner=()):
+        self.schema, self.node, self.column, self.inner = schema, node, column, inner
+
+
+class Decoding:
+    """How messages of a schema become columns."""
+
+    @classmethod
+    def of(cls, schema, node, schema_id, fails_on_rest):
+        """None where the row meaning does it."""
+        try:
+            return cls(schema, node, schema_id, fails_on_rest)
+        except _Declined:
+            return None
+
+    def __init__(self, schema, node, schema_id, fails_on_rest):
+        self.schema = schema
+        self._fails_on_rest = int(fails_on_rest)
+        self._head = readonly(np.frombuffer(wire_format.prefix(schema_id), np.uint8))
+        self._steps, self._is_inner, self._slots = [], [], 0
+        self._root = self._part(schema, node, False)
+        self._program = readonly(np.array(self._steps, np.int64).reshape(-1, 4))
+
+    # --- Steps ---
+
+    def _column(self, is_inner):
+        self._is_inner.append(is_inner)
+        return len(self._is_inner) - 1
+
+    def _new_slots(self, count):
+        self._slots += count
+        return self._slots - count
+
+    def _part(self, schema, node, is_inner):
+        if node.type == "union":
+            return self._union(schema, node, is_inner)
+        kind = schema.type
+        if kind == s.STRUCT:
+            column = None
+            if schema.optional:
+                column = self._column(is_inner)
+                self._steps.append((k.STRUCT, column, 0, 0))
+            inner = [self._part(field.schema, each.node, is_inner) for field, each in zip(schema.fields, node.fields)]
+            if column is None and not inner:
+                raise _Declined  # nothing would tell how many there are
+            return _Part(schema, node, column, inner)
+        if kind in (s.ARRAY, s.MAP):
+            return self._list(schema, node, is_inner)
+        column = self._column(is_inner)
+        step = k.DECIMAL if schema.name == s.DECIMAL and node.type == "bytes" else _STEPS[node.type]
+        self._steps.append((step, column, node.size or len(node.symbols or ()), 0))
+        return _Part(schema, node, column)
+
+    def _list(self, schema, node, is_inner):
+        column, slot, begin = self._column(is_inner), self._new_slots(2), len(self._steps)
+        self._steps.append(None)
+        if schema.type == s.ARRAY:
+            inner = [self._part(schema.value_schema, node.inner, True)]
+        else:
+            key = schema.key_schema
+            if key.optional or key.type in (s.STRUCT, s.ARRAY, s.MAP):
+                raise _Declined
+            if node.type == "map":
+                names = self._column(True)
+                self._steps.append((k.BYTES_, names, 0, 0))
+                inner = [_Part(key, node, names), self._part(schema.value_schema, node.inner, True)]
+            else:
+                if [field.name for field in node.inner.fields] != ["key", "value"]:
+                    raise _Declined
+                inner = [self._part(each, field.node, True) for each, field in zip((key, schema.value_schema), node.inner.fields)]
+        self._steps.append((k.ITEM, column, slot, begin + 1))
+        self._steps[begin] = (k.LIST, column, slot, len(self._steps))
+        return _Part(schema, node, column, inner)
+
+    def _union(self, schema, node, is_inner):
+        slot = self._new_slots(1)
+        self._steps.append((k.UNION, 0, slot, len(node.branches)))
+        one = optional_branch(node)
+        if one is None and not is_union(schema):
+            one = node.branches[0]
+        if one is not None:
+            return self._member(schema, one, slot, node.branches.index(one), is_inner)
+        nulls = [at for at, branch in enumerate(node.branches) if branch.type == "null"]
+        column = self._column(is_inner)
+        self._steps.append((k.MEMBERS, column, slot, nulls[0] if nulls else -1))
+        members = [(at, branch) for at, branch in enumerate(node.branches) if branch.type != "null"]
+        inner = [self._member(field.schema, branch, slot, at, is_inner) for field, (at, branch) in zip(schema.fields, members)]
+        return _Part(schema, node, column, inner)
+
+    def _member(self, schema, branch, slot, number, is_inner):
+        begin = len(self._steps)
+        self._steps.append(None)
+        part = self._part(schema, branch, is_inner)
+        self._steps[begin] = (k.BRANCH, number, slot, len(self._steps))
+        return part
+
+    # --- Columns ---
+
+    def decode(self, column):
+        """(schema, column, rows it could not do or None), or None where those are too many."""
+        found = _Flat(self, column)
+        bad = np.flatnonzero(found.bad)
+        if len(bad) > max(FEW_BAD, MOST_BAD * len(column)):
+            return None
+        decoded = found.column(self._root)
+        return self.schema, decoded, bad if len(bad) else None
+
+
+class _Flat:
+    """The flat arrays of one batch, and the columns that they become."""
+
+    def __init__(self, form, messages):
+        count = len(messages)
+        self._data, starts, lengths = readonly(messages.data), readonly(messages.starts), readonly(messages.lengths)
+        self.bad = np.zeros(count, np.bool_)
+        columns = len(form._is_inner)
+        is_inner = np.array(form._is_inner, np.bool_)
+        self._fill, slots = np.zeros(columns, np.int64), np.zeros(form._slots, np.int64)
+        before = np.zeros(columns + form._slots, np.int64)
+        room = np.where(is_inner, max(64, 2 * count), count).astype(np.int64)
+        self._base = _bases(room)
+        self._numbers, self._sizes = np.empty(int(room.sum()), np.int64), np.empty(int(room.sum()), np.int32)
+        row = 0
+        while True:
+            arrays = (self._fill, before, slots, self._numbers, self._sizes, self.bad)
+            row = k.decode(
+                *(self._data, row, starts, lengths, form._head, form._program, readonly(self._base), readonly(room)), form._fails_on_rest, *arrays
+            )
+            if row == count:
+                break
+            room = self._grown(room, is_inner)
+
+    def _grown(self, room, is_inner):
+        """Twice the room for what is within lists."""
+        larger = np.where(is_inner, 2 * room, room)
+        base = _bases(larger)
+        numbers, sizes = np.empty(int(larger.sum()), np.int64), np.empty(int(larger.sum()), np.int32)
+        for old, new, filled in zip(self._base.tolist(), base.tolist(), self._fill.tolist()):
+            numbers[new : new + filled] = self._numbers[old : old + filled]
+            sizes[new : new + filled] = self._sizes[old : old + filled]
+        self._base, self._numbers, self._sizes = base, numbers, sizes
+        return larger
+
+    def _run(self, column):
+        """(numbers, sizes) of a flat column."""
+        low = int(self._base[column])
+        high = low + int(self._fill[column])
+        return self._numbers[low:high], self._sizes[low:high]
+
+    def _count(self, part):
+        return int(self._fill[part.column]) if part.column is not None else self._count(part.inner[0])
+
+    def column(self, part):
+        """A column as data/batch.py has them."""
+        schema = part.schema
+        if schema.type == s.STRUCT:
+            return self._struct(part)
+        if schema.type in (s.ARRAY, s.MAP):
+            return self._list(part)
+        numbers, sizes = self._run(part.column)
+        if part.node.type == "enum":
+            return _symbols(part.node.symbols, numbers, sizes)
+        if schema.name == s.DECIMAL:
+            unscaled = ByteColumn(self._data, numbers, sizes).to_arrow()
+            scales = pa.array(np.full(len(numbers), scale_of(schema), np.int32))
+            return pa.StructArray.from_arrays([unscaled, scales], fields=list(DECIMAL), mask=_mask(sizes))
+        if schema.type in (s.STRING, s.BYTES):
+            return ByteColumn(self._data, numbers, sizes)
+        return pa.array(_of_width(numbers, schema), arrow_type(schema), mask=_numpy_mask(sizes))
+
+    def _struct(self, part):
+        schema, count = part.schema, self._count(part)
+        columns = [self.column(each) for each in part.inner]
+        sizes = None if part.column is None else self._run(part.column)[1]
+        if sizes is None or not (sizes < 0).any():
+            return StructColumn(schema, columns, count)
+        kind = arrow_type(schema)
+        if not columns:
+            return pa.array([None if size < 0 else {} for size in sizes.tolist()], kind)
+        arrays = [_arrow(column, field.schema, count) for column, field in zip(columns, schema.fields)]
+        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=_mask(sizes))
+
+    def _list(self, part):
+        schema, kind = part.schema, arrow_type(part.schema)
+        ends, sizes = self._run(part.column)
+        offsets = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
+        nulls = sizes < 0
+        offsets = pa.array(offsets, pa.int32(), mask=np.append(nulls, False) if nulls.any() else None)
+        if schema.type == s.ARRAY:
+            (item,) = part.inner
+            return pa.ListArray.from_arrays(offsets, _arrow(self.column(item), schema.value_schema, self._count(item)), type=kind)
+        keys, items = (
+            _arrow(self.column(each), inner, self._count(each)) for each, inner in zip(part.inner, (schema.key_schema, schema.value_schema))
+        )
+        return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
+
+
+def _bases(room):
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(room)[:-1]]) if len(room) else np.zeros(0, np.int64)
+
+
+def _numpy_mask(sizes):
+    nulls = sizes < 0
+    return nulls if nulls.any() else None
+
+
+def _mask(sizes):
+    nulls = _numpy_mask(sizes)
+    return None if nulls is None else pa.array(nulls)
+
+
+def _arrow(column, schema, count):
+    if isinstance(column, ByteColumn) and schema.type == s.STRING:
+        column = repair(column)
+    elif isinstance(column, StructColumn):
+        arrays = [_arrow(part, field.schema, count) for part, field in zip(column.parts, schema.fields)]
+        kind = arrow_type(schema)
+        return pa.StructArray.from_arrays(arrays, fields=list(kind)) if arrays else pa.array([{}] * count, kind)
+    return to_arrow(column, schema, count)
+
+
+def _of_width(numbers, schema):
+    if schema.name == s.DATE:
+        return numbers * DAY_MS
+    if schema.logical:
+        return numbers
+    kind = schema.type
+    if kind == s.FLOAT32:
+        return numbers.astype(np.uint32).view(np.float32)
+    if kind == s.FLOAT64:
+        return numbers.view(np.float64)
+    return numbers.astype(np.bool_) if kind == s.BOOLEAN else numbers.astype(_WIDTHS[kind])
+
+
+def _symbols(symbols, numbers, sizes):
+    """The texts of an enum, each of which is held once."""
+    texts = ByteColumn.of([symbol.encode() for symbol in symbols])
+    at = np.where(sizes < 0, 0, numbers)
+    return ByteColumn(texts.data, texts.starts[at], np.where(sizes < 0, k.NULL, texts.lengths[at]).astype(np.int32))

@@ -1,0 +1,357 @@
+"""Kernels between Avro's bytes and flat arrays: one goes through a batch of messages by the steps of their schema, one writes such a batch.
+
+A schema becomes a list of steps (avro_decode.py, avro_encode.py), so that one kernel, compiled at the set-up, serves all schemas. A column of
+the flat arrays is a run of `numbers` (int64) and `sizes` (int32) from `base` on: numbers as they are, the bits of floats, of bytes where they
+begin and how long they are, of lists where their items end; a size of -1 is a null.
+"""
+
+import numpy as np
+
+from standalone.kernels import BYTES, FLAGS, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
+
+NULL, REFUSED = -1, -2
+
+# The steps, as (step, column, a, b); what a and b are stands beside
+BOOLEAN, INT, LONG_INT, FLOAT, DOUBLE, BYTES_, FIXED, ENUM, DECIMAL = range(9)  # FIXED: a size; ENUM: a symbols
+UNION = 9  # a slot, b branches: which of them
+BRANCH = 10  # a slot, column number of the branch, b where it ends
+STRUCT = 11  # there is one, or none
+MEMBERS = 12  # the same of a union: a slot, b the branch that is null
+LIST = 13  # a slot, b where it ends
+ITEM = 14  # the end of an item: a slot, b where items begin
+
+
+@compiled
+def _varint(data, at, end):
+    """(a zigzag number, where it ends); -1 for the latter where it is none. The lowest bit apart, it needs but 63."""
+    if at >= end:
+        return 0, -1
+    byte = np.int64(data[at])  # bytes shifted are of unsigned numbers, which with others make floats
+    at += 1
+    sign = byte & 1
+    number = (byte & 0x7F) >> 1
+    shift = 6
+    while byte >= 0x80:
+        if at >= end or shift > 62:
+            return 0, -1
+        byte = np.int64(data[at])
+        at += 1
+        if shift == 62 and byte > 1:
+            return 0, -1
+        number |= (byte & 0x7F) << shift
+        shift += 7
+    return (-number - 1 if sign else number), at
+
+
+@compiled
+def _word(data, at):
+    """Four bytes, the lowest first, as a number from 0 on."""
+    return np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16 | np.int64(data[at + 3]) << 24
+
+
+@compiled
+def decode(
+    data: BYTES,
+    row: LONG,
+    starts: LONGS,
+    lengths: INTS,
+    head: BYTES,
+    steps: LONGS_BY_ROW,
+    base: LONGS,
+    room: LONGS,
+    fails_on_rest: LONG,
+    fill: written(LONGS),
+    before: written(LONGS),
+    slots: written(LONGS),
+    numbers: written(LONGS),
+    sizes: written(INTS),
+    bad: written(FLAGS),
+):
+    """Messages from `row` on. Returns how many are done: fewer than there are where a column has no more room.
+
+    `fill` is how much of each column is filled, `slots` are for unions (branch) and lists (items left in the block, items so far). A message
+    that is not as expected is marked, and has nulls.
+    """
+    count = len(steps)
+    while row < len(starts):
+        for column in range(len(fill)):
+            before[column] = fill[column]
+        for slot in range(len(slots)):
+            before[len(fill) + slot] = slots[slot]
+        at = starts[row]
+        end = at + lengths[row]
+        is_bad = lengths[row] < len(head)
+        if not is_bad:
+            for place in range(len(head)):
+                if data[at + place] != head[place]:
+                    is_bad = True
+            at += len(head)
+        until = 0  # steps before it have nothing to read: a null, or another branch
+        fills = False  # the message is bad, and gets nulls
+        step = 0
+        full = False
+        while True:
+            if is_bad:
+                # Once more from the beginning, with nothing to read
+                for column in range(len(fill)):
+                    fill[column] = before[column]
+                for slot in range(len(slots)):
+                    slots[slot] = before[len(fill) + slot]
+                bad[row] = True
+                is_bad = False
+                fills = True
+                until = count
+                step = 0
+            if step == count:
+                if fills or not fails_on_rest or at == end:
+                    break
+                is_bad = True
+                continue
+            kind, column, a, b = steps[step, 0], steps[step, 1], steps[step, 2], steps[step, 3]
+            absent = step < until
+            number = 0
+            size = 0
+            if kind == UNION:
+                number = -1
+                if not absent:
+                    number, at = _varint(data, at, end)
+                    is_bad = at < 0 or number < 0 or number >= b
+                slots[a] = number
+                step += 1
+                continue
+            if kind == BRANCH:
+                if not absent and slots[a] != column:
+                    until = b
+                step += 1
+                continue
+            if kind == ITEM:
+                until = 0  # what was a null in this item is none in the next
+                slots[a + 1] += 1
+                slots[a] -= 1
+                if slots[a] > 0:
+                    step = b
+                    continue
+                # The next block, or the end of the list
+                number, at = _varint(data, at, end)
+                if at >= 0 and number < 0:
+                    number = -number
+                    size, at = _varint(data, at, end)
+                    size = 0
+                if at < 0 or number > end - at:
+                    is_bad = True
+                    continue
+                if number > 0:
+                    slots[a] = number
+                    step = b
+                    continue
+                number = slots[a + 1]
+            elif kind == LIST:
+                if absent:
+                    number = slots[a + 1]
+                    size = -1
+                    step = b - 1
+                else:
+                    number, at = _varint(data, at, end)
+                    if at >= 0 and number < 0:
+                        number = -number
+                        size, at = _varint(data, at, end)
+                        size = 0
+                    if at < 0 or number > end - at:
+                        is_bad = True
+                        continue
+                    if number > 0:
+                        slots[a] = number
+                        step += 1
+                        continue
+                    number = slots[a + 1]
+                    step = b - 1
+            elif absent:
+                size = -1
+            elif kind == MEMBERS:
+                if slots[a] == b:
+                    size = -1
+            elif kind == STRUCT:
+                pass
+            elif kind == INT or kind == LONG_INT or kind == ENUM:
+                number, at = _varint(data, at, end)
+                if at < 0 or kind == INT and (number < -0x80000000 or number > 0x7FFFFFFF) or kind == ENUM and (number < 0 or number >= a):
+                    is_bad = True
+                    continue
+            elif kind == BYTES_ or kind == DECIMAL:
+                length, at = _varint(data, at, end)
+                if at < 0 or length < 0 or length > end - at or length > 0x7FFFFFFF or kind == DECIMAL and length == 0:
+                    is_bad = True
+                    continue
+                number = at
+                size = length
+                at += length
+            elif kind == FIXED:
+                if a > end - at:
+                    is_bad = True
+                    continue
+                number = at
+                size = a
+                at += a
+            elif kind == BOOLEAN:
+                if at >= end or data[at] > 1:
+                    is_bad = True
+                    continue
+                number = np.int64(data[at])
+                at += 1
+            elif kind == FLOAT:
+                if end - at < 4:
+                    is_bad = True
+                    continue
+                number = _word(data, at)
+                at += 4
+            else:
+                if end - at < 8:
+                    is_bad = True
+                    continue
+                high = _word(data, at + 4)
+                if high > 0x7FFFFFFF:
+                    high -= 0x100000000
+                number = high * 0x100000000 + _word(data, at)
+                at += 8
+            if fill[column] == room[column]:
+                full = True
+                break
+            place = base[column] + fill[column]
+            numbers[place] = number
+            sizes[place] = size
+            fill[column] += 1
+            step += 1
+        if full:
+            for column in range(len(fill)):
+                fill[column] = before[column]
+            for slot in range(len(slots)):
+                slots[slot] = before[len(fill) + slot]
+            bad[row] = False
+            return row
+        row += 1
+    return row
+
+
+@compiled
+def _put_varint(out, at, number):
+    """Write a zigzag number; returns where it ends."""
+    sign = 0
+    if number < 0:
+        sign = 1
+        number = -(number + 1)
+    byte = (number & 0x3F) << 1 | sign
+    number >>= 6
+    while number > 0:
+        out[at] = byte | 0x80
+        at += 1
+        byte = number & 0x7F
+        number >>= 7
+    out[at] = byte
+    return at + 1
+
+
+@compiled
+def _put_word(out, at, number):
+    out[at] = number & 0xFF
+    out[at + 1] = number >> 8 & 0xFF
+    out[at + 2] = number >> 16 & 0xFF
+    out[at + 3] = number >> 24 & 0xFF
+
+
+# The steps of writing, as (step, column, level, a, b). A level is the rows, or the items of a list.
+OPTIONAL = 9  # of the column behind it: a the branch for a null, b for none, c where the value ends
+WRITE_LIST = 13  # a the level of its items, c where it ends
+END_ITEM = 14  # a the level, c where items begin
+
+
+@compiled
+def encode(
+    count: LONG,
+    head: BYTES,
+    steps: LONGS_BY_ROW,
+    data: BYTES,
+    base: LONGS,
+    numbers: LONGS,
+    sizes: INTS,
+    cursors: written(LONGS),
+    ends: written(LONGS),
+    out: written(BYTES),
+    starts: written(LONGS),
+    lengths: written(INTS),
+    bad: written(FLAGS),
+):
+    """Rows as messages. A row that is not as expected is marked, and is a null."""
+    last = len(steps)
+    at = 0
+    for row in range(count):
+        cursors[0] = row
+        begin = at
+        copy(out, at, head, 0, len(head))
+        at += len(head)
+        step = 0
+        is_bad = False
+        while step < last and not is_bad:
+            kind, column, level = steps[step, 0], steps[step, 1], steps[step, 2]
+            a, b, c = steps[step, 3], steps[step, 4], steps[step, 5]
+            if kind == END_ITEM:
+                cursors[a] += 1
+                if cursors[a] < ends[a]:
+                    step = c
+                else:
+                    out[at] = 0
+                    at += 1
+                    step += 1
+                continue
+            place = base[column] + cursors[level]
+            size = sizes[place]
+            if kind == OPTIONAL:
+                if size == NULL:
+                    at = _put_varint(out, at, a)
+                    step = c
+                else:
+                    at = _put_varint(out, at, b)
+                    step += 1
+                continue
+            if size < 0:
+                is_bad = True
+                continue
+            number = numbers[place]
+            if kind == WRITE_LIST:
+                end = numbers[place + 1]
+                if number == end:
+                    out[at] = 0
+                    at += 1
+                    step = c
+                    continue
+                at = _put_varint(out, at, end - number)
+                cursors[a] = number
+                ends[a] = end
+            elif kind == INT:
+                at = _put_varint(out, at, number)
+            elif kind == BYTES_ or kind == FIXED:
+                if kind == BYTES_:
+                    at = _put_varint(out, at, size)
+                elif size != a:
+                    is_bad = True
+                    continue
+                copy(out, at, data, number, size)
+                at += size
+            elif kind == BOOLEAN:
+                out[at] = number
+                at += 1
+            elif kind == FLOAT:
+                _put_word(out, at, number)
+                at += 4
+            elif kind == DOUBLE:
+                _put_word(out, at, number & 0xFFFFFFFF)
+                _put_word(out, at + 4, number >> 32 & 0xFFFFFFFF)
+                at += 8
+            step += 1
+        if is_bad:
+            at = begin
+            bad[row] = True
+            lengths[row] = -1
+        else:
+            lengths[row] = at - begin
+        starts[row] = begin
+    return at

@@ -1,0 +1,404 @@
+"""Values as Avro data: a Connect schema and the Avro schema to write with are compiled once into nested functions.
+
+Mostly the Avro schema is the Connect schema's own. Where the configuration says another one (use.latest.version, use.schema.id) fields are
+matched by name, and what the other one lacks or wants is an error that says so.
+"""
+
+from standalone import DataError, Float32, Instant, Struct, to_float32
+from standalone.converters import avro_names as names
+from standalone.converters.avro_misfit import misfit
+from standalone.converters.avro_tree import NO_DEFAULT
+from standalone.converters.json_values import DAY_MS, scale_of
+from standalone.data import schema as s
+from standalone.data.arrow import unscaled_bytes
+from standalone.data.struct import fits
+
+_TYPES = {
+    s.INT8: "int",
+    s.INT16: "int",
+    s.INT32: "int",
+    s.INT64: "long",
+    s.FLOAT32: "float",
+    s.FLOAT64: "double",
+    s.BOOLEAN: "boolean",
+    s.STRING: "string",
+    s.BYTES: "bytes",
+}
+
+
+def writer_of(schema, node, options, name_in_union):
+    """A function from a value of the Schema to a datum (avro_binary.py) of the Node. Raises DataError, then or now, where they do not fit."""
+    return _Compiler(options, name_in_union).of(schema, node, "$")
+
+
+class _Compiler:
+    def __init__(self, options, name_in_union):
+        self._options = options
+        self._name_in_union = name_in_union
+
+    def of(self, schema, node, path):
+        write = self._branch(schema, node, path) if node.type == "union" else self._value(schema, node, path)
+        takes_null = node.type == "null" or node.type == "union" and any(branch.type == "null" for branch in node.branches)
+        if takes_null and schema.optional:
+            return lambda value: None if value is None else write(value)
+
+        def checked(value):
+            if value is None:
+                if not schema.optional:
+                    raise DataError(f"{path}: null in the place of a required {schema.name or schema.type}.")
+                raise misfit(path, node, None)
+            return write(value)
+
+        return checked
+
+    def _branch(self, schema, node, path):
+        if schema.type == s.STRUCT and names.is_union(schema):
+            return self._union(schema, node, path)
+        branch = self._matching(schema, node)
+        if branch is None:
+            return _misfits(path, node)
+        write, name = self._value(schema, branch, path), self._name_in_union(branch)
+        return lambda value: (name, write(value))
+
+    def _union(self, schema, node, path):
+        """A struct of which one field is set: the member of a union."""
+        fills = not self._options.ignores_defaults
+        members = [(field.name, self.of(field.schema, node, f"{path}.{field.name}")) for field in schema.fields]
+
+        def write(value):
+            _must_be_struct(schema, value, path)
+            for name, member in members:
+                item = value.get(name) if fills else value.stored(name)
+                if item is not None:
+                    return member(item)
+            if schema.optional and any(branch.type == "null" for branch in node.branches):
+                return None
+            raise DataError(f"{path}: the struct stands for a union, of whose members one must be set: {', '.join(name for name, _ in members)}.")
+
+        return write
+
+    def _matching(self, schema, node):
+        """The branch of a union that a schema is for: of its name, or else the only one of its type."""
+        found = [branch for branch in node.branches if self._is_of(schema, branch)]
+        own = self._own_name(schema)
+        named = [branch for branch in found if branch.name is not None and branch.name == own]
+        return named[0] if named else found[0] if found else None
+
+    def _own_name(self, schema):
+        if names.is_enum(schema):
+            return schema.parameters.get(names.GENERAL_ENUM if self._options.generalized else names.ENUM)
+        return names.scrubbed_full(schema.name) if self._options.scrubs else schema.name
+
+    def _is_of(self, schema, node):
+        kind = schema.type
+        if kind == s.STRUCT:
+            return node.type == "record"
+        if kind == s.ARRAY:
+            return node.type == "array"
+        if kind == s.MAP:
+            return node.type == ("map" if self._options.is_map(schema) else "array")
+        if kind == s.STRING:
+            return node.type in ("enum", "string") if names.is_enum(schema) else node.type == "string"
+        if kind == s.BYTES:
+            return node.type == "fixed" and node.size == int(schema.parameters[names.FIXED_SIZE]) if names.is_fixed(schema) else node.type == "bytes"
+        return node.type == _TYPES[kind]
+
+    def _value(self, schema, node, path):
+        kind = schema.type
+        if kind == s.STRUCT and names.is_union(schema):
+            return self._union(schema, node, path)
+        if kind == s.STRUCT:
+            return self._struct(schema, node, path) if node.type == "record" else _misfits(path, node)
+        if kind == s.ARRAY:
+            return self._array(schema, node, path) if node.type == "array" else _misfits(path, node)
+        if kind == s.MAP:
+            return self._map(schema, node, path)
+        if schema.logical and node.type in ("bytes", "fixed", "int", "long"):
+            return _logical(schema, node, path)
+        if kind == s.STRING and node.type in ("string", "enum"):
+            return _string(schema, path) if node.type == "string" else _enum(schema, node, path)
+        if kind == s.BYTES and node.type in ("bytes", "fixed"):
+            return _bytes(schema, node, path)
+        if _TYPES[kind] != node.type:
+            return _misfits(path, node)
+        return _plain(schema, path)
+
+    def _struct(self, schema, node, path):
+        options, parts, fills = self._options, [], not self._options.ignores_defaults
+        nodes = {field.name: field for field in node.fields}
+        for field in schema.fields:
+            name = options.scrubbed(field.name)
+            if name in nodes:
+                default = field.schema.default if fills else None
+                parts.append((name, field.index, default, self.of(field.schema, nodes.pop(name).node, f"{path}.{name}")))
+        missing = [field for field in nodes.values() if field.default is NO_DEFAULT]
+        constants = {name: _default_datum(field, self._name_in_union) for name, field in nodes.items() if field.default is not NO_DEFAULT}
+
+        def write(value):
+            _must_be_struct(schema, value, path)
+            if missing:
+                raise DataError(
+                    f"{path}: the record '{node.name}' that is written has a field '{missing[0].name}', which the struct has not, and no default. "
+                    "Give that field of the registered schema a default, or the struct such a field."
+                )
+            values, datum = value.values, dict(constants)
+            for name, index, default, part in parts:
+                item = values[index]
+                datum[name] = part(default if item is None else item)
+            return datum
+
+        return write
+
+    def _array(self, schema, node, path):
+        write = self.of(schema.value_schema, node.inner, f"{path}[]")
+
+        def write_all(value):
+            if not isinstance(value, list):
+                raise _wrong_class(schema, value, path)
+            return [write(item) for item in value]
+
+        return write_all
+
+    def _map(self, schema, node, path):
+        if self._options.is_map(schema):
+            if node.type != "map":
+                return _misfits(path, node)
+            item, key = self.of(schema.value_schema, node.inner, f"{path}{{}}"), _key(path)
+
+            def write(value):
+                if not isinstance(value, dict):
+                    raise _wrong_class(schema, value, path)
+                return {key(name): item(each) for name, each in value.items()}
+
+            return write
+        if node.type != "array" or node.inner.type != "record":
+            return _misfits(path, node)
+        nodes = {field.name: field.node for field in node.inner.fields}
+        if set(nodes) != {"key", "value"}:
+            return _misfits(path, node)
+        keys, items = self.of(schema.key_schema, nodes["key"], f"{path}.key"), self.of(schema.value_schema, nodes["value"], f"{path}.value")
+
+        def write_entries(value):
+            if not isinstance(value, dict):
+                raise _wrong_class(schema, value, path)
+            return [{"key": keys(key), "value": items(each)} for key, each in value.items()]
+
+        return write_entries
+
+
+def _misfits(path, node):
+    def write(value):
+        raise misfit(path, node, value)
+
+    return write
+
+
+def _must_be_struct(schema, value, path):
+    if not isinstance(value, Struct):
+        raise _wrong_class(schema, value, path)
+    if value.schema is not schema and value.schema.with_(optional=schema.optional) != schema:
+        raise DataError(f"{path}: the struct has another schema than the one it is put under.")
+
+
+def _wrong_class(schema, value, path):
+    return DataError(f"{path}: a {type(value).__name__} does not fit a schema of type {schema.name or schema.type}.")
+
+
+def _plain(schema, path):
+    exact, kind = schema.exact, schema.type
+
+    def write(value):
+        if value.__class__ is not exact and not fits(schema, value):
+            raise _wrong_class(schema, value, path)
+        return to_float32(value) if kind == s.FLOAT32 and value.__class__ is not Float32 else value
+
+    return write
+
+
+def text(value):
+    """A text that UTF-8 holds: half a surrogate pair becomes a question mark, as Java has it."""
+    if value.isascii():
+        return value
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return value.encode("utf-8", "replace").decode()
+    return value
+
+
+def _string(schema, path):
+    def write(value):
+        if value.__class__ is not str and not isinstance(value, str):
+            raise _wrong_class(schema, value, path)
+        return text(value)
+
+    return write
+
+
+def _key(path):
+    def write(value):
+        if not isinstance(value, str):
+            raise DataError(f"{path}: a key of an Avro map is a text, found {value!r}.")
+        return text(value)
+
+    return write
+
+
+def _enum(schema, node, path):
+    symbols = set(node.symbols)
+
+    def write(value):
+        if value not in symbols:
+            raise misfit(path, node, value)
+        return value
+
+    return write
+
+
+def _bytes(schema, node, path):
+    size = node.size
+
+    def write(value):
+        if not fits(schema, value):
+            raise _wrong_class(schema, value, path)
+        if size is not None and len(value) != size:
+            raise misfit(path, node, bytes(value))
+        return bytes(value)
+
+    return write
+
+
+def _logical(schema, node, path):
+    name = schema.name
+    if name == s.DECIMAL:
+        return _decimal(schema, node, path)
+    if node.type != _TYPES[schema.type]:
+        return _misfits(path, node)
+
+    def write(value):
+        if not fits(schema, value):
+            raise _wrong_class(schema, value, path)
+        ms = Instant.of(value).ms
+        if name == s.DATE:
+            if ms % DAY_MS:
+                raise DataError(f"{path}: a Date must be midnight in UTC, but it has {ms % DAY_MS} ms of the day.")
+            return (ms // DAY_MS + (1 << 31)) % (1 << 32) - (1 << 31)
+        if name == s.TIME and not 0 <= ms <= DAY_MS:
+            raise DataError(f"{path}: a Time must lie within 1970-01-01; it is {ms} ms since the epoch.")
+        return ms
+
+    return write
+
+
+def _decimal(schema, node, path):
+    scale, size = scale_of(schema), node.size
+
+    def write(value):
+        if not fits(schema, value):
+            raise _wrong_class(schema, value, path)
+        unscaled, own = unscaled_bytes(value)
+        if own != scale:
+            raise DataError(f"{path}: a Decimal with {own} decimals where its schema says {scale}.")
+        if size is not None and len(unscaled) <= size:
+            return (b"\xff" if unscaled[0] & 0x80 else b"\0") * (size - len(unscaled)) + unscaled
+        if size is not None:
+            raise misfit(path, node, unscaled)
+        return unscaled
+
+    return write
+
+
+# --- Values without a schema, under an Avro schema that is given --------------------------------------------------------------------
+
+
+def bare_writer_of(node, name_in_union, path="$"):
+    """A function from a value without a schema, as JSON has them, to a datum of the Node."""
+
+    def inner(each, step):
+        return bare_writer_of(each, name_in_union, path + step)
+
+    kind = node.type
+    if kind == "union":
+        members = [(branch, name_in_union(branch), inner(branch, "")) for branch in node.branches]
+
+        def choose(value):
+            for branch, name, write in members:
+                if _is_plausible(branch, value):
+                    return None if value is None else (name, write(value))
+            raise misfit(path, node, value)
+
+        return choose
+    if kind == "record":
+        fields = [(field, inner(field.node, f".{field.name}")) for field in node.fields]
+        known = {field.name for field in node.fields}
+
+        def record(value):
+            if not isinstance(value, dict):
+                raise misfit(path, node, value)
+            if strange := [name for name in value if name not in known]:
+                raise DataError(
+                    f"{path} has a field '{strange[0]}', which the Avro record {node.name} has not. Its fields: {', '.join(sorted(known))}."
+                )
+            return {field.name: _field_datum(field, write, value, path, name_in_union) for field, write in fields}
+
+        return record
+    if kind == "array":
+        item = inner(node.inner, "[]")
+        return lambda value: [item(each) for each in value] if isinstance(value, list) else _raise(misfit(path, node, value))
+    if kind == "map":
+        item = inner(node.inner, "{}")
+        return lambda value: {text(key): item(each) for key, each in value.items()} if isinstance(value, dict) else _raise(misfit(path, node, value))
+
+    def leaf(value):
+        if not _is_plausible(node, value):
+            raise misfit(path, node, value)
+        return _leaf(node, value)
+
+    return leaf
+
+
+def _leaf(node, value):
+    if node.type in ("bytes", "fixed"):
+        return value.encode("latin-1") if isinstance(value, str) else bytes(value)
+    if node.type in ("float", "double"):
+        return float(to_float32(value)) if node.type == "float" else float(value)
+    return text(value) if node.type == "string" else value
+
+
+def _field_datum(field, write, value, path, name_in_union):
+    if field.name in value:
+        return write(value[field.name])
+    if field.default is NO_DEFAULT:
+        raise DataError(f"{path} has no field '{field.name}', and the Avro schema gives it no default. Send it, or give the field a default.")
+    return _default_datum(field, name_in_union)
+
+
+def _default_datum(field, name_in_union):
+    """A field's default: of a union it is one of any member that it fits."""
+    return bare_writer_of(field.node, name_in_union, f"the default of {field.name}")(field.default)
+
+
+def _raise(error):
+    raise error
+
+
+def _is_plausible(node, value):
+    kind = node.type
+    if kind == "null":
+        return value is None
+    if kind == "boolean":
+        return isinstance(value, bool)
+    if kind in ("int", "long"):
+        return (
+            isinstance(value, int)
+            and not isinstance(value, bool)
+            and -1 << (31 if kind == "int" else 63) <= value < 1 << (31 if kind == "int" else 63)
+        )
+    if kind in ("float", "double"):
+        return isinstance(value, (int, float)) and not isinstance(value, bool)
+    if kind in ("bytes", "fixed"):
+        fit = isinstance(value, (bytes, bytearray)) or isinstance(value, str) and all(each < "\u0100" for each in value)
+        return fit and (kind == "bytes" or len(value) == node.size)
+    if kind == "enum":
+        return value in node.symbols if isinstance(value, str) else False
+    return isinstance(value, {"string": str, "array": list, "map": dict, "record": dict}[kind])

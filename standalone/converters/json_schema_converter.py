@@ -1,0 +1,236 @@
+"""JsonSchemaConverter: values as JSON behind the id of their JSON Schema in a schema registry."""
+
+import json
+
+import jsonschema
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT7
+
+from standalone import BOOLEAN, LIST, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError, case_insensitive_one_of
+from standalone.converters import json_text, wire_format
+from standalone.converters.json_schema_read import JsonSchemaReader
+from standalone.converters.json_schema_values import default_json, reader_of, writer_of
+from standalone.converters.json_schema_write import JsonSchemaWriter
+from standalone.converters.json_values import read_schemaless, write_schemaless
+from standalone.converters.registry_converter import RegistryConverter
+from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
+
+_NO_CLASSES = "Values become structs, not objects of classes"
+_DRAFTS = {
+    "draft_4": jsonschema.Draft4Validator,
+    "draft_6": jsonschema.Draft6Validator,
+    "draft_7": jsonschema.Draft7Validator,
+    "draft_2019_09": jsonschema.Draft201909Validator,
+    "draft_2020_12": jsonschema.Draft202012Validator,
+}
+_UNUSED = {
+    "json.fail.unknown.properties": _NO_CLASSES,
+    "json.validate.before.domain.rules": "Rules of data contracts are not run here",
+    "json.write.dates.iso8601": _NO_CLASSES,
+    "json.schema.scan.packages": _NO_CLASSES,
+    "json.envelope.detection": _NO_CLASSES,
+    "json.oneof.for.nullables": _NO_CLASSES,
+    "json.default.property.inclusion": _NO_CLASSES,
+    "json.key.type": _NO_CLASSES,
+    "json.value.type": _NO_CLASSES,
+    "type.property": _NO_CLASSES,
+    "json.type.allowed.packages": _NO_CLASSES,
+    "ignore.modern.dialects": "All dialects are read alike",
+    "preserve.additional.properties": "A struct has the fields of its schema",
+}
+_INCLUSIONS = case_insensitive_one_of("always", "non_null", "non_absent", "non_empty", "non_default", "custom", "use_defaults")
+
+
+def _unused(name, kind, importance, default, check=None):
+    return Option(name, kind, importance, f"Has no effect. {_UNUSED[name]}.", default, check)
+
+
+def _inclusion(name, value):
+    """One of Jackson's, or none."""
+    if value is not None:
+        _INCLUSIONS(name, value)
+
+
+class JsonSchemaConverter(RegistryConverter):
+    """JSON in the log, behind the id that the value's JSON Schema has in the registry.
+
+    value.converter=io.confluent.connect.json.JsonSchemaConverter
+    value.converter.schema.registry.url=http://localhost:8081
+    """
+
+    java_name = "io.confluent.connect.json.JsonSchemaConverter"
+    kind = "JSON"
+    unused = _UNUSED
+    config_def = ConfigDef(
+        *OPTIONS,
+        *DATA_OPTIONS,
+        Option("object.additional.properties", BOOLEAN, MEDIUM, "Say of objects that they may have more properties than their schema names.", True),
+        Option("use.optional.for.nonrequired", BOOLEAN, MEDIUM, "Read properties that are not required as optional fields.", False),
+        _unused("ignore.modern.dialects", BOOLEAN, LOW, False),
+        Option(
+            *("decimal.format", STRING, LOW, "Decimals are written as the text of their bytes (BASE64) or as numbers; both are read.", "BASE64"),
+            check=case_insensitive_one_of("BASE64", "NUMERIC"),
+        ),
+        Option("flatten.singleton.unions", BOOLEAN, LOW, "Read a union of one type as that type.", True),
+        _unused("preserve.additional.properties", BOOLEAN, MEDIUM, False),
+        _unused("json.fail.unknown.properties", BOOLEAN, LOW, True),
+        Option("json.fail.invalid.schema", BOOLEAN, MEDIUM, "Hold each value to its JSON Schema, and refuse what does not fit.", False),
+        _unused("json.validate.before.domain.rules", BOOLEAN, LOW, False),
+        _unused("json.write.dates.iso8601", BOOLEAN, MEDIUM, False),
+        Option(
+            *("json.schema.spec.version", STRING, MEDIUM, "The draft of JSON Schema, where a schema says none itself.", "draft_7"),
+            check=case_insensitive_one_of(*_DRAFTS),
+        ),
+        _unused("json.schema.scan.packages", LIST, LOW, []),
+        _unused("json.envelope.detection", BOOLEAN, LOW, True),
+        _unused("json.oneof.for.nullables", BOOLEAN, MEDIUM, True),
+        _unused("json.default.property.inclusion", STRING, MEDIUM, None, _inclusion),
+        Option("json.indent.output", BOOLEAN, LOW, "Write JSON with line breaks, for people.", False),
+        VALIDATION_RULES,
+        _unused("json.key.type", STRING, MEDIUM, "java.lang.Object"),
+        _unused("json.value.type", STRING, MEDIUM, "java.lang.Object"),
+        _unused("type.property", STRING, MEDIUM, "javaType"),
+        _unused("json.type.allowed.packages", LIST, MEDIUM, ["*"]),
+    )  # fmt: skip
+
+    def configure(self, config):
+        super().configure(config)
+        self._numeric = config["decimal.format"].upper() == "NUMERIC"
+        self._generalized = config["generalized.sum.type.support"]
+        self._writer = JsonSchemaWriter(config["object.additional.properties"], self._generalized, default_json(self._numeric))
+
+    # Row meaning; there is no other.
+    def from_connect(self, topic, schema, value):
+        if schema is None and value is None:
+            return None
+        if value is None and schema.default is None and not schema.optional:
+            raise DataError(f"JsonSchemaConverter: null in the place of a required {schema.name or schema.type}.")
+        try:
+            prefix, write, validator = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
+            text = write(value)
+            if validator is not None:
+                _validate(validator, json.loads(text), "is written")
+        except SerializationError as error:
+            raise self.unwritable(topic, error) from error
+        if self.config["json.indent.output"]:
+            text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        return prefix + text.encode("utf-8", "replace")
+
+    def to_connect(self, topic, data):
+        if data is None:
+            return None, None
+        try:
+            schema, read, validator = self.decoders.of((topic, schema_id := self.schema_id_in(data)), lambda: self._new_decoder(topic, schema_id))
+            node = _parsed(bytes(data[wire_format.HEAD :]))
+            if validator is not None:
+                _validate(validator, json.loads(bytes(data[wire_format.HEAD :])), "was read")
+            return schema, read(node)
+        except (SerializationError, RecursionError) as error:
+            raise self.unreadable(topic, error) from error
+
+    def _new_encoder(self, topic, schema):
+        if schema is None:
+            fixed = self.fixed_schema(topic)
+            if fixed is None:
+                raise SerializationError(
+                    "A value without a schema has no JSON Schema to be registered. Give it one, or name one: auto.register.schemas=false with "
+                    "use.latest.version=true or use.schema.id."
+                )
+            return wire_format.prefix(fixed[0]), write_schemaless, self._validator(fixed[1], always=True)
+        own = self.registry_schema(self._writer.text(schema))
+        schema_id, registered = self.written_with(topic, own, schema.name)
+        write = writer_of(schema, self._numeric, self.config["ignore.default.for.nullables"])
+        return wire_format.prefix(schema_id), write, self._validator(registered)
+
+    def _new_decoder(self, topic, schema_id):
+        registered = self.schema_of(topic, schema_id)
+        document = _json(registered.text)
+        version = self.version_of(topic, registered, document.get("title") if isinstance(document, dict) else None)
+        if document is True or document == {}:
+            return None, read_schemaless, None
+        reader = JsonSchemaReader(
+            _Documents(document, self.references_of(registered)).find,
+            lambda each, node: reader_of(each)(_parsed(json.dumps(node).encode())),
+            self._generalized,
+            self.config["use.optional.for.nonrequired"],
+            self.config["flatten.singleton.unions"],
+        )
+        schema = reader.schema(document, version)
+        return schema, reader_of(schema), self._validator(registered)
+
+    def _validator(self, registered, always=False):
+        if not always and not self.config["json.fail.invalid.schema"]:
+            return None
+        document = _json(registered.text)
+        known = _Documents(document, self.references_of(registered))
+        draft = _DRAFTS[self.config["json.schema.spec.version"].lower()]
+        kind = jsonschema.validators.validator_for(document, default=draft) if isinstance(document, dict) else draft
+        return kind(document, registry=known.registry())
+
+
+class _Documents:
+    """A JSON Schema and those that it refers to, by name. References within the others are made absolute."""
+
+    def __init__(self, document, references):
+        self._by_name = {"": document, **{name: _absolute(_json(text), name) for name, text in references.items()}}
+
+    def find(self, reference):
+        name, _, pointer = reference.partition("#")
+        found = self._by_name.get(name, self._by_name.get(name.rpartition("/")[2]))
+        if found is None:
+            raise DataError(
+                f"The JSON Schema refers to '{reference}', which is none of its references: {', '.join(filter(None, self._by_name)) or '(none)'}."
+            )
+        if pointer and not pointer.startswith("/"):
+            return _anchored(found, "#" + pointer, reference)
+        for part in pointer.split("/")[1:]:
+            part = part.replace("~1", "/").replace("~0", "~")
+            try:
+                found = found[int(part)] if isinstance(found, list) else found[part]
+            except (KeyError, IndexError, ValueError, TypeError):
+                raise DataError(f"The JSON Schema refers to '{reference}', and there is no '{part}' there.") from None
+        return found
+
+    def registry(self):
+        resources = [(name, Resource.from_contents(each, default_specification=DRAFT7)) for name, each in self._by_name.items() if name]
+        return Registry().with_resources(resources)
+
+
+def _anchored(node, anchor, reference):
+    """The schema within a document whose $id is `#name`."""
+    waiting = [node]
+    while waiting:
+        each = waiting.pop()
+        if isinstance(each, dict):
+            if each.get("$id") == anchor or "#" + str(each.get("$anchor")) == anchor:
+                return each
+            waiting += each.values()
+        elif isinstance(each, list):
+            waiting += each
+    raise DataError(f"The JSON Schema refers to '{reference}', and nothing there has that $id.")
+
+
+def _absolute(node, name):
+    if isinstance(node, dict):
+        return {key: name + each if key == "$ref" and str(each).startswith("#") else _absolute(each, name) for key, each in node.items()}
+    return [_absolute(each, name) for each in node] if isinstance(node, list) else node
+
+
+def _json(text):
+    try:
+        return json.loads(text)
+    except ValueError as error:
+        raise SerializationError(f"The registered JSON Schema is no JSON: {error}") from error
+
+
+def _parsed(data):
+    try:
+        return json_text.parse(data)
+    except json_text.JsonError as error:
+        raise SerializationError(f"the message is no JSON: {error}") from error
+
+
+def _validate(validator, node, what):
+    error = jsonschema.exceptions.best_match(validator.iter_errors(node))
+    if error is not None:
+        raise SerializationError(f"What {what} does not fit its JSON Schema: at {error.json_path}, {error.message}.")

@@ -1,0 +1,189 @@
+"""JsonSchemaConverter's values: plain ones are as JsonConverter has them; maps and unions are written in another way."""
+
+import json
+
+from standalone import DataError, Struct
+from standalone.converters.json_schema_write import has_text_keys, is_union
+from standalone.converters.json_text import quoted
+from standalone.converters.json_values import reader_of as plain_reader
+from standalone.converters.json_values import writer_of as plain_writer
+from standalone.data import schema as s
+from standalone.data.map_key import as_key
+
+# --- Writing --------------------------------------------------------------------------------------------------------
+
+
+def writer_of(schema, numeric_decimals, ignores_defaults):
+    """A function from a value to its JSON text; None for a required null, which stands nowhere."""
+    write = _writer(schema, numeric_decimals, ignores_defaults)
+    null = write(schema.default) if schema.default is not None and not ignores_defaults else "null" if schema.optional else None
+    return lambda value: null if value is None else write(value)
+
+
+def _writer(schema, numeric_decimals, ignores_defaults):
+    def inner(each):
+        return writer_of(each, numeric_decimals, ignores_defaults)
+
+    if schema.type == s.STRUCT:
+        write = (_write_union if is_union(schema) else _write_struct)([(field.name, inner(field.schema)) for field in schema.fields])
+        fills = not ignores_defaults
+
+        def write_struct(value):
+            if not isinstance(value, Struct) or value.schema is not schema and value.schema != schema:
+                raise DataError("JsonSchemaConverter: the value is no struct of the schema that it is put under.")
+            if fills:
+                return write([field.schema.default if item is None else item for field, item in zip(schema.fields, value.values)])
+            return write(value.values)
+
+        return write_struct
+    if schema.type == s.ARRAY:
+        item = inner(schema.value_schema)
+        return lambda value: f"[{','.join(item(each) or 'null' for each in _must_be(list, value))}]"
+    if schema.type == s.MAP:
+        return _map_writer(schema, inner(schema.key_schema), inner(schema.value_schema))
+    return plain_writer(schema, numeric_decimals, not ignores_defaults)
+
+
+def _write_struct(parts):
+    named = [(quoted(name) + ":", write) for name, write in parts]
+
+    def write(values):
+        texts = [(name, each(item)) for (name, each), item in zip(named, values)]
+        return "{" + ",".join(name + text for name, text in texts if text is not None) + "}"
+
+    return write
+
+
+def _write_union(parts):
+    def write(values):
+        for (_, each), item in zip(parts, values):
+            if item is not None:
+                return each(item)
+        return "null"
+
+    return write
+
+
+def _map_writer(schema, key, item):
+    if has_text_keys(schema):
+        return lambda value: "{" + ",".join(f"{quoted(name)}:{item(each) or 'null'}" for name, each in _must_be(dict, value).items()) + "}"
+    return lambda value: (
+        "[" + ",".join(f'{{"key":{key(name) or "null"},"value":{item(each) or "null"}}}' for name, each in _must_be(dict, value).items()) + "]"
+    )
+
+
+def _must_be(kind, value):
+    if not isinstance(value, kind):
+        raise DataError(f"JsonSchemaConverter: a {'list' if kind is list else 'map'} is wanted, found a {type(value).__name__}.")
+    return value
+
+
+def default_json(numeric_decimals):
+    """A function from (schema, value) to the JSON of a default."""
+    return lambda schema, value: json.loads(writer_of(schema, numeric_decimals, False)(value))
+
+
+# --- Reading --------------------------------------------------------------------------------------------------------
+
+
+def reader_of(schema):
+    """A function from parsed JSON to the value."""
+    read = _reader(schema)
+
+    def checked(node):
+        if node is not None:
+            return read(node)
+        if schema.default is None and not schema.optional:
+            raise DataError(f"JsonSchemaConverter: null in the place of a required {schema.name or schema.type}.")
+        return schema.default
+
+    return checked
+
+
+def _reader(schema):
+    kind = schema.type
+    if kind == s.STRUCT:
+        return _union_reader(schema) if is_union(schema) else _struct_reader(schema)
+    if kind == s.ARRAY:
+        item = reader_of(schema.value_schema)
+        return lambda node: [item(each) for each in _must_be_node(list, node)]
+    if kind == s.MAP:
+        return _map_reader(schema)
+    read = plain_reader(schema)
+    if schema.name == s.DECIMAL or kind != s.BYTES:
+        return read
+    return lambda node: read(node) if isinstance(node, str) else node
+
+
+def _struct_reader(schema):
+    readers = [(field.name, reader_of(field.schema), field.schema.default) for field in schema.fields]
+
+    def read(node):
+        _must_be_node(dict, node)
+        return Struct.trusted(schema, [each(node[name]) if name in node else default for name, each, default in readers])
+
+    return read
+
+
+def _union_reader(schema):
+    readers = [reader_of(field.schema) for field in schema.fields]
+
+    def read(node):
+        best, most = None, -1
+        for at, field in enumerate(schema.fields):
+            fit = _fit(field.schema, node)
+            if fit > most:
+                best, most = at, fit
+            if fit == _EXACT:
+                break
+        if best is None:
+            raise DataError(
+                f"JsonSchemaConverter: no member of the union takes a {type(node).__name__}: {', '.join(f.schema.type for f in schema.fields)}."
+            )
+        values = [None] * len(readers)
+        values[best] = readers[best](node)
+        return Struct.trusted(schema, values)
+
+    return read
+
+
+_EXACT = 1 << 30
+_OF_TYPE = {
+    **dict.fromkeys((s.INT8, s.INT16, s.INT32, s.INT64), lambda node: isinstance(node, int) and not isinstance(node, bool)),
+    **dict.fromkeys((s.FLOAT32, s.FLOAT64), lambda node: not isinstance(node, (bool, str, list, dict))),
+    s.BOOLEAN: lambda node: isinstance(node, bool),
+    s.STRING: lambda node: isinstance(node, str),
+    s.BYTES: lambda node: isinstance(node, str) or not isinstance(node, (bool, int, list, dict)),
+    s.ARRAY: lambda node: isinstance(node, list),
+    s.MAP: lambda node: isinstance(node, (list, dict)),
+}
+
+
+def _fit(schema, node):
+    """How well JSON fits a member of a union: of structs the one counts that has the most of its fields."""
+    if schema.type == s.STRUCT:
+        return sum(field.name in node for field in schema.fields) if isinstance(node, dict) else -1
+    return _EXACT if _OF_TYPE[schema.type](node) else -1
+
+
+def _map_reader(schema):
+    key, item = reader_of(schema.key_schema), reader_of(schema.value_schema)
+    if has_text_keys(schema):
+        return lambda node: {name: item(each) for name, each in _must_be_node(dict, node).items()}
+
+    def read(node):
+        found = {}
+        for entry in _must_be_node(list, node):
+            if not isinstance(entry, dict) or len(entry) != 2:
+                raise DataError("JsonSchemaConverter: an entry of a map is an object of 'key' and 'value'.")
+            found[as_key(key(entry.get("key")))] = item(entry.get("value"))
+        return found
+
+    return read
+
+
+def _must_be_node(kind, node):
+    if not isinstance(node, kind):
+        wanted = "an array" if kind is list else "an object"
+        raise DataError(f"JsonSchemaConverter: {wanted} is wanted, found {json.dumps(node, default=str)[:60]}.")
+    return node

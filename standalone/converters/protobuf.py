@@ -1,0 +1,115 @@
+"""ProtobufConverter: values as Protobuf messages, their .proto files in a schema registry."""
+
+from google.protobuf.message import DecodeError, EncodeError
+
+from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError
+from standalone.converters import wire_format
+from standalone.converters.protobuf_files import ProtoFile
+from standalone.converters.protobuf_read_schema import ProtobufReader
+from standalone.converters.protobuf_values import reader_of, writer_of
+from standalone.converters.protobuf_write_schema import ProtobufOptions, proto_text
+from standalone.converters.registry_converter import RegistryConverter
+from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
+
+_NO_CLASSES = "Values become structs, not objects of generated classes"
+_NO_REFERENCES = "A schema that is registered imports known types only, which need no reference"
+_UNUSED = {
+    "reference.lookup.only": _NO_REFERENCES,
+    "skip.known.types": _NO_REFERENCES,
+    "reference.subject.name.strategy": _NO_REFERENCES,
+    "specific.protobuf.key.type": _NO_CLASSES,
+    "specific.protobuf.value.type": _NO_CLASSES,
+    "derive.type": _NO_CLASSES,
+}
+
+
+def _unused(name, kind, importance, default):
+    return Option(name, kind, importance, f"Has no effect. {_UNUSED[name]}.", default)
+
+
+class ProtobufConverter(RegistryConverter):
+    """Protobuf in the log, behind the id that the message's .proto file has in the registry, and the message's place in that file.
+
+    value.converter=io.confluent.connect.protobuf.ProtobufConverter
+    value.converter.schema.registry.url=http://localhost:8081
+    """
+
+    java_name = "io.confluent.connect.protobuf.ProtobufConverter"
+    kind = "PROTOBUF"
+    unused = _UNUSED
+    config_def = ConfigDef(
+        *OPTIONS,
+        *DATA_OPTIONS,
+        Option("enhanced.protobuf.schema.support", BOOLEAN, MEDIUM, "Keep the packages of messages and enums in the names of schemas.", False),
+        Option("scrub.invalid.names", BOOLEAN, MEDIUM, "Change names that Protobuf does not take: what it forbids becomes _.", False),
+        Option("int.for.enums", BOOLEAN, MEDIUM, "Read enums as numbers, not as the names of their symbols.", False),
+        Option("optional.for.nullables", BOOLEAN, MEDIUM, "Optional fields are those with the word `optional`.", False),
+        Option("optional.for.proto2", BOOLEAN, MEDIUM, "Of proto2 too, a field with the word `optional` that is not set is a null.", True),
+        Option("wrapper.for.nullables", BOOLEAN, MEDIUM, "Optional plain fields are those of a wrapper, as google.protobuf.StringValue.", False),
+        Option("wrapper.for.raw.primitives", BOOLEAN, MEDIUM, "Read a message that is a wrapper as the plain value in it.", True),
+        Option("generate.struct.for.nulls", BOOLEAN, MEDIUM, "Read a message that is not there as a struct of defaults.", False),
+        Option("generate.index.for.unions", BOOLEAN, LOW, "Put the number of a oneof behind its name, as in kind_0.", True),
+        Option("flatten.unions", BOOLEAN, LOW, "Read the fields of a oneof as fields of its message.", False),
+        _unused("reference.lookup.only", BOOLEAN, MEDIUM, False),
+        _unused("skip.known.types", BOOLEAN, LOW, True),
+        _unused("reference.subject.name.strategy", STRING, LOW, "io.confluent.kafka.serializers.subject.DefaultReferenceSubjectNameStrategy"),
+        VALIDATION_RULES,
+        _unused("specific.protobuf.key.type", STRING, MEDIUM, "java.lang.Object"),
+        _unused("specific.protobuf.value.type", STRING, MEDIUM, "java.lang.Object"),
+        _unused("derive.type", BOOLEAN, MEDIUM, False),
+    )  # fmt: skip
+
+    def configure(self, config):
+        super().configure(config)
+        self._options = ProtobufOptions(config)
+
+    # Row meaning; there is no other.
+    def from_connect(self, topic, schema, value):
+        if value is None and (schema is None or schema.optional):
+            return None
+        if value is None:
+            raise DataError(f"ProtobufConverter: null in the place of a required {schema.name or schema.type}.")
+        try:
+            prefix, make, write = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
+            message = make()
+            write(value, message)
+            return prefix + message.SerializeToString(deterministic=True)
+        except (SerializationError, EncodeError) as error:
+            raise self.unwritable(topic, error) from error
+        except (TypeError, ValueError) as error:
+            raise DataError(f"ProtobufConverter: the value does not fit its Protobuf message: {error}.") from error
+
+    def to_connect(self, topic, data):
+        if data is None:
+            return None, None
+        try:
+            schema_id = self.schema_id_in(data)
+            path, at = wire_format.read_message_indexes(bytes(data), wire_format.HEAD)
+            schema, parse, read = self.decoders.of((topic, schema_id, tuple(path)), lambda: self._new_decoder(topic, schema_id, path))
+            return schema, read(parse(bytes(data[at:])))
+        except (SerializationError, DecodeError) as error:
+            raise self.unreadable(topic, error) from error
+
+    def _new_encoder(self, topic, schema):
+        if schema is None:
+            raise SerializationError("A value without a schema is no Protobuf message. Give it one, or use another converter.")
+        text, path = proto_text(schema, self._options)
+        own = self.registry_schema(text)
+        file = ProtoFile(text)
+        descriptor = file.message(path)
+        schema_id, registered = self.written_with(topic, own, descriptor.full_name)
+        if registered != own:
+            file = ProtoFile(registered.text, self.references_of(registered))
+            named = [at for at, each in enumerate(file.messages) if each.name == descriptor.name]
+            path = [named[0]] if named else [0]
+            descriptor = file.message(path)
+        prefix = wire_format.prefix(schema_id) + wire_format.message_indexes(path)
+        return prefix, file.class_of(descriptor), writer_of(schema, descriptor, self._options)
+
+    def _new_decoder(self, topic, schema_id, path):
+        registered = self.schema_of(topic, schema_id)
+        file = ProtoFile(registered.text, self.references_of(registered))
+        descriptor = file.message(path)
+        version = self.version_of(topic, registered, descriptor.full_name)
+        schema = ProtobufReader(file.params_of, self._options).of(descriptor, version)
+        return schema, file.class_of(descriptor).FromString, reader_of(schema, descriptor, self._options)

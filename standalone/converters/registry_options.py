@@ -1,0 +1,167 @@
+"""The keys that all converters with a schema registry share, under Confluent's names and at Confluent's defaults."""
+
+import logging
+
+from standalone import BOOLEAN, HIGH, INT, LIST, LOW, MEDIUM, PASSWORD, SHORT, STRING, Option, at_least, case_insensitive_one_of, one_of
+from standalone.converters.part import PART
+from standalone.converters.subject_names import ASSOCIATED, STRATEGIES
+from standalone.schema_registry.keys import CLIENT
+
+log = logging.getLogger(__name__)
+
+_SCHEMA_ID = "io.confluent.kafka.serializers.schema.id."
+PREFIX_ID = f"{_SCHEMA_ID}PrefixSchemaIdSerializer"
+_ID_READERS = (f"{_SCHEMA_ID}DualSchemaIdDeserializer", f"{_SCHEMA_ID}PrefixSchemaIdDeserializer")
+NULL_CONTEXT = "io.confluent.kafka.serializers.context.NullContextNameStrategy"
+_CEL = "io.confluent.kafka.schemaregistry.rules.cel.CelValidator"
+
+_NO_RULES = "Rules of data contracts are not run here"
+_NO_CLASSES = "Values become structs, not objects of generated classes"
+
+# Keys that are taken for the sake of files made for Java; why they have no effect here
+WITHOUT_EFFECT = {
+    "propagate.schema.tags": _NO_RULES,
+    "rule.executors": _NO_RULES,
+    "rule.actions": _NO_RULES,
+    "rule.service.loader.enable": _NO_RULES,
+    "rule.metrics.enable": _NO_RULES,
+    "validation.rules.execution": _NO_RULES,
+    "validation.rules.executor.class": _NO_RULES,
+    "validation.rules.fail.fast": _NO_RULES,
+    "execution.environment": _NO_RULES,
+    "schema.reflection": _NO_CLASSES,
+    "schema.format": "Schemas are asked for in the form that they are registered in",
+    "use.schema.guid": "Schemas are named by their ids: use.schema.id",
+}
+
+
+def _unused(name, kind, importance, default, check=None):
+    return Option(name, kind, importance, f"Has no effect. {WITHOUT_EFFECT[name]}.", default, check)
+
+
+def _part_options(part):
+    return (
+        Option(
+            f"{part}.subject.name.strategy",
+            STRING,
+            MEDIUM,
+            f"Under which subject the schemas of {part}s stand: by topic (Topic, and Associated, which no registry here tells from it), by the "
+            "name of the record, or by both.",
+            ASSOCIATED,
+            one_of(*STRATEGIES),
+        ),
+        Option(
+            f"{part}.schema.id.serializer",
+            STRING,
+            MEDIUM,
+            f"How the id of the schema goes with a {part}: before its bytes.",
+            PREFIX_ID,
+            one_of(PREFIX_ID),
+        ),
+        Option(
+            f"{part}.schema.id.deserializer",
+            STRING,
+            MEDIUM,
+            f"Where the id of the schema of a {part} is looked for: before its bytes.",
+            _ID_READERS[0],
+            one_of(*_ID_READERS),
+        ),
+    )
+
+
+def _client_option(name, **changes):
+    """The option of the client itself, as the converters have it."""
+    found = next(option for option in CLIENT if option.name == name)
+    attributes = {field: getattr(found, field) for field in ("name", "type", "importance", "doc", "default", "check")}
+    return Option(**{**attributes, **changes})
+
+
+_SSL = (
+    ("protocol", STRING, MEDIUM, "TLSv1.3", "The newest version of TLS to speak."),
+    ("provider", STRING, MEDIUM, None, "Has no effect: Python's own TLS is used."),
+    ("cipher.suites", LIST, LOW, None, "Cipher suites that may be used; all where none is named."),
+    ("enabled.protocols", LIST, MEDIUM, ["TLSv1.2", "TLSv1.3"], "Versions of TLS that may be spoken."),
+    ("keystore.type", STRING, MEDIUM, "JKS", "JKS, PKCS12 or PEM."),
+    ("keystore.location", STRING, HIGH, None, "File with the client's key and certificate."),
+    ("keystore.password", PASSWORD, HIGH, None, "Password of that file."),
+    ("key.password", PASSWORD, HIGH, None, "Password of the key in it."),
+    ("keystore.key", PASSWORD, HIGH, None, "The client's key as PEM."),
+    ("keystore.certificate.chain", PASSWORD, HIGH, None, "The client's certificates as PEM."),
+    ("truststore.certificates", PASSWORD, HIGH, None, "Certificates that are trusted, as PEM."),
+    ("truststore.type", STRING, MEDIUM, "JKS", "JKS, PKCS12 or PEM."),
+    ("truststore.location", STRING, HIGH, None, "File with the certificates that are trusted."),
+    ("truststore.password", PASSWORD, HIGH, None, "Password of that file."),
+    ("keymanager.algorithm", STRING, LOW, "SunX509", "Has no effect: Python's own TLS is used."),
+    ("trustmanager.algorithm", STRING, LOW, "PKIX", "Has no effect: Python's own TLS is used."),
+    ("endpoint.identification.algorithm", STRING, LOW, "https", "Empty: whether the certificate is the host's is not looked at."),
+    ("secure.random.implementation", STRING, LOW, None, "Has no effect: Python's own TLS is used."),
+    ("engine.factory.class", STRING, LOW, None, "Has no effect: Python's own TLS is used."),
+)  # fmt: skip
+
+OPTIONS = (
+    PART,
+    _client_option("schema.registry.url"),
+    _client_option("schema.registry.url.randomize"),
+    _client_option("max.schemas.per.subject"),
+    Option("normalize.schemas", BOOLEAN, MEDIUM, "Have the registry bring a schema into its normal form before it is compared or kept.", False),
+    Option("auto.register.schemas", BOOLEAN, MEDIUM, "Register the schemas of what is written; else they must be registered already.", True),
+    _unused("propagate.schema.tags", BOOLEAN, LOW, False),
+    Option("use.schema.id", INT, LOW, "Write with the schema of this id, where schemas are not registered; -1 for none.", -1),
+    _unused("use.schema.guid", STRING, LOW, None),
+    Option("id.compatibility.strict", BOOLEAN, LOW, "With use.schema.id: refuse a schema that may not follow the subject's newest one.", True),
+    Option("use.latest.version", BOOLEAN, LOW, "Write with the newest schema of the subject, where schemas are not registered.", False),
+    Option("latest.compatibility.strict", BOOLEAN, LOW, "With use.latest.version: refuse a schema that is not compatible with the newest one.", True),
+    _client_option("latest.cache.size"),
+    _client_option("latest.cache.ttl.sec", type=INT, default=-1),
+    Option("use.latest.with.metadata", STRING, LOW, "Write with the newest schema of this metadata: name=value, commas between.", None),
+    _unused("schema.format", STRING, LOW, None),
+    _unused("execution.environment", STRING, MEDIUM, None, case_insensitive_one_of("all", "client", "gateway", "server", "none")),
+    _unused("rule.executors", LIST, LOW, []),
+    _unused("rule.actions", LIST, LOW, []),
+    _unused("rule.service.loader.enable", BOOLEAN, LOW, True),
+    _unused("rule.metrics.enable", BOOLEAN, LOW, True),
+    _unused("validation.rules.executor.class", STRING, LOW, _CEL),
+    _unused("validation.rules.fail.fast", BOOLEAN, LOW, False),
+    _client_option("basic.auth.credentials.source"),
+    _client_option("bearer.auth.credentials.source"),
+    _client_option("schema.registry.basic.auth.user.info"),
+    _client_option("basic.auth.user.info"),
+    _client_option("bearer.auth.token"),
+    _client_option("bearer.auth.issuer.endpoint.url"),
+    _client_option("bearer.auth.client.id"),
+    _client_option("bearer.auth.client.secret"),
+    _client_option("bearer.auth.scope"),
+    Option("bearer.auth.scope.claim.name", STRING, LOW, "Has no effect: the issuer's token is sent as it is.", "scope"),
+    Option("bearer.auth.sub.claim.name", STRING, LOW, "Has no effect: the issuer's token is sent as it is.", "sub"),
+    _client_option("bearer.auth.identity.pool.id"),
+    _client_option("bearer.auth.logical.cluster"),
+    _client_option("bearer.auth.cache.expiry.buffer.seconds", type=SHORT),
+    Option("bearer.auth.custom.provider.class", STRING, MEDIUM, "Has no effect: there is no class of Java's to be run here.", None),
+    Option("context.name.strategy", STRING, MEDIUM, "Which context a subject is in: the default one.", NULL_CONTEXT, one_of(NULL_CONTEXT)),
+    *_part_options("key"),
+    *_part_options("value"),
+    _unused("schema.reflection", BOOLEAN, LOW, False),
+    _client_option("proxy.host"),
+    _client_option("proxy.port"),
+    _client_option("http.connect.timeout.ms"),
+    _client_option("http.read.timeout.ms"),
+    _client_option("max.retries"),
+    _client_option("retries.wait.ms"),
+    _client_option("retries.max.wait.ms"),
+    *(Option(f"schema.registry.ssl.{name}", kind, importance, doc, default) for name, kind, importance, default, doc in _SSL),
+)  # fmt: skip
+
+DATA_OPTIONS = (
+    Option("schemas.cache.config", INT, LOW, "How many schemas are kept at hand.", 1000, at_least(1)),
+    Option("generalized.sum.type.support", BOOLEAN, MEDIUM, "Say enums and unions in parameters that all three formats share.", False),
+    Option("ignore.default.for.nullables", BOOLEAN, MEDIUM, "Write a null of an optional field as null, not as the field's default.", False),
+)
+_RULES_FROM = case_insensitive_one_of("disabled", "before_domain_rules", "after_domain_rules")
+VALIDATION_RULES = _unused("validation.rules.execution", STRING, MEDIUM, "DISABLED", _RULES_FROM)
+
+
+def tell_of_unused(name, config, more=()):
+    """Say once which of the keys that were set have no effect, and why."""
+    for key, reason in {**WITHOUT_EFFECT, **dict(more)}.items():
+        if key in getattr(config, "originals", {}):
+            log.warning("%s: %s has no effect. %s.", name, key, reason)
