@@ -9,7 +9,6 @@ from standalone.config import (
     LOW,
     MEDIUM,
     PASSWORD,
-    REQUIRED,
     STRING,
     ConfigDef,
     Option,
@@ -31,8 +30,8 @@ CLIENT = ConfigDef(
     Option(
         *(URL, LIST, HIGH),
         "Addresses of the schema registry, http://host:port, separated by commas: the next one is asked where one does not answer. "
-        "`embedded` is the worker's own (embedded.registry.listener).",
-        *(REQUIRED, non_empty_list),
+        "`embedded` is the worker's own (embedded.registry.listener), and beside the embedded log what is meant where nothing is said.",
+        *(EMBEDDED, non_empty_list),
     ),
     Option("schema.registry.url.randomize", BOOLEAN, LOW, "Whether the first address to be asked is chosen at random.", False),
     Option("basic.auth.credentials.source", STRING, MEDIUM, "Where user and password come from: the URL, `basic.auth.user.info` or sasl.jaas.config.",

@@ -43,8 +43,16 @@ class AvroSchema:
 def _check(schema):
     """What fastavro lets pass and Java does not."""
     if isinstance(schema, list):
+        kinds = []
         for each in schema:
             _check(each)
+            kind = each if isinstance(each, str) else each.get("type") if isinstance(each, dict) else None
+            if isinstance(each, list):
+                raise DataError("The Avro schema is not valid: a union may not stand in a union.")
+            if isinstance(kind, str):
+                kinds.append(f"{each.get('namespace', '')}.{each.get('name')}" if kind in _NAMED and isinstance(each, dict) else kind)
+        if len(set(kinds)) < len(kinds):
+            raise DataError(f"The Avro schema is not valid: a type stands twice in the union {_dumped(kinds)}.")
         return
     if not isinstance(schema, dict):
         return
@@ -216,7 +224,8 @@ class _Reading:
         return [Misfit("MISSING_UNION_BRANCH", path, "The new schema's union lacks a type of the old schema's", f"reader union lacking writer type: {other.upper()}")]
 
     def _names(self, reader, writer, path):
-        if reader["name"] == writer["name"] or writer["name"] in _aliases(reader):
+        # As the specification has it: names without their namespaces count.
+        if _last(reader["name"]) == _last(writer["name"]) or writer["name"] in _aliases(reader):
             return []
         return [Misfit("NAME_MISMATCH", f"{path}name", "The name of the type has changed", f"expected: {writer['name']}")]
 
@@ -263,6 +272,10 @@ def _kind(schema):
 
 def _mark(schema):
     return schema["name"] if isinstance(schema, dict) and schema["type"] in _NAMED else id(schema)
+
+
+def _last(name):
+    return name.rpartition(".")[2]
 
 
 def _aliases(schema):

@@ -213,7 +213,7 @@ def get_config(ask):
 
 
 def put_config(ask):
-    return ask.registry.settings.set_config(ask.subject(valid=True) if ask.pieces else None, bodies.config_of(ask.body))
+    return ask.registry.settings.set_config(ask.subject() if ask.pieces else None, bodies.config_of(ask.body))
 
 
 def delete_config(ask):
