@@ -39,6 +39,12 @@ class SchemaRegistries:
                 self._client = props, SchemaRegistryClient.from_config(props)
             return self._client[1]
 
+    def url(self):
+        """The first address of that registry, without credentials. Raises NotFoundError where there is none."""
+        from standalone.schema_registry.credentials import split_url
+
+        return split_url(self._client_props()[URL].split(",")[0].strip())[0]
+
     def _client_props(self):
         originals = self._config.originals
         for key in ("value.converter.", "key.converter."):

@@ -1,7 +1,7 @@
 """Protobuf's texts and descriptors: .proto texts compiled by protoc itself, within this process, and files that came as base64.
 
-    files = compile_proto('syntax = "proto3"; message A {}', {})
-    files["default"].message_type[0].name  ->  "A"
+files = compile_proto('syntax = "proto3"; message A {}', {})
+files["default"].message_type[0].name  ->  "A"
 """
 
 import ast

@@ -199,15 +199,33 @@ class _Reading:
             return []
         seen = seen | {pair}
         if other == "union":
-            return [misfit for number, each in enumerate(writer) for misfit in self._branch(reader, each, f"{path}{number if kind == 'union' else ''}", seen)]
+            return [
+                misfit
+                for number, each in enumerate(writer)
+                for misfit in self._branch(reader, each, f"{path}{number if kind == 'union' else ''}", seen)
+            ]
         if kind == "union":
             if any(not self.between(each, writer, path, seen) for each in reader):
                 return []
-            return [Misfit("MISSING_UNION_BRANCH", path, "The new schema's union has no type that reads the old schema's", f"reader union lacking writer type: {other.upper()}")]
+            return [
+                Misfit(
+                    "MISSING_UNION_BRANCH",
+                    path,
+                    "The new schema's union has no type that reads the old schema's",
+                    f"reader union lacking writer type: {other.upper()}",
+                )
+            ]
         if kind != other and not (kind in ("record", "error") and other in ("record", "error")):
             if other in _READ_AS.get(kind, ()):
                 return []
-            return [Misfit("TYPE_MISMATCH", path, "The type of the new schema does not read the old schema's", f"reader type: {kind.upper()} not compatible with writer type: {other.upper()}")]
+            return [
+                Misfit(
+                    "TYPE_MISMATCH",
+                    path,
+                    "The type of the new schema does not read the old schema's",
+                    f"reader type: {kind.upper()} not compatible with writer type: {other.upper()}",
+                )
+            ]
         if kind == "array":
             return self.between(reader["items"], writer["items"], f"{path}items/", seen)
         if kind == "map":
@@ -221,7 +239,14 @@ class _Reading:
         if not found or _kind(_found(reader, self._readers)) != "union":
             return found
         other = _kind(_found(branch, self._writers))
-        return [Misfit("MISSING_UNION_BRANCH", path, "The new schema's union lacks a type of the old schema's", f"reader union lacking writer type: {other.upper()}")]
+        return [
+            Misfit(
+                "MISSING_UNION_BRANCH",
+                path,
+                "The new schema's union lacks a type of the old schema's",
+                f"reader union lacking writer type: {other.upper()}",
+            )
+        ]
 
     def _names(self, reader, writer, path):
         # As the specification has it: names without their namespaces count.
@@ -250,7 +275,11 @@ class _Reading:
     def _fixed(self, reader, writer, path, seen):
         if reader["size"] == writer["size"]:
             return []
-        return [Misfit("FIXED_SIZE_MISMATCH", f"{path}size", "The size of the fixed type has changed", f"expected: {writer['size']}, found: {reader['size']}")]
+        return [
+            Misfit(
+                "FIXED_SIZE_MISMATCH", f"{path}size", "The size of the fixed type has changed", f"expected: {writer['size']}, found: {reader['size']}"
+            )
+        ]
 
 
 def _found(schema, names):
@@ -286,3 +315,17 @@ def _aliases(schema):
 def _enum_of(schema, names):
     found = _found(schema, names)
     return found if isinstance(found, dict) and found["type"] == "enum" else None
+
+
+def parsed_for_values(text, references):
+    """(fastavro's schema, {full name: type}), without logical types: values are what lies below them."""
+    names = {}
+    for each in references.values():
+        fastavro.parse_schema(_bare(_json(each)), names, _write_hint=False)
+    return fastavro.parse_schema(_bare(_json(text)), names, _write_hint=False), names
+
+
+def _bare(schema):
+    if isinstance(schema, dict):
+        return {key: _bare(value) if key in ("type", "fields", "items", "values") else value for key, value in schema.items() if key != "logicalType"}
+    return [_bare(each) for each in schema] if isinstance(schema, list) else schema

@@ -125,7 +125,10 @@ class _Node:
             said.append(cls("enum", {**raw, "enum": raw.get("enum", [raw.get("const")])}, schema, top))
         kind = raw.get("type")
         if isinstance(kind, list):
-            typed = tuple(cls.of({**{k: v for k, v in raw.items() if k not in (*_SUMS, "not", "enum", "const")}, "type": each}, schema, top, depth + 1) for each in kind)
+            typed = tuple(
+                cls.of({**{k: v for k, v in raw.items() if k not in (*_SUMS, "not", "enum", "const")}, "type": each}, schema, top, depth + 1)
+                for each in kind
+            )
             said.insert(0, typed[0] if len(typed) == 1 else cls("any", raw, schema, top, typed))
         elif kind is not None:
             said.insert(0, cls("number" if kind == "integer" else kind, raw, schema, top))
@@ -269,7 +272,9 @@ def _property_gone(name, raw, older, newer, where, found, seen):
         if raw is not False:
             found.add("PROPERTY_REMOVED_FROM_CLOSED_CONTENT_MODEL", where, "A property is gone, and others are not allowed", name)
     elif not _fits(older.inner(raw), newer.inner(rest), where, seen):
-        found.add("PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", where, "A property is gone, and the schema of others is not its own", name)
+        found.add(
+            "PROPERTY_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", where, "A property is gone, and the schema of others is not its own", name
+        )
 
 
 def _property_new(name, raw, older, newer, where, found, seen):
@@ -327,7 +332,9 @@ def _array(older, newer, path, found, seen):
         found.add("UNIQUE_ITEMS_ADDED", f"{path}uniqueItems", "Items have to be unique now")
     (before, old_rest), (after, rest) = _items(older), _items(newer)
     if old_rest != rest:
-        _rest(_with(older, "additionalItems", old_rest), _with(newer, "additionalItems", rest), path, found, seen, "additionalItems", "ADDITIONAL_ITEMS")
+        _rest(
+            _with(older, "additionalItems", old_rest), _with(newer, "additionalItems", rest), path, found, seen, "additionalItems", "ADDITIONAL_ITEMS"
+        )
     for number in range(max(len(before), len(after))):
         where = f"{path}items/{number}"
         if number >= len(after):
@@ -335,7 +342,9 @@ def _array(older, newer, path, found, seen):
                 if before[number] is not False:
                     found.add("ITEM_REMOVED_FROM_CLOSED_CONTENT_MODEL", where, "An item is gone, and others are not allowed")
             elif not _fits(older.inner(before[number]), newer.inner(rest), where, seen):
-                found.add("ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", where, "An item is gone, and the schema of others is not its own")
+                found.add(
+                    "ITEM_REMOVED_NOT_COVERED_BY_PARTIALLY_OPEN_CONTENT_MODEL", where, "An item is gone, and the schema of others is not its own"
+                )
         elif number >= len(before):
             if old_rest is True or old_rest == {}:
                 if after[number] is not True and after[number] != {}:

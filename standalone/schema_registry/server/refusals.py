@@ -58,7 +58,8 @@ def invalid_schema(reason):
 
 
 def invalid_version(version):
-    return Refusal(42202, f"The specified version '{version}' is not a valid version id. Allowed values are between [1, 2^31-1] and the string \"latest\"")
+    allowed = 'Allowed values are between [1, 2^31-1] and the string "latest"'
+    return Refusal(42202, f"The specified version '{version}' is not a valid version id. {allowed}")
 
 
 def invalid_compatibility(level, levels):

@@ -324,4 +324,3 @@ def _guid(schema, metadata, rules):
     """The same for the same schema, in whatever registry."""
     said = [schema.kind, schema.text, [asdict(each) for each in schema.references], metadata, rules]
     return str(uuid.UUID(hashlib.md5(json.dumps(said, sort_keys=True).encode(), usedforsecurity=False).hexdigest()))
-

@@ -87,7 +87,9 @@ class Settings:
         with self._store:
             if mode == "IMPORT" and not force and self.mode_in_scope(place) != "IMPORT" and self._has_versions(place):
                 where = f"subject {subject}" if subject and subject.name else "the registry"
-                raise refusals.not_permitted(f"Cannot import since found existing subjects: {where} has schemas. Set force=true to do so all the same.")
+                raise refusals.not_permitted(
+                    f"Cannot import since found existing subjects: {where} has schemas. Set force=true to do so all the same."
+                )
             self._store.set_setting(place, MODE, mode)
         return mode
 
