@@ -71,7 +71,7 @@ class Worker:
         self.offsets = OffsetsFile(self.config["offset.storage.file.filename"], self._before_offsets).open()
         self._tasks = TaskFactory(
             *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
-            topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(),
+            topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), note_event=lambda *event: self.state.note_event(*event, self.id),
         )  # fmt: skip
         self._reach_cluster()
         if self.config["spark.start"] == "eager":

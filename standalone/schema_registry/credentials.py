@@ -23,10 +23,10 @@ def split_url(url):
 
 def credentials_of(config, originals, in_url):
     """An object with `headers(send)` and `forget()`. `in_url` is what stood in the addresses; `send` makes a request of an issuer."""
-    explicit = {key for key in ("bearer.auth.credentials.source", "basic.auth.credentials.source") if originals.get(key) is not None}
     token = _secret(config["bearer.auth.token"])
-    if "bearer.auth.credentials.source" in explicit or token:
-        if "basic.auth.credentials.source" in explicit:
+    # Whoever hands over parsed keys hands over defaults, too: what counts is what is not one.
+    if token or config["bearer.auth.credentials.source"] != "STATIC_TOKEN":
+        if config["basic.auth.credentials.source"] != "URL":
             problem = "basic.auth.credentials.source is set, too: a request carries one of them"
             raise ConfigError.of({"bearer.auth.credentials.source": problem})
         return _bearer(config, originals, token)
@@ -113,8 +113,6 @@ def _bearer(config, originals, token):
     pool, cluster = config["bearer.auth.identity.pool.id"], config["bearer.auth.logical.cluster"]
     more = {name: value for name, value in (("Confluent-Identity-Pool-Id", pool), ("target-sr-cluster", cluster)) if value}
     if source == "STATIC_TOKEN":
-        if not token:
-            raise ConfigError.of({"bearer.auth.token": "is missing: bearer.auth.credentials.source=STATIC_TOKEN sends it"})
         return Static(token, more)
     if source == "OAUTHBEARER":
         names = {key: config[f"bearer.auth.{key}"] for key in ("issuer.endpoint.url", "client.id", "client.secret", "scope")}

@@ -17,6 +17,7 @@ from standalone.schema_registry.client import (
     RegistrySchema,
     SchemaRegistryClient,
 )
+from standalone.schema_registry.keys import CLIENT
 
 SCHEMA = RegistrySchema('"string"')
 PROTO = RegistrySchema('syntax = "proto3";', "PROTOBUF", (Reference("a/b.proto", "a/b.proto", 2),))
@@ -213,9 +214,8 @@ def test_an_oauth_token_is_kept_and_asked_for_again_once_it_is_refused(registry)
         param({"schema.registry.url": "registry:8081"}, "no address", id="no scheme"),
         param({"schema.registry.url": ""}, "schema.registry.url", id="no address"),
         param({"basic.auth.credentials.source": "USER_INFO"}, "user:password", id="no user info"),
-        param({"bearer.auth.credentials.source": "STATIC_TOKEN"}, "bearer.auth.token", id="no token"),
         param({"bearer.auth.credentials.source": "OAUTHBEARER"}, "bearer.auth.client.secret", id="no OAuth client"),
-        param({"bearer.auth.token": "t", "basic.auth.credentials.source": "URL"}, "one of them", id="both"),
+        param({"bearer.auth.token": "t", "basic.auth.credentials.source": "USER_INFO"}, "one of them", id="both"),
         param({"schema.registry.url": "https://h:1", "schema.registry.ssl.truststore.location": "/not/there.jks"},
               "schema.registry.ssl.truststore.location", id="no truststore"),
     ],
@@ -224,6 +224,12 @@ def test_wrong_keys_are_named(keys, said):
     with pytest.raises(ConfigError) as raised:
         SchemaRegistryClient.from_config({"schema.registry.url": "http://h:1", **keys})
     assert said in str(raised.value)
+
+
+def test_parsed_keys_with_all_their_defaults_mean_the_same(registry):
+    parsed = CLIENT.parse({"schema.registry.url": registry.url})
+    for config in (parsed, dict(parsed)):
+        assert SchemaRegistryClient.from_config(config).register("s", SCHEMA) == 1
 
 
 def test_references_are_resolved_in_the_order_in_which_they_are_needed(registry):

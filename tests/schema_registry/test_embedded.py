@@ -12,7 +12,11 @@ from google.protobuf.descriptor_pb2 import FileDescriptorProto
 from pytest import param
 
 from standalone.errors import RegistryDataError, StartError
-from standalone.schema_registry.client import Reference, RegistrySchema, SchemaRegistryClient
+from standalone.schema_registry.client import (
+    Reference,
+    RegistrySchema,
+    SchemaRegistryClient,
+)
 from standalone.schema_registry.server.listener import EmbeddedRegistry
 
 INT, LONG = '"int"', '"long"'
