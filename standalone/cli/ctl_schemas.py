@@ -21,15 +21,10 @@ def add_to(main):
 
 def property_options(command):
     """--registry and --property of the commands that ask a registry."""
-    command = click.option(
-        *("--property", "properties"),
-        metavar="KEY=VALUE",
-        multiple=True,
-        help="A key of the registry's client, such as basic.auth.user.info; may be given again.",
-    )(command)
-    return click.option("--registry", envvar="CONNECT_REGISTRY", help="The schema registry's address (CONNECT_REGISTRY). If not given, the worker's.")(
-        command
-    )
+    said = "A key of the registry's client, such as basic.auth.user.info; may be given again."
+    command = click.option("--property", "properties", metavar="KEY=VALUE", multiple=True, help=said)(command)
+    said = "The schema registry's address (CONNECT_REGISTRY). If not given, the worker's."
+    return click.option("--registry", envvar="CONNECT_REGISTRY", help=said)(command)
 
 
 def registry_options(command):
@@ -169,7 +164,8 @@ def register(subject, file, registry, kind, references, normalize, dry_run):
     schema = RegistrySchema(file.read(), KINDS[kind], tuple(map(_reference, references)))
     if dry_run:
         problems = registry.compatible(subject, schema)
-        emit({"subject": subject, "compatible": not problems, "messages": problems}, lambda: click.echo("\n".join(map(printable, problems)) or "compatible"))
+        shown = "\n".join(map(printable, problems)) or "compatible"
+        emit({"subject": subject, "compatible": not problems, "messages": problems}, lambda: click.echo(shown))
         click.get_current_context().exit(1 if problems else 0)
     id = registry.register(subject, schema, normalize)
     done("registered", subject, id=id)
@@ -192,7 +188,7 @@ def delete(subject, version, registry, permanent):
 @click.argument("subject", required=False)
 @click.argument("level", required=False, type=click.Choice(LEVELS, case_sensitive=False))
 @registry_options
-@click.option("--all", "level_of_all", type=click.Choice(LEVELS, case_sensitive=False), help="Set the level of all subjects that have none of their own.")
+@click.option("--all", "level_of_all", type=click.Choice(LEVELS, case_sensitive=False), help="Set it for all subjects that have none of their own.")
 def compatibility(subject, level, registry, level_of_all):
     """Show or set what a new version of a subject has to be compatible with."""
     if level_of_all:

@@ -9,7 +9,9 @@ from standalone.errors import BadRequestError, ConnectError, NotFoundError, Regi
 from standalone.rest.resource import json_answer, resource
 from standalone.schema_registry.framing import is_framed, unframed
 
-WORDS = frozenset("compatibility id kind latest line lines mark newer older references schema subject url version versions AVRO JSON PROTOBUF".split())
+WORDS = frozenset(
+    "compatibility id kind latest line lines mark newer older references schema subject url version versions AVRO JSON PROTOBUF".split()
+)
 
 
 def routes(worker):

@@ -8,8 +8,10 @@ MODES = ("READWRITE", "READONLY", "READONLY_OVERRIDE", "IMPORT", "FORWARD")
 CONFIG, MODE = "config", "mode"
 EVERYWHERE = Subject(DEFAULT, "")
 _LEVEL = "compatibilityLevel"
-_KNOWN = (_LEVEL, "normalize", "alias", "validateFields", "validateNames", "validateRules", "compatibilityGroup", "compatibilityPolicy", "defaultMetadata",
-          "overrideMetadata", "defaultRuleSet", "overrideRuleSet")  # fmt: skip
+_KNOWN = (
+    *(_LEVEL, "normalize", "alias", "validateFields", "validateNames", "validateRules", "compatibilityGroup", "compatibilityPolicy"),
+    *("defaultMetadata", "overrideMetadata", "defaultRuleSet", "overrideRuleSet"),
+)
 
 
 class Settings:

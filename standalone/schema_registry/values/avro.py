@@ -12,7 +12,11 @@ from standalone.errors import DataError, SerializationError
 from standalone.schema_registry.rules.avro import parsed_for_values
 
 _NUMBERS = {"int": (-(1 << 31), (1 << 31) - 1), "long": (-(1 << 63), (1 << 63) - 1)}
-_SHOWN = {dict: "an object", list: "an array", str: "a text", bool: "true or false", int: "a number", float: "a number with a fraction", type(None): "null"}
+_SHOWN = {
+    **{dict: "an object", list: "an array", str: "a text", bool: "true or false", type(None): "null"},
+    **{int: "a number", float: "a number with a fraction"},
+}
+_HELD = {"boolean": bool, "int": int, "long": int, "float": float, "double": float, "string": str, "bytes": bytes, "array": list, "map": dict}
 
 
 class AvroCodec:
@@ -53,7 +57,8 @@ class AvroCodec:
             return self._of_bytes(schema, kind, value, path)
         if kind in _NUMBERS:
             low, high = _NUMBERS[kind]
-            self._need(isinstance(value, int) and not isinstance(value, bool) and low <= value <= high, f"{'an' if kind == 'int' else 'a'} {kind}", value, path)
+            fits = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+            self._need(fits, f"{'an' if kind == 'int' else 'a'} {kind}", value, path)
             return value
         if kind in ("float", "double"):
             fits = isinstance(value, (int, float)) and not isinstance(value, bool) or value in ("NaN", "Infinity", "-Infinity")
@@ -169,7 +174,7 @@ def _named(name, schema, value, type_of):
 
 
 def _holds(kind, value):
-    wanted = {"boolean": bool, "int": int, "long": int, "float": float, "double": float, "string": str, "bytes": bytes, "array": list, "map": dict}.get(kind)
+    wanted = _HELD.get(kind)
     if wanted is None or isinstance(value, bool) and wanted is not bool or not isinstance(value, wanted):
         return False
     return kind != "int" or _NUMBERS["int"][0] <= value <= _NUMBERS["int"][1]

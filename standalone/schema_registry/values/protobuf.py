@@ -25,7 +25,8 @@ class ProtobufCodec:
         try:
             return json_format.ParseDict(value, message).SerializeToString()
         except (json_format.ParseError, TypeError, ValueError, AttributeError) as error:
-            raise DataError(f"The value does not fit the message {message.DESCRIPTOR.full_name}: {' '.join(str(error).split()).rstrip('.')}.") from error
+            said = " ".join(str(error).split()).rstrip(".")
+            raise DataError(f"The value does not fit the message {message.DESCRIPTOR.full_name}: {said}.") from error
 
     def decode(self, data, indexes=(0,)):
         message = self._message(indexes)
