@@ -14,6 +14,10 @@
     ├── ConflictError                right request, wrong moment
     ├── StartError                   the worker cannot start
     ├── OffsetsError                 the offsets file cannot be trusted
+    ├── RegistryError                the schema registry refused or could not be reached
+    │   ├── RegistryDataError          ... this schema, subject or id
+    │   ├── RegistryRetriableError     ... for the moment
+    │   └── RegistryConfigError        ... whoever asks: credentials, TLS, an address that is none
     └── LogError                     the log refused or could not be reached
         ├── LogRetriableError        ... for the moment
         ├── LogFatalError            ... and will go on refusing: fenced, forbidden, too large
@@ -158,6 +162,28 @@ class StartError(ConnectError):
 
 class OffsetsError(StartError):
     pass
+
+
+class RegistryError(ConnectError):
+    """`status` is the answer's HTTP status and `code` the registry's own error code; both None where there was no answer."""
+
+    def __init__(self, message, status=None, code=None):
+        super().__init__(message)
+        self.status, self.code = status, code
+
+
+class RegistryDataError(RegistryError, DataError):
+    pass
+
+
+class RegistryRetriableError(RegistryError, RetriableError):
+    pass
+
+
+class RegistryConfigError(RegistryError, ConfigError):
+    def __init__(self, message, status=None, code=None):
+        RegistryError.__init__(self, message, status, code)
+        self.errors = {}
 
 
 class LogError(ConnectError):

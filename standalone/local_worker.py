@@ -115,6 +115,7 @@ class LocalWorker:
             "bootstrap.servers": "embedded",
             "embedded.log.listener": "127.0.0.1:0",
             "listeners": "http://127.0.0.1:0",
+            "embedded.registry.listener": "127.0.0.1:0",
             "key.converter": STRING,
             "value.converter": STRING,
             "offset.storage.file.filename": str(folder / "connect.offsets"),

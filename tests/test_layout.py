@@ -32,11 +32,12 @@ MAY_SEE = {
     "predicates": LEAVES | {"", "data", "config", "stage"},
     "pipeline": LEAVES | {"data", "config", "expression", "stage"},
     "log": LEAVES,
+    "schema_registry": LEAVES | {"", "config", "log", "rest"},
     "plugins": LEAVES | {"", "config", "connector", "provider", "stage"},
-    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest"},
-    "rest": LEAVES | {"", "config", "properties", "runtime"},
-    "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime"},
-    "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools"},
+    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry"},
+    "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry"},
+    "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime", "schema_registry"},
+    "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools", "schema_registry"},
     "testing": {"*"},
     "suites": {"*"},
     "local_worker": {"*"},
@@ -49,10 +50,12 @@ MAY_SEE = {
 OWNERS = {  # outside package -> the parts that may import it
     "kafka": {"log"},
     "click": {"cli"},
-    "sqlite3": {"runtime", "log"},
-    "sqlite_utils": {"runtime"},
-    "starlette": {"rest"},
+    "sqlite3": {"runtime", "log", "schema_registry"},
+    "sqlite_utils": {"runtime", "schema_registry"},
+    "starlette": {"rest", "schema_registry"},
     "uvicorn": {"rest"},
+    "urllib3": {"schema_registry"},
+    "grpc_tools": {"schema_registry"},
     "prometheus_client": {"rest"},
     "pyspark": {"pipeline"},
     "numba": {"kernels", "machine_code"},
@@ -113,6 +116,12 @@ def test_each_outside_package_has_one_home(path):
         assert owners is None or part in owners, f"{module} belongs to {sorted(owners)}"
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / OURS / "schema_registry").glob("*.py")), ids=lambda path: path.name)
+def test_the_client_of_the_schema_registry_sees_no_server(path):
+    for module, _ in _imports(path):
+        assert not module.startswith((f"{OURS}.rest", f"{OURS}.schema_registry.server", "starlette", "sqlite")), module
+
+
 @pytest.mark.parametrize("path", _modules("connectors"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_connectors_see_public_names_only(path):
     for module, _ in _imports(path):
@@ -126,7 +135,7 @@ def test_nothing_in_standalone_imports_connectors():
 
 def test_threads_are_started_only_where_they_may():
     homes = {"runtime", "tools", "rest", "pipeline/spark/session.py", "log/broker/server.py", "testing.py", "local_worker.py"}
-    homes |= {"warm_up.py", "kernels.py", "suites.py"}
+    homes |= {"warm_up.py", "kernels.py", "suites.py", "schema_registry/server/listener.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))
         if "threading.Thread(" in path.read_text():

@@ -13,6 +13,7 @@ import click
 
 from standalone.cli.ctl_connectors import one_name
 from standalone.cli.ctl_rest import Refused, connector_path
+from standalone.cli.ctl_schemas import ValuesIn, ValuesOut, property_options, registry_props
 from standalone.cli.ctl_show import Command, Group, done, emit, one_line, printable, table, wants_json
 
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 512 * 1024
@@ -36,6 +37,25 @@ def log_options(command):
         return command(*args, reach=Reach(click.get_current_context().obj, bootstrap, worker_config, command_config), **kwargs)
 
     return with_log
+
+
+def schema_options(said):
+    """--key, --value, --registry and --property; the command gets `kinds` and `registry_of`, which gives the registry's keys."""
+    kinds = click.Choice(["avro", "protobuf", "json-schema"])
+
+    def with_options(command):
+        @property_options
+        @click.option("--value", "value_kind", type=kinds, help=said.format("value", "value"))
+        @click.option("--key", "key_kind", type=kinds, help=said.format("key", "key"))
+        @functools.wraps(command)
+        def with_kinds(*args, registry, properties, key_kind, value_kind, **kwargs):
+            worker_config = click.get_current_context().params.get("worker_config")
+            kinds = {"key": key_kind, "value": value_kind}
+            return command(*args, kinds=kinds, registry_of=lambda: registry_props(registry, properties, worker_config), **kwargs)
+
+        return with_kinds
+
+    return with_options
 
 
 class Reach:
@@ -185,16 +205,20 @@ def _numbers(numbers):
 @click.option("-p", "--partition", type=click.IntRange(min=0), help="The partition. If not given, by key.")
 @click.option("--null", "null_text", metavar="TEXT", help="A key or value of this text is null: a tombstone.")
 @click.option("--from-json", is_flag=True, help="Lines as `consume --json` prints them: key, value, headers and timestamp of each are restored.")
-def produce(topic, reach, file, key_separator, headers, partition, null_text, from_json):
+@schema_options("Each {} is JSON, and written by the schema --property {}.schema=…, which is registered.")
+def produce(topic, reach, file, key_separator, headers, partition, null_text, from_json, kinds, registry_of):
     """Write lines as records, each line one."""
     if from_json and key_separator is not None:
         raise click.UsageError("--from-json and --key-separator exclude each other.")
+    if from_json and any(kinds.values()):
+        raise click.UsageError("--from-json restores bytes as they were; it takes neither --key nor --value.")
     wrong = [pair for pair in headers if "=" not in pair]
     if wrong:
         raise click.UsageError(f"--header takes NAME=VALUE, not '{wrong[0]}'.")
     common = [(name, value.encode()) for name, _, value in (pair.partition("=") for pair in headers)]
     separator = None if key_separator is None else key_separator.encode()
     null = None if null_text is None else null_text.encode()
+    typed = ValuesIn(topic, kinds, registry_of()) if any(kinds.values()) else None
 
     def parse(number, line):
         if from_json:
@@ -204,7 +228,10 @@ def produce(topic, reach, file, key_separator, headers, partition, null_text, fr
             key, found, line = line.partition(separator)
             if not found:
                 raise click.ClickException(f"Line {number} has no key separator {key_separator!r}. {count} records before it were written.")
-        return None if key == null else key, None if line == null else line, -1, common
+        key, line = None if key == null else key, None if line == null else line
+        if typed is not None:
+            key, line = typed.data("key", key, number), typed.data("value", line, number)
+        return key, line, -1, common
 
     count = 0
     with reach() as log:
@@ -291,13 +318,14 @@ def _to_records(rows):
     "--show", metavar="LIST", default="", help="What stands before each value: any of topic,partition,offset,timestamp,key,headers; or all."
 )
 @click.option("--format", "form", help=f"How each record is printed: {_TOKENS}.")
-def consume(topic, reach, from_beginning, most, partitions, offset, group, at_end, timeout, show, form):
+@schema_options("Each {} was written with a schema of a registry, and is printed as JSON.")
+def consume(topic, reach, from_beginning, most, partitions, offset, group, at_end, timeout, show, form, kinds, registry_of):
     """Print records: values alone, a line each, unless --show, --format or --json say otherwise. Ends at Ctrl-C, or as told."""
     if group and (partitions or offset or at_end):
         raise click.UsageError("--group goes where the group was; it takes neither --partition nor --offset nor --exit (--timeout ends it).")
     if offset is not None and from_beginning:
         raise click.UsageError("--offset and --from-beginning exclude each other.")
-    write = _writer(show, form)
+    write = _writer(show, form, ValuesOut(kinds, registry_of()) if any(kinds.values()) else None)
     left = most if most is not None else float("inf")
     try:
         with reach() as log:
@@ -343,7 +371,7 @@ def _start(said, begin, end):
     return max(begin, end + number) if number < 0 else min(max(number, begin), end)
 
 
-def _writer(show, form):
+def _writer(show, form, typed=None):
     """write(topic, partition, records) to standard output."""
     from standalone.tools.log_access import rows
 
@@ -354,6 +382,15 @@ def _writer(show, form):
 
     def write(topic, partition, records):
         for offset, timestamp, key, value, headers in rows(records):
+            if typed is not None:
+                where = f"the record {topic}-{partition}@{offset}"
+                if wants_json():
+                    shown = as_json(topic, partition, offset, timestamp, key, value, headers)
+                    found = ((part, typed.value(part, data, where)) for part, data in (("key", key), ("value", value)))
+                    shown.update((part, each) for part, each in found if not isinstance(each, bytes))
+                    out.write(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
+                    continue
+                key, value = typed.line("key", key, where), typed.line("value", value, where)
             if wants_json():
                 line = json.dumps(as_json(topic, partition, offset, timestamp, key, value, headers), ensure_ascii=False)
                 out.write(line.encode("utf-8", "surrogatepass") + b"\n")

@@ -2,6 +2,7 @@
 
 from standalone.errors import BadRequestError, LogError, NotFoundError
 from standalone.rest.resource import json_answer, resource
+from standalone.rest.schemas import Decoded
 from standalone.rest.throughput import Throughput
 from standalone.runtime.log_view import MOST_RECORDS
 from standalone.runtime.offsets.changes import OFFSET, PARTITION, TOPIC
@@ -12,7 +13,7 @@ _LIMIT = 50
 
 WORDS = frozenset(  # members of what /ui/api answers
     "begin bootstrap bytes committed connectors cut embedded encoding end headers key lag name offset offsets partition partitions record records "
-    "task text time timestamp topic utf-8 hex value".split()
+    "task text time timestamp topic utf-8 hex value schema".split()
 )
 
 
@@ -35,11 +36,12 @@ def routes(herder, worker):
             raise NotFoundError(f"The topic '{topic}' has no partition {partition}; it has {len(partitions)}.")
         ranges = view.ranges([(topic, number) for number in partitions])
         newest = view.newest(topic, partitions if partition is None else [partition], limit)
+        decoded = Decoded(worker)
         return json_answer(
             {
                 "topic": topic,
                 "partitions": [{"partition": number, "begin": begin, "end": end} for (_, number), (begin, end) in ranges.items()],
-                "records": [_record(seen) for seen in newest],
+                "records": [_record(seen, decoded) for seen in newest],
             }
         )
 
@@ -82,15 +84,15 @@ def _lag(herder, view, name):
     return found
 
 
-def _record(seen):
+def _record(seen, decoded):
     headers = [{"name": name, "value": _bytes(value)} for name, value in seen.headers[:_MOST_HEADERS]]
     timestamp = None if seen.timestamp < 0 else seen.timestamp
     return {
         "partition": seen.partition,
         "offset": seen.offset,
         "timestamp": timestamp,
-        "key": _bytes(seen.key),
-        "value": _bytes(seen.value),
+        "key": decoded.shown(seen.key) or _bytes(seen.key),
+        "value": decoded.shown(seen.value) or _bytes(seen.value),
         "headers": headers,
     }
 

@@ -38,8 +38,8 @@ class RestServer:
     def __init__(self, config):
         self._config = config
         self._admin_apart = config["admin.listeners"] is not None
-        self._listeners = [_Listener(text, "listeners", "listeners.https.") for text in config["listeners"]]
-        self._admin_listeners = [_Listener(text, "admin.listeners", "admin.listeners.https.") for text in config["admin.listeners"] or ()]
+        self._listeners = [Listener(text, "listeners", "listeners.https.") for text in config["listeners"]]
+        self._admin_listeners = [Listener(text, "admin.listeners", "admin.listeners.https.") for text in config["admin.listeners"] or ()]
         self._contexts = {}
         self._extensions = []
         self._servers = []
@@ -123,7 +123,7 @@ class RestServer:
             for scheme in dict.fromkeys(listener.scheme for listener in listeners):
                 chosen = [listener for listener in listeners if listener.scheme == scheme]
                 context = self._contexts[chosen[0].prefix] if scheme == "https" else None
-                servers.append((_server(app, context), [listener.socket for listener in chosen]))
+                servers.append((http_server(app, context), [listener.socket for listener in chosen]))
         self._servers = [server for server, _ in servers]
         if self._stopping:
             return
@@ -151,7 +151,7 @@ class RestServer:
             end.close()
 
 
-def _server(app, context):
+def http_server(app, context):
     import uvicorn
 
     config = uvicorn.Config(
@@ -163,7 +163,7 @@ def _server(app, context):
     return uvicorn.Server(config)
 
 
-class _Listener:
+class Listener:
     """One listener's text, and its socket once it is bound."""
 
     def __init__(self, text, key, prefix):

@@ -17,6 +17,7 @@ from standalone.runtime.log_clients import LogClients
 from standalone.runtime.log_view import LogView
 from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets.journal import OffsetsFile
+from standalone.runtime.schema_registries import SchemaRegistries
 from standalone.runtime.supervision.loggers import Loggers
 from standalone.runtime.supervision.state import State
 from standalone.runtime.tasks.active_topics import ActiveTopics
@@ -45,6 +46,8 @@ class Worker:
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
         self._session = SessionHolder(self.config.spark(), self.config["spark.start"])
         self._embedded = None
+        self.schemas = SchemaRegistries(self.config)
+        self.config.embedded_registry = self.schemas.embedded_url
         self._cluster_id = None
         self._tasks = None
         self._closing = threading.Event()
@@ -64,10 +67,11 @@ class Worker:
         self.loggers = Loggers(self.state, self.clock)
         self.loggers.restore()
         self._start_embedded_log()
+        self.schemas.open()
         self.offsets = OffsetsFile(self.config["offset.storage.file.filename"], self._before_offsets).open()
         self._tasks = TaskFactory(
             *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
-            topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(),
+            topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), note_event=lambda *event: self.state.note_event(*event, self.id),
         )  # fmt: skip
         self._reach_cluster()
         if self.config["spark.start"] == "eager":
@@ -81,7 +85,7 @@ class Worker:
 
     def close(self):
         self._closing.set()
-        steps = [self._heartbeats.stop, self._session.stop, self._clusters.close]
+        steps = [self._heartbeats.stop, self._session.stop, self._clusters.close, self.schemas.close]
         steps += [part.close for part in (self.offsets, self.state) if part is not None]
         if self._embedded is not None:
             steps.insert(-1, self._embedded.stop)

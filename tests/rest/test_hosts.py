@@ -9,7 +9,7 @@ import pytest
 from pytest import param
 
 from standalone.rest.hosts import host_of, names_of, warn_of_open_doors
-from standalone.rest.server import _Listener
+from standalone.rest.server import Listener
 from tests.rest.conftest import Api
 from tests.runtime.local import LocalWorker
 
@@ -114,7 +114,7 @@ def test_a_listener_of_all_interfaces_knows_the_machine_by_name():
 
 @pytest.mark.parametrize("text", ["http://:0", "http://localhost:0", ":0"])
 def test_who_names_no_host_is_reached_from_this_machine_alone(text):
-    listener = _Listener(text if text[0] != ":" else f"http://{text}", "listeners", "")
+    listener = Listener(text if text[0] != ":" else f"http://{text}", "listeners", "")
     listener.bind()
     try:
         assert listener.address[0] in ("127.0.0.1", "::1")

@@ -6,6 +6,7 @@ import { connectorsView } from "./connectors.js";
 import { h, setText } from "./dom.js";
 import { editView, newView } from "./form.js";
 import { live } from "./live.js";
+import { subjectView, subjectsView } from "./schemas.js";
 import { topicView, topicsView } from "./topics.js";
 
 const main = document.getElementById("main");
@@ -18,6 +19,8 @@ const ROUTES = [
   [/^\/connectors\/([^/]+)\/edit$/, (name) => editView(name), "connectors"],
   [/^\/topics$/, () => topicsView(), "topics"],
   [/^\/topics\/([^/]+)$/, (name) => topicView(name), "topics"],
+  [/^\/schemas$/, () => subjectsView(), "schemas"],
+  [/^\/schemas\/([^/]+)$/, (subject) => subjectView(subject), "schemas"],
 ];
 
 function show() {

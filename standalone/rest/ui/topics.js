@@ -145,7 +145,7 @@ function makeRecord(record) {
 function preview(bytes) {
   if (bytes === null) return h("span", { class: "null" }, "null");
   const text = bytes.text.slice(0, 300);
-  return h("span", { class: "preview" }, bytes.encoding === "hex" && h("span", { class: "tag" }, "hex"), text);
+  return h("span", { class: "preview" }, bytes.encoding === "hex" && h("span", { class: "tag" }, "hex"), bytes.schema && h("span", { class: "tag" }, `schema ${bytes.schema}`), text);
 }
 
 function whole(record) {
@@ -156,7 +156,7 @@ function whole(record) {
 
 function part(title, bytes) {
   if (bytes === null) return h("div", {}, h("h3", {}, title), h("p", { class: "null" }, "null"));
-  const length = `${size(bytes.bytes)}${bytes.encoding === "hex" ? ", not UTF-8: shown as hex" : ""}${bytes.cut ? ", only its beginning is shown" : ""}`;
+  const length = `${size(bytes.bytes)}${bytes.encoding === "hex" ? ", not UTF-8: shown as hex" : ""}${bytes.schema ? `, of the schema with the id ${bytes.schema}` : ""}${bytes.cut ? ", only its beginning is shown" : ""}`;
   const text = bytes.encoding === "hex" || bytes.cut ? bytes.text : pretty(bytes.text);
   return h("div", {}, h("h3", {}, title, " ", h("small", {}, length)), h("pre", { tabindex: 0, "aria-label": title }, text));
 }

@@ -13,6 +13,7 @@ from standalone.runtime.configuration import unread_keys
 from standalone.runtime.configuration.config_values import Providers
 from standalone.runtime.configuration.connector_keys import OWN
 from standalone.runtime.configuration.examine import connector_class_of, examine, names_in
+from standalone.runtime.configuration.registry_keys import missing_url, with_address
 from standalone.runtime.configuration.topic_groups import topic_groups
 from standalone.runtime.configuration.worker_config import converter_props
 from standalone.runtime.configuration.worker_keys import CONVERTERS
@@ -64,6 +65,8 @@ class ConnectorConfig(Config):
             if predicate and predicate not in names_in(props, "predicates"):
                 known = ", ".join(names_in(props, "predicates")) or "none"
                 errors[f"transforms.{alias}.predicate"] = f"names the predicate '{predicate}', which is not in 'predicates' ({known})"
+        for key in CONVERTERS if worker is not None else ():
+            errors.update(missing_url(key, props, values.get(key) if props.get(key) is not None else None, worker.embedded))
         groups, wrong = topic_groups(props) if kind == "source" else ([], {})
         errors.update(wrong)
         if errors:
@@ -104,7 +107,7 @@ class ConnectorConfig(Config):
         key = f"{part}.converter"
         own = self.originals.get(key) is not None
         found = self[key] if own else worker[key]
-        props = converter_props(key, self.originals if own else worker.originals)
+        props = with_address(converter_props(key, self.originals if own else worker.originals), found, lambda: worker.embedded_registry())
         return found.of(props) if part == "header" else found.of(props, is_key=part == "key")
 
     def topic_groups(self):

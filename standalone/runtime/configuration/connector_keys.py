@@ -23,9 +23,11 @@ from standalone.config import (
     at_least,
     case_insensitive_one_of,
     non_empty,
+    one_of,
     regex_compiles,
 )
 from standalone.errors import ConfigError
+from standalone.runtime.failures.schema_drift import EVOLVE, MODES
 from standalone.runtime.supervision import restarts
 
 COMMON, ERRORS, TRANSFORMS, PREDICATES = "Common", "Error Handling", "Transforms", "Predicates"
@@ -193,5 +195,13 @@ OWN = {
             *("Whether such a record says in headers where it came from and what was wrong.", True),
         ),
     ),
-    "sink": _RESTARTS,
+    "sink": ConfigDef(
+        *_RESTARTS,
+        _option(
+            *(ERRORS, 6, WIDTH_SHORT, "schema.drift", STRING, MEDIUM, "Schema Drift"),
+            "When the schema of a topic's values is another one than the first that a task was given: `evolve` lets the records go on, `freeze` "
+            "fails the task, `discard_row` skips them, `discard_value` sees them through the first schema, without the fields that are new.",
+            *(EVOLVE, one_of(*MODES)),
+        ),
+    ),
 }

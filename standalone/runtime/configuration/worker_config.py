@@ -8,6 +8,7 @@ from standalone.log.client_config import AdminConfig
 from standalone.plugins import Plugins
 from standalone.runtime.configuration import unread_keys
 from standalone.runtime.configuration.config_values import Providers
+from standalone.runtime.configuration.registry_keys import missing_url
 from standalone.runtime.configuration.worker_keys import CONVERTERS, EMBEDDED, WORKER, policy_of
 from standalone.secrets import mask
 
@@ -37,6 +38,7 @@ class WorkerConfig(Config):
         self.providers = providers
         self.warnings = warnings
         self.asks_who_calls = False  # told by the REST server once its extensions are there
+        self.embedded_registry = lambda: EMBEDDED  # the address of the worker's own schema registry, once there is a worker
 
     @classmethod
     def of(cls, props, plugins=None):
@@ -60,6 +62,7 @@ class WorkerConfig(Config):
             errors.update(error.errors)
         for key in CONVERTERS:
             errors.update(converter_errors(key, props, values.get(key)))
+            errors.update(missing_url(key, props, values.get(key), values.get("bootstrap.servers") == [EMBEDDED]))
         if errors:
             raise ConfigError.of({key: mask(message) for key, message in errors.items()})
         warnings += providers.warnings + _doubts(props)

@@ -66,6 +66,11 @@ def parse_listener(url):
     return match[1].lower(), match[2], int(match[3])
 
 
+def registry_listener(name, value):
+    """host:port"""
+    parse_listener(value if "//" in value else f"http://{value}")
+
+
 def absolute_paths(name, value):
     """Absolute paths."""
     for path in value or ():
@@ -297,6 +302,20 @@ _OWN = ConfigDef(
         one_of("text", "json"),
     ),
     *map(_embedded_log_option, EMBEDDED_LOG),
+    _option(
+        *("embedded.registry.enable", BOOLEAN, LOW, False),
+        "Whether the worker's own schema registry starts with the worker. Left at false it starts once a converter asks for it "
+        "(schema.registry.url=embedded, the default of converters beside the embedded log).",
+    ),
+    _option(
+        *("embedded.registry.listener", STRING, LOW, "127.0.0.1:8081"),
+        "host:port at which the worker's own schema registry is served, to any client of Confluent's registry. It asks nobody who they are.",
+        registry_listener,
+    ),
+    _option(
+        *("embedded.registry.file", STRING, LOW, None),
+        "File of the schemas of the worker's own registry. Default: schemas.db in state.dir.",
+    ),
 )
 
 WORKER = _KAFKA + _OWN

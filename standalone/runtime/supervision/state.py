@@ -145,6 +145,11 @@ class State:
 
         self._post(put)
 
+    def note_event(self, connector, task, state, text, worker_id):
+        """Something that happened without a change of state, for the history alone. Posted, as a status is."""
+        row = (connector, task, state, well_formed(text), worker_id, self._clock.now_ms())
+        self._post(lambda db: _add_history(db, row))
+
     def history(self, connector):
         """[(task or CONNECTOR, state, trace, worker id, when in ms), …], the newest first."""
         query = "SELECT task, state, trace, worker_id, time_ms FROM history WHERE connector = ? ORDER BY id DESC"

@@ -7,6 +7,7 @@ from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.pipeline import Pipeline
 from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
 from standalone.runtime.failures.retries import Retries
+from standalone.runtime.failures.schema_drift import FirstSchemas
 from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
 from standalone.runtime.tasks.sink_runner import SinkRunner
 from standalone.runtime.tasks.source_runner import SourceRunner
@@ -16,7 +17,7 @@ from standalone.runtime.tasks.topic_creation import TopicCreation
 class TaskFactory:
     """`uuid` is the worker's: by it a sink's task is known to its group again after a restart."""
 
-    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid):
+    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, note_event):
         self._config = config
         self._clock = clock
         self._clients = clients
@@ -26,6 +27,8 @@ class TaskFactory:
         self._topics = topics
         self._offsets = offsets
         self._uuid = uuid
+        self._first_schemas = FirstSchemas()
+        self._note_event = note_event  # of (connector, task, state, text)
         self._graceful_seconds = config["task.shutdown.graceful.timeout.ms"] / 1000
         self._flush_seconds = config["offset.flush.timeout.ms"] / 1000
 
@@ -85,6 +88,8 @@ class TaskFactory:
             commit_seconds=self._config["offset.flush.interval.ms"] / 1000,
             flush_seconds=self._flush_seconds,
             stop_seconds=self._graceful_seconds,
+            drift=(plan["schema.drift"], self._first_schemas.of(plan["name"], plan.originals)),
+            note_event=lambda state, text: self._note_event(plan["name"], number, state, text),
             **base,
         )
 

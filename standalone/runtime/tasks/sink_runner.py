@@ -14,6 +14,7 @@ import logging
 
 from standalone.errors import ConnectError, Stopped
 from standalone.runtime.failures.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
+from standalone.runtime.failures.schema_drift import EVOLVE, SchemaDrift
 from standalone.runtime.metrics import SinkMeter
 from standalone.runtime.tasks.assigned import Assigned, shown
 from standalone.runtime.tasks.committer import Committer
@@ -28,7 +29,7 @@ log = logging.getLogger(__name__)
 class SinkRunner(TaskRunner):
     def __init__(
         self, task, config, *, pipeline, new_consumer, subscription, tolerance, retries, clock, note_topic,
-        max_poll_records, commit_seconds, flush_seconds, stop_seconds, **base,
+        max_poll_records, commit_seconds, flush_seconds, stop_seconds, drift=(EVOLVE, {}), note_event=lambda state, text: None, **base,
     ):  # fmt: skip
         super().__init__(meter=SinkMeter(clock), **base)
         self.task = task
@@ -47,6 +48,7 @@ class SinkRunner(TaskRunner):
         self._ahead = LookAhead()
         self._originals = Originals()
         self._reporter = Reporter(self._originals, tolerance, pipeline.chain)
+        self._drift = SchemaDrift(*drift, self._reporter, self.errors, note_event)
         self._assigned = Assigned(self.consumer)
         self._context = SinkContext(self.connector, self.number, config, self._assigned, self._put_back, self._errant_record_reporter)
         self._redelivery = Redelivery(task, self._assigned, self.consumer, self._context, retries, clock)
@@ -108,6 +110,7 @@ class SinkRunner(TaskRunner):
             return
         self._assigned.begin_turn()
         batches, ends, failed = self._work_chain(fetched)
+        batches = self._drift.applied(batches)
         if batches or not fetched:
             self._deliver(batches)
         for pair, end in ends.items():

@@ -1,0 +1,266 @@
+"""connectctl schemas: list, show, diff, register, delete, compatibility; and what produce and consume need of a registry.
+
+Where it is: --registry; or as the converters of a worker.properties ask it (--worker-config); or as the running worker tells.
+"""
+
+import functools
+import json
+
+import click
+
+from standalone.cli.ctl_rest import Refused
+from standalone.cli.ctl_show import Group, done, emit, printable, table
+
+_MARKS = {"-": "red", "+": "green", "@": "cyan"}
+LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
+
+
+def add_to(main):
+    main.add_command(schemas)
+
+
+def property_options(command):
+    """--registry and --property of the commands that ask a registry."""
+    said = "A key of the registry's client, such as basic.auth.user.info; may be given again."
+    command = click.option("--property", "properties", metavar="KEY=VALUE", multiple=True, help=said)(command)
+    said = "The schema registry's address (CONNECT_REGISTRY). If not given, the worker's."
+    return click.option("--registry", envvar="CONNECT_REGISTRY", help=said)(command)
+
+
+def registry_options(command):
+    """How a command finds the registry; it gets `registry`, a client."""
+
+    @property_options
+    @click.option("--worker-config", type=click.Path(exists=True, dir_okay=False), help="Ask as the converters of this worker.properties do.")
+    @functools.wraps(command)
+    def with_registry(*args, registry, properties, worker_config, **kwargs):
+        from standalone.tools.schemas import client_of
+
+        return command(*args, registry=client_of(registry_props(registry, properties, worker_config)), **kwargs)
+
+    return with_registry
+
+
+def registry_props(url, pairs, worker_config=None):
+    """The keys of the registry's client, as the options say."""
+    props = pairs_of(pairs)
+    if url:
+        props["schema.registry.url"] = url
+    if "schema.registry.url" not in props and worker_config:
+        from standalone import properties
+        from standalone.tools.schemas import props_of_worker
+
+        props = {**(props_of_worker(properties.load(worker_config)) or {}), **props}
+    if "schema.registry.url" not in props:
+        props["schema.registry.url"] = _told()
+    return props
+
+
+def pairs_of(pairs):
+    wrong = [pair for pair in pairs if "=" not in pair]
+    if wrong:
+        raise click.UsageError(f"--property takes KEY=VALUE, not '{wrong[0]}'.")
+    return dict(pair.split("=", 1) for pair in pairs)
+
+
+def _told():
+    rest = click.get_current_context().obj
+    try:
+        return rest.get("/ui/api/schemas/registry")["url"]
+    except (Refused, KeyError, TypeError) as problem:
+        why = problem.message if isinstance(problem, Refused) else f"the worker at {rest.url} does not tell"
+        raise click.ClickException(f"Where is the schema registry? {why} Give --registry URL, or --worker-config FILE.") from None
+
+
+@click.group(cls=Group)
+def schemas():
+    """Schemas of the registry: list, show, diff, register, delete, compatibility."""
+
+
+@schemas.command("list")
+@registry_options
+@click.option("--prefix", help="Only subjects that begin so; :*: for those of all contexts.")
+@click.option("--deleted", is_flag=True, help="Those that are deleted, but not for good, too.")
+def list_subjects(registry, prefix, deleted):
+    """Subjects, their newest version and kind."""
+    found = []
+    for subject in registry.subjects(prefix, deleted):
+        try:
+            version, id, schema = registry.latest(subject)
+            found.append({"subject": subject, "versions": len(registry.versions(subject)), "latest": version, "id": id, "kind": schema.kind})
+        except Exception as error:
+            if not deleted or getattr(error, "status", None) != 404:
+                raise
+            found.append({"subject": subject, "versions": 0, "latest": None, "id": None, "kind": "deleted"})
+    emit(found, lambda: table(("SUBJECT", "VERSIONS", "LATEST", "ID", "KIND"), [each.values() for each in found], empty="no subjects"))
+
+
+@schemas.command()
+@click.argument("subject")
+@click.argument("version", default="latest")
+@registry_options
+@click.option("--all", "every", is_flag=True, help="All versions.")
+def show(subject, version, registry, every):
+    """A version of a subject, the newest if none is named."""
+    from standalone.tools.schemas import pretty, version_number, versions_of
+
+    if every:
+        found = versions_of(registry, subject)
+    else:
+        number, id, schema = _version(registry, subject, version_number(version))
+        references = [{"name": each.name, "subject": each.subject, "version": each.version} for each in schema.references]
+        found = [{"version": number, "id": id, "kind": schema.kind, "schema": pretty(schema), "references": references}]
+
+    def render():
+        for each in found:
+            click.echo(click.style(printable(f"{subject} version {each['version']}, id {each['id']}, {each['kind']}"), bold=True), err=not every)
+            for reference in each["references"]:
+                click.echo(printable(f"refers to {reference['name']}: {reference['subject']} version {reference['version']}"), err=not every)
+            click.echo("\n".join(map(printable, each["schema"].splitlines())))
+
+    emit(found if every else found[0], render)
+
+
+@schemas.command()
+@click.argument("subject")
+@click.argument("older", required=False)
+@click.argument("newer", default="latest")
+@registry_options
+def diff(subject, older, newer, registry):
+    """What differs between two versions of a subject; between the newest two, if none are named."""
+    from standalone.tools.schemas import differences, version_number
+
+    if older is None:
+        numbers = registry.versions(subject)
+        older = str(numbers[-2] if len(numbers) > 1 else numbers[-1])
+    first, _, before = _version(registry, subject, version_number(older))
+    second, _, after = _version(registry, subject, version_number(newer))
+    lines = differences(before, after)
+
+    def render():
+        click.echo(click.style(printable(f"{subject} {first} -> {second}"), bold=True))
+        for mark, line in lines:
+            click.echo(click.style(f"{mark if mark != '@' else ''}{printable(line)}", fg=_MARKS.get(mark)))
+        if not lines:
+            click.echo("no difference")
+
+    found = {"subject": subject, "older": first, "newer": second, "lines": [{"mark": mark, "text": line} for mark, line in lines]}
+    emit(found, render)
+
+
+@schemas.command()
+@click.argument("subject")
+@click.argument("file", type=click.File("r"), default="-")
+@registry_options
+@click.option("-k", "--kind", type=click.Choice(["avro", "protobuf", "json-schema"]), default="avro", show_default=True)
+@click.option("-r", "--reference", "references", metavar="NAME=SUBJECT:VERSION", multiple=True, help="What the schema refers to; may be given again.")
+@click.option("--normalize", is_flag=True, help="Take schemas that mean the same for one.")
+@click.option("--dry-run", is_flag=True, help="Only say whether it is compatible.")
+def register(subject, file, registry, kind, references, normalize, dry_run):
+    """Register the schema that a file holds, or standard input."""
+    from standalone.schema_registry.schema import RegistrySchema
+    from standalone.tools.schemas import KINDS
+
+    schema = RegistrySchema(file.read(), KINDS[kind], tuple(map(_reference, references)))
+    if dry_run:
+        problems = registry.compatible(subject, schema)
+        shown = "\n".join(map(printable, problems)) or "compatible"
+        emit({"subject": subject, "compatible": not problems, "messages": problems}, lambda: click.echo(shown))
+        click.get_current_context().exit(1 if problems else 0)
+    id = registry.register(subject, schema, normalize)
+    done("registered", subject, id=id)
+
+
+@schemas.command()
+@click.argument("subject")
+@click.argument("version", required=False)
+@registry_options
+@click.option("--permanent", is_flag=True, help="For good; what is deleted otherwise is kept, and shown to who asks.")
+def delete(subject, version, registry, permanent):
+    """Delete a subject, or one version of it."""
+    from standalone.tools.schemas import version_number
+
+    gone = registry.delete(subject, None if version is None else version_number(version), permanent)
+    done("deleted", subject, versions=gone)
+
+
+@schemas.command()
+@click.argument("subject", required=False)
+@click.argument("level", required=False, type=click.Choice(LEVELS, case_sensitive=False))
+@registry_options
+@click.option("--all", "level_of_all", type=click.Choice(LEVELS, case_sensitive=False), help="Set it for all subjects that have none of their own.")
+def compatibility(subject, level, registry, level_of_all):
+    """Show or set what a new version of a subject has to be compatible with."""
+    if level_of_all:
+        registry.set_compatibility(level_of_all.upper())
+    if level:
+        registry.set_compatibility(level.upper(), subject)
+    found = {"subject": subject, "compatibility": registry.compatibility(subject)}
+    emit(found, lambda: click.echo(found["compatibility"]))
+
+
+def _version(registry, subject, version):
+    if version == "latest":
+        return registry.latest(subject)
+    return version, *registry.version(subject, version)
+
+
+def _reference(text):
+    from standalone.schema_registry.schema import Reference
+
+    name, _, rest = text.partition("=")
+    subject, _, version = rest.rpartition(":")
+    if not (name and subject and version.lstrip("-").isdigit()):
+        raise click.UsageError(f"--reference takes NAME=SUBJECT:VERSION, not '{text}'.")
+    return Reference(name, subject, int(version))
+
+
+# ---- for produce and consume
+
+
+class ValuesIn:
+    """Lines of JSON -> bytes of a schema, for keys and values."""
+
+    def __init__(self, topic, kinds, props):
+        from standalone.tools.schemas import client_of, writer_of
+
+        client = client_of(props)
+        self._writers = {part: writer_of(client, topic, part, kind, props) for part, kind in kinds.items() if kind}
+
+    def data(self, part, line, number):
+        """Raises ClickException, which names the line and what does not fit."""
+        from standalone.errors import ConnectError
+
+        writer = self._writers.get(part)
+        if writer is None or line is None:
+            return line
+        try:
+            return writer.data(json.loads(line))
+        except ValueError as error:
+            raise click.ClickException(printable(f"The {part} of line {number} is no JSON: {error}.")) from None
+        except ConnectError as error:
+            raise click.ClickException(printable(f"The {part} of line {number} does not fit the schema. {error}")) from None
+
+
+class ValuesOut:
+    """Bytes of whatever schema -> a line of JSON."""
+
+    def __init__(self, kinds, props):
+        from standalone.tools.schemas import client_of, reader_of
+
+        self._parts = {part for part, kind in kinds.items() if kind}
+        self._reader = reader_of(client_of(props))
+
+    def value(self, part, data, where):
+        from standalone.errors import SerializationError
+
+        if data is None or part not in self._parts:
+            return data
+        try:
+            return self._reader.value(data)
+        except SerializationError as error:
+            raise click.ClickException(printable(f"The {part} of {where} cannot be read: {error}")) from None
+
+    def line(self, part, data, where):
+        found = self.value(part, data, where)
+        return found if found is data else json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()

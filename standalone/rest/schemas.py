@@ -1,0 +1,101 @@
+"""/ui/api/schemas: what the web page and connectctl show of the schema registry that the worker's converters ask; and records decoded by it.
+
+A subject may hold a slash, which no path here may: it is named in the query.
+"""
+
+import json
+
+from standalone.errors import BadRequestError, ConnectError, NotFoundError, RegistryError
+from standalone.rest.resource import json_answer, resource
+from standalone.schema_registry.framing import is_framed, unframed
+
+WORDS = frozenset(
+    "compatibility id kind latest line lines mark newer older references schema subject url version versions AVRO JSON PROTOBUF".split()
+)
+
+
+def routes(worker):
+    def registry(request):
+        return json_answer({"url": worker.schemas.url()})
+
+    def subjects(request):
+        client = worker.schemas.client()
+        return json_answer([_subject(client, subject) for subject in _asked(client.subjects, ":*:")])
+
+    def versions(request):
+        from standalone.schema_registry.shown import versions_of
+
+        client, subject = worker.schemas.client(), _subject_of(request)
+        level = _asked(client.compatibility, subject)
+        return json_answer({"subject": subject, "compatibility": level, "versions": _asked(versions_of, client, subject)})
+
+    def diff(request):
+        from standalone.schema_registry.shown import differences
+
+        client, subject = worker.schemas.client(), _subject_of(request)
+        older, newer = (_asked(client.version, subject, _number(request, name))[1] for name in ("older", "newer"))
+        lines = [{"mark": mark, "text": line} for mark, line in differences(older, newer, context=1000)]
+        return json_answer({"subject": subject, "lines": lines})
+
+    return [
+        resource("/ui/api/schemas", GET=subjects),
+        resource("/ui/api/schemas/registry", GET=registry),
+        resource("/ui/api/schemas/versions", GET=versions),
+        resource("/ui/api/schemas/diff", GET=diff),
+    ]
+
+
+def _subject(client, subject):
+    version, id, schema = _asked(client.latest, subject)
+    return {"subject": subject, "latest": version, "id": id, "kind": schema.kind}
+
+
+def _asked(method, *arguments):
+    """What the registry answers; what it has not is 404 here, too."""
+    try:
+        return method(*arguments)
+    except RegistryError as error:
+        if error.status == 404:
+            raise NotFoundError(str(error)) from error
+        raise ConnectError(str(error)) from error
+
+
+def _subject_of(request):
+    subject = request.query_params.get("subject", "")
+    if not subject:
+        raise BadRequestError("'subject' is missing: name the subject that is meant.")
+    return subject
+
+
+def _number(request, name):
+    text = request.query_params.get(name, "")
+    if not (text.isascii() and text.isdigit() and 0 < len(text) < 10):
+        raise BadRequestError(f"'{name}' must be the number of a version, not '{text}'.")
+    return int(text)
+
+
+class Decoded:
+    """Keys and values of one answer, as JSON where the worker's registry knows their schema. A registry that is not there is asked once."""
+
+    def __init__(self, worker):
+        self._worker, self._reader, self._gave_up = worker, None, False
+
+    def shown(self, data):
+        """{text, encoding, bytes, cut, schema: its id}; None where it is to be shown as bytes."""
+        if self._gave_up or not is_framed(data):
+            return None
+        try:
+            if self._reader is None:
+                from standalone.schema_registry.values import Reader
+
+                self._reader = Reader(self._worker.schemas.client())
+            text = json.dumps(self._reader.value(data), ensure_ascii=False)
+        except RegistryError as error:
+            self._gave_up = error.status != 404  # bytes that only look like it
+            return None
+        except NotFoundError:
+            self._gave_up = True
+            return None
+        except (ConnectError, ValueError):
+            return None
+        return {"text": text, "encoding": "utf-8", "bytes": len(data), "cut": False, "schema": unframed(data)[0]}

@@ -1,0 +1,116 @@
+"""What a sink's task does when the schema of a topic's values changes while it runs (schema.drift): a change is an event in the history.
+
+    evolve         the records go on as they are: the sink's own table follows, or says that it cannot
+    freeze         the task fails, and what has changed is its reason
+    discard_row    records of another schema are skipped
+    discard_value  records are seen through the first schema (data/projector.py): fields that are new are dropped
+
+What counts is the first schema of each topic that a task of the connector is given since the worker started or the connector's
+configuration was changed: a restart after `freeze` does not let pass what it stopped. Values without a schema have none to change.
+"""
+
+import logging
+
+from standalone.data.batch import SinkBatch, values_of
+from standalone.data.projector import project
+from standalone.errors import SchemaProjectorError
+
+log = logging.getLogger(__name__)
+
+EVOLVE, FREEZE, DISCARD_ROW, DISCARD_VALUE = "evolve", "freeze", "discard_row", "discard_value"
+MODES = (EVOLVE, FREEZE, DISCARD_ROW, DISCARD_VALUE)
+STATE = "SCHEMA_CHANGED"  # of the event
+_MOST_TOLD = 100  # of a topic whose schema changes all the time
+_DONE = {EVOLVE: "they go on", DISCARD_ROW: "they are skipped", DISCARD_VALUE: "they are seen through the first schema"}
+
+
+class FirstSchemas:
+    """{topic: its first schema} of each connector, shared by its tasks and kept when they are restarted."""
+
+    def __init__(self):
+        self._known = {}  # connector -> (its configuration, {topic: schema})
+
+    def of(self, connector, config):
+        known = self._known.get(connector)
+        if known is None or known[0] != config:
+            known = self._known[connector] = config, {}
+        return known[1]
+
+
+class SchemaDrift:
+    """Of one task, on its thread. `reporter` is told of records that cannot be projected, `tell(state, text)` writes an event."""
+
+    def __init__(self, mode, first, reporter, counters, tell):
+        self._mode, self._first, self._reporter, self._counters, self._tell = mode, first, reporter, counters, tell
+        self._told = {}  # topic -> schemas that were told of
+
+    def applied(self, batches):
+        """The SinkBatches as the task is to get them."""
+        found = []
+        for batch in batches:
+            schema = batch.value_schema
+            if schema is None or isinstance(batch.topic, list):
+                found.append(batch)
+                continue
+            first = self._first.setdefault(batch.topic, schema)
+            if schema is first or schema == first:
+                found.append(batch)
+            else:
+                found += self._changed(batch, first)
+        return found
+
+    def _changed(self, batch, first):
+        what = f"The schema of values of the topic '{batch.topic}' has changed: {difference(first, batch.value_schema)}"
+        if self._mode == FREEZE:
+            self._note(batch, f"{what}; schema.drift=freeze lets no record of it pass")
+            raise SchemaProjectorError(f"{what}. schema.drift=freeze lets no other schema pass. Set it to evolve, discard_row or discard_value.")
+        self._note(batch, f"{what}; schema.drift={self._mode}: {_DONE[self._mode]}")
+        if self._mode == EVOLVE:
+            return [batch]
+        if self._mode == DISCARD_ROW:
+            self._counters.total_records_skipped += len(batch)
+            return []
+        return self._projected(batch, first)
+
+    def _projected(self, batch, first):
+        """Batches of the records that the first schema can say; the others are reported, one by one."""
+        runs, low, values = [], 0, []
+
+        def cut(high):
+            if values:
+                parts = batch.slice(low, high)._parts(0, high - low)
+                parts |= {"value": list(values), "value_schema": first}
+                runs.append(SinkBatch(offsets=batch.offsets[low:high], timestamp_type=batch.timestamp_type, origin=batch.origin, **parts))
+            values.clear()
+
+        for row, value in enumerate(values_of(batch.value, batch.value_schema, len(batch))):
+            try:
+                values.append(project(batch.value_schema, value, first))
+            except SchemaProjectorError as error:
+                cut(row)
+                low = row + 1
+                self._reporter.report(batch.records()[row], error)  # raises where errors.tolerance is none
+        cut(len(batch))
+        return runs
+
+    def _note(self, batch, text):
+        told = self._told.setdefault(batch.topic, [])
+        if batch.value_schema not in told and len(told) < _MOST_TOLD:
+            told.append(batch.value_schema)
+            log.warning("%s", text)
+            self._tell(STATE, text)
+
+
+def difference(before, after):
+    """What has changed, for people: fields that are new, gone or of another type."""
+    if before.fields is None or after.fields is None:
+        return f"{before!r} is {after!r} now"
+    old, new = ({field.name: field.schema for field in each.fields} for each in (before, after))
+    said = [f"'{name}' is new" for name in new if name not in old]
+    said += [f"'{name}' is gone" for name in old if name not in new]
+    said += [f"'{name}' was {_kind(old[name])} and is {_kind(new[name])}" for name in new if name in old and old[name] != new[name]]
+    return ", ".join(said) or "its name, version or documentation"
+
+
+def _kind(schema):
+    return ("optional " if schema.optional else "") + (schema.name or schema.type)

@@ -1,0 +1,215 @@
+"""What converters and commands ask of a schema registry. What is registered never changes, so that each is asked for once.
+
+    client = SchemaRegistryClient.from_config({"schema.registry.url": "http://registry:8081"})
+    client.register("orders-value", RegistrySchema('"string"'))  ->  1
+    client.schema_by_id(1)                                       ->  RegistrySchema(text='"string"', kind='AVRO', references=())
+
+Errors are RegistryError: RegistryDataError (not found, not compatible, not valid), RegistryRetriableError (not reached, after
+`max.retries`) and RegistryConfigError (credentials, TLS).
+"""
+
+from urllib.parse import quote, urlencode
+
+from standalone.clock import SYSTEM
+from standalone.errors import RegistryConfigError, RegistryDataError, RegistryError, RegistryRetriableError  # noqa: F401
+from standalone.schema_registry.cache import Cache
+from standalone.schema_registry.http import Http
+from standalone.schema_registry.keys import CLIENT
+from standalone.schema_registry.schema import AVRO, JSON, PROTOBUF, Reference, RegistrySchema  # noqa: F401
+
+_SUBJECTS = 100  # beside each other: max.schemas.per.subject is of one
+_SUBJECT_NOT_FOUND, _VERSION_NOT_FOUND, _SCHEMA_NOT_FOUND = 40401, 40402, 40403
+
+
+class SchemaRegistryClient:
+    """May be used by several threads. `http` is asked (http.py)."""
+
+    def __init__(self, http, config, clock=SYSTEM):
+        self._http = http
+        most = config["max.schemas.per.subject"] * _SUBJECTS
+        self._by_id, self._by_guid = Cache(most, clock), Cache(most, clock)
+        self._registered, self._known, self._versions = Cache(most, clock), Cache(most, clock), Cache(most, clock)
+        self._latest = Cache(config["latest.cache.size"], clock, config["latest.cache.ttl.sec"])
+        missing = config["missing.cache.size"]
+        self._missing_id = Cache(missing, clock, config["missing.id.cache.ttl.sec"])
+        self._missing_version = Cache(missing, clock, config["missing.version.cache.ttl.sec"])
+        self._missing_schema = Cache(missing, clock, config["missing.schema.cache.ttl.sec"])
+
+    @classmethod
+    def from_config(cls, config, clock=SYSTEM):
+        """Of a converter's or a command's keys, texts or parsed. Raises ConfigError with all that is wrong; reaches for nothing yet."""
+        originals = {key: value for key, value in {**getattr(config, "originals", {}), **config}.items() if value is not None}
+        parsed = CLIENT.parse({key: value for key, value in originals.items() if key in CLIENT})
+        return cls(Http(parsed, originals, clock), parsed, clock)
+
+    def close(self):
+        self._http.close()
+
+    # ---------------------------------------------------------------- what is registered
+    def register(self, subject, schema, normalize=False):
+        """The id of the schema, which is a version of the subject from now on, if it was none."""
+        return self.registered(subject, schema, normalize)["id"]
+
+    def registered(self, subject, schema, normalize=False):
+        """What the registry says of a schema that it has registered: `id`, and of newer ones `guid` and `version`, too."""
+        key = subject, schema, normalize
+        found = self._registered.get(key)
+        if found is None:
+            path = f"/subjects/{_part(subject)}/versions{_query(normalize=normalize)}"
+            found = self._http.request("POST", path, schema.body(), f"register {_a(schema)} for the subject '{subject}'")
+            self._registered.put(key, found)
+            self._latest.forget(subject)
+            self._missing_schema.clear()
+        return found
+
+    def id_of(self, subject, schema, normalize=False):
+        """The id of a schema that is a version of the subject already."""
+        return self.lookup(subject, schema, normalize)["id"]
+
+    def lookup(self, subject, schema, normalize=False):
+        """What the registry says of a schema that is a version of the subject: `id`, `version`, of newer ones `guid`."""
+        key = subject, schema, normalize
+        found = self._known.get(key)
+        if found is None:
+            path = f"/subjects/{_part(subject)}{_query(normalize=normalize)}"
+            what = f"find {_a(schema)} among the versions of the subject '{subject}'"
+            found = self._known.put(key, self._unless_missing(self._missing_schema, key, "POST", path, schema.body(), what))
+        return found
+
+    def schema_by_id(self, id, subject=None):
+        key = id, subject
+        found = self._by_id.get(key)
+        if found is None:
+            query = _query(fetchMaxId=False, subject=subject) if subject else _query(fetchMaxId=False)
+            answer = self._unless_missing(self._missing_id, key, "GET", f"/schemas/ids/{id}{query}", None, f"get the schema of the id {id}")
+            found = self._by_id.put(key, RegistrySchema.of(answer))
+        return found
+
+    def schema_by_guid(self, guid):
+        found = self._by_guid.get(guid)
+        if found is None:
+            answer = self._unless_missing(self._missing_id, guid, "GET", f"/schemas/guids/{guid}", None, f"get the schema of the guid {guid}")
+            found = self._by_guid.put(guid, RegistrySchema.of(answer))
+        return found
+
+    def latest(self, subject):
+        """(version, id, schema) of the newest version."""
+        found = self._latest.get(subject)
+        if found is None:
+            found = self._latest.put(subject, self._version(subject, "latest", f"get the newest schema of the subject '{subject}'"))
+        return found
+
+    def version(self, subject, version):
+        """(id, schema)."""
+        key = subject, version
+        found = self._versions.get(key)
+        if found is None:
+            found = self._versions.put(key, self._version(subject, version, f"get version {version} of the subject '{subject}'")[1:])
+        return found
+
+    def with_metadata(self, subject, metadata):
+        """(version, id, schema) of the newest version whose metadata has these properties."""
+        query = "?" + urlencode([pair for name, value in metadata.items() for pair in (("key", name), ("value", value))])
+        what = f"get the newest schema of the subject '{subject}' with the metadata {metadata}"
+        return _told(self._http.request("GET", f"/subjects/{_part(subject)}/metadata{query}", None, what))
+
+    def compatible(self, subject, schema, version="latest", normalize=False):
+        """Why the schema may not follow that version, a sentence each; nothing where it may."""
+        path = f"/compatibility/subjects/{_part(subject)}/versions/{version}{_query(verbose=True, normalize=normalize)}"
+        try:
+            answer = self._http.request("POST", path, schema.body(), f"hold {_a(schema)} against the subject '{subject}'")
+        except RegistryDataError as error:
+            if error.code in (_SUBJECT_NOT_FOUND, _VERSION_NOT_FOUND):
+                return []  # there is nothing to be compatible with
+            raise
+        if answer.get("is_compatible"):
+            return []
+        return [str(each) for each in answer.get("messages") or ()] or [f"It is not compatible with version {version} of the subject '{subject}'."]
+
+    def resolve(self, schema):
+        """{name: schema} of what the schema refers to, and of what that refers to: what is referred to stands before who does."""
+        found = {}
+        self._resolve(schema, found)
+        return found
+
+    def _resolve(self, schema, found, path=()):
+        for reference in schema.references:
+            if reference.name in found:
+                continue
+            if (reference.subject, reference.version) in path:
+                raise RegistryDataError(f"The references of the subject '{reference.subject}', version {reference.version}, lead back to itself.")
+            _, inner = self.version(reference.subject, reference.version)
+            self._resolve(inner, found, (*path, (reference.subject, reference.version)))
+            found[reference.name] = inner
+
+    # ---------------------------------------------------------------- what commands ask; never remembered
+    def subjects(self, prefix=None, deleted=False):
+        query = _query(deleted=deleted, subjectPrefix=prefix) if prefix else _query(deleted=deleted)
+        return self._http.request("GET", f"/subjects{query}", None, "list the subjects")
+
+    def versions(self, subject, deleted=False):
+        return self._http.request("GET", f"/subjects/{_part(subject)}/versions{_query(deleted=deleted)}", None, f"list the versions of '{subject}'")
+
+    def delete(self, subject, version=None, permanent=False):
+        """The versions that are gone."""
+        path = f"/subjects/{_part(subject)}" + (f"/versions/{version}" if version is not None else "") + _query(permanent=permanent)
+        what = f"delete {f'version {version} of ' if version is not None else ''}the subject '{subject}'"
+        gone = self._http.request("DELETE", path, None, what)
+        self.forget()
+        return gone if isinstance(gone, list) else [gone]
+
+    def compatibility(self, subject=None):
+        """The level of a subject, where it has none of its own that of all."""
+        path = f"/config/{_part(subject)}?defaultToGlobal=true" if subject else "/config"
+        answer = self._http.request("GET", path, None, "get the compatibility level")
+        return answer.get("compatibilityLevel") or answer.get("compatibility")
+
+    def set_compatibility(self, level, subject=None):
+        path = f"/config/{_part(subject)}" if subject else "/config"
+        return self._http.request("PUT", path, {"compatibility": level}, f"set the compatibility level to {level}")["compatibility"]
+
+    def forget(self):
+        """Ask again for all that was remembered."""
+        for cache in (self._registered, self._known, self._latest, self._versions, self._by_id, self._by_guid):
+            cache.clear()
+
+    # ---------------------------------------------------------------- helpers
+    def _version(self, subject, version, what):
+        path = f"/subjects/{_part(subject)}/versions/{version}"
+        if version == "latest":
+            return _told(self._http.request("GET", path, None, what))
+        return _told(self._unless_missing(self._missing_version, (subject, version), "GET", f"{path}?deleted=true", None, what))
+
+    def _unless_missing(self, missing, key, method, path, body, what):
+        """Ask, unless the answer was lately that there is no such thing."""
+        known = missing.get(key)
+        if known is not None:
+            raise RegistryDataError(*known)
+        try:
+            return self._http.request(method, path, body, what)
+        except RegistryDataError as error:
+            if error.code in (_SUBJECT_NOT_FOUND, _VERSION_NOT_FOUND, _SCHEMA_NOT_FOUND):
+                missing.put(key, (str(error), error.status, error.code))
+            raise
+
+
+def _told(answer):
+    return answer["version"], answer["id"], RegistrySchema.of(answer)
+
+
+def _a(schema):
+    kind = {AVRO: "Avro", PROTOBUF: "Protobuf", JSON: "JSON"}.get(schema.kind, schema.kind)
+    return f"{'an' if kind == 'Avro' else 'a'} {kind} schema"
+
+
+def _part(text):
+    """A piece of a path: a subject may hold a slash."""
+    return quote(text, safe="")
+
+
+def _query(**values):
+    """Only what is not the default: older registries, and others', need not know the parameter."""
+    shown = {name: "true" if value is True else value for name, value in values.items() if value not in (False, None)}
+    if values.get("fetchMaxId") is False:
+        shown = {"fetchMaxId": "false", **shown}
+    return f"?{urlencode(shown)}" if shown else ""

@@ -1,0 +1,111 @@
+"""Protobuf's texts and descriptors: .proto texts compiled by protoc itself, within this process, and files that came as base64.
+
+files = compile_proto('syntax = "proto3"; message A {}', {})
+files["default"].message_type[0].name  ->  "A"
+"""
+
+import ast
+import base64
+import binascii
+import functools
+import os
+import pathlib
+import re
+import tempfile
+import threading
+import warnings
+
+from standalone.errors import DataError
+
+MAIN = "default"  # the name of a file that has none: a registry knows its subject, not its path
+_OWN = pathlib.Path(__file__).parent / "protos"
+_SERIALIZED = re.compile(r"AddSerializedFile\((b(?:'(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"))\)")
+_SYNTAX = re.compile(r"^\s*(syntax|edition)\s*=", re.MULTILINE)
+_lock = threading.Lock()  # protoc's warnings and errors are gathered in one place of the process
+
+
+def compile_proto(text, references=()):
+    """{name: FileDescriptorProto} of the file (named `default`) and of all that it imports.
+
+    `references` is {name: text} of imports that are no well-known ones. A text may also be a FileDescriptorProto in base64, which is how
+    Confluent's Python client registers it. Raises DataError with protoc's words.
+    """
+    return _compiled(text, tuple(dict(references).items()))
+
+
+@functools.lru_cache(maxsize=256)
+def _compiled(text, references):
+    names = {MAIN: _as_text(text), **{name: _as_text(each) for name, each in references}}
+    with _lock, tempfile.TemporaryDirectory() as folder:
+        for name, each in names.items():
+            path = pathlib.Path(folder, name)
+            if not path.resolve().is_relative_to(pathlib.Path(folder).resolve()):
+                raise DataError(f"'{name}' is no name for an import of a Protobuf schema: it leads out of the folder.")
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(_with_syntax(each), encoding="utf-8")
+        return {file.name: file for file in _descriptors([folder, str(_OWN), _well_known()])}
+
+
+def _descriptors(paths):
+    """Of the main file and all that it imports. They are taken out of the Python that protoc writes of each, for so it says by an exception
+    what is wrong, and not on the process's stderr."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from grpc_tools import _protoc_compiler
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of imports that are not used
+        try:
+            modules = _protoc_compiler.get_protos(MAIN.encode(), [path.encode() for path in paths])
+        except Exception as error:
+            raise DataError(f"The Protobuf schema is not valid: {_told(error)}.") from None
+    codes = [text.decode() for path, text in modules if path.endswith(b"_pb2.py")]
+    return [FileDescriptorProto.FromString(ast.literal_eval(_SERIALIZED.search(code)[1])) for code in codes]
+
+
+def _well_known():
+    import grpc_tools
+
+    return os.path.join(os.path.dirname(grpc_tools.__file__), "_proto")
+
+
+def _with_syntax(text):
+    """protoc grumbles on stderr where none is named."""
+    return text if _SYNTAX.search(text) else f'syntax = "proto2"; {text}'
+
+
+def _told(error):
+    problems = error.args[0] if error.args and isinstance(error.args[0], list) else []
+    lines = [f"{_file(each)}line {each.line + 1}, column {each.column + 1}: {_plain(each.message)}" for each in problems]
+    return "; ".join(lines).rstrip(".") or str(error) or type(error).__name__
+
+
+def _file(problem):
+    name = _plain(problem.filename)
+    return "" if name == MAIN else f"{name}, "
+
+
+def _plain(message):
+    """Its messages are texts of bytes."""
+    text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
+    return text[2:-1].replace("\\'", "'") if text.startswith(("b'", 'b"')) else text
+
+
+def serialized_of(text):
+    """The FileDescriptorProto that a base64 text holds, or None where the text is none."""
+    from google.protobuf.descriptor_pb2 import FileDescriptorProto
+    from google.protobuf.message import DecodeError
+
+    try:
+        found = FileDescriptorProto.FromString(base64.b64decode("".join(text.split()), validate=True))
+    except (binascii.Error, ValueError, DecodeError):
+        return None
+    return found if text.strip() and (found.message_type or found.enum_type or found.service or found.syntax) else None
+
+
+def _as_text(text):
+    found = serialized_of(text)
+    if found is None:
+        return text
+    from standalone.schema_registry.proto_text import text_of
+
+    return text_of(found)
