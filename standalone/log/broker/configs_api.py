@@ -15,7 +15,7 @@ from kafka.protocol.admin import (
     ListConfigResourcesResponse,
 )
 
-from standalone.log.broker import options
+from standalone.log.broker import operations, options
 from standalone.log.broker.node import NODE_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
@@ -70,6 +70,7 @@ def describe_configs(node, call, request):
             configs=[],
         )
         try:
+            _require(call, resource)
             result.configs = [
                 Config(
                     version=call.version,
@@ -89,6 +90,16 @@ def describe_configs(node, call, request):
             result.error_code, result.error_message = refusal.code, refusal.message
         results.append(result)
     return DescribeConfigsResponse(version=call.version, results=results)
+
+
+def _require(call, resource):
+    """Refusal if the client may not look at, or change, the configs of this resource."""
+    if resource.resource_type == TOPIC:
+        call.require(operations.TOPIC, resource.resource_name)
+    elif resource.resource_type == GROUP:
+        call.require(operations.GROUP, resource.resource_name)
+    else:
+        call.require(operations.CLUSTER)
 
 
 def _synonyms(call, Config, synonyms):
@@ -154,6 +165,7 @@ def _alter(node, call, request, resource, Response, changed):
     kind, name = resource.resource_type, resource.resource_name
     response = Response(version=call.version, error_code=NONE, error_message=None, resource_type=kind, resource_name=name)
     try:
+        _require(call, resource)
         if kind != TOPIC:
             raise Refusal(
                 codes.InvalidRequestError, "Only topics can be configured; the worker's embedded.log.* keys are set in its file."
