@@ -253,7 +253,7 @@ def _typed(kind, value, low, high):
         return str(value)
     if kind == PASSWORD:
         return str(getattr(value, "value", value))
-    text = str(value).strip()
+    text = ",".join(value) if isinstance(value, (list, tuple)) else str(value).strip()
     if kind == LIST:
         return ",".join(item.strip() for item in text.split(",") if item.strip())
     if kind == BOOLEAN:
