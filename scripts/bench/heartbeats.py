@@ -92,8 +92,8 @@ def _beat(client, until):
 def _write(address, number, until, arguments, count):
     client = _Client(address)
     value = b"a line of a log, as long as lines are, more or less, with some words in it and a number at its end 1234567890"
-    records = wire.Records(max(arguments.batch // (len(value) + 8), 1), values=wire.ByteColumn.of([value] * max(arguments.batch // (len(value) + 8), 1)))
-    data = bytes(record_batch.pack(records, compression=arguments.compression))
+    lines = max(arguments.batch // (len(value) + 8), 1)
+    data = bytes(record_batch.pack(wire.Records(lines, values=wire.ByteColumn.of([value] * lines)), compression=arguments.compression))
     Topic = ProduceRequest.TopicProduceData
     part = Topic.PartitionProduceData(index=number, records=data)
     request = ProduceRequest(version=9, acks=-1, timeout_ms=1000, topic_data=[Topic(name="load", partition_data=[part])])
