@@ -40,7 +40,7 @@ class Worker:
         self.topics = None
         self.loggers = None
         self._clusters = Clusters(clock)
-        self._clients = LogClients(self.config, self._clusters, clock, self._log_settings)
+        self._clients = LogClients(self.config, self._clusters, clock, self.log_settings)
         self._heartbeats = Heartbeats(clock)
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
         self._session = SessionHolder(self.config.spark(), self.config["spark.start"])
@@ -135,7 +135,7 @@ class Worker:
     def bootstrap(self):
         return self._embedded.bootstrap if self._embedded is not None else self.config.bootstrap()
 
-    def _log_settings(self, properties):
+    def log_settings(self, properties):
         """Where clients of this process find the log, and how they are let in: by the embedded one with all rights, unless they say who they are."""
         if self._embedded is None:
             return {"bootstrap.servers": self.config.bootstrap()}

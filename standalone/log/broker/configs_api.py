@@ -18,6 +18,7 @@ from kafka.protocol.admin import (
 from standalone.log.broker import operations, options
 from standalone.log.broker.node import NODE_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
+from standalone.log.broker.security_options import PREFIX, SECURITY_OPTIONS
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # kinds of config resources
 TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
@@ -28,6 +29,7 @@ TYPE_NUMBERS = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOU
 BROKER_CONFIGS = {
     "auto.create.topics.enable": "embedded.log.auto.create.topics.enable",
     "connections.max.idle.ms": "embedded.log.connections.max.idle.ms",
+    "listeners": "embedded.log.listener",
     "log.dir": "embedded.log.dir",
     "log.retention.bytes": "embedded.log.retention.bytes",
     "log.retention.ms": "embedded.log.retention.ms",
@@ -35,6 +37,7 @@ BROKER_CONFIGS = {
     "max.connections": "embedded.log.max.connections",
     "message.max.bytes": "embedded.log.max.message.bytes",
     "num.partitions": "embedded.log.num.partitions",
+    **{name: PREFIX + name for name, *_ in SECURITY_OPTIONS},
 }
 FIXED_BROKER_CONFIGS = {
     "broker.id": str(NODE_ID),
