@@ -21,7 +21,7 @@ import time
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 CORPUS = ROOT / "tests/log/corpus"
 NAMES = ("codec", "parser", "log", "login")
-MOST_KEPT, LARGEST_KEPT = 60, 400  # inputs of a target, and bytes of one
+MOST_KEPT, LARGEST_KEPT = 25, 400  # inputs of a target, and bytes of one
 LONGEST_INPUT = 4096
 LIMIT_MB = 2048
 
@@ -40,7 +40,7 @@ def main():
                 (pathlib.Path(work) / hashlib.sha1(seed).hexdigest()).write_bytes(seed)
             seconds = int(arguments.minutes * 60 / len(names))
             begun = time.monotonic()
-            command = [sys.executable, __file__, "--inside", name, "--work", work, "--seconds", str(seconds)]
+            command = [sys.executable, str(pathlib.Path(__file__).resolve()), "--inside", name, "--work", work, "--seconds", str(seconds)]
             done = subprocess.run(command, capture_output=True, text=True, cwd=work)
             told = [line for line in done.stderr.splitlines() if line.startswith(("#", "Done", "stat::"))]
             print(f"{name}: {time.monotonic() - begun:.0f} s, {len(list(pathlib.Path(work).iterdir()))} inputs kept; {told[-1] if told else ''}")

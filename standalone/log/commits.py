@@ -34,7 +34,7 @@ class Commits:
             self.write_async(offsets, lambda error: on_done(None, error))
 
         what = f"Committing offsets of group '{self._group.group_id}'"
-        self._repeat(attempt, timeout_s, what, lambda: self._group.membership is not None or self._group.is_between)
+        self._repeat(attempt, timeout_s, what, lambda: self._group.membership is not None)
 
     def write_async(self, offsets, on_done):
         """`on_done(None or an error)` is called on this thread, now or by a later poll or commit."""

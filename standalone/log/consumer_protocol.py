@@ -24,6 +24,7 @@ from standalone.log.subscription import ASK_SECONDS
 log = logging.getLogger(__name__)
 
 JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2  # epochs that are sent
+TASK, HEARTBEATS = "task", "heartbeats"
 FIRST_INTERVAL_SECONDS = 3.0  # until the broker says how often it wants to hear
 _COMES_AGAIN = (codes.UNKNOWN_MEMBER_ID, codes.FENCED_MEMBER_EPOCH)
 
@@ -43,7 +44,8 @@ class ConsumerProtocolGroup(GroupLink):
         self._names = {}  # topic id -> name
         self._told = None  # (topics, what is read) as the broker was told last
         self._verdict = None  # LOST, or an error that every `advance` raises
-        self._awaited = self._left = False
+        self._awaited = None  # TASK or HEARTBEATS, whose heartbeat is under way
+        self._left = False
         self._retry_at = self._heartbeat_at = 0
         self._interval = FIRST_INTERVAL_SECONDS
 
@@ -121,12 +123,12 @@ class ConsumerProtocolGroup(GroupLink):
         with self._lock:
             if self._awaited or now < self._retry_at or not self._has_news():
                 return
-            request, handler = self._next(now)
-        self.send(request, lambda answer, error: handler(answer, error))
+            request, handler = self._next(now, TASK)
+        self.send(request, handler)
 
-    def _next(self, now):
+    def _next(self, now, sender):
         """(request, handler) of the next heartbeat; under the lock."""
-        self._awaited, self._heartbeat_at = True, now + self._interval
+        self._awaited, self._heartbeat_at = sender, now + self._interval
         told = self._topics, frozenset(self._owned)
         joins, news = self._epoch == JOIN, told != self._told
         request = ConsumerGroupHeartbeatRequest(
@@ -140,7 +142,7 @@ class ConsumerProtocolGroup(GroupLink):
             server_assignor=self._assignor if joins else None,
             topic_partitions=self._by_topic() if joins or news else None,
         )
-        return request, functools.partial(self._heard, self._epoch, told)
+        return request, functools.partial(self._heard, sender, self._epoch, told)
 
     def _by_topic(self):
         ids, topics = {name: topic_id for topic_id, name in self._names.items()}, collections.defaultdict(list)
@@ -149,11 +151,12 @@ class ConsumerProtocolGroup(GroupLink):
         Topic = ConsumerGroupHeartbeatRequest.TopicPartitions
         return [Topic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in topics.items()]
 
-    def _heard(self, epoch, told, answer, error):
+    def _heard(self, sender, epoch, told, answer, error):
         """On whichever thread it was sent by."""
         now = self._clock.monotonic()
         with self._lock:
-            self._awaited = False
+            if self._awaited is sender:
+                self._awaited = None
             if self._left or epoch != self._epoch:
                 return  # about a membership that is no more
             code = error is None and answer.error_code
@@ -258,23 +261,29 @@ class ConsumerProtocolGroup(GroupLink):
     def heartbeat_due(self):
         """When the next heartbeat is to be sent; infinity while there is no membership to keep, or one is under way."""
         with self._lock:
-            keeping = self._epoch > 0 and self._verdict is None and not self._awaited and not self._left
-            return self._heartbeat_at if keeping else float("inf")
+            return self._heartbeat_at if self._keeps else float("inf")
+
+    @property
+    def _keeps(self):
+        return self._epoch > 0 and self._verdict is None and self._awaited is None and not self._left
 
     def heartbeat(self, node):
-        """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long."""
+        """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long. None: it was sent meanwhile."""
         now = self._clock.monotonic()
         with self._lock:
+            if not self._keeps:
+                return None
             if self._is_away(now):
                 request = self._farewell(LEAVE_FOR_A_WHILE if self.instance_id else LEAVE)
                 self._verdict = LOST
                 log.warning(self._AWAY, self.group_id, self._config["max.poll.interval.ms"])
                 return request, lambda answer, error: None
-            return self._next(now)
+            return self._next(now, HEARTBEATS)
 
     def heartbeat_failed(self, node, error):
         """It could not be sent: soon again, and the coordinator may be another by then."""
         with self._lock:
-            self._awaited = False
+            if self._awaited is HEARTBEATS:
+                self._awaited = None
             self._put_off(0, error, self._clock.monotonic())
         self._waker.wake()

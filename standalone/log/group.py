@@ -68,7 +68,7 @@ class Group(GroupLink):
             state, verdict = self._state, self._verdict
         if isinstance(verdict, LogError):
             raise verdict
-        if self._forgotten and self._owned:
+        if self._forgotten:
             return LOST, sorted(self._owned)
         if state is UNJOINED and self._clock.monotonic() >= self._retry_at:
             self._join()
@@ -140,7 +140,7 @@ class Group(GroupLink):
     def _join(self):
         self._joins_after = False
         self._joined_topics = list(self._topics)
-        offers = self._shares.offers(self._joined_topics, self._owned)
+        offers = self._shares.offers(self._joined_topics, () if self._forgotten else self._owned)
         request = JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=self._config["session.timeout.ms"],
@@ -153,6 +153,10 @@ class Group(GroupLink):
         # The broker answers when all members have come, each of which may take its whole poll interval.
         self._take_step(request, self._joined, self._config.seconds("max.poll.interval.ms") + 5)
 
+    def _forget_owned(self):
+        """Others may have been given what it still reads."""
+        self._forgotten = bool(self._owned)
+
     def _take_step(self, request, handler, timeout_s=None):
         with self._lock:
             self._state = JOINING
@@ -163,7 +167,8 @@ class Group(GroupLink):
             return self._put_off(error)
         code = answer.error_code
         if code:
-            self._forgotten = self._forgotten or code == codes.UNKNOWN_MEMBER_ID
+            if code == codes.UNKNOWN_MEMBER_ID:
+                self._forget_owned()
             if code in (codes.MEMBER_ID_REQUIRED, codes.UNKNOWN_MEMBER_ID):
                 with self._lock:
                     self._member_id = answer.member_id if code == codes.MEMBER_ID_REQUIRED else NO_MEMBER
@@ -216,6 +221,7 @@ class Group(GroupLink):
         if any(topic not in self._joined_topics for topic, _ in pairs):
             # As above, for a member that does not lead: only one that is new makes the leader assign anew.
             self._send_leave()
+            self._forget_owned()
             return self._join()
         self._shares.remember(self._strategy, answer.assignment, self._generation)
         self.assignment, self._is_new = pairs, True
@@ -235,7 +241,7 @@ class Group(GroupLink):
                 if code == codes.UNKNOWN_MEMBER_ID:
                     self._member_id = NO_MEMBER
                 if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION):
-                    self._forgotten = True
+                    self._forget_owned()
                 if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
                     self._coordinator = None
             return self._put_off(broker_error(code, f"{doing} in group '{self.group_id}'"), quiet=code == codes.REBALANCE_IN_PROGRESS)
