@@ -257,11 +257,17 @@ def offset_fetch(node, call, request):
 
 
 def _when_committed(groups, then):
-    for group in groups:
-        if group.commits.is_waiting:
-            group.commits.enter(lambda: _when_committed(groups, then))()
-            return
-    then()
+    """Call `then` after the commits that are on their way now; later ones are later."""
+    if not groups:
+        then()
+        return
+
+    def go_on():
+        _when_committed(groups[1:], then)
+
+    if groups[0].commits.is_waiting:
+        go_on = groups[0].commits.enter(go_on)
+    go_on()
 
 
 def _offsets(node, call, request):
