@@ -137,7 +137,7 @@ class LocalWorker:
             self.process.close()
             raise
         self.process.create_connectors([])
-        self._client = _LogClient(self.bootstrap)
+        self._client = _LogClient(self.process.worker.log_settings({}))
         return self
 
     def __exit__(self, *_):
@@ -286,7 +286,7 @@ def _bytes(item):
 
 def read_all(bootstrap, topic):
     """All LogRecords that a topic of some log holds now; an empty list where there is no such topic."""
-    client = _LogClient(bootstrap)
+    client = _LogClient({"bootstrap.servers": bootstrap})
     try:
         return client.read_all(topic)
     finally:
@@ -296,13 +296,13 @@ def read_all(bootstrap, topic):
 class _LogClient:
     """Writes to the log and reads it, with the worker's own client."""
 
-    def __init__(self, bootstrap):
+    def __init__(self, settings):
         from standalone.clock import SYSTEM
         from standalone.log.client import Clusters
 
         self._clock = SYSTEM
         self._clusters = Clusters(SYSTEM)
-        self._props = {"bootstrap.servers": bootstrap}
+        self._props = dict(settings)
 
     def close(self):
         self._clusters.close()

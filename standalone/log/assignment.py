@@ -7,6 +7,7 @@ from kafka.coordinator.assignors.range import RangePartitionAssignor
 from kafka.coordinator.assignors.roundrobin import RoundRobinPartitionAssignor
 from kafka.coordinator.assignors.sticky.sticky_assignor import StickyPartitionAssignor
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from kafka.structs import TopicPartition
 
 from standalone.errors import ConfigError
 
@@ -30,8 +31,15 @@ class Assignment:
             raise ConfigError.of({"partition.assignment.strategy": problem})
         self._strategies = {STRATEGIES[name].name: STRATEGIES[name]() for name in names}
 
-    def offers(self, topics):
-        """[(strategy, what a member that wants `topics` says to it)]."""
+    @property
+    def is_cooperative(self):
+        """Whether members keep what they read while they join: where every strategy is made for that, as in Java."""
+        return set(self._strategies) == {CooperativeStickyAssignor.name}
+
+    def offers(self, topics, owned=()):
+        """[(strategy, what a member that wants `topics`, and reads `owned` already, says to it)]."""
+        if self.is_cooperative:
+            self._strategies[CooperativeStickyAssignor.name].member_assignment = [TopicPartition(*pair) for pair in sorted(owned)]
         return [(name, strategy.metadata(topics).encode()) for name, strategy in self._strategies.items()]
 
     def decode_members(self, members):
@@ -56,7 +64,7 @@ class Assignment:
         return sorted((topic, index) for topic, indexes in assignment.assigned_partitions for index in indexes)
 
     def remember(self, strategy, data, generation):
-        """For the strategy that gives everybody what he had. The cooperative one must not: here nobody holds partitions while joining."""
+        """For the strategy that gives everybody what he had. The cooperative one is told what its member holds as it joins (`offers`)."""
         if strategy == StickyPartitionAssignor.name and data:
             self._strategies[strategy].on_assignment(ConsumerProtocolAssignment.decode(bytes(data)), generation)
 

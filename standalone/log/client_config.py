@@ -245,6 +245,7 @@ class ConsumerConfig(ClientConfig):
         "max.poll.interval.ms": (_number(1, MAX_INT), 300_000),
         "max.poll.records": (_number(1, MAX_INT), 500),
         "group.protocol": (_one_of("classic", "consumer", fold=str.lower), "classic"),
+        "group.remote.assignor": (lambda text: str(text).strip() or None, None),
         "partition.assignment.strategy": (_list, "org.apache.kafka.clients.consumer.RangeAssignor,"
                                                  "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
         "auto.offset.reset": (_offset_reset, "latest"),
@@ -265,7 +266,10 @@ class ConsumerConfig(ClientConfig):
     @classmethod
     def contradictions(cls, values, given):
         if values["group.protocol"] == "consumer":
-            return {"group.protocol": "'consumer' is not spoken here; members of the classic protocol share a group with those that speak it"}
+            said = "cannot be set with group.protocol=consumer, where the broker has a setting of its own for it"
+            return {name: said for name in ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy") if name in given}
+        if values["group.remote.assignor"]:
+            return {"group.remote.assignor": "cannot be set without group.protocol=consumer"}
         return {}
 
 

@@ -73,7 +73,6 @@ PRODUCER = {
     "value.serializer": _BYTES,
 }
 CONSUMER = {
-    "group.remote.assignor": "it is one of group.protocol=consumer, and the classic protocol is spoken",
     "interceptor.classes": _CLASS,
     "internal.throw.on.fetch.stable.offset.unsupported": "it is internal to Java's consumer",
     "key.deserializer": _BYTES,

@@ -40,7 +40,7 @@ class Commits:
         """`on_done(None or an error)` is called on this thread, now or by a later poll or commit."""
         membership = self._group.membership
         if membership is None:
-            return on_done(self._not_ours())
+            return on_done(self._rebalancing("Committing offsets") if self._group.is_between else self._not_ours())
         Topic = OffsetCommitRequest.OffsetCommitRequestTopic
         topics = collections.defaultdict(list)
         for (topic, index), (offset, metadata, epoch) in offsets.items():
@@ -84,14 +84,16 @@ class Commits:
 
     def _error_of(self, topic, index, code):
         what = f"Committing the offset of {topic}-{index} in group '{self._group.group_id}'"
-        if code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID):
+        if code in (codes.ILLEGAL_GENERATION, codes.UNKNOWN_MEMBER_ID, codes.FENCED_MEMBER_EPOCH):
             self._group.is_lost()
             return self._not_ours()
         if code == codes.FENCED_INSTANCE_ID:
             return self._group.is_over(code, what)
         if code == codes.REBALANCE_IN_PROGRESS:
             self._group.is_rebalancing()
-            return LogRetriableError(f"{what}: the group is rebalancing.", java_class("RebalanceInProgressException"))
+            return self._rebalancing(what)
+        if code == codes.STALE_MEMBER_EPOCH:  # the group has gone on, and the member has not heard of it yet
+            return self._rebalancing(what)
         if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
             self._group.forget_coordinator()
         if code == codes.UNKNOWN_TOPIC_OR_PARTITION and not self._exists(topic):
@@ -105,6 +107,9 @@ class Commits:
         except LogRetriableError:
             return True  # for all that is known
         return found is not None and found.error_code != codes.UNKNOWN_TOPIC_OR_PARTITION
+
+    def _rebalancing(self, what):
+        return LogRetriableError(f"{what}: group '{self._group.group_id}' is rebalancing.", java_class("RebalanceInProgressException"))
 
     def _not_ours(self):
         return LogRetriableError(

@@ -1,6 +1,6 @@
 """Consumer: records of topics, as columns that point into the bytes as they were received; positions, pauses, commits.
 
-    subscription.py  which topics          group.py, commits.py  whose partitions, how far they are done
+    subscription.py  which topics          group.py or consumer_protocol.py, commits.py  whose partitions, how far they are done
     positions.py     where to begin        leaders.py, fetch.py  the brokers they are fetched from, and the fetch itself
 
 The next fetch is under way while the caller works on what it was given: its answer waits in the socket, so that at most one
@@ -19,7 +19,9 @@ from standalone.log import client_keys, fetch, record_batch
 from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, is_retriable, is_stale_metadata, timed_out
 from standalone.log.client_config import ConsumerConfig
-from standalone.log.group import ASSIGNED, LOST, Group
+from standalone.log.consumer_protocol import ConsumerProtocolGroup
+from standalone.log.group import Group
+from standalone.log.group_link import ASSIGNED, LOST
 from standalone.log.leaders import Leaders
 from standalone.log.link import Waker, wait
 from standalone.log.positions import EARLIEST, ISOLATION, LATEST, Partition, Positions
@@ -70,7 +72,8 @@ class Consumer:
         self._partitions = {}  # pair -> Partition, in the order in which they are fetched
         self._subscription = Subscription(cluster, config, clock)
         self._leaders = Leaders(cluster, config, clock, self._subscription.look_soon)
-        self._group = Group(cluster, config, clock, self._waker, group_id, instance_id) if group_id is not None else None
+        member = ConsumerProtocolGroup if config["group.protocol"] == "consumer" else Group
+        self._group = member(cluster, config, clock, self._waker, group_id, instance_id) if group_id is not None else None
         self._positions = Positions(self._partitions, cluster, config, clock, self._group, self._leaders, self._subscription)
         self._heartbeats = heartbeats if self._group is not None else None
         if self._heartbeats is not None:
@@ -217,23 +220,29 @@ class Consumer:
     def _follow_group(self):
         if self._group is None or self._subscription.chosen is None:
             return
-        while (event := self._group.advance()) is not None:
+        while (step := self._group.advance()) is not None:
+            event, pairs = step
             if event is ASSIGNED:
-                self._take(self._group.assignment)
+                self._add(pairs)
+                self._group.taken(pairs)
                 continue
+            held = [pair for pair in pairs if pair in self._partitions]
             try:
-                if self._partitions:
-                    let_go = self._listener.on_lost if event is LOST else self._listener.on_revoked
-                    let_go(self.assignment())
+                if held:
+                    (self._listener.on_lost if event is LOST else self._listener.on_revoked)(held)
             finally:
-                self._partitions.clear()
-                self._group.rejoin()
+                for pair in held:
+                    del self._partitions[pair]
+                self._group.let_go(event, pairs)
 
     def _take(self, pairs):
         self._partitions.clear()
+        self._add(pairs)
+
+    def _add(self, pairs):
         self._partitions.update({tuple(pair): Partition(*pair) for pair in pairs})
-        if self._partitions:
-            self._listener.on_assigned(self.assignment())
+        if pairs:
+            self._listener.on_assigned(sorted(map(tuple, pairs)))
 
     # ---- fetching
 

@@ -5,25 +5,23 @@ transport for each consumer, blocks heartbeats while a listener flushes and neve
 the group: `advance` goes one step further whenever the task polls, and Heartbeats (heartbeats.py) keeps all members of the process
 alive from one thread.
 
-    UNJOINED ── JoinGroup ──▶ JOINING ── SyncGroup ──▶ STABLE ── the group rebalances: `rejoin` ──▶ UNJOINED
+    UNJOINED ── JoinGroup ──▶ JOINING ── SyncGroup ──▶ STABLE ── the group rebalances: `let_go` ──▶ UNJOINED
 
-Partitions change hands eagerly, whatever the strategy: all are let go before the group is joined anew.
+Partitions change hands eagerly: all are let go before the group is joined anew. By the cooperative strategy alone each is kept until the
+group gives it to another: it is let go, and the group joined again, so that the other gets it.
 """
 
 import collections
 import functools
 import logging
-import threading
 
 from kafka.protocol.consumer import HeartbeatRequest, JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 
-from standalone.errors import LogError, LogFatalError, LogRetriableError
+from standalone.errors import LogError, LogFatalError
 from standalone.log import error_codes as codes
 from standalone.log.assignment import Assignment
-from standalone.log.broker_errors import broker_error, is_retriable, java_class, timed_out
-from standalone.log.commits import Commits
-from standalone.log.link import Link, wait
-from standalone.log.retry import Backoff, Outage
+from standalone.log.broker_errors import broker_error, is_retriable
+from standalone.log.group_link import ASSIGNED, LOST, REVOKED, GroupLink
 from standalone.log.steps import Underway
 from standalone.log.subscription import ASK_SECONDS
 
@@ -31,39 +29,31 @@ log = logging.getLogger(__name__)
 
 PROTOCOL_TYPE = "consumer"
 UNJOINED, JOINING, STABLE, CLOSED = "unjoined", "joining", "stable", "closed"
-REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks the consumer to act upon
 NO_GENERATION, NO_MEMBER = -1, ""
 
 Membership = collections.namedtuple("Membership", "generation member_id")
 
 
-class Group:
-    """Used by the task's thread, but for the methods under "for Heartbeats"; what those learn ends the task's wait by `waker`."""
+class Group(GroupLink):
+    """A member by the classic protocol."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
-        self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
-        self.client_id = cluster.client_id
-        self._config, self._clock, self._waker = config, clock, waker
-        self.commits = Commits(self, cluster, config, clock, waker)
+        super().__init__(cluster, config, clock, waker, group_id, instance_id)
         self._shares = Assignment(config["partition.assignment.strategy"])
-        self._backoff = Backoff(config, "retry.backoff")
         self._retry_at = 0
-        self._link = None
-        self._opening = self._asking = None  # Underway: to the coordinator; for the partitions of topics, by the leader
-        self._unsent = []  # (request, handler, timeout, ceiling) while there is no link
         self._topics = self._joined_topics = []  # sorted: a member that returns must say the same in the same bytes
         self._counts = None  # the leader's: partitions of every topic of the group when it assigned them
         self._expected = None
-        self._fresh = False
+        self._is_new = False  # an assignment that the consumer was not told of
         self.assignment = []  # (topic, partition) in order; meant while STABLE
-        self._outage = Outage(f"Group {group_id}: its coordinator answers again.")
-        self._lock = threading.Lock()  # over all below, which the heartbeat thread shares
+        self._owned = set()  # what the consumer reads
+        self._joins_after = False  # it gave up what others are to have
+        self._forgotten = False  # the group did not know it any more as it joined anew: what it reads is not its own
+        # All below is under the lock, too.
         self._state = UNJOINED
         self._verdict = None  # REVOKED, LOST or an error: what has become of a STABLE membership
         self._generation, self._member_id = NO_GENERATION, NO_MEMBER
-        self._coordinator = None
         self._heartbeat_at, self._heartbeat_awaited = 0, False
-        self._polling, self._last_poll = False, clock.monotonic()
 
     # ---- membership, step by step
 
@@ -72,29 +62,61 @@ class Group:
         self._topics = sorted(topics)
 
     def advance(self):
-        """Go on without waiting. REVOKED or LOST: let the partitions go and call `rejoin`; ASSIGNED: `assignment` is new; or None."""
+        """Go on without waiting. (REVOKED or LOST, pairs): let these go and call `let_go`; (ASSIGNED, pairs): read these, too, and call
+        `taken`; or None."""
         with self._lock:
             state, verdict = self._state, self._verdict
         if isinstance(verdict, LogError):
             raise verdict
+        if self._forgotten:
+            return LOST, sorted(self._owned)
         if state is UNJOINED and self._clock.monotonic() >= self._retry_at:
             self._join()
-        if state is STABLE:
-            if verdict is None and self._topics != self._joined_topics:
-                verdict = REVOKED
-            if verdict is None and self._fresh:
-                self._fresh = False
-                return ASSIGNED
-            return verdict
+        if state is not STABLE:
+            return None
+        if verdict is None and self._topics != self._joined_topics:
+            verdict = REVOKED
+        if verdict is LOST:
+            return LOST, sorted(self._owned)
+        if verdict is REVOKED:
+            return REVOKED, self._to_revoke_before_joining()
+        given_up = self._owned.difference(self.assignment)
+        if given_up:
+            self._joins_after = True
+            return REVOKED, sorted(given_up)
+        added = [pair for pair in self.assignment if pair not in self._owned]
+        if added or self._is_new:
+            return ASSIGNED, added
+        if self._joins_after:  # so that those to whom they go may have what was given up
+            self._join()
         return None
 
-    def rejoin(self):
-        """The partitions are let go: join as soon as `advance` is called."""
+    def _to_revoke_before_joining(self):
+        """Eagerly all; cooperatively only what it does not want any more."""
+        if not self._shares.is_cooperative:
+            return sorted(self._owned)
+        return sorted(pair for pair in self._owned if pair[0] not in self._topics)
+
+    def let_go(self, event, pairs):
+        """These are not read any more: join as soon as `advance` is called."""
+        self._owned.difference_update(pairs)
+        if self._forgotten:
+            self._forgotten = False
+            return
         with self._lock:
+            if self._joins_after and self._verdict is None and self._topics == self._joined_topics:
+                return
             if self._verdict is LOST:
                 self._generation = NO_GENERATION
             self._verdict, self._state = None, UNJOINED
-        self.assignment, self._fresh = [], False
+        self._is_new = False
+        if not self._shares.is_cooperative:
+            self.assignment = []
+
+    def taken(self, pairs):
+        """These are read now."""
+        self._owned.update(pairs)
+        self._is_new = False
 
     @property
     def watched(self):
@@ -115,18 +137,10 @@ class Group:
         """When `advance` is worth another call though nothing was heard."""
         return self._retry_at if self._state is UNJOINED else float("inf")
 
-    @property
-    def links(self):
-        return [self._link] if self._link is not None else []
-
-    def polling(self, now_polling):
-        """Whether the task is inside `poll`: max.poll.interval.ms counts while it is not."""
-        with self._lock:
-            self._polling, self._last_poll = now_polling, self._clock.monotonic()
-
     def _join(self):
+        self._joins_after = False
         self._joined_topics = list(self._topics)
-        offers = self._shares.offers(self._joined_topics)
+        offers = self._shares.offers(self._joined_topics, () if self._forgotten else self._owned)
         request = JoinGroupRequest(
             group_id=self.group_id,
             session_timeout_ms=self._config["session.timeout.ms"],
@@ -139,6 +153,10 @@ class Group:
         # The broker answers when all members have come, each of which may take its whole poll interval.
         self._take_step(request, self._joined, self._config.seconds("max.poll.interval.ms") + 5)
 
+    def _forget_owned(self):
+        """Others may have been given what it still reads."""
+        self._forgotten = bool(self._owned)
+
     def _take_step(self, request, handler, timeout_s=None):
         with self._lock:
             self._state = JOINING
@@ -149,6 +167,8 @@ class Group:
             return self._put_off(error)
         code = answer.error_code
         if code:
+            if code == codes.UNKNOWN_MEMBER_ID:
+                self._forget_owned()
             if code in (codes.MEMBER_ID_REQUIRED, codes.UNKNOWN_MEMBER_ID):
                 with self._lock:
                     self._member_id = answer.member_id if code == codes.MEMBER_ID_REQUIRED else NO_MEMBER
@@ -201,9 +221,10 @@ class Group:
         if any(topic not in self._joined_topics for topic, _ in pairs):
             # As above, for a member that does not lead: only one that is new makes the leader assign anew.
             self._send_leave()
+            self._forget_owned()
             return self._join()
         self._shares.remember(self._strategy, answer.assignment, self._generation)
-        self.assignment, self._fresh = pairs, True
+        self.assignment, self._is_new = pairs, True
         now = self._clock.monotonic()
         with self._lock:
             self._state, self._verdict = STABLE, None
@@ -219,6 +240,8 @@ class Group:
             with self._lock:
                 if code == codes.UNKNOWN_MEMBER_ID:
                     self._member_id = NO_MEMBER
+                if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION):
+                    self._forget_owned()
                 if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
                     self._coordinator = None
             return self._put_off(broker_error(code, f"{doing} in group '{self.group_id}'"), quiet=code == codes.REBALANCE_IN_PROGRESS)
@@ -234,22 +257,20 @@ class Group:
         if not quiet:
             self._outage.begins(f"Group {self.group_id}: {error}")
 
-    def _fatal(self, code, what):
-        if code == codes.FENCED_INSTANCE_ID:
-            return LogFatalError(
-                f"{what}: another member has taken group.instance.id '{self.instance_id}'. Another worker runs the same connector "
-                "with the same state: stop one of the two, or give each its own state.dir.",
-                java_class("FencedInstanceIdException"),
-            )
-        hints = {
+    def _hints(self):
+        return {
             codes.INCONSISTENT_GROUP_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is no group of consumers.",
             codes.INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
                                      "(its group.min.session.timeout.ms to group.max.session.timeout.ms).",
         }
-        error = broker_error(code, what)
-        return LogFatalError(" ".join(filter(None, [str(error), hints.get(code)])), error.java_class)
 
     # ---- what others learn of the membership
+
+    @property
+    def is_between(self):
+        """Whether it joins anew and keeps what it reads meanwhile: what it has not committed it will."""
+        with self._lock:
+            return self._shares.is_cooperative and self._state in (UNJOINED, JOINING) and bool(self._owned)
 
     @property
     def membership(self):
@@ -270,79 +291,10 @@ class Group:
         self._judge(error)
         return error
 
-    def answered(self):
-        self._outage.ends()
-
     def _judge(self, verdict):
         with self._lock:
             if self._state is STABLE and self._verdict in (None, REVOKED):
                 self._verdict = verdict
-
-    # ---- the coordinator
-
-    def send(self, request, handler, timeout_s=None, ceiling=None):
-        """To the coordinator, wherever it is by now: at once, or as soon as it is found and connected to; `handler(None, error)` if it is not."""
-        self._unsent.append((request, handler, timeout_s, ceiling))
-        if self._opening is not None:
-            return
-        if self._link is not None and self._link.usable and self._link.node == self._coordinator:
-            self._send_unsent()
-        else:
-            self._opening = Underway(self._reaching_coordinator(), self._reached)
-            self._opening.advance()
-
-    def _reaching_coordinator(self):
-        node = self._coordinator or (yield from self.finding_coordinator())
-        if self._link is not None and self._link.usable and self._link.node == node:
-            return self._link
-        connection = yield from self.cluster.connecting(node)
-        return Link(connection, node, self._clock, self._config.seconds("request.timeout.ms"))
-
-    def _reached(self, link, error):
-        self._opening = None
-        if error is None:
-            former, self._link = self._link, link
-            if former is not None and former is not link:
-                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is made anew."))
-            return self._send_unsent()
-        self.forget_coordinator()
-        unsent, self._unsent = self._unsent, []
-        for _, handler, _, _ in unsent:
-            handler(None, error)
-
-    def _send_unsent(self):
-        unsent, self._unsent = self._unsent, []
-        for request, handler, timeout_s, ceiling in unsent:
-            try:
-                self._link.send(request, handler, timeout_s, ceiling)
-            except LogRetriableError as error:
-                handler(None, error)
-
-    @property
-    def underway(self):
-        """What is asked or connected to without waiting, as steps (steps.py) of the task's thread."""
-        return [each for each in (self._opening, self._asking) if each is not None]
-
-    def forget_coordinator(self):
-        """It says that it is not, or not able."""
-        with self._lock:
-            self._coordinator = None
-
-    def wait_for(self, outcome, deadline, what):
-        """Until the answer to a request on this link has filled `outcome`."""
-        while not outcome:
-            left = deadline - self._clock.monotonic()
-            if left <= 0:
-                raise timed_out(f"{what}: no answer in time.")
-            wait(self.links, self._waker, min([left, *(each.until - self._clock.monotonic() for each in self.underway)]), self.underway)
-            self.serve()
-
-    def serve(self):
-        """Hear what is there, and go on with what can go on."""
-        for link in self.links:
-            link.serve()
-        for each in self.underway:
-            each.advance()
 
     # ---- the end
 
@@ -398,28 +350,14 @@ class Group:
             keeping = self._state is STABLE and self._verdict in (None, REVOKED) and not self._heartbeat_awaited
             return self._heartbeat_at if keeping else float("inf")
 
-    @property
-    def coordinator(self):
-        """The Node to send it to, or None while that is not known."""
-        return self._coordinator
-
-    def finding_coordinator(self):
-        """The steps (steps.py) to that it is known."""
-        node = yield from self.cluster.finding_coordinator(self.group_id, ASK_SECONDS)
-        with self._lock:
-            self._coordinator = node
-        return node
-
     def heartbeat(self, node):
         """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long."""
         now = self._clock.monotonic()
-        limit = self._config["max.poll.interval.ms"]
         with self._lock:
-            if not self._polling and now - self._last_poll > limit / 1000:
+            if self._is_away(now):
                 request = self._leave_request()
                 self._verdict, self._member_id = LOST, NO_MEMBER
-                log.warning("Group %s: the task has not asked for records for %d ms (max.poll.interval.ms): it leaves the group, and "
-                            "what it has not committed will come again.", self.group_id, limit)
+                log.warning(self._AWAY, self.group_id, self._config["max.poll.interval.ms"])
                 return request, lambda answer, error: None
             request = HeartbeatRequest(
                 group_id=self.group_id,

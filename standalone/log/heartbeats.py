@@ -107,7 +107,10 @@ class Heartbeats:
             if broker.failure is not None:
                 group.heartbeat_failed(node, broker.failure)
             return
-        request, handler = group.heartbeat(node)
+        heartbeat = group.heartbeat(node)
+        if heartbeat is None:
+            return  # its task has just sent one itself
+        request, handler = heartbeat
         try:
             broker.link.send(request, handler, client_id=group.client_id)
         except LogRetriableError as error:

@@ -5,7 +5,7 @@ A column that is absent comes as an array of length 0. Nothing here trusts a len
 
 import numpy as np
 
-from standalone.kernels import BYTES, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
+from standalone.kernels import BYTES, FLAG, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
 from standalone.log import varint
 from standalone.log.varint import BAD, INT_BYTES, LONG_BYTES
 
@@ -14,7 +14,7 @@ UNSET, NULL = -1, -1
 
 # What is wrong with bytes: the codes that `find_batches` and `read_records` give back
 FINE, BAD_LENGTH, WRONG_MAGIC = 0, 1, 2
-RECORD_LENGTH, TIMESTAMP, OFFSET, KEY, VALUE, HEADERS, RECORD_REST, BATCH_REST = 1, 2, 3, 4, 5, 6, 7, 8
+RECORD_LENGTH, TIMESTAMP, OFFSET, KEY, VALUE, HEADERS, RECORD_REST, BATCH_REST, NO_KEY = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
 # The columns of the matrix that tells `read_records` where records are: a row a batch
 START, END, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, TIME_STEP = range(7)
@@ -214,6 +214,42 @@ def read_records(
             return BATCH_REST
         rows_of[batch] = row - first_row
     return FINE
+
+
+@compiled
+def check_records(data: BYTES, at: LONG, count: LONG, keyed: FLAG):
+    """Whether from `at` on there are `count` records, nothing else, and, if `keyed`, a key in each: (what is wrong, the record it is wrong in)."""
+    end = np.int64(len(data))
+    for record in range(count):
+        length, at = varint.read(data, at, end, INT_BYTES)
+        if at == BAD or length < 0 or length > end - at:
+            return RECORD_LENGTH, record
+        stop = at + length
+        _, at = varint.read(data, at + 1, stop, LONG_BYTES)
+        if at == BAD:
+            return TIMESTAMP, record
+        delta, at = varint.read(data, at, stop, INT_BYTES)
+        if at == BAD or delta != record:
+            return OFFSET, record
+        key_length, at = varint.read(data, at, stop, INT_BYTES)
+        if at == BAD or key_length < NULL or key_length > stop - at:
+            return KEY, record
+        if keyed and key_length == NULL:
+            return NO_KEY, record
+        at += max(key_length, 0)
+        value_length, at = varint.read(data, at, stop, INT_BYTES)
+        if at == BAD or value_length < NULL or value_length > stop - at:
+            return VALUE, record
+        at += max(value_length, 0)
+        if at < stop and data[at] == 0:
+            at += 1
+        else:
+            at = _skip_headers(data, at, stop)
+            if at == BAD:
+                return HEADERS, record
+        if at != stop:
+            return RECORD_REST, record
+    return (FINE, count) if at == end else (BATCH_REST, count)
 
 
 @compiled

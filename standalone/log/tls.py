@@ -1,4 +1,7 @@
-"""TLS by Java's property names: one context a cluster, of PEM, JKS or PKCS12, from files or from the settings themselves."""
+"""TLS by Java's property names: contexts of PEM, JKS or PKCS12, from files or from the settings themselves.
+
+One a cluster for its clients; one for the listeners of the embedded log.
+"""
 
 import contextlib
 import os
@@ -24,19 +27,42 @@ def context(config):
     made.check_hostname = bool(config["ssl.endpoint.identification.algorithm"])
     _set_versions(made, config)
     _set_ciphers(made, config["ssl.cipher.suites"])
+    _load_authorities(made, config)
+    _load_identity(made, config)
+    return made
+
+
+def server_context(config, client_auth):
+    """As `context`, of one that is connected to; `client_auth` is none, requested or required."""
+    made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    _set_versions(made, config)
+    _set_ciphers(made, config["ssl.cipher.suites"])
+    if not _load_identity(made, config):
+        raise ConfigError.of({"ssl.keystore.location": "not set: a listener that speaks TLS needs a key and a certificate"})
+    made.verify_mode = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}[client_auth]
+    if client_auth != "none":
+        _load_authorities(made, config)
+    return made
+
+
+def _load_authorities(made, config):
     with _blaming(config, "ssl.truststore", "certificates"):
         authorities = _trusted(config)
         if authorities is None:
-            made.load_default_certs()
+            made.load_default_certs(ssl.Purpose.CLIENT_AUTH if made.protocol == ssl.PROTOCOL_TLS_SERVER else ssl.Purpose.SERVER_AUTH)
         else:
             made.load_verify_locations(cadata=authorities)
+
+
+def _load_identity(made, config):
+    """Whether there is one."""
     with _blaming(config, "ssl.keystore", "key"):
         identity = _identity(config)
         if identity is not None:
             with _in_memory(identity) as path:
                 # a function, not None: OpenSSL would ask on the terminal for the password of an encrypted key
                 made.load_cert_chain(path, password=config["ssl.key.password"] or (lambda: ""))
-    return made
+    return identity is not None
 
 
 def _trusted(config):

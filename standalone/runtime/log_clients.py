@@ -5,7 +5,7 @@ from standalone.log.client_config import AdminConfig
 
 
 class LogClients:
-    """`bootstrap()` says where the log is: the embedded one's port may have been chosen just now."""
+    """`bootstrap(properties)` says where the log is, with what a client that brings no login of its own needs: {setting: value}."""
 
     def __init__(self, config, clusters, clock, bootstrap):
         self._config = config
@@ -17,7 +17,7 @@ class LogClients:
         """Java-named properties of a client: the worker's own, then the connector's overrides."""
         found = {**(defaults or {}), **self._config.client(kind, connector)}
         if found["bootstrap.servers"] == self._config.bootstrap():  # not overridden
-            found["bootstrap.servers"] = self._bootstrap()
+            found.update(self._bootstrap(found))
         return found
 
     def cluster(self, config):

@@ -41,7 +41,7 @@ class Worker:
         self.topics = None
         self.loggers = None
         self._clusters = Clusters(clock)
-        self._clients = LogClients(self.config, self._clusters, clock, lambda: self.bootstrap)
+        self._clients = LogClients(self.config, self._clusters, clock, self.log_settings)
         self._heartbeats = Heartbeats(clock)
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
         self._session = SessionHolder(self.config.spark(), self.config["spark.start"])
@@ -138,6 +138,15 @@ class Worker:
     @property
     def bootstrap(self):
         return self._embedded.bootstrap if self._embedded is not None else self.config.bootstrap()
+
+    def log_settings(self, properties):
+        """Where clients of this process find the log, and how they are let in: by the embedded one with all rights, unless they say who they are."""
+        if self._embedded is None:
+            return {"bootstrap.servers": self.config.bootstrap()}
+        if not any(name.startswith(("security.protocol", "sasl.", "ssl.")) for name in properties):
+            return self._embedded.own_settings
+        found = self._embedded.bootstrap_of(properties.get("security.protocol", "PLAINTEXT").upper())
+        return {"bootstrap.servers": found or self._embedded.bootstrap}
 
     def _before_offsets(self):
         if self._embedded is not None:

@@ -241,7 +241,7 @@ def test_beyond_the_bound_the_oldest_files_of_all_topics_go_but_none_of_compacte
 
 @pytest.mark.parametrize("listener", ["127.0.0.1:0", "0.0.0.0:0"])
 def test_clients_are_told_the_advertised_address(tmp_path, listener):
-    log = EmbeddedLog(tmp_path, listener, {"embedded.log.advertised.listener": "kafka.example:19092"})
+    log = EmbeddedLog(tmp_path, listener, {"embedded.log.advertised.listeners": "kafka.example:19092"})
     log.start()
     with RawClient(log.bootstrap) as client:
         found = client.call(metadata.MetadataRequest(version=9, topics=[]), metadata.MetadataResponse).brokers[0]
@@ -252,8 +252,8 @@ def test_clients_are_told_the_advertised_address(tmp_path, listener):
 
 
 def test_wrong_settings_are_refused(tmp_path):
-    with pytest.raises(StartError, match="embedded.log.advertised.listener"):
-        EmbeddedLog(tmp_path, "127.0.0.1:0", {"embedded.log.advertised.listener": "nowhere"})
+    with pytest.raises(StartError, match="embedded.log.advertised.listeners"):
+        EmbeddedLog(tmp_path, "127.0.0.1:0", {"embedded.log.advertised.listeners": "nowhere"})
     with pytest.raises(ConfigError) as wrong:
         options.settings({"embedded.log.acks": "sometimes"})
     assert set(wrong.value.errors) == {"embedded.log.acks"}

@@ -314,3 +314,29 @@ def test_javas_consumer_protocol_and_transactions(log, java):
     groups = f"{tools}.consumer.group.ConsumerGroupCommand"
     rows = [line.split() for line in java(groups, *server, "--describe", "--group", "modern-group").splitlines() if line.startswith("modern-group")]
     assert len(rows) == 2 and {row[5] for row in rows} <= {"0", "1", "2"}  # a transaction's marker counts as lag
+
+
+@pytest.mark.kafka
+def test_javas_security_tools(java, tmp_path):
+    users = 'org.apache.kafka.common.security.plain.PlainLoginModule required user_root="r" user_ann="a";'
+    log = EmbeddedLog(tmp_path / "log", "SASL_PLAINTEXT://127.0.0.1:0", {
+        "embedded.log.sasl.jaas.config": users,
+        "embedded.log.authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+        "embedded.log.super.users": "User:root",
+    })
+    log.start()
+
+    def told(user, password, mechanism, module):
+        path = tmp_path / f"{user}.properties"
+        path.write_text(f"security.protocol=SASL_PLAINTEXT\nsasl.mechanism={mechanism}\n"
+                        f'sasl.jaas.config=org.apache.kafka.common.security.{module} required username="{user}" password="{password}";\n')
+        return "--bootstrap-server", log.bootstrap, "--command-config", str(path)
+
+    root = told("root", "r", "PLAIN", "plain.PlainLoginModule")
+    allowed = ("--add", "--allow-principal", "User:bob", "--producer", "--topic", "java", "--resource-pattern-type", "prefixed")
+    assert "WRITE" in java("org.apache.kafka.tools.AclCommand", *root, *allowed)
+    assert "User:bob" in java("org.apache.kafka.tools.AclCommand", *root, "--list", "--principal", "User:bob")
+    java("kafka.admin.ConfigCommand", *root, "--alter", "--entity-type", "users", "--entity-name", "bob", "--add-config", "SCRAM-SHA-512=[password=b]")
+    bob = told("bob", "b", "SCRAM-SHA-512", "scram.ScramLoginModule")
+    assert "Created topic java-new" in java("org.apache.kafka.tools.TopicCommand", *bob, "--create", "--topic", "java-new")
+    log.stop()

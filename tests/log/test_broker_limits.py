@@ -5,6 +5,7 @@ import socket
 import threading
 import time
 
+import numpy as np
 import pytest
 from kafka.protocol import consumer, producer
 from pytest import param
@@ -151,13 +152,50 @@ def garbage(now_ms):
     """A batch of which the header is right, and the checksum, and nothing else."""
     data = batch([b"v" * 100], now_ms=now_ms)
     data[batch_header.HEADER.size :] = b"\xff" * (len(data) - batch_header.HEADER.size)
-    import numpy as np
-
     batch_header.set_checksum(np.frombuffer(data, np.uint8))
     return data
 
 
-def test_a_batch_of_garbage_does_not_end_the_connections_that_ask_for_offsets(client):
+def damaged(at, compression="none"):
+    """A batch of twenty records of which the byte at `at`, behind the header, is another, with a checksum that fits."""
+    data = batch([b"some words %d" % number for number in range(20)], compression=compression)
+    data[batch_header.HEADER.size + at if at >= 0 else at] ^= 0x55
+    batch_header.set_checksum(np.frombuffer(data, np.uint8))
+    return data
+
+
+def recounted(count):
+    """A batch of twenty records that says it has others."""
+    data = batch([b"v"] * 20)
+    header = batch_header.parse_header(data)._replace(count=count, last_offset_delta=count - 1)
+    batch_header.HEADER.pack_into(data, 0, *header)
+    batch_header.set_checksum(np.frombuffer(data, np.uint8))
+    return data
+
+
+@pytest.mark.parametrize(
+    "sent",
+    [
+        param(garbage(0), id="nothing of it is a record"),
+        param(damaged(0), id="a record's length"),
+        param(damaged(4), id="a key's length"),
+        param(damaged(5), id="a value's length"),
+        param(damaged(-1), id="the last headers"),
+        param(recounted(19), id="fewer records than there are"),
+        param(recounted(21), id="more records than there are"),
+        param(recounted(2_000_000_000), id="far more"),
+        *(param(damaged(-6, codec), id=codec) for codec in ("gzip", "zstd", "lz4", "snappy")),
+    ],
+)
+def test_records_that_nobody_could_read_are_refused_whatever_their_checksum(client, sent):
+    make_topic(client)
+    answer = client.produce("t", sent)
+    assert answer.error_code == codes.CorruptRecordError.errno and answer.error_message
+    assert client.produce("t", batch([b"v"])).base_offset == 0
+
+
+def test_a_batch_of_garbage_does_not_end_the_connections_that_ask_for_offsets(client, monkeypatch):
+    monkeypatch.setattr(partitions, "check_records", lambda *_, **__: None)  # as it was kept before records were looked at
     make_topic(client)
     now = int(time.time() * 1000)
     client.produce("t", batch([b"v"], now_ms=now - 2000))

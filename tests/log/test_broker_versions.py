@@ -5,7 +5,7 @@ import pathlib
 import socket
 
 import pytest
-from kafka.protocol import admin, consumer, metadata, producer
+from kafka.protocol import admin, consumer, metadata, producer, sasl
 from kafka.protocol.producer import ProduceRequest
 from pytest import param
 
@@ -209,6 +209,8 @@ EVERY = {
     },
     "ListConfigResources": lambda log, v: {"resource_types": [2, 4]},
     "DescribeTopicPartitions": lambda log, v: {"topics": [], "cursor": None},
+    "SaslHandshake": lambda log, v: {"mechanism": "PLAIN"},
+    "SaslAuthenticate": lambda log, v: {"auth_bytes": b"\0ann\0secret"},
 }
 MESSAGES = {
     kind.API_KEY: (kind, getattr(module, kind.__name__.replace("Request", "Response")))
@@ -216,6 +218,8 @@ MESSAGES = {
     for kind in vars(module).values()
     if isinstance(kind, type) and kind.__name__.endswith("Request")
 }
+MESSAGES[sasl.SaslHandshakeRequest.API_KEY] = sasl.SaslHandshakeRequest, sasl.SaslHandshakeResponse
+MESSAGES[sasl.SaslAuthenticateRequest.API_KEY] = sasl.SaslAuthenticateRequest, sasl.SaslAuthenticateResponse
 
 
 def _error_codes(message):
@@ -239,6 +243,8 @@ def _error_codes(message):
 REFUSED = {
     "ConsumerGroupDescribe": {0, codes.GroupIdNotFoundError.errno},
     "DescribeAcls": {codes.SecurityDisabledError.errno},
+    "SaslHandshake": {codes.IllegalSaslStateError.errno},  # where nobody has to log in
+    "SaslAuthenticate": {codes.IllegalSaslStateError.errno},
     "ElectLeaders": {0, codes.ElectionNotNeededError.errno},
     "AddOffsetsToTxn": {codes.InvalidProducerIdMappingError.errno},
     "EndTxn": {codes.InvalidProducerIdMappingError.errno},

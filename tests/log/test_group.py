@@ -98,7 +98,9 @@ class Room:
         return name
 
     def member(self, group, *topics, instance=None, **settings):
-        settings = {"heartbeat.interval.ms": 100, **{name.replace("_", "."): value for name, value in settings.items()}}
+        settings = {name.replace("_", "."): value for name, value in settings.items()}
+        if settings.get("group.protocol") != "consumer":  # there the broker says how often
+            settings.setdefault("heartbeat.interval.ms", 100)
         config = ConsumerConfig.of({"bootstrap.servers": self.bootstrap, "auto.offset.reset": "earliest", **settings})
         listener = Notes()
         made = Consumer(Cluster(config, SYSTEM), config, SYSTEM, group, instance, listener, self.heartbeats)

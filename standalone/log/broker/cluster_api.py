@@ -19,6 +19,7 @@ from kafka.protocol.admin import (
 from kafka.protocol.consumer import OffsetForLeaderEpochResponse
 
 from standalone.log.broker.node import NODE_ID
+from standalone.log.broker.operations import CLUSTER, TOPIC
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
@@ -57,6 +58,8 @@ def alter_replica_log_dirs(node, call, request):
     results = {}
     for folder in request.dirs:
         error = NONE if os.path.abspath(folder.path) == node.folder else codes.LogDirNotFoundError.errno
+        if not call.may(CLUSTER):
+            error = codes.ClusterAuthorizationFailedError.errno
         for topic in folder.topics:
             parts = [Part(version=call.version, partition_index=number, error_code=error) for number in topic.partitions]
             results.setdefault(topic.name, []).extend(parts)
@@ -160,6 +163,7 @@ def offset_for_leader_epoch(node, call, request):
         for wanted in topic.partitions:
             part = Topic.EpochEndOffset(version=call.version, partition=wanted.partition, error_code=NONE)
             try:
+                call.require(TOPIC, topic.topic)
                 partition = node.topics.partition(topic.topic, wanted.partition)
                 if wanted.current_leader_epoch > LEADER_EPOCH:
                     raise Refusal(codes.UnknownLeaderEpochError)
@@ -210,7 +214,11 @@ def alter_client_quotas(node, call, request):
     entries = []
     for wanted in request.entries:
         pairs = sorted(((entity.entity_type, entity.entity_name) for entity in wanted.entity), key=str)
-        name = repr(pairs)
+        name, entity = repr(pairs), [Entry.EntityData(version=call.version, entity_type=kind, entity_name=value) for kind, value in pairs]
+        if not call.may(CLUSTER):
+            error = codes.ClusterAuthorizationFailedError.errno
+            entries.append(Entry(version=call.version, error_code=error, error_message=None, entity=entity))
+            continue
         body = node.store.documents(_QUOTAS).get(name, {"entity": pairs, "values": {}})
         for change in wanted.ops:
             if change.remove:
@@ -222,6 +230,5 @@ def alter_client_quotas(node, call, request):
                 node.store.save_document(_QUOTAS, name, body)
             else:
                 node.store.delete_document(_QUOTAS, name)
-        entity = [Entry.EntityData(version=call.version, entity_type=kind, entity_name=value) for kind, value in pairs]
         entries.append(Entry(version=call.version, error_code=NONE, error_message=None, entity=entity))
     return AlterClientQuotasResponse(version=call.version, entries=entries)

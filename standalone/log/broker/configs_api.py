@@ -15,9 +15,10 @@ from kafka.protocol.admin import (
     ListConfigResourcesResponse,
 )
 
-from standalone.log.broker import options
+from standalone.log.broker import operations, options
 from standalone.log.broker.node import NODE_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
+from standalone.log.broker.security_options import PREFIX, SECURITY_OPTIONS
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # kinds of config resources
 TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
@@ -28,6 +29,7 @@ TYPE_NUMBERS = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOU
 BROKER_CONFIGS = {
     "auto.create.topics.enable": "embedded.log.auto.create.topics.enable",
     "connections.max.idle.ms": "embedded.log.connections.max.idle.ms",
+    "listeners": "embedded.log.listener",
     "log.dir": "embedded.log.dir",
     "log.retention.bytes": "embedded.log.retention.bytes",
     "log.retention.ms": "embedded.log.retention.ms",
@@ -35,6 +37,7 @@ BROKER_CONFIGS = {
     "max.connections": "embedded.log.max.connections",
     "message.max.bytes": "embedded.log.max.message.bytes",
     "num.partitions": "embedded.log.num.partitions",
+    **{name: PREFIX + name for name, *_ in SECURITY_OPTIONS},
 }
 FIXED_BROKER_CONFIGS = {
     "broker.id": str(NODE_ID),
@@ -70,6 +73,7 @@ def describe_configs(node, call, request):
             configs=[],
         )
         try:
+            _require(call, resource)
             result.configs = [
                 Config(
                     version=call.version,
@@ -89,6 +93,16 @@ def describe_configs(node, call, request):
             result.error_code, result.error_message = refusal.code, refusal.message
         results.append(result)
     return DescribeConfigsResponse(version=call.version, results=results)
+
+
+def _require(call, resource):
+    """Refusal if the client may not look at, or change, the configs of this resource."""
+    if resource.resource_type == TOPIC:
+        call.require(operations.TOPIC, resource.resource_name)
+    elif resource.resource_type == GROUP:
+        call.require(operations.GROUP, resource.resource_name)
+    else:
+        call.require(operations.CLUSTER)
 
 
 def _synonyms(call, Config, synonyms):
@@ -154,6 +168,7 @@ def _alter(node, call, request, resource, Response, changed):
     kind, name = resource.resource_type, resource.resource_name
     response = Response(version=call.version, error_code=NONE, error_message=None, resource_type=kind, resource_name=name)
     try:
+        _require(call, resource)
         if kind != TOPIC:
             raise Refusal(
                 codes.InvalidRequestError, "Only topics can be configured; the worker's embedded.log.* keys are set in its file."

@@ -13,6 +13,7 @@ from struct import Struct
 from standalone.log.broker.segments import FileSlice
 
 MAX_FRAME = 100 << 20
+MAX_FRAME_OF_STRANGERS = 512 << 10  # before the login
 _SMALL = 64 << 10
 _KEPT = 4 << 20  # a larger body's buffer is let go after use
 _SIZE = Struct(">i")
@@ -21,8 +22,9 @@ _SIZE = Struct(">i")
 class Connection:
     """`on_frame(connection, view)` is called for each request; it must lead to one `finish_request`, at once or later."""
 
-    def __init__(self, sock, on_frame, clock):
+    def __init__(self, sock, client, on_frame, clock):
         self.sock = sock
+        self.client = client  # who is at the other end (client.py)
         self.is_closed = False
         self.busy = False  # with a request that is not answered yet
         self.at_work = False
@@ -76,7 +78,7 @@ class Connection:
             if self._low:
                 self._small[: self._high - self._low] = self._small[self._low : self._high]
                 self._low, self._high = 0, self._high - self._low
-            count = self.sock.recv_into(memoryview(self._small)[self._high :])
+            count = self._take(memoryview(self._small)[self._high :])
         except BlockingIOError:
             return True
         except OSError:
@@ -90,10 +92,17 @@ class Connection:
             if self._have == len(self._body):
                 self._grow()
                 view = memoryview(self._body)
-            count = self.sock.recv_into(view[self._have : self._wanted])
+            count = self._take(view[self._have : self._wanted])
             if not count:
                 return False
             self._have += count
+        return self.work()
+
+    def _take(self, view):
+        return self.sock.recv_into(view)
+
+    def go_on(self):
+        """After a turn of the others: what `holds_a_request` speaks of."""
         return self.work()
 
     def work(self):
@@ -119,7 +128,7 @@ class Connection:
             if filled < _SIZE.size:
                 return True
             size = _SIZE.unpack_from(self._small, self._low)[0]
-            if not 0 < size <= MAX_FRAME:
+            if not 0 < size <= (MAX_FRAME if self.client.is_known else MAX_FRAME_OF_STRANGERS):
                 return False
             begin = self._low + _SIZE.size
             if begin + size <= self._high:
@@ -186,10 +195,13 @@ class Connection:
         more = socket.MSG_MORE if self._out else 0
         while view:
             try:
-                view = view[self.sock.send(view, more) :]
+                view = view[self._give(view, more) :]
             except BlockingIOError:
                 return view
         return None
+
+    def _give(self, view, more):
+        return self.sock.send(view, more)
 
     def close(self):
         if self.is_closed:

@@ -3,7 +3,7 @@
 from standalone.log.broker.consumer_group import HEARTBEAT_MS
 from standalone.log.broker.groups import DEAD
 from standalone.log.broker.messages import ConsumerGroupDescribeResponse, ConsumerGroupHeartbeatResponse
-from standalone.log.broker.operations import GROUP, operations_on
+from standalone.log.broker.operations import GROUP, TOPIC
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 CONSUMER_MEMBER = 1
@@ -22,6 +22,8 @@ def heartbeat(node, call, request):
     try:
         if not request.group_id:
             raise Refusal(codes.InvalidGroupIdError, "A group needs an id.")
+        for name in request.subscribed_topic_names or ():
+            call.require(TOPIC, name)
         consumers = node.groups.consumers(request.group_id)
         member, assignment = consumers.heartbeat(request, (call.client_id or "", call.peer))
         if member is not None:
@@ -55,12 +57,13 @@ def describe(node, call, request):
     groups = []
     for group_id in request.group_ids:
         group = node.groups.get(group_id)
-        if group is None or group.consumers is None:
+        why_not = _why_not_described(call, group, group_id)
+        if why_not:
             groups.append(
                 Group(
                     version=call.version,
-                    error_code=codes.GroupIdNotFoundError.errno,
-                    error_message=f"There is no group '{group_id}' by the consumer protocol.",
+                    error_code=why_not.code,
+                    error_message=why_not.message,
                     group_id=group_id,
                     group_state=DEAD,
                     assignor_name="",
@@ -80,9 +83,21 @@ def describe(node, call, request):
             members=[_member(node, call, Group.Member, consumers, member) for member in consumers.members.values()],
         )
         if request.include_authorized_operations:
-            described.authorized_operations = sum(1 << operation for operation in operations_on(GROUP))
+            described.authorized_operations = sum(1 << operation for operation in call.operations_on(GROUP, group_id))
         groups.append(described)
     return ConsumerGroupDescribeResponse(version=call.version, groups=groups)
+
+
+def _why_not_described(call, group, group_id):
+    """A Refusal, or None."""
+    if not call.may(GROUP, group_id):
+        return Refusal(codes.GroupAuthorizationFailedError)
+    if group is None or group.consumers is None:
+        return Refusal(codes.GroupIdNotFoundError, f"There is no group '{group_id}' by the consumer protocol.")
+    topics = {name for member in group.consumers.members.values() for name, _ in member.assigned | group.consumers.target(member)}
+    if not all(call.may(TOPIC, name) for name in topics):
+        return Refusal(codes.TopicAuthorizationFailedError, f"Group '{group_id}' reads topics that may not be described.")
+    return None
 
 
 def _member(node, call, Member, consumers, member):

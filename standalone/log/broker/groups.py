@@ -11,6 +11,7 @@ is unchanged and the group is stable, nobody else notices; the old self, if it s
 import uuid
 
 from standalone.log.broker.consumer_group import ConsumerMembers
+from standalone.log.broker.in_order import InOrder
 from standalone.log.broker.member import Committed, Joined, Member, Synced
 from standalone.log.broker.refusal import NONE, Refusal, codes
 from standalone.log.broker.subscription import same_subscription, subscribed_topics
@@ -32,6 +33,7 @@ class Group:
         self.leader = None
         self.members = {}
         self.offsets = {}  # (topic, partition) -> Committed
+        self.commits = InOrder()  # those on their way: each waits until the records before it are on the disk
         self._static = {}  # instance id -> member id
         self._promised = {}  # member ids that were given out and have not joined with yet -> deadline
         self._store = store
@@ -42,7 +44,7 @@ class Group:
 
     @property
     def holds_nothing(self):
-        return self.is_empty and not self._promised and not self.offsets
+        return self.is_empty and not self._promised and not self.offsets and not self.commits.is_waiting
 
     @property
     def is_empty(self):

@@ -19,26 +19,35 @@ from kafka.protocol.metadata import FindCoordinatorResponse
 from standalone.log.broker.groups import DEAD, EMPTY, MAX_METADATA, PREPARING
 from standalone.log.broker.member import Committed
 from standalone.log.broker.node import NODE_ID
-from standalone.log.broker.operations import GROUP, operations_on
+from standalone.log.broker.operations import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 GROUP_KEY, TRANSACTION_KEY = 0, 1
 CLASSIC, CONSUMER = "classic", "consumer"
 NO_OFFSET, NO_EPOCH = -1, -1
+_NEVER = Committed(NO_OFFSET, NO_EPOCH, "")
 
 
 def find_coordinator(node, call, request):
     """Versions 0-6: of every group and every transaction, this node. Left out: share groups, which have none."""
     host, port = call.address
-    error = NONE if request.key_type in (GROUP_KEY, TRANSACTION_KEY) else codes.InvalidRequestError.errno
-    message = None if error == NONE else "The embedded log coordinates consumer groups and transactions; it has no share groups."
-    where = {"node_id": NODE_ID, "host": host, "port": port} if error == NONE else {"node_id": -1, "host": "", "port": -1}
+    kind = {GROUP_KEY: GROUP, TRANSACTION_KEY: TRANSACTIONAL_ID}.get(request.key_type)
+
+    def answer(key):
+        try:
+            if kind is None:
+                raise Refusal(
+                    codes.InvalidRequestError, "The embedded log coordinates consumer groups and transactions; it has no share groups."
+                )
+            call.require(kind, key)
+        except Refusal as refusal:
+            return {"error_code": refusal.code, "error_message": refusal.message, "node_id": -1, "host": "", "port": -1}
+        return {"error_code": NONE, "error_message": None, "node_id": NODE_ID, "host": host, "port": port}
+
     if call.version < 4:
-        return FindCoordinatorResponse(version=call.version, error_code=error, error_message=message, **where)
+        return FindCoordinatorResponse(version=call.version, **answer(request.key))
     Coordinator = FindCoordinatorResponse.Coordinator
-    found = [
-        Coordinator(version=call.version, key=key, error_code=error, error_message=message, **where) for key in request.coordinator_keys
-    ]
+    found = [Coordinator(version=call.version, key=key, **answer(key)) for key in request.coordinator_keys]
     return FindCoordinatorResponse(version=call.version, coordinators=found)
 
 
@@ -163,13 +172,15 @@ def leave_group(node, call, request):
 
 
 def offset_commit(node, call, request):
-    """Versions 2-9. The records before a committed offset are fsynced first, so an offset never outlives them.
+    """Versions 2-9. The records before a committed offset are fsynced first, so an offset never outlives them. A group's commits are made
+    in the order in which they came, whichever has to wait for that.
 
     Offsets do not expire; the retention time of versions 2-4 is ignored. Left out: the consumer protocol's member epochs.
     """
     Topic = OffsetCommitResponse.OffsetCommitResponseTopic
     errors, wanted = {}, {}
     try:
+        call.require(GROUP, request.group_id)
         _check_commit(node, request)
         whole = NONE
     except Refusal as refusal:
@@ -182,6 +193,7 @@ def offset_commit(node, call, request):
             if whole != NONE:
                 continue
             try:
+                call.require(TOPIC, topic.name)
                 partition = node.topics.partition(*key)
                 if len(part.committed_metadata or "") > MAX_METADATA:
                     raise Refusal(codes.OffsetMetadataTooLargeError)
@@ -216,6 +228,8 @@ def offset_commit(node, call, request):
         ]
         call.answer(OffsetCommitResponse(version=call.version, topics=topics))
 
+    if wanted:
+        flushed = node.groups.make(request.group_id).commits.enter(flushed)
     if behind:
         node.flush(flushed, behind)
     else:
@@ -235,36 +249,68 @@ def _check_commit(node, request):
 
 
 def offset_fetch(node, call, request):
-    """Versions 1-9. What was never committed is -1."""
+    """Versions 1-9. What was never committed is -1. Commits on their way count: who made them may have left, and this is who takes over."""
+    if call.version > 1 and call.version < 8:
+        call.require(GROUP, request.group_id)
+    names = [request.group_id] if call.version < 8 else [wanted.group_id for wanted in request.groups]
+    _when_committed([group for group in map(node.groups.get, names) if group is not None], lambda: call.answer(_offsets(node, call, request)))
+
+
+def _when_committed(groups, then):
+    """Call `then` after the commits that are on their way now; later ones are later."""
+    if not groups:
+        then()
+        return
+
+    def go_on():
+        _when_committed(groups[1:], then)
+
+    if groups[0].commits.is_waiting:
+        go_on = groups[0].commits.enter(go_on)
+    go_on()
+
+
+def _offsets(node, call, request):
     if call.version < 8:
         Topic = OffsetFetchResponse.OffsetFetchResponseTopic
-        topics = _fetched(node, call.version, request, request.group_id, request.topics, Topic, Topic.OffsetFetchResponsePartition)
+        topics = _fetched(node, call, request, request.group_id, request.topics, Topic, Topic.OffsetFetchResponsePartition)
         return OffsetFetchResponse(version=call.version, error_code=NONE, topics=topics)
     Group = OffsetFetchResponse.OffsetFetchResponseGroup
     Topic = Group.OffsetFetchResponseTopics
-    groups = [
-        Group(
-            version=call.version,
-            group_id=wanted.group_id,
-            topics=_fetched(node, call.version, request, wanted.group_id, wanted.topics, Topic, Topic.OffsetFetchResponsePartitions),
-            error_code=NONE,
-        )
-        for wanted in request.groups
-    ]
+    groups = []
+    for wanted in request.groups:
+        group = Group(version=call.version, group_id=wanted.group_id, topics=[], error_code=NONE)
+        try:
+            call.require(GROUP, wanted.group_id)
+            group.topics = _fetched(node, call, request, wanted.group_id, wanted.topics, Topic, Topic.OffsetFetchResponsePartitions)
+        except Refusal as refusal:
+            group.error_code = refusal.code
+        groups.append(group)
     return OffsetFetchResponse(version=call.version, groups=groups)
 
 
-def _fetched(node, version, request, group_id, topics, Topic, Partition):
+def _fetched(node, call, request, group_id, topics, Topic, Partition):
+    version = call.version
+    forbidden = NONE if call.may(GROUP, group_id) else codes.GroupAuthorizationFailedError.errno  # version 1 tells it of each partition
+
     def error(name, number):
+        if forbidden or not call.may(TOPIC, name):
+            return forbidden or codes.TopicAuthorizationFailedError.errno
         unstable = request.require_stable and node.transactions.has_pending_offset(group_id, name, number)
         return codes.UnstableOffsetCommitError.errno if unstable else NONE
+
+    def found(name, number):
+        if forbidden or not call.may(TOPIC, name):
+            return _NEVER
+        return known.get((name, number), _NEVER)
 
     group = node.groups.get(group_id)
     known = group.offsets if group is not None else {}
     if topics is None:
         asked = {}
         for name, number in sorted(known):
-            asked.setdefault(name, []).append(number)
+            if call.may(TOPIC, name):
+                asked.setdefault(name, []).append(number)
     else:
         asked = {topic.name: topic.partition_indexes for topic in topics}
     return [
@@ -280,7 +326,7 @@ def _fetched(node, version, request, group_id, topics, Topic, Partition):
                     metadata=committed.metadata,
                     error_code=error(name, number),
                 )
-                for number, committed in ((number, known.get((name, number), Committed(NO_OFFSET, NO_EPOCH, ""))) for number in numbers)
+                for number, committed in ((number, found(name, number)) for number in numbers)
             ],
         )
         for name, numbers in asked.items()
@@ -299,6 +345,7 @@ def offset_delete(node, call, request):
         for part in wanted.partitions:
             error = NONE
             try:
+                call.require(TOPIC, wanted.name)
                 group.delete_offset(wanted.name, part.partition_index)
             except Refusal as refusal:
                 error = refusal.code
@@ -314,6 +361,7 @@ def offset_delete(node, call, request):
 def list_groups(node, call, request):
     """Versions 0-5, with filters by state and by type."""
     Group = ListGroupsResponse.ListedGroup
+    all_of_them = call.may(CLUSTER)
     states = {state.lower() for state in request.states_filter or ()}
     types = {kind.lower() for kind in request.types_filter or ()}
     groups = [
@@ -325,7 +373,8 @@ def list_groups(node, call, request):
             group_type=kind,
         )
         for group, kind, state in map(_kind_and_state, node.groups)
-        if (not states or state.lower() in states) and (not types or kind in types)
+        if (all_of_them or call.may(GROUP, group.id))
+        and (not states or state.lower() in states) and (not types or kind in types)
     ]
     return ListGroupsResponse(version=call.version, error_code=NONE, groups=groups)
 
@@ -341,6 +390,11 @@ def describe_groups(node, call, request):
     Group = DescribeGroupsResponse.DescribedGroup
     groups = []
     for group_id in request.groups:
+        if not call.may(GROUP, group_id):
+            error = codes.GroupAuthorizationFailedError.errno
+            blank = dict.fromkeys(("group_state", "protocol_type", "protocol_data"), "")
+            groups.append(Group(version=call.version, error_code=error, error_message=None, group_id=group_id, members=[], **blank))
+            continue
         group = node.groups.get(group_id)
         if group is not None and group.consumers is not None:
             group = None  # ConsumerGroupDescribe tells of it
@@ -382,7 +436,7 @@ def describe_groups(node, call, request):
             ],
         )
         if request.include_authorized_operations:
-            described.authorized_operations = operations_on(GROUP)
+            described.authorized_operations = call.operations_on(GROUP, group_id)
         groups.append(described)
     return DescribeGroupsResponse(version=call.version, groups=groups)
 
@@ -394,6 +448,7 @@ def delete_groups(node, call, request):
     for group_id in request.groups_names:
         error = NONE
         try:
+            call.require(GROUP, group_id)
             node.groups.delete(group_id)
         except Refusal as refusal:
             error = refusal.code

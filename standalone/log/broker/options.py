@@ -6,8 +6,9 @@ Both tables are plain data: the worker's reference is drawn from OPTIONS, Descri
 from typing import Any, NamedTuple
 
 from standalone.errors import ConfigError
+from standalone.log.broker.security_options import AUTHORIZERS, CLIENT_AUTH, MECHANISMS, PREFIX, SECURITY_OPTIONS
 
-BOOLEAN, STRING, INT, LONG, DOUBLE, LIST = "BOOLEAN", "STRING", "INT", "LONG", "DOUBLE", "LIST"
+BOOLEAN, STRING, INT, LONG, DOUBLE, LIST, PASSWORD = "BOOLEAN", "STRING", "INT", "LONG", "DOUBLE", "LIST", "PASSWORD"
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 UNSET = None
@@ -34,15 +35,9 @@ OPTIONS = (
         "embedded.log.listener",
         STRING,
         "127.0.0.1:9092",
-        "host:port on which the embedded log serves Kafka's protocol, without encryption or passwords: keep it on loopback. "
-        "If the port is taken, the worker does not start.",
-    ),
-    LogOption(
-        "embedded.log.advertised.listener",
-        STRING,
-        UNSET,
-        "host:port that clients are told to connect to, where it is another than the listener's: behind a container's port, a tunnel or "
-        "a proxy. Default: the listener's address, or, if it listens on all addresses, the one that the client used.",
+        "host:port on which the embedded log serves Kafka's protocol, without encryption or passwords: keep it on loopback. Or as Kafka's "
+        "listeners: PLAINTEXT://, SSL://, SASL_PLAINTEXT:// or SASL_SSL:// before it, several of them separated by commas. "
+        "If a port is taken, the worker does not start.",
     ),
     LogOption(
         "embedded.log.acks",
@@ -97,7 +92,9 @@ OPTIONS = (
     LogOption(
         "embedded.log.max.message.bytes", INT, 1_048_588, "Largest record batch that is taken, as it comes: compressed.", high=MAX_INT
     ),
+    *(LogOption(PREFIX + name, kind, default, doc, 0, MAX_INT if kind == INT else MAX_LONG) for name, kind, default, doc in SECURITY_OPTIONS),
 )
+_CHOICES = {"embedded.log.acks": ACKS, "embedded.log.authorizer.class.name": AUTHORIZERS, "embedded.log.ssl.client.auth": CLIENT_AUTH}
 
 
 class TopicConfig(NamedTuple):
@@ -208,8 +205,12 @@ def settings(config):
             parsed[option.name] = option.default if value is None else _typed(option.type, value, option.low, option.high)
         except ValueError as error:
             errors[option.name] = str(error)
-    if parsed.get("embedded.log.acks") not in ACKS:
-        errors.setdefault("embedded.log.acks", f"may be {' or '.join(ACKS)}")
+    for name, choices in _CHOICES.items():
+        if parsed.get(name) not in choices:
+            errors.setdefault(name, f"may be {' or '.join(filter(None, choices))}")
+    unknown = [name for name in parsed["embedded.log.sasl.enabled.mechanisms"].split(",") if name and name.upper() not in MECHANISMS]
+    if unknown:
+        errors["embedded.log.sasl.enabled.mechanisms"] = f"{', '.join(unknown)} cannot be used; there are {', '.join(MECHANISMS)}"
     known = {option.name for option in OPTIONS}
     for key in config:
         if key.startswith("embedded.log.") and key not in known:
@@ -250,7 +251,9 @@ def refuse_topic_config(name, text):
 def _typed(kind, value, low, high):
     if kind == STRING:
         return str(value)
-    text = str(value).strip()
+    if kind == PASSWORD:
+        return str(getattr(value, "value", value))
+    text = ",".join(value) if isinstance(value, (list, tuple)) else str(value).strip()
     if kind == LIST:
         return ",".join(item.strip() for item in text.split(",") if item.strip())
     if kind == BOOLEAN:

@@ -11,13 +11,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 from standalone.log.broker import producers as producer_states
 from standalone.log.broker.aborted import AbortedTransactions
 from standalone.log.broker.compaction import Cleaned
 from standalone.log.broker.control import control_batch, is_abort
 from standalone.log.broker.producers import Producers
+from standalone.log.broker.records import check_records
 from standalone.log.broker.refusal import Refusal, codes
 from standalone.log.broker.segments import INDEX, LOG, UNFINISHED, FileSlice, LogFile, OpenFiles, Segment
 from standalone.private import open_private
@@ -50,7 +50,7 @@ class Partition:
         self._positions = {}  # offset -> (segment, position), where the last answers ended
         self.files = files if files is not None else OpenFiles()
         self._delete = delete or _delete_now
-        self._folder_is_known = os.path.isdir(folder)  # on the disk, with its name
+        self._folder_is_known = False  # to be on the disk, with its name: one that is found may come from a crash
         self.segments = self._open_segments(start)
         self.start = max(start, self.segments[0].base_offset)
         self.end = self.segments[-1].next_offset
@@ -174,8 +174,7 @@ class Partition:
             raise Refusal(codes.InvalidRecordError, f"{self}: control batches are the log's own; a producer may not send them.")
         if not self._stamps_append_time:
             self._check_time(header.max_timestamp, now_ms)
-        if "compact" in self.policy:
-            check_keys(self, batch)
+        check_records(self, batch, header, keyed="compact" in self.policy)
         return header
 
     def _check_time(self, timestamp, now_ms):
@@ -388,7 +387,7 @@ class Partition:
     # --- Coming back
 
     def _open_segments(self, start):
-        if not self._folder_is_known:
+        if not os.path.isdir(self.folder):
             return [Segment.planned(self.folder, start, self.files)]
         entries = os.listdir(self.folder)
         names = sorted(name for name in entries if name.endswith(LOG) and name[: -len(LOG)].isdigit())
@@ -459,20 +458,6 @@ class Flush:
             with open_private(path + ".new", "wb") as file:
                 file.write(producer_states.encode(self._producers, self.end))
             os.replace(path + ".new", path)
-
-
-def check_keys(partition, batch):
-    """Refusal if a record of the batch has no key: compaction keeps the last record of each key, and would not know of which."""
-    from standalone.log import record_batch  # brings numba along, which is not needed where no topic is compacted
-
-    try:
-        # Its offset is not given yet; a producer may have written anything there.
-        batch_header.set_base_offset(batch, 0, 0, LEADER_EPOCH)
-        for records in record_batch.unpack(batch, check_crc=False).records:
-            if records.keys is None or (records.keys.lengths < 0).any():
-                raise Refusal(codes.InvalidRecordError, f"{partition}: a record without a key cannot be kept in a compacted topic.")
-    except CorruptBatchError as error:
-        raise Refusal(codes.CorruptRecordError, f"{partition}: {error}") from error
 
 
 def _delete_now(jobs):

@@ -10,6 +10,7 @@ from kafka.protocol.producer import ProduceResponse
 from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 from standalone.log.broker.opaque import FetchResponse
+from standalone.log.broker.operations import TOPIC, TRANSACTIONAL_ID
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
@@ -30,13 +31,16 @@ def produce(node, call, request):
     Topic = ProduceResponse.TopicProduceResponse
     now, refused = node.clock.now_ms(), False
     topics, wakes = [], []
+    forbidden = _why_no_transaction(call, request)
     for wanted in request.topic_data:
         partitions = []
         for part in wanted.partition_data:
             answer = Topic.PartitionProduceResponse(version=call.version, index=part.index, error_code=NONE, record_errors=[])
             try:
+                if forbidden:
+                    raise forbidden
+                partition = _partition(node, call, wanted.name, wanted.topic_id, part.index, by_id=call.version >= 13)
                 _check_produce(request, call.version, part.records)
-                partition = _partition(node, wanted.name, wanted.topic_id, part.index, by_id=call.version >= 13)
                 _check_transaction(node, request, partition, part.records)
                 answer.log_start_offset = partition.start
                 end = partition.end
@@ -61,6 +65,15 @@ def produce(node, call, request):
         call.hang_up("a produce request without acks was refused")
     else:
         call.no_answer()
+    return None
+
+
+def _why_no_transaction(call, request):
+    try:
+        if request.transactional_id is not None:
+            call.require(TRANSACTIONAL_ID, request.transactional_id)
+    except Refusal as refusal:
+        return refusal
     return None
 
 
@@ -91,13 +104,14 @@ def _check_transaction(node, request, partition, records):
         node.transactions.check_batch(partition, header)
 
 
-def _partition(node, name, topic_id, number, by_id):
-    """By the topic's name, or by its id in the versions that name no names. Refusal if there is none."""
+def _partition(node, call, name, topic_id, number, by_id=False):
+    """By the topic's name, or by its id in the versions that name no names. Refusal if there is none, or the client may not."""
     if by_id:
         topic = node.topics.by_id(topic_id)
         if topic is None:
             raise Refusal(codes.UnknownTopicIdError, f"There is no topic with the id {topic_id}.")
         name = topic.name
+    call.require(TOPIC, name)
     return node.topics.partition(name, number)
 
 
@@ -198,7 +212,7 @@ class _Fetch:
         self._call.answer_spliced(FetchResponse(version=version, session_id=0, responses=topics))
 
     def _look_up(self, wanted, part):
-        partition = _partition(self._node, wanted.topic, wanted.topic_id, part.partition, by_id=self._call.version >= 13)
+        partition = _partition(self._node, self._call, wanted.topic, wanted.topic_id, part.partition, by_id=self._call.version >= 13)
         if part.current_leader_epoch > LEADER_EPOCH:
             raise Refusal(codes.UnknownLeaderEpochError)
         if not partition.start <= part.fetch_offset <= partition.end:
@@ -218,7 +232,7 @@ def list_offsets(node, call, request):
         for part in wanted.partitions:
             answer = Topic.ListOffsetsPartitionResponse(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
-                partition = node.topics.partition(wanted.name, part.partition_index)
+                partition = _partition(node, call, wanted.name, None, part.partition_index)
                 answer.timestamp, answer.offset = _offset_for(partition, part.timestamp, committed_only)
                 answer.leader_epoch = LEADER_EPOCH if answer.offset != NO_OFFSET else -1
             except Refusal as refusal:
@@ -274,7 +288,7 @@ def delete_records(node, call, request):
         for part in wanted.partitions:
             answer = Topic.DeleteRecordsPartitionResult(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
-                partition = node.topics.partition(wanted.name, part.partition_index)
+                partition = _partition(node, call, wanted.name, None, part.partition_index)
                 node.topics.trim(partition, partition.end if part.offset == -1 else part.offset)
                 answer.low_watermark = partition.start
             except Refusal as refusal:

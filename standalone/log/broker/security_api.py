@@ -1,7 +1,7 @@
 """DescribeAcls, CreateAcls, DeleteAcls; DescribeUserScramCredentials, AlterUserScramCredentials.
 
-Each gets the node, the call it answers and the decoded request, and returns the response. The embedded log has no authorizer: ACLs are
-answered with SECURITY_DISABLED, as by a Kafka without one. Users are kept and shown; the listener asks nobody for a password.
+Each gets the node, the call it answers and the decoded request, and returns the response. Without an authorizer
+(embedded.log.authorizer.class.name) ACLs are answered with SECURITY_DISABLED, as by a Kafka without one.
 """
 
 from kafka.protocol.admin import (
@@ -12,30 +12,98 @@ from kafka.protocol.admin import (
     DescribeUserScramCredentialsResponse,
 )
 
+from standalone.log.broker.acls import Acl, AclFilter
+from standalone.log.broker.operations import CLUSTER
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
-_ERROR = codes.SecurityDisabledError.errno
-_NO_AUTHORIZER = "The embedded log has no authorizer: everyone who reaches its listener may do everything."
+
+def _need_authorizer(node):
+    if not node.authorizer.is_on:
+        raise Refusal(codes.SecurityDisabledError, "The embedded log has no authorizer: set embedded.log.authorizer.class.name.")
 
 
 def describe_acls(node, call, request):
     """Versions 1-3."""
-    return DescribeAclsResponse(version=call.version, error_code=_ERROR, error_message=_NO_AUTHORIZER, resources=[])
+    Resource = DescribeAclsResponse.DescribeAclsResource
+    _need_authorizer(node)
+    wanted = AclFilter(
+        *(request.resource_type_filter, request.resource_name_filter, request.pattern_type_filter),
+        *(request.principal_filter, request.host_filter, request.operation, request.permission_type),
+    )
+    resources = {}
+    for acl in node.authorizer.acls:
+        if wanted.takes(acl):
+            resources.setdefault(acl[:3], []).append(acl)
+    described = [
+        Resource(
+            version=call.version,
+            resource_type=kind,
+            resource_name=name,
+            pattern_type=pattern,
+            acls=[
+                Resource.AclDescription(
+                    version=call.version, principal=acl.principal, host=acl.host, operation=acl.operation, permission_type=acl.permission
+                )
+                for acl in acls
+            ],
+        )
+        for (kind, name, pattern), acls in resources.items()
+    ]
+    return DescribeAclsResponse(version=call.version, error_code=NONE, error_message=None, resources=described)
 
 
 def create_acls(node, call, request):
     """Versions 1-3."""
     Result = CreateAclsResponse.AclCreationResult
-    results = [Result(version=call.version, error_code=_ERROR, error_message=_NO_AUTHORIZER) for _ in request.creations]
+    results = []
+    for new in request.creations:
+        result = Result(version=call.version, error_code=NONE, error_message=None)
+        try:
+            call.require(CLUSTER)
+            _need_authorizer(node)
+            node.authorizer.acls.add(
+                Acl(
+                    *(new.resource_type, new.resource_name, new.resource_pattern_type),
+                    *(new.principal, new.host, new.operation, new.permission_type),
+                )
+            )
+        except Refusal as refusal:
+            result.error_code, result.error_message = refusal.code, refusal.message
+        results.append(result)
     return CreateAclsResponse(version=call.version, results=results)
 
 
 def delete_acls(node, call, request):
     """Versions 1-3."""
     Result = DeleteAclsResponse.DeleteAclsFilterResult
-    results = [
-        Result(version=call.version, error_code=_ERROR, error_message=_NO_AUTHORIZER, matching_acls=[]) for _ in request.filters
-    ]
+    results = []
+    for each in request.filters:
+        result = Result(version=call.version, error_code=NONE, error_message=None, matching_acls=[])
+        wanted = AclFilter(
+            *(each.resource_type_filter, each.resource_name_filter, each.pattern_type_filter),
+            *(each.principal_filter, each.host_filter, each.operation, each.permission_type),
+        )
+        try:
+            call.require(CLUSTER)
+            _need_authorizer(node)
+            result.matching_acls = [
+                Result.DeleteAclsMatchingAcl(
+                    version=call.version,
+                    error_code=NONE,
+                    error_message=None,
+                    resource_type=acl.resource,
+                    resource_name=acl.name,
+                    pattern_type=acl.pattern,
+                    principal=acl.principal,
+                    host=acl.host,
+                    operation=acl.operation,
+                    permission_type=acl.permission,
+                )
+                for acl in node.authorizer.acls.remove(wanted)
+            ]
+        except Refusal as refusal:
+            result.error_code, result.error_message = refusal.code, refusal.message
+        results.append(result)
     return DeleteAclsResponse(version=call.version, filter_results=results)
 
 
@@ -74,6 +142,7 @@ def alter_scram(node, call, request):
     for name in names:
         result = Result(version=call.version, user=name, error_code=NONE, error_message=None)
         try:
+            call.require(CLUSTER)
             node.users.alter(
                 name,
                 [change.mechanism for change in request.deletions if change.name == name],

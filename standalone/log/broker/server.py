@@ -11,6 +11,7 @@ called from any thread.
 """
 
 import fcntl
+import functools
 import logging
 import os
 import queue
@@ -26,17 +27,20 @@ from kafka.protocol.api_header import RequestHeader
 
 from standalone import clock as clocks
 from standalone.errors import LogError, StartError
-from standalone.log.broker import options, topics_api
+from standalone.log.broker import listeners, options, topics_api
 from standalone.log.broker.call import Call
 from standalone.log.broker.connection import Connection
+from standalone.log.broker.logins import LoginError
 from standalone.log.broker.node import Node
-from standalone.log.broker.requests import API_VERSIONS, HANDLERS, refusal_of
+from standalone.log.broker.operations import CLUSTER_NAME
+from standalone.log.broker.refusal import Refusal
+from standalone.log.broker.requests import API_VERSIONS, BEFORE_LOGIN, HANDLERS, refusal_of
+from standalone.log.broker.sasl_api import FAILED_LOGIN_SECONDS
+from standalone.log.broker.security import Security
 from standalone.log.broker.timers import Timers
 from standalone.private import open_private
 
 LOCK_FILE = ".lock"
-DEFAULT_LISTENER = "127.0.0.1:9092"
-_WILDCARDS = ("", "0.0.0.0", "::")
 _KEY_AND_VERSION = Struct(">hh")
 _UNREADABLE = (StructError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)  # as kafka-python's decoders raise them
 _ACCEPT_PAUSE_SECONDS = 1.0
@@ -47,36 +51,38 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddedLog:
-    """`config` holds `embedded.log.*` keys, as texts or values; `listener` is host:port, port 0 takes a free one."""
+    """`config` holds `embedded.log.*` keys, as texts or values; `listener` is host:port or more (listeners.py), port 0 takes a free one."""
 
-    def __init__(self, directory, listener=DEFAULT_LISTENER, config=None, clock=clocks.SYSTEM):
+    def __init__(self, directory, listener=listeners.DEFAULT, config=None, clock=clocks.SYSTEM):
         self._directory = os.path.abspath(directory)
-        self._listener = listener
-        self._host, self._port = _split(listener)
         self._settings = options.settings(config or {})
-        advertised = self._settings["embedded.log.advertised.listener"]
-        self._advertised = _split(advertised, "embedded.log.advertised.listener") if advertised else None
+        self._security = Security(listener, self._settings)
         self._clock = clock
         self._lock = None
-        self._socket = None
         self._owner = None
         self._node = None
 
     @property
     def bootstrap(self):
         """host:port for clients on this machine; known once started."""
-        host = "127.0.0.1" if self._host in _WILDCARDS else self._host
-        return f"[{host}]:{self._port}" if ":" in host else f"{host}:{self._port}"
+        return self._security.listeners[0].bootstrap
+
+    def bootstrap_of(self, protocol):
+        """As `bootstrap`, of the first listener that speaks this protocol; None if there is none."""
+        return next((listener.bootstrap for listener in self._security.listeners if listener.protocol == protocol), None)
+
+    @property
+    def own_settings(self):
+        """Java-named settings, with the address, for clients of this process: they may do everything, whatever others need."""
+        return self._security.own_settings
 
     def start(self):
         """StartError: the port or the folder is taken, or what lies in the folder cannot be read."""
         try:
             self._take_folder()
-            self._bind()
-            host, port = (None if self._host in _WILDCARDS else self._host), self._port
-            if self._advertised:
-                host, port = self._advertised
-            self._owner = _Owner(self._socket, host, port, self._settings, self._clock)
+            for each in self._security.all_listeners:
+                each.start()
+            self._owner = _Owner(self._security, self._settings, self._clock)
             self._node = self._owner.start(self._directory, self._settings)
         except BaseException:
             self._let_go()
@@ -112,11 +118,11 @@ class EmbeddedLog:
         self._let_go()
 
     def _let_go(self):
-        if self._socket is not None:
-            self._socket.close()
+        for each in self._security.all_listeners:
+            each.stop()
         if self._lock is not None:
             self._lock.close()
-        self._owner = self._node = self._socket = self._lock = None
+        self._owner = self._node = self._lock = None
 
     def _take_folder(self):
         try:
@@ -137,35 +143,17 @@ class EmbeddedLog:
         self._lock.write(f"pid {os.getpid()}")
         self._lock.flush()
 
-    def _bind(self):
-        try:
-            found = socket.getaddrinfo(self._host or None, self._port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
-            family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
-            self._socket = socket.socket(family, kind, protocol)
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self._socket.bind(address)
-            self._socket.listen(512)
-        except OSError as error:
-            raise StartError(
-                f"embedded.log.listener: cannot listen on {self._listener}: {error.strerror}. Is another worker or a Kafka running there? "
-                "Stop it, set embedded.log.listener to another host:port, or name the Kafka in bootstrap.servers."
-            ) from error
-        self._socket.setblocking(False)
-        self._port = self._socket.getsockname()[1]
-
 
 class _Owner:
     """The thread that owns the node: a selector's loop."""
 
-    def __init__(self, listener, host, port, settings, clock):
-        self.host = host  # as clients are told; None: whatever address the client used
-        self.port = port
+    def __init__(self, security, settings, clock):
+        self._security = security
         self._idle_seconds = settings["embedded.log.connections.max.idle.ms"] / 1000
         # Half of the files that the process may open are left to the log's own and to connectors.
         self._most_connections = min(settings["embedded.log.max.connections"], resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._connections = set()
         self._refused_connections = 0
-        self._listener = listener
         self._timers = Timers(clock)
         self._clock = clock
         self._selector = selectors.DefaultSelector()
@@ -216,6 +204,7 @@ class _Owner:
     def _run(self, directory, settings, started):
         try:
             self._node = Node(directory, settings, self._clock, self._timers, self._disk.hand_over, self._compactor.hand_over)
+            self._security.settle(self._node)
             self._node.api_versions = [(key, row.low, row.high) for key, row in sorted(HANDLERS.items())]
         except OSError as error:
             started.put(StartError(f"embedded.log.dir: {error.filename or directory} cannot be read or written: {error.strerror}."))
@@ -226,7 +215,8 @@ class _Owner:
         self._disk.start()
         self._compactor.start()
         self._drop_the_idle()
-        self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
+        for listener in self._security.all_listeners:
+            self._listen(listener)
         self._selector.register(self._wake_out, selectors.EVENT_READ, self._drain)
         started.put(self._node)
         while not self._stopping:
@@ -248,7 +238,7 @@ class _Owner:
         for _ in range(len(self._waiting)):
             connection = self._waiting.popleft()
             if not connection.is_closed:
-                self._settle(connection, connection.work())
+                self._settle(connection, connection.go_on())
 
     def _serve(self, connection, events):
         if connection.is_closed:
@@ -319,25 +309,29 @@ class _Owner:
             logger.warning("The embedded log refused %d connections within %d s.", self._refused_connections, _IDLE_CHECK_SECONDS)
         self._refused_connections = 0
 
-    def _accept(self):
+    def _listen(self, listener):
+        self._selector.register(listener.socket, selectors.EVENT_READ, functools.partial(self._accept, listener))
+
+    def _accept(self, listener):
         try:
-            sock, _ = self._listener.accept()
+            sock, _ = listener.socket.accept()
         except BlockingIOError:
             return
         except OSError as error:
             # Out of file descriptors, most likely; without a pause this would spin.
             logger.error("The embedded log cannot take a connection: %s.", error.strerror)
-            self._selector.unregister(self._listener)
-            self._timers.after(
-                _ACCEPT_PAUSE_SECONDS, lambda: self._selector.register(self._listener, selectors.EVENT_READ, self._accept)
-            )
+            self._selector.unregister(listener.socket)
+            self._timers.after(_ACCEPT_PAUSE_SECONDS, lambda: self._listen(listener))
             return
         if len(self._connections) >= self._most_connections:
             self._refuse_connection(sock)
             return
-        sock.setblocking(False)
-        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connection = Connection(sock, self._handle, self._clock)
+        try:
+            connection = self._security.connection(listener, sock, self._handle, self._clock)
+        except OSError as error:
+            logger.debug("A connection was gone before it was served: %s.", error)
+            sock.close()
+            return
         self._connections.add(connection)
         self.watch(connection)
 
@@ -357,11 +351,18 @@ class _Owner:
             self.drop(connection)
 
     def _dispatch(self, connection, frame):
+        if connection.client.sends_tokens:
+            self._take_token(connection, frame)
+            return
         key, version = _KEY_AND_VERSION.unpack_from(frame)
         row = HANDLERS.get(key)
         flexible = row is not None and row.request.flexible_version_q(version)
         header, at = _decode_header(frame, flexible)
-        call = Call(self, connection, version, header.correlation_id, header.client_id)
+        needs = row.needs if row is not None else None
+        call = Call(self, connection, version, header.correlation_id, header.client_id, needs, self._node.authorizer)
+        if not self._is_let_in(connection.client, key):
+            call.hang_up(f"request {key} of who has not logged in, or whose login is over")
+            return
         if row is None or not row.low <= version <= row.high:
             self._refuse(call, key, row)
             return
@@ -371,13 +372,35 @@ class _Owner:
             call.hang_up(f"request {key} version {version}, which cannot be read: {error}")
             return
         writes = self._node.store.writes
-        response = row.handler(self._node, call, request)
+        try:
+            if row.named:
+                call.require(row.first_need, CLUSTER_NAME if row.named == CLUSTER_NAME else getattr(request, row.named) or "")
+            response = row.handler(self._node, call, request)
+        except Refusal as refusal:
+            response = refusal_of(key, version, refusal)
+            if response is None:
+                call.hang_up(f"request {key} version {version} that is refused: {refusal}")
+                return
         if response is None:
             return
         if self._node.store.writes == writes:
             call.answer(response)
         else:
             self._answer_when_durable(call, response)
+
+    def _is_let_in(self, client, key):
+        if key in BEFORE_LOGIN:
+            return True
+        return client.is_known and (client.ends_ms is None or self._clock.now_ms() < client.ends_ms)
+
+    def _take_token(self, connection, frame):
+        """Of a client that logs in without requests, as before Kafka 1.0."""
+        call = Call(self, connection, 0, 0, None)
+        try:
+            call.answer_token(connection.client.step(bytes(frame)))
+        except LoginError as error:
+            why = f"a login that failed ({error})"
+            self._timers.after(FAILED_LOGIN_SECONDS, lambda: call.hang_up(why))
 
     def _answer_when_durable(self, call, response):
         """What the handler wrote is fsynced before the client hears of it."""
@@ -458,10 +481,3 @@ class _Disk:
 def _decode_header(frame, flexible):
     decode = RequestHeader._struct.compiled_decode_from(2 if flexible else 1, compact=False, tagged=flexible, data_class=RequestHeader)
     return decode(frame, 0)
-
-
-def _split(listener, key="embedded.log.listener"):
-    host, colon, port = listener.rpartition(":")
-    if not colon or not port.isdigit() or int(port) > 65535:
-        raise StartError(f"{key}: '{listener}' is no host:port, such as {DEFAULT_LISTENER}.")
-    return host.strip("[]"), int(port)

@@ -230,6 +230,14 @@ class StoreFlush:
         except sqlite3.Error as error:
             logger.debug("%s: the journal could not be emptied: %s", self._path, error)
 
+    def _sync_folder(self):
+        """With a topic its folder comes or goes: after a loss of power one that is deleted must not be there again, for it would be taken up."""
+        handle = os.open(os.path.dirname(self._path), os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
     def _sync(self):
         handle = os.open(self._path + "-wal", os.O_RDONLY)
         try:
@@ -237,6 +245,7 @@ class StoreFlush:
             size = os.fstat(handle).st_size
         finally:
             os.close(handle)
+        self._sync_folder()
         if size > CHECKPOINT_BYTES:
             db = sqlite3.connect(self._path, isolation_level=None)
             try:

@@ -17,7 +17,7 @@ from kafka.protocol.metadata import ApiVersionsResponse, MetadataResponse
 from standalone.log.broker import options
 from standalone.log.broker.configs_api import as_text, source_of
 from standalone.log.broker.node import NODE_ID
-from standalone.log.broker.operations import CLUSTER, TOPIC, operations_on
+from standalone.log.broker.operations import CLUSTER, CREATE, DESCRIBE, DESCRIBE_CONFIGS, TOPIC
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
@@ -46,12 +46,12 @@ def metadata(node, call, request):
     """
     Topic = MetadataResponse.MetadataResponseTopic
     if request.topics is None or (call.version == 0 and not request.topics):
-        found = [_describe(call, request, topic) for topic in node.topics]
+        found = [_describe(call, request, topic) for topic in node.topics if call.may(TOPIC, topic.name)]
     else:
         found = []
         for wanted in request.topics:
             try:
-                found.append(_describe(call, request, _find_or_make(node, request, wanted)))
+                found.append(_describe(call, request, _find_or_make(node, call, request, wanted)))
             except Refusal as refusal:
                 found.append(
                     Topic(version=call.version, error_code=refusal.code, name=wanted.name, topic_id=wanted.topic_id, partitions=[])
@@ -65,21 +65,24 @@ def metadata(node, call, request):
         controller_id=NODE_ID,
         topics=found,
     )
-    if request.include_cluster_authorized_operations:
-        response.authorized_operations = operations_on(CLUSTER)
+    if request.include_cluster_authorized_operations and call.may(CLUSTER, operation=DESCRIBE):
+        response.authorized_operations = call.operations_on(CLUSTER)
     return response
 
 
-def _find_or_make(node, request, wanted):
+def _find_or_make(node, call, request, wanted):
     if wanted.name is None:
         topic = node.topics.by_id(wanted.topic_id)
-        if topic is None:
+        if topic is None or not call.may(TOPIC, topic.name):
             raise Refusal(codes.UnknownTopicIdError)
         return topic
+    call.require(TOPIC, wanted.name)
     topic = node.topics.get(wanted.name)
     if topic is not None:
         return topic
     if request.allow_auto_topic_creation and node.settings["embedded.log.auto.create.topics.enable"]:
+        if not call.may(CLUSTER, operation=CREATE):
+            call.require(TOPIC, wanted.name, CREATE)
         return node.topics.create(wanted.name)
     raise Refusal(codes.UnknownTopicOrPartitionError)
 
@@ -103,7 +106,7 @@ def _describe(call, request, topic):
         version=call.version, error_code=NONE, name=topic.name, topic_id=topic.id, is_internal=False, partitions=partitions
     )
     if request.include_topic_authorized_operations:
-        described.authorized_operations = operations_on(TOPIC)
+        described.authorized_operations = call.operations_on(TOPIC, topic.name)
     return described
 
 
@@ -122,8 +125,8 @@ def describe_cluster(node, call, request):
     response = DescribeClusterResponse(
         version=call.version, cluster_id=node.store.cluster_id, controller_id=NODE_ID, brokers=[broker]
     )
-    if request.include_cluster_authorized_operations:
-        response.authorized_operations = operations_on(CLUSTER)
+    if request.include_cluster_authorized_operations and call.may(CLUSTER, operation=DESCRIBE):
+        response.authorized_operations = call.operations_on(CLUSTER)
     return response
 
 
@@ -135,6 +138,8 @@ def create_topics(node, call, request):
     for wanted in request.topics:
         result = Result(version=call.version, name=wanted.name, error_code=NONE, error_message=None, configs=None)
         try:
+            if not call.may(CLUSTER):
+                call.require(TOPIC, wanted.name)
             if names.count(wanted.name) > 1:
                 raise Refusal(codes.InvalidRequestError, f"Topic '{wanted.name}' is named more than once.")
             partitions = _partitions_wanted(node, wanted)
@@ -143,7 +148,10 @@ def create_topics(node, call, request):
             if not request.validate_only:
                 result.topic_id = node.topics.create(wanted.name, partitions, configs).id
             result.num_partitions, result.replication_factor = partitions, 1
-            if call.version >= 5:
+            if call.version >= 5 and not call.may(TOPIC, wanted.name, DESCRIBE_CONFIGS):
+                result.topic_config_error_code = codes.TopicAuthorizationFailedError.errno
+                result.num_partitions = result.replication_factor = -1
+            elif call.version >= 5:
                 result.configs = _created_configs(node, call, configs)
         except Refusal as refusal:
             result.error_code, result.error_message = refusal.code, refusal.message
@@ -189,6 +197,10 @@ def delete_topics(node, call, request):
         result = Result(version=call.version, name=name, topic_id=topic_id, error_code=NONE, error_message=None)
         try:
             topic = node.topics.by_id(topic_id) if name is None else node.topics.get(name)
+            if topic is not None and name is None and not call.may(TOPIC, topic.name, DESCRIBE):
+                raise Refusal(codes.TopicAuthorizationFailedError)  # without its name, which it is not for this client to know
+            if topic is not None or name is not None:
+                call.require(TOPIC, topic.name if topic is not None else name)
             if topic is None and name is None:
                 raise Refusal(codes.UnknownTopicIdError, f"There is no topic with the id {topic_id}.")
             if topic is None:
@@ -209,6 +221,7 @@ def create_partitions(node, call, request):
     for wanted in request.topics:
         result = Result(version=call.version, name=wanted.name, error_code=NONE, error_message=None)
         try:
+            call.require(TOPIC, wanted.name)
             topic = node.topics.get(wanted.name)
             if topic is None:
                 raise Refusal(codes.UnknownTopicOrPartitionError, f"There is no topic '{wanted.name}'.")
@@ -225,15 +238,15 @@ def describe_topic_partitions(node, call, request):
     """Version 0. Topics by name, all of them if none is named, from the cursor on, as many partitions as the limit allows."""
     Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     Cursor = DescribeTopicPartitionsResponse.Cursor
-    names = sorted(topic.name for topic in request.topics) or [topic.name for topic in node.topics]
+    names = sorted(topic.name for topic in request.topics) or [topic.name for topic in node.topics if call.may(TOPIC, topic.name)]
     first, begin = (request.cursor.topic_name, request.cursor.partition_index) if request.cursor else ("", 0)
     room, topics, cursor = max(request.response_partition_limit, 1), [], None
     for name in names:
         if name < first:
             continue
         topic = node.topics.get(name)
-        if topic is None:
-            error = codes.UnknownTopicOrPartitionError.errno
+        if topic is None or not call.may(TOPIC, name):
+            error = (codes.UnknownTopicOrPartitionError if call.may(TOPIC, name) else codes.TopicAuthorizationFailedError).errno
             topics.append(Topic(version=call.version, error_code=error, name=name, topic_id=UNKNOWN_ID, partitions=[]))
             continue
         if not room:
@@ -263,7 +276,7 @@ def describe_topic_partitions(node, call, request):
                 name=name,
                 topic_id=topic.id,
                 partitions=parts,
-                topic_authorized_operations=sum(1 << operation for operation in operations_on(TOPIC)),
+                topic_authorized_operations=sum(1 << operation for operation in call.operations_on(TOPIC, name)),
             )
         )
         room -= len(parts)

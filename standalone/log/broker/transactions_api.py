@@ -20,6 +20,7 @@ from kafka.protocol.producer import (
 
 from standalone.log.broker.groups import MAX_METADATA
 from standalone.log.broker.member import Committed
+from standalone.log.broker.operations import ALTER, CLUSTER, GROUP, IDEMPOTENT_WRITE, TOPIC, TRANSACTIONAL_ID, WRITE
 from standalone.log.broker.refusal import NONE, InvalidRegularExpression, Refusal, codes
 from standalone.log.broker.transactions import STATES
 
@@ -34,6 +35,10 @@ def _code(call, refusal, fenced_from):
 def init_producer_id(node, call, request):
     """Versions 0-5. An id for each idempotent producer that asks; a transactional id keeps its own, and fences who had it before."""
     try:
+        if request.transactional_id is not None:
+            call.require(TRANSACTIONAL_ID, request.transactional_id)
+        elif not call.may_some(TOPIC, WRITE):
+            call.require(CLUSTER, operation=IDEMPOTENT_WRITE)
         if request.transactional_id is None:
             producer_id, epoch = node.store.new_producer_id(), 0
         else:
@@ -53,9 +58,11 @@ def add_partitions(node, call, request):
     """Versions 0-3: all of the partitions or none."""
     Topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     keys = {(topic.name, number) for topic in request.v3_and_below_topics for number in topic.partitions}
-    missing = {key for key in keys if not _exists(node, *key)}
+    forbidden = {key for key in keys if not call.may(TOPIC, key[0])}
+    missing = {key for key in keys if key in forbidden or not _exists(node, *key)}
     error = NONE
     try:
+        call.require(TRANSACTIONAL_ID, request.v3_and_below_transactional_id)
         transaction = node.transactions.check(
             request.v3_and_below_transactional_id, request.v3_and_below_producer_id, request.v3_and_below_producer_epoch
         )
@@ -67,6 +74,8 @@ def add_partitions(node, call, request):
     def code(key):
         if not missing:
             return error
+        if key in forbidden:
+            return codes.TopicAuthorizationFailedError.errno
         return codes.UnknownTopicOrPartitionError.errno if key in missing else codes.OperationNotAttemptedError.errno
 
     topics = [
@@ -97,6 +106,7 @@ def add_offsets(node, call, request):
     """Versions 0-4."""
     error = NONE
     try:
+        call.require(GROUP, request.group_id)
         transaction = node.transactions.check(request.transactional_id, request.producer_id, request.producer_epoch)
         node.transactions.add_group(transaction, request.group_id)
     except Refusal as refusal:
@@ -107,15 +117,19 @@ def add_offsets(node, call, request):
 def offset_commit(node, call, request):
     """Versions 0-4. The offsets count once the transaction is committed; a member's generation is checked from version 3 on."""
     Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
-    error, wanted, too_large = NONE, {}, set()
+    error, wanted, refused = NONE, {}, {}
     for topic in request.topics:
         for part in topic.partitions:
             key, metadata = (topic.name, part.partition_index), part.committed_metadata or ""
-            if len(metadata) > MAX_METADATA:
-                too_large.add(key)
+            if not call.may(TOPIC, topic.name):
+                refused[key] = codes.TopicAuthorizationFailedError.errno
+            elif len(metadata) > MAX_METADATA:
+                refused[key] = codes.OffsetMetadataTooLargeError.errno
             else:
                 wanted[key] = Committed(part.committed_offset, part.committed_leader_epoch, metadata)
     try:
+        call.require(TRANSACTIONAL_ID, request.transactional_id)
+        call.require(GROUP, request.group_id)
         transaction = node.transactions.check(request.transactional_id, request.producer_id, request.producer_epoch)
         group = node.groups.get(request.group_id)
         if request.generation_id >= 0 or request.member_id:
@@ -137,7 +151,7 @@ def offset_commit(node, call, request):
                 Topic.TxnOffsetCommitResponsePartition(
                     version=call.version,
                     partition_index=part.partition_index,
-                    error_code=codes.OffsetMetadataTooLargeError.errno if (topic.name, part.partition_index) in too_large else error,
+                    error_code=refused.get((topic.name, part.partition_index), error),
                 )
                 for part in topic.partitions
             ],
@@ -172,6 +186,8 @@ def write_markers(node, call, request):
             for number in topic.partition_indexes:
                 error = NONE
                 try:
+                    if not call.may(CLUSTER):
+                        call.require(CLUSTER, operation=ALTER)
                     partition = node.topics.partition(topic.name, number)
                     size = partition.end_transaction(
                         marker.producer_id, marker.producer_epoch, marker.transaction_result, node.clock.now_ms()
@@ -195,12 +211,13 @@ def describe_transactions(node, call, request):
     found = []
     for name in request.transactional_ids:
         transaction = node.transactions.get(name)
-        if transaction is None:
-            error = codes.TransactionalIdNotFoundError.errno
+        forbidden = not call.may(TRANSACTIONAL_ID, name)
+        if transaction is None or forbidden:
+            error = (codes.TransactionalIdAuthorizationFailedError if forbidden else codes.TransactionalIdNotFoundError).errno
             state = State(version=call.version, error_code=error, transactional_id=name, transaction_state="", topics=[])
         else:
             topics = {}
-            for topic, number in sorted(transaction.partitions):
+            for topic, number in sorted(key for key in transaction.partitions if call.may(TOPIC, key[0])):
                 topics.setdefault(topic, []).append(number)
             state = State(
                 version=call.version,
@@ -236,7 +253,8 @@ def list_transactions(node, call, request):
             transaction_state=transaction.state,
         )
         for transaction in node.transactions
-        if (not request.state_filters or transaction.state in request.state_filters)
+        if call.may(TRANSACTIONAL_ID, transaction.id)
+        and (not request.state_filters or transaction.state in request.state_filters)
         and (not request.producer_id_filters or transaction.producer_id in request.producer_id_filters)
         and (age is None or age < 0 or (transaction.partitions and now - transaction.started_ms > age))
         and matches(transaction.id)
@@ -254,6 +272,7 @@ def describe_producers(node, call, request):
         parts = []
         for number in wanted.partition_indexes:
             try:
+                call.require(TOPIC, wanted.name)
                 partition = node.topics.partition(wanted.name, number)
             except Refusal as refusal:
                 parts.append(

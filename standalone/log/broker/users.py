@@ -3,6 +3,7 @@
 import base64
 import hashlib
 import hmac
+import secrets
 
 from standalone.log.broker.refusal import Refusal, codes
 
@@ -26,6 +27,11 @@ class Users:
         """[(mechanism, iterations)]"""
         return [(int(mechanism), row[0]) for mechanism, row in sorted(self._users.get(name, {}).items())]
 
+    def credential(self, name, mechanism):
+        """(iterations, salt, stored key, server key), or None."""
+        row = self._users.get(name, {}).get(str(mechanism))
+        return None if row is None else (row[0], *map(base64.b64decode, row[1:]))
+
     def alter(self, name, deletions, upsertions):
         """upsertions: [(mechanism, iterations, salt, salted password)]. Refusal: nothing is changed."""
         if not name:
@@ -46,6 +52,13 @@ class Users:
         else:
             self._store.delete_document(_KIND, name)
             self._users.pop(name, None)
+
+
+def credential_of(mechanism, password):
+    """What `Users.credential` gives, for a password that is known."""
+    salt = secrets.token_bytes(16)
+    salted = hashlib.pbkdf2_hmac(DIGESTS[mechanism], password.encode(), salt, MIN_ITERATIONS)
+    return MIN_ITERATIONS, salt, *_keys(mechanism, salted)
 
 
 def _keys(mechanism, salted):

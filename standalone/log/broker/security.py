@@ -1,0 +1,76 @@
+"""The security of the embedded log, as its settings want it: which listeners there are, who may log in, who may do what."""
+
+import socket
+
+from standalone.errors import ConfigError
+from standalone.log.broker import listeners
+from standalone.log.broker.acls import Acls, Authorizer
+from standalone.log.broker.client import Client, principal_rules
+from standalone.log.broker.connection import Connection
+from standalone.log.broker.encrypted import EncryptedConnection
+from standalone.log.broker.logins import OAUTHBEARER, Logins, default_mechanisms
+from standalone.log.broker.security_options import PREFIX
+from standalone.log.broker.tokens import Tokens
+from standalone.log.jaas import jaas_options
+
+_USER = "user_"
+
+
+class Security:
+    """`settle` comes before the first connection."""
+
+    def __init__(self, listener, settings):
+        self._settings = settings
+        self._users = None
+        self._name_of = principal_rules(self._setting("ssl.principal.mapping.rules"))
+        fixed = self._fixed_users()
+        tokens = Tokens.of(settings)
+        mechanisms = self._setting("sasl.enabled.mechanisms").split(",")
+        mechanisms = [name.upper() for name in mechanisms if name] or default_mechanisms(tokens is not None)
+        if OAUTHBEARER in mechanisms and tokens is None:
+            raise ConfigError.of({PREFIX + "sasl.oauthbearer.jwks.endpoint.url": "not set: OAUTHBEARER needs the keys of who signs tokens"})
+        self._logins = Logins(mechanisms, fixed=fixed, tokens=tokens)
+        self.listeners = listeners.parse(listener, settings, self._logins)
+        self._has_authorizer = bool(self._setting("authorizer.class.name"))
+        self._own, self._own_login = None, {}
+        if self._has_authorizer or not any(each.protocol == "PLAINTEXT" for each in self.listeners):
+            self._own, self._own_login = listeners.own(lambda users: Logins(["SCRAM-SHA-256"], fixed=users))
+
+    @property
+    def all_listeners(self):
+        return self.listeners if self._own is None else [*self.listeners, self._own]
+
+    @property
+    def own_settings(self):
+        """Where, and how, clients of this process connect."""
+        found = self._own or next(each for each in self.listeners if each.protocol == "PLAINTEXT")
+        return {"bootstrap.servers": found.bootstrap, **self._own_login}
+
+    def settle(self, node):
+        """The node's store is open: users and ACLs are known."""
+        self._logins.know(node.users)
+        supers = [name.strip() for name in self._setting("super.users").split(";") if name.strip()]
+        if self._own is not None:
+            supers.append(f"User:{listeners.OWN_USER}")
+        node.authorizer = Authorizer(Acls(node.store), self._has_authorizer, supers, self._setting("allow.everyone.if.no.acl.found"))
+
+    def connection(self, listener, sock, on_frame, clock):
+        """Of a socket that was accepted. OSError: it is gone."""
+        sock.setblocking(False)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        client = Client(listener)
+        if listener.context is None:
+            return Connection(sock, client, on_frame, clock)
+        wrapped = listener.context.wrap_socket(sock, server_side=True, do_handshake_on_connect=False)
+        return EncryptedConnection(wrapped, client, on_frame, clock, self._name_of)
+
+    def _fixed_users(self):
+        text = self._setting("sasl.jaas.config")
+        try:
+            found = jaas_options(text) if text else {}
+        except ConfigError as error:
+            raise ConfigError.of({PREFIX + key: message for key, message in error.errors.items()}) from None
+        return {name.removeprefix(_USER): password for name, password in found.items() if name.startswith(_USER)}
+
+    def _setting(self, name):
+        return self._settings[PREFIX + name]

@@ -1,0 +1,289 @@
+"""A member of a consumer group by the consumer protocol (KIP-848): the broker divides the partitions, and heartbeats say everything.
+
+A heartbeat tells what the member wants and reads; its answer, which partitions it is to read, and the epoch that its commits bear. What it
+reads and is to give to others it gives up first, and says so; what it gets in addition comes when nobody else has it any more. Nobody
+waits for anybody else, and what stays with a member is read all the while.
+
+One heartbeat is under way at a time, whoever sends it: the task's thread where there is news, Heartbeats' else.
+"""
+
+import collections
+import functools
+import logging
+import uuid
+
+from standalone.errors import LogError, LogFatalError
+from standalone.log import error_codes as codes
+from standalone.log.broker.messages import ConsumerGroupHeartbeatRequest
+from standalone.log.broker_errors import broker_error, is_retriable
+from standalone.log.group import Membership
+from standalone.log.group_link import ASSIGNED, LOST, REVOKED, GroupLink
+from standalone.log.steps import Underway
+from standalone.log.subscription import ASK_SECONDS
+
+log = logging.getLogger(__name__)
+
+JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2  # epochs that are sent
+TASK, HEARTBEATS = "task", "heartbeats"
+FIRST_INTERVAL_SECONDS = 3.0  # until the broker says how often it wants to hear
+_COMES_AGAIN = (codes.UNKNOWN_MEMBER_ID, codes.FENCED_MEMBER_EPOCH)
+
+
+class ConsumerProtocolGroup(GroupLink):
+    watched = frozenset()  # the broker keeps an eye on topics
+
+    def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
+        super().__init__(cluster, config, clock, waker, group_id, instance_id)
+        self._topics = None
+        self._owned = set()  # what the consumer reads
+        self._assignor = config["group.remote.assignor"]
+        self._member_id = str(uuid.uuid4())
+        # All below is under the lock.
+        self._epoch = JOIN
+        self._given = None  # {topic id: partitions} as the broker said last
+        self._names = {}  # topic id -> name
+        self._told = None  # (topics, what is read) as the broker was told last
+        self._verdict = None  # LOST, or an error that every `advance` raises
+        self._awaited = None  # TASK or HEARTBEATS, whose heartbeat is under way
+        self._left = False
+        self._retry_at = self._heartbeat_at = 0
+        self._interval = FIRST_INTERVAL_SECONDS
+
+    # ---- membership, step by step
+
+    def subscribe(self, topics):
+        self._topics = tuple(sorted(topics))
+
+    def partitions_counted(self, counts):
+        pass
+
+    def advance(self):
+        """Go on without waiting. (REVOKED or LOST, pairs): let these go and call `let_go`; (ASSIGNED, pairs): read these, too, and call
+        `taken`; or None."""
+        with self._lock:
+            verdict, given = self._verdict, self._given
+        if isinstance(verdict, LogError):
+            raise verdict
+        if verdict is LOST:
+            return LOST, sorted(self._owned)
+        if given is not None:
+            target = self._resolved(given)
+            if surplus := self._owned - target:
+                return REVOKED, sorted(surplus)
+            if added := target - self._owned:
+                return ASSIGNED, sorted(added)
+        self._tell()
+        return None
+
+    def let_go(self, event, pairs):
+        with self._lock:
+            self._owned.difference_update(pairs)
+            if event is LOST:
+                self._verdict, self._epoch, self._given, self._told = None, JOIN, None, None
+
+    def taken(self, pairs):
+        with self._lock:
+            self._owned.update(pairs)
+
+    @property
+    def assignment(self):
+        return sorted(self._owned)
+
+    @property
+    def wakes_at(self):
+        with self._lock:
+            return self._retry_at if self._has_news() and not self._awaited else float("inf")
+
+    def _resolved(self, given):
+        """{pair} of what was given, as far as the topics' names are known; the others are asked for."""
+        unknown = [topic_id for topic_id in given if topic_id not in self._names]
+        if unknown:
+            self._names.update({topic.id: topic.name for topic in map(self.cluster.known_topic, self._topics or ()) if topic is not None})
+        if any(topic_id not in self._names for topic_id in unknown) and self._asking is None and self._clock.monotonic() >= self._retry_at:
+            steps = self.cluster.refreshing(list(self._topics), timeout=ASK_SECONDS, wait_for_brokers=False)
+            self._asking = Underway(steps, self._heard_of_topics)
+            self._asking.advance()
+        return {(self._names[topic_id], index) for topic_id, indexes in given.items() if topic_id in self._names for index in indexes}
+
+    def _heard_of_topics(self, found, error):
+        self._asking = None
+        self._retry_at = self._clock.monotonic() + self._backoff.next()
+        for topic in (found or {}).values():
+            if not topic.error_code:
+                self._names[topic.id] = topic.name
+
+    def _has_news(self):
+        """Whether the broker is to hear of something before the next heartbeat is due; under the lock."""
+        if self._left or self._topics is None or isinstance(self._verdict, LogError):
+            return False
+        return self._epoch == JOIN or self._told != (self._topics, frozenset(self._owned))
+
+    def _tell(self):
+        now = self._clock.monotonic()
+        with self._lock:
+            if self._awaited or now < self._retry_at or not self._has_news():
+                return
+            request, handler = self._next(now, TASK)
+        self.send(request, handler)
+
+    def _next(self, now, sender):
+        """(request, handler) of the next heartbeat; under the lock."""
+        self._awaited, self._heartbeat_at = sender, now + self._interval
+        told = self._topics, frozenset(self._owned)
+        joins, news = self._epoch == JOIN, told != self._told
+        request = ConsumerGroupHeartbeatRequest(
+            group_id=self.group_id,
+            member_id=self._member_id,
+            member_epoch=self._epoch,
+            instance_id=self.instance_id,
+            rack_id=(self._config["client.rack"] or None) if joins else None,
+            rebalance_timeout_ms=self._config["max.poll.interval.ms"] if joins else -1,
+            subscribed_topic_names=list(self._topics) if joins or news else None,
+            server_assignor=self._assignor if joins else None,
+            topic_partitions=self._by_topic() if joins or news else None,
+        )
+        return request, functools.partial(self._heard, sender, self._epoch, told)
+
+    def _by_topic(self):
+        ids, topics = {name: topic_id for topic_id, name in self._names.items()}, collections.defaultdict(list)
+        for name, index in sorted(self._owned):
+            topics[ids[name]].append(index)
+        Topic = ConsumerGroupHeartbeatRequest.TopicPartitions
+        return [Topic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in topics.items()]
+
+    def _heard(self, sender, epoch, told, answer, error):
+        """On whichever thread it was sent by."""
+        now = self._clock.monotonic()
+        with self._lock:
+            if self._awaited is sender:
+                self._awaited = None
+            if self._left or epoch != self._epoch:
+                return  # about a membership that is no more
+            code = error is None and answer.error_code
+            if error is None and not code:
+                self._accepted(answer, told, now)
+            elif code in _COMES_AGAIN and epoch != JOIN:
+                log.warning("Group %s: the group has gone on without this member; joining again.", self.group_id)
+                self._verdict = LOST
+            elif error is not None or is_retriable(code) or code in (codes.UNRELEASED_INSTANCE_ID, *_COMES_AGAIN):
+                self._put_off(code, error, now)
+            else:
+                self._verdict = self._fatal(code, f"A heartbeat to group '{self.group_id}'")
+        self._waker.wake()
+
+    def _accepted(self, answer, told, now):
+        joined = self._epoch == JOIN
+        self._epoch, self._told = answer.member_epoch, told
+        if answer.heartbeat_interval_ms > 0:
+            self._interval = answer.heartbeat_interval_ms / 1000
+        self._heartbeat_at = now + self._interval
+        if answer.assignment is not None:
+            self._given = {topic.topic_id: list(topic.partitions) for topic in answer.assignment.topic_partitions}
+        if joined:
+            log.info("Group %s: joined by the consumer protocol, in epoch %d.", self.group_id, self._epoch)
+        self._retry_at = 0
+        self._backoff.reset()
+        self._outage.ends()
+
+    def _put_off(self, code, error, now):
+        if isinstance(error, LogFatalError):
+            self._verdict = error
+            return
+        if error is not None or code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
+            self._coordinator = None
+        self._retry_at = self._heartbeat_at = now + self._backoff.next()
+        self._told = None
+        self._outage.begins(f"Group {self.group_id}: {error or broker_error(code, 'A heartbeat')}")
+
+    def _hints(self):
+        return {
+            codes.UNSUPPORTED_ASSIGNOR: "group.remote.assignor names an assignor that the broker does not have; left out, it chooses one.",
+            codes.UNSUPPORTED_VERSION: "The brokers do not speak group.protocol=consumer, or it is turned off there: set group.protocol=classic.",
+            codes.GROUP_ID_NOT_FOUND: "The group has members by the classic protocol that the broker does not let share it: stop them first, or "
+                                      "set group.protocol=classic.",
+        }
+
+    # ---- what others learn of the membership
+
+    is_between = False  # commits go on whatever the group does
+
+    @property
+    def membership(self):
+        with self._lock:
+            holds = self._epoch > 0 and self._verdict is None and not self._left
+            return Membership(self._epoch, self._member_id) if holds else None
+
+    def is_rebalancing(self):
+        pass
+
+    def is_lost(self):
+        with self._lock:
+            if self._epoch > 0 and self._verdict is None:
+                self._verdict = LOST
+
+    def is_over(self, code, what):
+        """The broker will not have this member any more; the error that every `advance` raises from now on."""
+        with self._lock:
+            self._verdict = self._fatal(code, what)
+            return self._verdict
+
+    # ---- the end
+
+    def close(self, timeout_s, leave=True):
+        """With `leave` the group knows at once; without, it keeps a static member's place until its session ends, and others' too."""
+        with self._lock:
+            joined, self._left = self._epoch > 0 and not isinstance(self._verdict, LogFatalError), True
+        try:
+            if joined and (leave or self.instance_id):
+                outcome = []
+                self.send(self._farewell(LEAVE if leave else LEAVE_FOR_A_WHILE), lambda answer, error: outcome.append(error or answer))
+                self.wait_for(outcome, self._clock.monotonic() + timeout_s, f"Leaving group '{self.group_id}'")
+                if isinstance(outcome[0], LogError):
+                    raise outcome[0]
+                log.info("Group %s: left.", self.group_id)
+        except LogError as error:
+            log.warning("Group %s: could not leave, so that its partitions rest until its session ends: %s", self.group_id, error)
+        finally:
+            for each in [*self.underway, *self.links]:
+                each.close()
+
+    def _farewell(self, epoch):
+        return ConsumerGroupHeartbeatRequest(
+            group_id=self.group_id, member_id=self._member_id, member_epoch=epoch, instance_id=self.instance_id
+        )
+
+    # ---- for Heartbeats, on its thread
+
+    @property
+    def heartbeat_seconds(self):
+        return self._interval
+
+    def heartbeat_due(self):
+        """When the next heartbeat is to be sent; infinity while there is no membership to keep, or one is under way."""
+        with self._lock:
+            return self._heartbeat_at if self._keeps else float("inf")
+
+    @property
+    def _keeps(self):
+        return self._epoch > 0 and self._verdict is None and self._awaited is None and not self._left
+
+    def heartbeat(self, node):
+        """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long. None: it was sent meanwhile."""
+        now = self._clock.monotonic()
+        with self._lock:
+            if not self._keeps:
+                return None
+            if self._is_away(now):
+                request = self._farewell(LEAVE_FOR_A_WHILE if self.instance_id else LEAVE)
+                self._verdict = LOST
+                log.warning(self._AWAY, self.group_id, self._config["max.poll.interval.ms"])
+                return request, lambda answer, error: None
+            return self._next(now, HEARTBEATS)
+
+    def heartbeat_failed(self, node, error):
+        """It could not be sent: soon again, and the coordinator may be another by then."""
+        with self._lock:
+            if self._awaited is HEARTBEATS:
+                self._awaited = None
+            self._put_off(0, error, self._clock.monotonic())
+        self._waker.wake()

@@ -1,0 +1,67 @@
+"""What is fsynced before it is said to be durable: files, and the folders that hold their names."""
+
+import os
+
+import pytest
+
+from standalone.log.broker.partitions import Partition
+from standalone.log.broker.server import EmbeddedLog
+from tests.log.broker_clients import RawClient, batch, delete_topic, make_topic
+from tests.log.test_broker_limits import partitions_values
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """The paths that were fsynced, in order."""
+    found = []
+    for name in ("fsync", "fdatasync"):
+
+        def noted(handle, sync=getattr(os, name)):
+            found.append(os.readlink(f"/proc/self/fd/{handle}"))
+            sync(handle)
+
+        monkeypatch.setattr(os, name, noted)
+    return found
+
+
+def flushed(partition):
+    flush = partition.begin_flush()
+    flush.run()
+    partition.end_flush(flush)
+
+
+def test_the_first_sync_of_a_partition_makes_its_folder_durable_too_and_later_ones_do_not(tmp_path, synced):
+    folder = str(tmp_path / "t-0")
+    for _ in range(2):  # the second time as after a crash: a folder that is there may not be on the disk
+        partition = Partition("t", 0, folder, {**partitions_values(), "segment.bytes": 1 << 20})
+        partition.append(memoryview(batch([b"v"], now_ms=0)), 0)
+        synced.clear()
+        flushed(partition)
+        assert synced[0].endswith(".log") and {folder, str(tmp_path)} <= set(synced)
+        partition.append(memoryview(batch([b"v"], now_ms=0)), 0)
+        synced.clear()
+        flushed(partition)
+        assert str(tmp_path) not in synced and len(synced) == 1
+        partition.close()
+
+
+def test_a_new_segment_makes_its_name_durable(tmp_path, synced):
+    partition = Partition("t", 0, str(tmp_path / "t-0"), {**partitions_values(), "segment.bytes": 1 << 20})
+    partition.append(memoryview(batch([b"v"], now_ms=0)), 0)
+    flushed(partition)
+    partition.roll()
+    partition.append(memoryview(batch([b"v"], now_ms=0)), 0)
+    synced.clear()
+    flushed(partition)
+    assert str(tmp_path / "t-0") in synced
+
+
+def test_a_topic_is_made_and_deleted_with_its_folders_before_that_is_answered(tmp_path, synced):
+    log = EmbeddedLog(tmp_path, "127.0.0.1:0")
+    log.start()
+    with RawClient(log.bootstrap) as client:
+        for change in (make_topic, delete_topic):
+            synced.clear()
+            assert change(client).error_code == 0
+            assert {str(tmp_path), str(tmp_path / "log.sqlite-wal")} <= set(synced)
+    log.stop()
