@@ -18,6 +18,21 @@ and one whose put() may be given the same records twice declares `put_is_idempot
 refuses is put again by halves, until the bad records stand alone; those are reported for it.
 """
 
+import enum
+
+
+class ExactlyOnceSupport(enum.Enum):
+    """Whether a source can say for each record where to go on behind it, so that in transactions each comes exactly once."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+
+
+class ConnectorTransactionBoundaries(enum.Enum):
+    """Whether a source says itself where its transactions end."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
 
 
 class Connector:
@@ -59,6 +74,14 @@ class SourceConnector(Connector):
         Return True if the connector itself has carried the change out beyond the offsets file, or needs nothing more.
         """
         return False
+
+    def exactly_once_support(self, config):
+        """An ExactlyOnceSupport for this configuration; None: nobody knows, so that exactly.once.support=required is refused."""
+        return None
+
+    def can_define_transaction_boundaries(self, config):
+        """A ConnectorTransactionBoundaries: whether transaction.boundary=connector may be set."""
+        return ConnectorTransactionBoundaries.UNSUPPORTED
 
 
 class SinkConnector(Connector):
@@ -141,6 +164,22 @@ class SourceTaskContext:
     task = None  # the task's number
     configs = None  # the task's configuration as the worker has it now
     offset_reader = None
+    transaction_context = None  # a TransactionContext, where transaction.boundary=connector; else None
+
+
+class TransactionContext:
+    """Where a source's transactions end. What is asked for behind a record holds whatever becomes of it: also if a transform drops it.
+
+    `record` is one of those (the same object) that the poll which goes on returns, or the next; without one, what is polled last.
+    """
+
+    def commit_transaction(self, record=None):
+        """Commit behind that record, or behind all of the poll."""
+        raise NotImplementedError
+
+    def abort_transaction(self, record=None):
+        """Nobody who reads committed records sees what was polled since the last end up to that record; its offset is stored all the same."""
+        raise NotImplementedError
 
 
 class SinkTask:

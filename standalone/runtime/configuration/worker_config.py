@@ -22,7 +22,7 @@ _KNOWN_PREFIXES = (
     *("config.providers.", "spark.", "listeners.https.", "admin.listeners.https.", "metrics.context.", "sasl.", "ssl.", "security."),
 )
 _KNOWN_KEYS = ("connector.client.config.override.allowlist", *AdminConfig.KEYS)
-_DISTRIBUTED = ("group.id", "scheduled.rebalance.max.delay.ms", "exactly.once.source.support", "worker.sync.timeout.ms")
+_DISTRIBUTED = ("scheduled.rebalance.max.delay.ms", "worker.sync.timeout.ms")
 _DISTRIBUTED_PREFIXES = ("config.storage.", "status.storage.", "offset.storage.", "inter.worker.", "connect.protocol")
 _RETIRED = tuple(f"internal.{part}.converter" for part in ("key", "value"))
 
@@ -75,6 +75,11 @@ class WorkerConfig(Config):
         """Whether answers hide passwords. Where callers say who they are they are shown, as in Java."""
         said = self["rest.hide.secrets"]
         return not self.asks_who_calls if said is None else said
+
+    @property
+    def exactly_once(self):
+        """Whether sources write in transactions."""
+        return self["exactly.once.source.support"].lower() == "enabled"
 
     @property
     def embedded(self):
