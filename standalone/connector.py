@@ -149,6 +149,10 @@ class SourceTask:
         Once for each record, also where a transform made several of it: then behind the last of those, with its metadata.
         """
 
+    def commit_batch(self, batch, rows, topic, partition, offset):
+        """In place of commit_record, of tasks that poll batches: these rows of one (an array of their numbers) are acknowledged, in that
+        order, from `offset` on; None where the log no longer knows it. Rows that a transform dropped, or that failed, are not told."""
+
     def commit(self):
         """The offsets of what has been acknowledged have just been stored."""
 

@@ -20,7 +20,7 @@ def everything(bootstrap, topic, partitions=1):
 def _read(bootstrap, topic, isolation, partitions):
     consumer = Consumer({
         "bootstrap.servers": bootstrap, "group.id": "looks", "enable.auto.commit": False, "isolation.level": isolation,
-        "enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20,
+        "enable.partition.eof": True, "auto.offset.reset": "earliest", "fetch.wait.max.ms": 20, "log_level": 0,
     })  # fmt: skip
     found = []
     try:
