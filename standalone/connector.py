@@ -42,6 +42,7 @@ class Connector:
     java_name = None
     version = None
     task_class = None
+    passing = ()  # beginnings of keys that config_def does not name and that are read all the same: settings of its own clients
 
     context = None
     config = None

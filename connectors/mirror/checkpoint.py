@@ -11,7 +11,19 @@ import threading
 from connectors.mirror.clients import Clients
 from connectors.mirror.formats import Checkpoint, checkpoint_key, checkpoint_value, read_checkpoint
 from connectors.mirror.heartbeat import OFFSET, check_zero
-from connectors.mirror.keys import BASE, POLL_TIMEOUT, SOURCE, SYNCS_LOCATION, TARGET, TOPIC_FILTER, Names, class_key, cluster_errors, patterns_are_right
+from connectors.mirror.keys import (
+    BASE,
+    PASSING,
+    POLL_TIMEOUT,
+    SOURCE,
+    SYNCS_LOCATION,
+    TARGET,
+    TOPIC_FILTER,
+    Names,
+    class_key,
+    cluster_errors,
+    patterns_are_right,
+)
 from connectors.mirror.offset_syncs import NO_PLACE, SyncStore
 from connectors.mirror.policy import policy_of
 from connectors.mirror.schedule import Schedule
@@ -33,6 +45,7 @@ class MirrorCheckpointConnector(SourceConnector):
     """Write checkpoints of consumer groups, and set their offsets on the target if that is asked for."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
+    passing = (*PASSING, "topics")  # Java's filter of topics reads these, too
 
     config_def = BASE.extend(
         POLL_TIMEOUT,

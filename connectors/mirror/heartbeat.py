@@ -4,7 +4,7 @@ import threading
 
 from connectors.mirror.clients import Clients
 from connectors.mirror.formats import Heartbeat, heartbeat_key, heartbeat_value
-from connectors.mirror.keys import BASE, TARGET, cluster_errors
+from connectors.mirror.keys import BASE, PASSING, TARGET, cluster_errors
 from connectors.mirror.policy import HEARTBEATS
 from standalone import BOOLEAN, LONG, LOW, SHORT, ConnectError, Option, Schema, SourceConnector, SourceRecord, SourceTask, at_least
 from standalone.log import SYSTEM
@@ -16,6 +16,7 @@ class MirrorHeartbeatConnector(SourceConnector):
     """Write heartbeats to the topic `heartbeats` of the target cluster."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorHeartbeatConnector"
+    passing = PASSING
 
     config_def = BASE.extend(
         Option("emit.heartbeats.enabled", BOOLEAN, LOW, "Whether any are written.", default=True),

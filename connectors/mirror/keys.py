@@ -89,8 +89,8 @@ def class_key(name, ours, doc):
 BASE = ConfigDef(
     Option("enabled", BOOLEAN, LOW, "Whether it does anything at all.", default=True),
     Option("source.cluster.alias", STRING, HIGH, "Name of the cluster that is read; remote topics begin with it."),
-    Option("target.cluster.alias", STRING, HIGH, "Name of the cluster that is written to. Topics that came from it are not sent back.", default="target"),
-    Option("admin.timeout.ms", LONG, LOW, "How long a question to a cluster (topics, groups, configurations) may take.", default=60000, check=at_least(1)),
+    Option("target.cluster.alias", STRING, HIGH, "Name of the cluster that is written to. What came from it is not sent back.", default="target"),
+    Option("admin.timeout.ms", LONG, LOW, "How long a question to a cluster (topics, groups …) may take.", default=60000, check=at_least(1)),
     class_key(
         "replication.policy.class",
         [f"{MIRROR}DefaultReplicationPolicy", f"{MIRROR}IdentityReplicationPolicy"],
@@ -101,7 +101,10 @@ BASE = ConfigDef(
         "replication.policy.internal.topic.separator.enabled", BOOLEAN, LOW,
         "Whether it stands in the names of MirrorMaker's own topics, too; else they have dots.", default=True,
     ),
-    class_key("forwarding.admin.class", ["org.apache.kafka.clients.admin.ForwardingAdmin"], "How topics, ACLs and configurations are changed on the target."),
+    class_key(
+        "forwarding.admin.class", ["org.apache.kafka.clients.admin.ForwardingAdmin"],
+        "How topics, ACLs and configurations are changed on the target.",
+    ),
     Option(
         "metric.reporters", LIST, LOW, "Java classes that are told of metrics; here they are at GET /metrics.",
         default="org.apache.kafka.common.metrics.JmxReporter",
@@ -117,7 +120,14 @@ SYNCS_LOCATION = Option(
     "offset-syncs.topic.location", STRING, LOW, "Which cluster has the topic of offset syncs.", default=SOURCE, check=one_of(SOURCE, TARGET)
 )
 TOPIC_FILTER = class_key("topic.filter.class", [f"{MIRROR}DefaultTopicFilter"], "What decides which topics are mirrored: topics and topics.exclude.")
-POLL_TIMEOUT = Option("consumer.poll.timeout.ms", LONG, LOW, "How long one look at the source cluster waits for records.", default=1000, check=at_least(0))
+POLL_TIMEOUT = Option(
+    "consumer.poll.timeout.ms", LONG, LOW, "How long one look at the source cluster waits for records.", default=1000, check=at_least(0)
+)
+
+
+# What stands before settings of clients (clients.py).
+_CLIENTS = ("consumer.", "producer.", "admin.")
+PASSING = (*_CLIENTS, *(f"{side}{kind}" for side in ("source.", "target.") for kind in ("cluster.", *_CLIENTS)))
 
 
 class Names:

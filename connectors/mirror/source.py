@@ -11,7 +11,19 @@ the last record mirrored.
 import logging
 
 from connectors.mirror.clients import Clients
-from connectors.mirror.keys import BASE, POLL_TIMEOUT, SOURCE, SYNCS_LOCATION, TARGET, TOPIC_FILTER, Names, class_key, cluster_errors, patterns_are_right
+from connectors.mirror.keys import (
+    BASE,
+    PASSING,
+    POLL_TIMEOUT,
+    SOURCE,
+    SYNCS_LOCATION,
+    TARGET,
+    TOPIC_FILTER,
+    Names,
+    class_key,
+    cluster_errors,
+    patterns_are_right,
+)
 from connectors.mirror.offset_syncs import SyncWriter
 from connectors.mirror.policy import policy_of
 from connectors.mirror.schedule import Schedule
@@ -50,9 +62,10 @@ class MirrorSourceConnector(SourceConnector):
     """Copy topics of one Kafka cluster to another, and what belongs to them: partitions, configurations, ACLs."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    passing = PASSING
 
     config_def = BASE.extend(
-        Option("topics", LIST, HIGH, "Names, or regular expressions of whole names, of the topics to mirror.", default=".*", check=patterns_are_right),
+        Option("topics", LIST, HIGH, "Regular expressions of whole names of the topics to mirror.", default=".*", check=patterns_are_right),
         Option(
             "topics.exclude", LIST, HIGH, "Those of topics that are not, whatever `topics` says.",
             default=r".*[\-\.]internal,.*\.replica,__.*", check=patterns_are_right,

@@ -5,7 +5,6 @@ of committed transactions alone count. Where the topic says nothing of a source 
 begins to write in transactions goes on where it was. What the topic takes the file takes behind it, for a worker that stops doing so.
 """
 
-import functools
 import logging
 import threading
 
@@ -156,7 +155,10 @@ class OffsetsTopic:
 
 class _Reader(OffsetReader):
     def __init__(self, store, connector):
-        self.offset = functools.partial(store.get, connector)
+        self._store, self._name = store, connector
+
+    def offset(self, partition):
+        return self._store.get(self._name, partition)
 
 
 def offset_records(connector, entries):

@@ -7,10 +7,10 @@ from standalone.log.consumer import Consumer
 from standalone.log.producer import Producer, TransactionalProducer
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.pipeline import Pipeline
+from standalone.runtime.configuration.exactly_once import transactional_id
 from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
 from standalone.runtime.failures.retries import Retries
 from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
-from standalone.runtime.configuration.exactly_once import transactional_id
 from standalone.runtime.offsets.topic import OffsetsTopic
 from standalone.runtime.tasks.exactly_once import ExactlyOnceRunner
 from standalone.runtime.tasks.sink_runner import SinkRunner
@@ -50,11 +50,8 @@ class TaskFactory:
         tolerance, retries = self._tolerance(plan, number)
         pipeline = self._pipeline(plan, retries)  # before anything that would have to be closed, should a plugin of it fail
         groups = plan.topic_groups() if self._config["topic.creation.enable"] else []
-        if in_transactions:
-            kind = TransactionalProducer
-            build = functools.partial(ExactlyOnceRunner, **self._boundary(plan))
-        else:
-            kind, build = Producer, SourceRunner
+        kind: type[Producer] = TransactionalProducer if in_transactions else Producer
+        build = functools.partial(ExactlyOnceRunner, **self._boundary(plan)) if in_transactions else SourceRunner
         return build(
             task,
             task_config,
