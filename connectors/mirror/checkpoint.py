@@ -153,7 +153,7 @@ class MirrorCheckpointTask(SourceTask):
         at_source = parsed["offset-syncs.topic.location"] == SOURCE
         self._syncs_topic = policy.offset_syncs(parsed["target.cluster.alias"] if at_source else self._alias)
         self._syncs_at = self._source if at_source else self._target
-        self._syncs_end = 0
+        self._syncs_read = {}  # partition of that topic -> up to where: what has been read is kept, though the topic is compacted
         self._syncs = SyncStore()
         self._sent = self._stored()  # (group, topic, number) -> Checkpoint
         self._due = self._sync_due = SYSTEM.monotonic()
@@ -175,7 +175,7 @@ class MirrorCheckpointTask(SourceTask):
             return None
         self._due = SYSTEM.monotonic() + self._interval
         try:
-            self._syncs.take(self._new_syncs())
+            self._syncs.take(self._syncs_at.read_all(self._syncs_topic, self._patience, self._syncs_read))
             found = [each for group in self._groups for each in self._checkpoints(group)]
             self._sent.update((each[:3], each) for each in found)
             if self._sync_interval is not None and self._sync_due <= SYSTEM.monotonic():
@@ -185,9 +185,6 @@ class MirrorCheckpointTask(SourceTask):
             log.warning("Checkpoints of %d groups cannot be made now, and are tried again in %d s: %s", len(self._groups), self._interval, error)
             return None
         return [self._record(each) for each in found]
-
-    def _new_syncs(self):
-        return self._syncs_at.read_all(self._syncs_topic, self._patience)
 
     def _checkpoints(self, group):
         """Those that have changed."""

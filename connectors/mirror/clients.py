@@ -40,12 +40,17 @@ class Clients:
         config = ProducerConfig.of({**self._properties("producer"), "acks": "all"})
         return Writer(Producer(self._clusters.get(config), config, SYSTEM))
 
-    def read_all(self, topic, seconds):
-        """(key, value) of a small topic, from its beginning to its end now; nothing where there is none."""
+    def read_all(self, topic, seconds, done=None):
+        """(key, value) of a small topic, from its beginning to its end now; nothing where there is none.
+
+        `done` {partition: offset} is where the last reading ended, and is where this one begins; it is moved on.
+        """
+        done = {} if done is None else done
         if topic not in self.admin.list_topics(internal=True):
             return
         pairs = [(topic, number) for number in self.admin.describe_topics(topic)[topic].partitions]
         begins, ends = (self.admin.list_offsets(dict.fromkeys(pairs, at)) for at in (-2, -1))
+        begins = {pair: done[pair] if begins[pair] <= done.get(pair, -1) <= ends[pair] else begins[pair] for pair in pairs}
         left = {pair for pair in pairs if begins[pair] < ends[pair]}
         if not left:
             return
@@ -58,7 +63,8 @@ class Clients:
             while left and SYSTEM.monotonic() < deadline:
                 for _, _, records, _ in consumer.poll(_LOOK_SECONDS):
                     yield from pairs_of(records)
-                left = {pair for pair in left if consumer.position(pair) < ends[pair]}
+                done.update((pair, consumer.position(pair)) for pair in left)
+                left = {pair for pair in left if done[pair] < ends[pair]}
         finally:
             consumer.close(0)
 

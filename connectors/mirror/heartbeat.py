@@ -25,7 +25,7 @@ class MirrorHeartbeatConnector(SourceConnector):
     )
 
     def validate(self, config):
-        return cluster_errors(config)
+        return cluster_errors(config, [TARGET])  # of the source its name is enough
 
     def start(self, config):
         self.config = config

@@ -140,10 +140,10 @@ class Names:
         return any(each.fullmatch(name) for each in self._include) and not any(each.fullmatch(name) for each in self._exclude)
 
 
-def cluster_errors(config):
-    """{key: message}: both clusters must be named, and be two."""
+def cluster_errors(config, needed=(SOURCE, TARGET)):
+    """{key: message}: the clusters must be named, and be two."""
     errors = {}
-    for side in (SOURCE, TARGET):
+    for side in needed:
         if not config.get(f"{side}.cluster.bootstrap.servers"):
             errors[f"{side}.cluster.bootstrap.servers"] = f"missing: host:port of the {side} cluster's brokers, separated by commas"
     if config.get("source.cluster.alias") == config.get("target.cluster.alias", TARGET):

@@ -17,9 +17,9 @@ class Schedule:
         self._stopped = threading.Event()
         self._thread = None
 
-    def every(self, seconds, call, what):
-        """From `start` on; the first time after so many seconds."""
-        self._calls.append([what, call, seconds, SYSTEM.monotonic() + seconds])
+    def every(self, seconds, call, what, at_once=False):
+        """From `start` on; the first time after so many seconds, or at once."""
+        self._calls.append([what, call, seconds, SYSTEM.monotonic() + (0 if at_once else seconds)])
 
     def start(self):
         if self._calls:
@@ -41,5 +41,7 @@ class Schedule:
             try:
                 due[1]()
             except Exception as error:
+                if self._stopped.is_set():  # its clients are closed under it
+                    return
                 log.warning("%s failed and is tried again in %.0f s: %s", due[0], due[2], error)
             due[3] = SYSTEM.monotonic() + due[2]

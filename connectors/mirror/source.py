@@ -134,9 +134,7 @@ class MirrorSourceConnector(SourceConnector):
             ("refresh.topics", self._refresh, False),
         ):
             if parsed[f"{what}.enabled"]:
-                if at_once:
-                    call()
-                self._schedule.every(parsed[f"{what}.interval.seconds"], call, what)
+                self._schedule.every(parsed[f"{what}.interval.seconds"], call, what, at_once)
         self._schedule.start()
 
     def _refresh(self):

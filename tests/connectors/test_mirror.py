@@ -1,6 +1,7 @@
 """Mirroring between a real Kafka and the embedded log, both ways: records, topics, configurations, groups, heartbeats."""
 
 import itertools
+import pathlib
 import struct
 import time
 
@@ -9,11 +10,13 @@ import pytest
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewPartitions, NewTopic, ResourceType
 
 from connectors.mirror.formats import read_checkpoint, read_heartbeat
+from standalone import properties
 from standalone.log.broker.server import EmbeddedLog
 from tests.log.committed import committed, everything
 from tests.runtime.local import LocalWorker, wait_for
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
+SAMPLES = pathlib.Path(__file__).parents[2] / "config"
 MIRROR = "org.apache.kafka.connect.mirror."
 _numbers = itertools.count()
 
@@ -201,3 +204,32 @@ def test_aborted_records_are_not_mirrored_and_with_transactions_each_is_there_on
         end(15)
     ways.mirror("Source", **{"source.consumer.isolation.level": "read_committed"})
     wait_for(lambda: committed(ways.target, ways.remote) == [b"0", b"2"], 30)
+
+
+@pytest.mark.parametrize("kind, seen", [("source", "primary.t"), ("checkpoint", "primary.checkpoints.internal"), ("heartbeat", "heartbeats")])
+def test_the_samples_run(tmp_path, kind, seen):
+    log = EmbeddedLog(tmp_path / "source", "127.0.0.1:0")
+    log.start()
+    try:
+        admin = AdminClient({"bootstrap.servers": log.bootstrap})
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(15)
+        with LocalWorker(tmp_path) as worker:
+            found = properties.load_connector(SAMPLES / f"connect-mirror-{kind}.properties")
+            worker.create(found.name, {
+                **found.config, "source.cluster.bootstrap.servers": log.bootstrap, "target.cluster.bootstrap.servers": worker.bootstrap,
+            })  # fmt: skip
+            wait_for(lambda: worker.states(found.name)[0] == "RUNNING")
+            target = AdminClient({"bootstrap.servers": worker.bootstrap})
+            wait_for(lambda: seen in target.list_topics(timeout=10).topics)
+    finally:
+        log.stop()
+
+
+def test_passwords_of_clusters_are_hidden(tmp_path):
+    with LocalWorker(tmp_path) as worker:
+        worker.create("hidden", {
+            "connector.class": "MirrorHeartbeat", "source.cluster.alias": "a", "emit.heartbeats.enabled": "false",
+            "target.cluster.bootstrap.servers": worker.bootstrap, "source.cluster.sasl.jaas.config": "s3cret", "target.admin.ssl.key.password": "s3cret",
+        })  # fmt: skip
+        shown = worker.herder.config("hidden")
+        assert "s3cret" not in str(shown) and shown["source.cluster.sasl.jaas.config"] == "[hidden]"

@@ -16,6 +16,7 @@ from connectors.mirror.policy import policy_of
 from connectors.mirror.source import MirrorSourceConnector, assigned
 from connectors.mirror.topics import Topics
 from standalone import REQUIRED, ConnectError, ExactlyOnceSupport
+from standalone.log import Acl
 
 KEYS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "mirror-keys.json").read_text())
 CONNECTORS = {"source": MirrorSourceConnector, "checkpoint": MirrorCheckpointConnector, "heartbeat": MirrorHeartbeatConnector}
@@ -155,14 +156,17 @@ def test_syncs_are_bounded_and_those_of_a_topic_made_anew_take_the_place_of_the_
 @pytest.mark.parametrize(
     "config, keys",
     [
-        param({"source.cluster.alias": "a"}, ["source.cluster.bootstrap.servers", "target.cluster.bootstrap.servers"], id="no clusters"),
+        param({"source.cluster.alias": "a"}, ["target.cluster.bootstrap.servers"], id="no clusters"),
         param({**CLUSTERS, "target.cluster.alias": "a"}, ["target.cluster.alias"], id="the same alias"),
         param(CLUSTERS, [], id="all right"),
     ],
 )
 @pytest.mark.parametrize("kind", CONNECTORS)
 def test_clusters_must_be_two(kind, config, keys):
-    assert list(CONNECTORS[kind]().validate(config)) == keys
+    found = dict(CONNECTORS[kind]().validate(config))
+    lacks_source = found.pop("source.cluster.bootstrap.servers", None) is not None
+    assert list(found) == keys
+    assert lacks_source is (kind != "heartbeat" and "source.cluster.bootstrap.servers" not in config)  # of the source a heartbeat knows the name
 
 
 def test_exactly_once_needs_committed_records_alone():
@@ -195,3 +199,58 @@ def test_offsets_that_an_operator_may_set(kind, partition, offset, fine):
 
 def test_assigned_partitions_may_have_dashes_in_their_topics():
     assert assigned("a-b-0,c-12") == [("a-b", 0), ("c", 12)]
+
+
+class FakeAdmin:
+    """Answers to Acls: what the cluster has, and what was made."""
+
+    def __init__(self, acls):
+        self.acls, self.made = acls, []
+
+
+@pytest.fixture
+def fake_acls(monkeypatch):
+    from connectors.mirror import topics
+
+    class Fake:
+        def __init__(self, admin):
+            self._admin = admin
+
+        def read(self):
+            return self._admin.acls
+
+        def write(self, acls):
+            self._admin.made += acls
+            return self._admin.acls is not None
+
+    monkeypatch.setattr(topics, "Acls", Fake)
+
+
+READ_T = Acl("t", "User:a", "*", 3, 3)
+
+
+@pytest.mark.parametrize(
+    "there, made",
+    [
+        param(READ_T, READ_T._replace(topic="a.t"), id="leave to read"),
+        param(READ_T._replace(operation=2), READ_T._replace(topic="a.t"), id="leave for everything is leave to read"),
+        param(READ_T._replace(operation=4), None, id="leave to write is the mirror's alone"),
+        param(READ_T._replace(operation=4, permission=2), READ_T._replace(topic="a.t", operation=4, permission=2), id="a denial stays one"),
+        param(READ_T._replace(topic="other"), None, id="of a topic that is not mirrored"),
+    ],
+)
+def test_acls_on_the_target(fake_acls, there, made):
+    source, target = (type("Side", (), {"admin": FakeAdmin(acls)})() for acls in ([there], []))
+    topics = Topics({"source.cluster.alias": "a", "target.cluster.alias": "b"}, source, target, policy(), Names(["t"], []), None)
+    topics.partitions = [("t", 0)]
+    topics.sync_acls()
+    assert target.admin.made == ([made] if made else [])
+
+
+def test_without_an_authorizer_no_acls_are_made_and_that_is_said_once(fake_acls, caplog):
+    source, target = (type("Side", (), {"admin": FakeAdmin(None)})() for _ in range(2))
+    topics = Topics({"source.cluster.alias": "a", "target.cluster.alias": "b"}, source, target, policy(), Names(["t"], []), None)
+    with caplog.at_level("INFO"):
+        topics.sync_acls()
+        topics.sync_acls()
+    assert target.admin.made == [] and caplog.text.count("no authorizer") == 1

@@ -9,8 +9,8 @@ from standalone.clock import SYSTEM
 from standalone.errors import LogError
 from standalone.log.client import Clusters
 from standalone.log.client_config import TransactionalConfig
-from standalone.log.producer import TransactionalProducer
 from standalone.log.produce_request import produce_body
+from standalone.log.producer import TransactionalProducer
 from tests.log.broker_clients import ServerProcess
 from tests.log.committed import committed, everything
 

@@ -14,6 +14,7 @@ import threading
 
 from standalone.connector import TransactionContext
 from standalone.data.batch import SourceBatch
+from standalone.errors import LogError
 from standalone.runtime.offsets.topic import canonical
 from standalone.runtime.tasks.source_runner import SourceRunner
 
@@ -48,7 +49,12 @@ class ExactlyOnceRunner(SourceRunner):
 
     # ---------------------------------------------------------------- the task's thread
     def _prepare(self):
-        self._producer.init_transactions()
+        try:
+            self._producer.init_transactions()
+        except LogError:
+            if self.stopping.is_set():
+                return False
+            raise
         self._ready = True
         self._store.load()
         log.info(
@@ -56,6 +62,7 @@ class ExactlyOnceRunner(SourceRunner):
             "isolation.level=read_committed (transaction.boundary=%s)",
             *(self._store.topic, self._boundary),
         )
+        return True
 
     def _context(self):
         context = super()._context()

@@ -105,7 +105,8 @@ class SourceRunner(TaskRunner):
                 self._letters.open("errors.source.deadletterqueue.topic.replication.factor", self._letters_failed)
             if not self._begin():
                 return
-            self._prepare()
+            if not self._prepare():
+                return
             self.task.initialize(self._context())
             self.task.start(self.config)
             at_end.callback(self.without_failing, self.task.close)
@@ -123,7 +124,8 @@ class SourceRunner(TaskRunner):
             self._drain()
 
     def _prepare(self):
-        """What comes before the task is started."""
+        """What comes before the task is started; whether it is to be."""
+        return True
 
     def _end_failed(self):
         """What was polled before the failure is sent all the same."""
