@@ -141,11 +141,11 @@ class Names:
 
 
 def cluster_errors(config, needed=(SOURCE, TARGET)):
-    """{key: message}: the clusters must be named, and be two."""
+    """{key: message}: the clusters must be named, and be two. Where one is is no key of its own: its alias bears the message."""
     errors = {}
     for side in needed:
         if not config.get(f"{side}.cluster.bootstrap.servers"):
-            errors[f"{side}.cluster.bootstrap.servers"] = f"missing: host:port of the {side} cluster's brokers, separated by commas"
+            errors[f"{side}.cluster.alias"] = f"{side}.cluster.bootstrap.servers is missing: host:port of its brokers, separated by commas"
     if config.get("source.cluster.alias") == config.get("target.cluster.alias", TARGET):
         errors["target.cluster.alias"] = "is that of the source: a cluster cannot be mirrored to itself"
     return errors

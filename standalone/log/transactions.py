@@ -20,6 +20,7 @@ from standalone.log.broker_errors import broker_error, is_retriable, java_class
 from standalone.log.retry import Backoff
 from standalone.log.steps import Wait, finish
 
+LONGEST_LOOK_S = 2.0  # for the coordinator, before it is looked whether the producer is closed
 HIGHEST_PRODUCE = 11  # from version 12 on a batch joins its transaction by itself (KIP-890)
 _HIGHEST_INIT, _HIGHEST_JOIN, _HIGHEST_END = 4, 3, 4
 _PASSING = (codes.CONCURRENT_TRANSACTIONS, codes.OPERATION_NOT_ATTEMPTED)
@@ -85,9 +86,7 @@ class Transactions:
         while not self.closed:
             try:
                 if self._coordinator is None:
-                    self._coordinator = yield from self._cluster.finding_coordinator(
-                        self.id, self._config.seconds("request.timeout.ms"), CoordinatorType.TRANSACTION
-                    )
+                    self._coordinator = yield from self._cluster.finding_coordinator(self.id, LONGEST_LOOK_S, CoordinatorType.TRANSACTION)
                 answer = yield from self._cluster.requesting(
                     request, self._coordinator, self._config.seconds("request.timeout.ms"), ceiling=ceiling, wait_for_brokers=False
                 )

@@ -156,7 +156,7 @@ def test_syncs_are_bounded_and_those_of_a_topic_made_anew_take_the_place_of_the_
 @pytest.mark.parametrize(
     "config, keys",
     [
-        param({"source.cluster.alias": "a"}, ["target.cluster.bootstrap.servers"], id="no clusters"),
+        param({"source.cluster.alias": "a"}, ["target.cluster.alias"], id="no clusters"),
         param({**CLUSTERS, "target.cluster.alias": "a"}, ["target.cluster.alias"], id="the same alias"),
         param(CLUSTERS, [], id="all right"),
     ],
@@ -164,7 +164,7 @@ def test_syncs_are_bounded_and_those_of_a_topic_made_anew_take_the_place_of_the_
 @pytest.mark.parametrize("kind", CONNECTORS)
 def test_clusters_must_be_two(kind, config, keys):
     found = dict(CONNECTORS[kind]().validate(config))
-    lacks_source = found.pop("source.cluster.bootstrap.servers", None) is not None
+    lacks_source = found.pop("source.cluster.alias", None) is not None
     assert list(found) == keys
     assert lacks_source is (kind != "heartbeat" and "source.cluster.bootstrap.servers" not in config)  # of the source a heartbeat knows the name
 

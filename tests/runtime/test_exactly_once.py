@@ -82,6 +82,18 @@ def test_records_and_the_offset_behind_them_are_committed_together(tmp_path):
         assert committed(worker.bootstrap, "t") == [b"0", b"1", b"2"]
 
 
+def test_on_a_real_kafka_records_and_offsets_are_committed_together_and_go_on_after_a_restart(tmp_path, kafka):
+    own = {"bootstrap.servers": kafka, "group.id": tmp_path.name, "offset.storage.topic": f"offsets-{tmp_path.name}"}
+    topic = f"t-{tmp_path.name}"
+    for count in (2, 3):
+        script = json.dumps([{"records": [number]} for number in range(count)])
+        with at_work(tmp_path, **own) as worker:
+            worker.herder.create("c", {"connector.class": f"{HERE}:ScriptedSource", "topic": topic, "script": script}, replace=True)
+            wait_for(lambda count=count: committed(kafka, topic) == [b"%d" % number for number in range(count)], 30)
+            assert worker.herder.status("c")["delivery"].startswith("exactly once")
+    assert everything(kafka, own["offset.storage.topic"])[-1] == (b'["c",{"p":"x"}]', b'{"at":3}')
+
+
 def test_a_transaction_that_fails_leaves_nothing_to_be_read_and_its_records_come_again(tmp_path):
     with at_work(tmp_path) as worker:
         scripted(worker, [{"records": [0]}, {"records": [1, 2]}, "fail"], **{"transaction.boundary": "interval", "transaction.boundary.interval.ms": "600000"})

@@ -25,7 +25,7 @@ def options_of(name, plugins):
     if found is None:
         raise NotFoundError(f"There is no plugin '{name}'.")
     if kind in ("source", "sink"):
-        return [option for option, _ in examine({"connector.class": name}, plugins)]
+        return [option for option, _ in examine({"connector.class": name}, plugins) if option is not None]  # what it is none of is wrong alone
     return list(found.config_def or ())
 
 

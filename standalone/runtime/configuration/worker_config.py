@@ -6,7 +6,7 @@ from standalone.config import LIST, Config, message_of, parse_type, with_prefix
 from standalone.errors import ConfigError
 from standalone.log.client_config import AdminConfig
 from standalone.plugins import Plugins
-from standalone.runtime.configuration import unread_keys
+from standalone.runtime.configuration import exactly_once, unread_keys
 from standalone.runtime.configuration.config_values import Providers
 from standalone.runtime.configuration.worker_keys import CONVERTERS, EMBEDDED, WORKER, policy_of
 from standalone.secrets import mask
@@ -173,6 +173,10 @@ def _doubts(props):
             warnings.append(f"{key} is a key of Connect's distributed mode and has no effect in a standalone worker.")
         else:
             warnings.append(f"{key} is no key of the worker and has no effect." + (f" Did you mean {close}?" if close else ""))
+    if props.get(exactly_once.SUPPORT, "").strip().lower() != "enabled":
+        for key in exactly_once.OPTIONS.names():
+            if key in props and key != exactly_once.SUPPORT:
+                warnings.append(f"{key} is a key of Connect's distributed mode; here it has an effect with {exactly_once.SUPPORT}=enabled alone.")
     if props.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
         bare = [kind for kind in ("producer", "consumer") if f"{kind}.security.protocol" not in props]
         if bare:
