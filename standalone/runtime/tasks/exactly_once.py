@@ -97,6 +97,9 @@ class ExactlyOnceRunner(SourceRunner):
             if end is not None and self._trouble is None:
                 self._commit(dropped=end is ABORT)
 
+    def _before_retry(self):
+        self._take([])  # what is open must not wait for the next poll that has something
+
     def _before_pause(self):
         super()._before_pause()
         if self._ends is None:

@@ -163,6 +163,7 @@ class SourceRunner(TaskRunner):
                 log.warning("The task asks to be polled again: %s", error)
                 pauses = pauses or self._retries.pauses()
                 self._retries.failed()
+                self._before_retry()
                 self._rest(next(pauses), lambda: self.paused)
                 continue
             pauses = None
@@ -227,6 +228,9 @@ class SourceRunner(TaskRunner):
         self._rest(float("inf"), lambda: not self.paused)
         if not self._must_end():
             self.say(RUNNING)
+
+    def _before_retry(self):
+        """The task has nothing now, and may have nothing for a while."""
 
     def _before_pause(self):
         self._ship(self._ahead.all_done())
