@@ -193,7 +193,7 @@ def test_heartbeats_are_written_and_those_of_the_source_are_mirrored(ways):
     assert struct.unpack(">h", value[:2]) == (0,) and len(value) == 10
 
 
-def test_aborted_records_are_not_mirrored_and_with_transactions_each_is_there_once(ways, tmp_path):
+def test_records_of_aborted_transactions_are_not_mirrored_where_committed_ones_are_asked_for(ways):
     ways.make(partitions=1)
     producer = confluent_kafka.Producer({"bootstrap.servers": ways.source, "transactional.id": ways.topic})
     producer.init_transactions(15)
@@ -233,3 +233,23 @@ def test_passwords_of_clusters_are_hidden(tmp_path):
         })  # fmt: skip
         shown = worker.herder.config("hidden")
         assert "s3cret" not in str(shown) and shown["source.cluster.sasl.jaas.config"] == "[hidden]"
+
+
+def test_in_transactions_each_record_is_mirrored_once_whatever_restarts(tmp_path):
+    log = EmbeddedLog(tmp_path / "source", "127.0.0.1:0")
+    log.start()
+    try:
+        for count in (20, 40):
+            with LocalWorker(tmp_path, exactly__once__source__support="enabled", offset__storage__partitions="1") as worker:
+                ways = Ways(log.bootstrap, worker)
+                ways.alias, ways.topic = "a", "t"
+                if count == 20:
+                    ways.make(partitions=1)
+                    ways.mirror("Source", **{"source.consumer.isolation.level": "read_committed", "exactly.once.support": "required"})
+                ways.write([(0, None, b"%d" % n, None, 1) for n in range(count - 20, count)])
+                wait_for(lambda ways=ways, count=count: len(committed(ways.target, "a.t")) >= count)
+                assert committed(ways.target, "a.t") == [b"%d" % n for n in range(count)]
+                (*_, last) = everything(ways.target, "connect-offsets")
+                assert last == (b'["Source-a",{"cluster":"a","topic":"t","partition":0}]', b'{"offset":%d}' % (count - 1))
+    finally:
+        log.stop()
