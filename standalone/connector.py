@@ -18,6 +18,21 @@ and one whose put() may be given the same records twice declares `put_is_idempot
 refuses is put again by halves, until the bad records stand alone; those are reported for it.
 """
 
+import enum
+
+
+class ExactlyOnceSupport(enum.Enum):
+    """Whether a source can say for each record where to go on behind it, so that in transactions each comes exactly once."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
+
+
+class ConnectorTransactionBoundaries(enum.Enum):
+    """Whether a source says itself where its transactions end."""
+
+    SUPPORTED = "supported"
+    UNSUPPORTED = "unsupported"
 
 
 class Connector:
@@ -27,6 +42,7 @@ class Connector:
     java_name = None
     version = None
     task_class = None
+    passing = ()  # beginnings of keys that config_def does not name and that are read all the same: settings of its own clients
 
     context = None
     config = None
@@ -59,6 +75,14 @@ class SourceConnector(Connector):
         Return True if the connector itself has carried the change out beyond the offsets file, or needs nothing more.
         """
         return False
+
+    def exactly_once_support(self, config):
+        """An ExactlyOnceSupport for this configuration; None: nobody knows, so that exactly.once.support=required is refused."""
+        return None
+
+    def can_define_transaction_boundaries(self, config):
+        """A ConnectorTransactionBoundaries: whether transaction.boundary=connector may be set."""
+        return ConnectorTransactionBoundaries.UNSUPPORTED
 
 
 class SinkConnector(Connector):
@@ -126,6 +150,10 @@ class SourceTask:
         Once for each record, also where a transform made several of it: then behind the last of those, with its metadata.
         """
 
+    def commit_batch(self, batch, rows, topic, partition, offset):
+        """In place of commit_record, of tasks that poll batches: these rows of one (an array of their numbers) are acknowledged, in that
+        order, from `offset` on; None where the log no longer knows it. Rows that a transform dropped, or that failed, are not told."""
+
     def commit(self):
         """The offsets of what has been acknowledged have just been stored."""
 
@@ -141,6 +169,22 @@ class SourceTaskContext:
     task = None  # the task's number
     configs = None  # the task's configuration as the worker has it now
     offset_reader = None
+    transaction_context = None  # a TransactionContext, where transaction.boundary=connector; else None
+
+
+class TransactionContext:
+    """Where a source's transactions end. What is asked for behind a record holds whatever becomes of it: also if a transform drops it.
+
+    `record` is one of those (the same object) that the poll which goes on returns, or the next; without one, what is polled last.
+    """
+
+    def commit_transaction(self, record=None):
+        """Commit behind that record, or behind all of the poll."""
+        raise NotImplementedError
+
+    def abort_transaction(self, record=None):
+        """Nobody who reads committed records sees what was polled since the last end up to that record; its offset is stored all the same."""
+        raise NotImplementedError
 
 
 class SinkTask:

@@ -30,12 +30,15 @@ from standalone.config import (
 )
 from standalone.connector import (
     Connector,
+    ConnectorTransactionBoundaries,
     ErrantRecordReporter,
+    ExactlyOnceSupport,
     OffsetReader,
     SinkConnector,
     SinkTask,
     SourceConnector,
     SourceTask,
+    TransactionContext,
 )
 from standalone.data.batch import SinkBatch, SourceBatch
 from standalone.data.java_text import java_text

@@ -25,6 +25,7 @@ from standalone import (
     ConfigDef,
     ConfigError,
     ConnectError,
+    ExactlyOnceSupport,
     Option,
     Schema,
     SourceBatch,
@@ -76,6 +77,9 @@ class FileStreamSourceConnector(SourceConnector):
 
     def validate(self, config):
         return refused_file(config)
+
+    def exactly_once_support(self, config):
+        return ExactlyOnceSupport.SUPPORTED if config.get("file") else ExactlyOnceSupport.UNSUPPORTED  # standard input has no offsets
 
     def task_configs(self, max_tasks):
         return [dict(self.config)]  # one file has one reader, however many tasks are allowed

@@ -12,5 +12,28 @@
 Words are Kafka's: a topic's partition has a leader with a leader epoch, and replicas; a group has a coordinator, members and generations;
 offsets are committed; a position is the offset of the next record to be read.
 
-Nothing is imported here: kafka-python takes a while to load, and what only packs or unpacks batches does without it.
+The names below are for connectors that are clients of a cluster themselves: `from standalone.log import Admin, Consumer, …`. Each is
+imported when it is asked for: kafka-python takes a while to load, and what only packs or unpacks batches does without it.
 """
+
+import importlib
+
+_HOMES = {
+    "standalone.clock": ("SYSTEM",),
+    "standalone.errors": ("LogError", "LogFatalError", "LogRetriableError"),
+    "standalone.log.acls": ("Acl", "Acls"),
+    "standalone.log.admin": ("Admin",),
+    "standalone.log.client": ("Clusters",),
+    "standalone.log.client_config": ("AdminConfig", "ConsumerConfig", "ProducerConfig"),
+    "standalone.log.consumer": ("Consumer",),
+    "standalone.log.producer": ("Producer",),
+    "standalone.wire": ("Records",),
+}
+_PUBLIC = {name: module for module, names in _HOMES.items() for name in names}
+__all__ = sorted(_PUBLIC)  # noqa: PLE0605
+
+
+def __getattr__(name):
+    if name in _PUBLIC:
+        return getattr(importlib.import_module(_PUBLIC[name]), name)
+    raise AttributeError(f"module '{__name__}' has no attribute '{name}'")

@@ -9,6 +9,7 @@ import collections
 import dataclasses
 
 from kafka.protocol.admin import (
+    CreatePartitionsRequest,
     CreateTopicsRequest,
     DeleteGroupsRequest,
     DeleteRecordsRequest,
@@ -40,6 +41,7 @@ NO_OFFSET = -1
 TOPIC_RESOURCE = 2
 UNKNOWN_TOPIC_GRACE_S = 1.0
 SET, DELETE = 0, 1
+SET_ON_TOPIC = 1  # of the sources that a setting may have
 OFFSETS_BY_NAME = 9  # later versions of OffsetFetch and OffsetCommit name topics by id
 
 
@@ -91,6 +93,20 @@ class Admin:
 
         return self._repeat(attempt)
 
+    def create_partitions(self, name, count):
+        """Give a topic more partitions, so that it has `count`."""
+        kind = CreatePartitionsRequest.CreatePartitionsTopic
+
+        def attempt(timeout):
+            request = CreatePartitionsRequest(
+                topics=[kind(name=name, count=count, assignments=None)], timeout_ms=_milliseconds(timeout), validate_only=False
+            )
+            (result,) = self._cluster.request(request, self._cluster.controller(timeout), timeout).results
+            raise_for(result.error_code, f"Giving topic '{name}' {count} partitions", result.error_message)
+
+        self._repeat(attempt)
+        self._cluster.forget(name)
+
     def delete_topics(self, *names):
         """Delete topics; raises for the first that cannot be, which others are deleted nonetheless."""
 
@@ -124,13 +140,20 @@ class Admin:
 
     def describe_configs(self, topic):
         """{name: value} of a topic's settings, defaults too; a value is None where the broker keeps it secret."""
+        return {config.name: config.value for config in self._configs(topic)}
+
+    def own_configs(self, topic):
+        """{name: value} of what is set on the topic itself."""
+        return {config.name: config.value for config in self._configs(topic) if config.config_source == SET_ON_TOPIC}
+
+    def _configs(self, topic):
         resource = DescribeConfigsRequest.DescribeConfigsResource(resource_type=TOPIC_RESOURCE, resource_name=topic)
 
         def attempt(timeout):
             answer = self._cluster.request(DescribeConfigsRequest(resources=[resource]), timeout=timeout)
             (result,) = answer.results
             raise_for(result.error_code, f"Describing the configuration of topic '{topic}'", result.error_message)
-            return {config.name: config.value for config in result.configs}
+            return result.configs
 
         return self._repeat(attempt)
 
@@ -348,6 +371,10 @@ class Admin:
         self._repeat_at_coordinator(group, attempt)
 
     # ---- trying again
+
+    def ask(self, attempt):
+        """What `attempt(cluster, seconds left)` gives, tried again as all here."""
+        return self._repeat(lambda timeout: attempt(self._cluster, timeout))
 
     def _repeat(self, attempt):
         """What attempt(seconds left) gives, tried again until default.api.timeout.ms is over while it fails for the moment."""

@@ -188,11 +188,11 @@ class Cluster:
         """The Node that coordinates a consumer group; waits while one is being found."""
         return finish(self.finding_coordinator(group, timeout), self.clock, self.pause)
 
-    def finding_coordinator(self, group, timeout=None):
+    def finding_coordinator(self, group, timeout=None, kind=CoordinatorType.GROUP):
         deadline = self._deadline(timeout)
         backoff = Backoff(self.config, "retry.backoff")
         while True:
-            message = FindCoordinatorRequest(key=group, key_type=CoordinatorType.GROUP, coordinator_keys=[group])
+            message = FindCoordinatorRequest(key=group, key_type=kind, coordinator_keys=[group])
             answer = yield from self.requesting(message, timeout=self._left(deadline))
             found = answer.coordinators[0] if answer.coordinators else answer  # a list since version 4
             if not found.error_code:
@@ -202,7 +202,8 @@ class Cluster:
                 return node
             pause = backoff.next()
             if not is_retriable(found.error_code) or self._left(deadline) < pause:
-                raise broker_error(found.error_code, f"Finding the coordinator of group '{group}'", found.error_message)
+                what = "group" if kind == CoordinatorType.GROUP else "transactional id"
+                raise broker_error(found.error_code, f"Finding the coordinator of {what} '{group}'", found.error_message)
             yield Wait(None, 0, self.clock.monotonic() + pause)
 
     def refresh(self, topics, *, create=False, timeout=None, wait_for_brokers=True):

@@ -303,6 +303,10 @@ class ProducerConfig(ClientConfig):
         if values["transactional.id"]:
             # Java's worker never begins the transaction either: its task fails at the first record.
             return {"transactional.id": "a worker's producer is in no transaction, and would be refused each record: remove it"}
+        return cls._idempotence(values, given)
+
+    @classmethod
+    def _idempotence(cls, values, given):
         if not values["enable.idempotence"]:
             return {}
         needs = {
@@ -319,3 +323,18 @@ class ProducerConfig(ClientConfig):
     @property
     def compression_level(self):
         return self._values.get(f"compression.{self['compression.type']}.level")
+
+
+class TransactionalConfig(ProducerConfig):
+    """Of a producer in transactions."""
+
+    KEYS = {**ProducerConfig.KEYS, "transaction.timeout.ms": (_number(1, MAX_INT), 60_000)}
+    NO_EFFECT = {name: why for name, why in ProducerConfig.NO_EFFECT.items() if name != "transaction.timeout.ms"}
+
+    @classmethod
+    def contradictions(cls, values, given):
+        if not values["transactional.id"]:
+            return {"transactional.id": "missing: transactions are kept apart by it"}
+        if not values["enable.idempotence"]:
+            return {"enable.idempotence": "must be true for transactions"}
+        return cls._idempotence(values, {*given, "enable.idempotence"})

@@ -68,8 +68,8 @@ PRODUCER = {
     "metadata.max.idle.ms": "a topic is asked for when something is sent to it",
     "partitioner.adaptive.partitioning.enable": "records without a key go to partitions at random, whatever waits for their brokers",
     "partitioner.availability.timeout.ms": "records without a key go to partitions that have a leader",
-    "transaction.timeout.ms": "without transactional.id there are no transactions",
-    "transaction.two.phase.commit.enable": "without transactional.id there are no transactions",
+    "transaction.timeout.ms": "it is one of exactly-once sources, whose producers alone have transactions",
+    "transaction.two.phase.commit.enable": "a source's transactions end with its offsets in them, and nobody else's word is waited for",
     "value.serializer": _BYTES,
 }
 CONSUMER = {

@@ -350,6 +350,11 @@ class PartitionQueue:
 
         In it the broker would not know again what it may have had before: of such a batch nobody can tell whether to send it.
         """
+        if self._pack_options.get("transactional"):
+            raise LogFatalError(
+                f"Records for partition {self.name} belong to a transaction in which others failed: it can only be aborted.",
+                java_class("KafkaException"),
+            )
         if self._identity is not None:
             producer_id, epoch = self._identity
             self._identity = (producer_id, epoch + 1) if epoch < LAST_EPOCH else self._new_identity(fresh=True)

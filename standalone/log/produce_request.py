@@ -14,13 +14,13 @@ HIGHEST_VERSION = 12
 LOWEST_VERSION = 3
 
 
-def produce_body(version, acks, timeout_ms, batches):
+def produce_body(version, acks, timeout_ms, batches, transactional_id=None):
     """The body as a list of buffers; `batches` are (topic, partition, data), of one topic behind each other."""
     flexible = ProduceRequest.flexible_version_q(version)
     topics = {}
     for topic, partition, data in batches:
         topics.setdefault(topic, []).append((partition, data))
-    head = (b"\x00" if flexible else b"\xff\xff") + struct.pack(">hi", acks, timeout_ms)
+    head = _nullable(transactional_id, flexible) + struct.pack(">hi", acks, timeout_ms)
     parts = [head + _count(len(topics), flexible)]
     for topic, partitions in topics.items():
         name = topic.encode()
@@ -33,6 +33,13 @@ def produce_body(version, acks, timeout_ms, batches):
         parts += (b"\x00",) if flexible else ()
     parts += (b"\x00",) if flexible else ()
     return parts
+
+
+def _nullable(text, flexible):
+    if text is None:
+        return b"\x00" if flexible else b"\xff\xff"
+    data = text.encode()
+    return (unsigned_varint(len(data) + 1) if flexible else struct.pack(">h", len(data))) + data
 
 
 def _count(items, flexible):

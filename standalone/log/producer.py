@@ -16,10 +16,11 @@ import threading
 from standalone.errors import LogFatalError
 from standalone.log import client_keys
 from standalone.log.broker_errors import java_class, timed_out
-from standalone.log.client_config import ProducerConfig
+from standalone.log.client_config import ProducerConfig, TransactionalConfig
 from standalone.log.link import Waker
 from standalone.log.partition_queue import Piece
 from standalone.log.sender import Sender
+from standalone.log.transactions import Transactions
 
 log = logging.getLogger(__name__)
 
@@ -61,8 +62,10 @@ class Producer:
     `halts`: once a record is larger than a request may be, nothing that was handed over behind it is sent (HeldBack).
     """
 
+    CONFIG = ProducerConfig
+
     def __init__(self, cluster, config, clock, halts=False):
-        self.config = ProducerConfig.of(config)
+        self.config = self.CONFIG.of(config)
         client_keys.tell(self.config)
         cluster = cluster.of_client(self.config["client.id"])
         self.counters = Counters()
@@ -75,7 +78,11 @@ class Producer:
         self._asleep = False
         self._closing = self._closed = False
         self._waker = Waker()
-        self._sender = Sender(self.config, cluster, clock, self.counters, halts)
+        self._transactions = self._new_transactions(cluster)
+        self._sender = Sender(self.config, cluster, clock, self.counters, halts, self._transactions)
+
+    def _new_transactions(self, cluster):
+        return None
 
     def send(self, topic, partition, records, on_done):
         """Hand over records; `on_done(Delivered)` is called once, on the sender's thread.
@@ -189,6 +196,44 @@ class Producer:
                 return condition()
             finally:
                 self._flushing -= 1
+
+
+class TransactionalProducer(Producer):
+    """Java's calls: init_transactions once, then begin (by the first send), send, commit_transaction or abort_transaction, again and again.
+
+    They are the caller's alone; `run` goes on meanwhile. Behind any error the producer is of no use but for `abort_transaction`.
+    """
+
+    CONFIG = TransactionalConfig
+
+    def _new_transactions(self, cluster):
+        return Transactions(cluster, self.config, self._clock)
+
+    def init_transactions(self):
+        """Take the transactional id over. Waits for the coordinator as long as the producer is not closed."""
+        self._transactions.take_over()
+
+    def commit_transaction(self):
+        """All that was sent since the last end, or nothing. Call `flush` first: nothing may be under way."""
+        self._check_delivered()
+        if self.counters.failed_records:
+            raise LogFatalError("Records of the transaction were not taken by the log: it cannot be committed.", java_class("KafkaException"))
+        self._transactions.end(commit=True)
+
+    def abort_transaction(self):
+        """Nothing of what was sent since the last end is ever seen by readers of committed records."""
+        self._check_delivered()
+        self._transactions.end(commit=False)
+
+    def close(self, timeout_s=0):
+        done = super().close(timeout_s)
+        self._transactions.closed = True
+        return done
+
+    def _check_delivered(self):
+        with self._space:
+            if self._undelivered:
+                raise LogFatalError("The transaction has records that are still under way.", "java.lang.IllegalStateException")
 
 
 class _Delivery:

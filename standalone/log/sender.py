@@ -26,6 +26,7 @@ from standalone.log.partition_queue import NO_OFFSET, IdentityPending, Partition
 from standalone.log.produce_request import HIGHEST_VERSION, produce_body
 from standalone.log.retry import Backoff
 from standalone.log.steps import Underway
+from standalone.log.transactions import HIGHEST_PRODUCE
 
 log = logging.getLogger(__name__)
 
@@ -37,10 +38,11 @@ FOREVER = float("inf")
 
 
 class Sender:
-    def __init__(self, config, cluster, clock, counters, halts=False):
+    def __init__(self, config, cluster, clock, counters, halts=False, transactions=None):
         self._config, self._cluster, self._clock, self._counters = config, cluster, clock, counters
         self._intake = Intake(config, cluster, self._queue, halts)
         self._halts = halts
+        self._transactions = transactions
         self._queues = {}  # (topic, partition) -> PartitionQueue
         self._brokers = {}  # node id -> _Broker
         self._stale = set()  # topics to be asked for
@@ -147,7 +149,11 @@ class Sender:
                 self._largest,
                 # Without sequences the broker would take a later batch before an earlier one that has to be sent again.
                 self._in_flight if idempotent or self._config["acks"] == 0 else 1,
-                {"compression": self._config["compression.type"], "level": self._config.compression_level},
+                {
+                    "compression": self._config["compression.type"],
+                    "level": self._config.compression_level,
+                    "transactional": self._transactions is not None,
+                },
                 self._new_identity if idempotent else None,
                 _Pause(self._config, "retry.backoff"),
             )
@@ -155,6 +161,8 @@ class Sender:
 
     def _new_identity(self, fresh=False):
         """(producer id, epoch); `fresh`: another than before. Raises IdentityPending while it is being asked for."""
+        if self._transactions is not None:
+            return self._transactional_identity()
         if self._no_identity is not None:
             error, self._no_identity = self._no_identity, None
             raise error
@@ -169,6 +177,11 @@ class Sender:
                 self._ask("identity", self._cluster.requesting(request, timeout=LONGEST_CALL_S, wait_for_brokers=False), self._identified)
             raise IdentityPending
         return self._identity
+
+    def _transactional_identity(self):
+        if self._transactions.identity is None:
+            raise LogFatalError("Records were sent before init_transactions().", "java.lang.IllegalStateException")
+        return self._transactions.identity
 
     def _identified(self, answer, error):
         what = "Asking for a producer id"
@@ -232,12 +245,15 @@ class Sender:
 
     def _dispatch(self, flushing):
         now = self._clock.monotonic()
-        ready = {}
+        ready, outside = {}, []
         for queue in self._queues.values():
             if not queue.sendable:
                 continue
             if queue.pause.until > now:
                 self._due(queue.pause.until)
+                continue
+            if self._transactions is not None and not self._transactions.holds(queue.topic, queue.partition):
+                outside.append(queue)
                 continue
             leader = self._cluster.leader(queue.topic, queue.partition)
             if leader is None:
@@ -252,6 +268,21 @@ class Sender:
                 broker = self._brokers[node.id] = _Broker(node, _Pause(self._config, "reconnect.backoff"))
             if self._connected(broker, now):
                 self._fill(broker, queues, now, flushing)
+        if outside:
+            self._join(outside)
+
+    def _join(self, queues):
+        """Bring partitions into the transaction; their batches go once they are in it."""
+        if "transaction" in self._questions:
+            return
+
+        def joined(_, error):
+            self._due(self._clock.monotonic())
+            if error is not None:
+                for queue in queues:
+                    queue.give_up(error)
+
+        self._ask("transaction", self._transactions.joining([(queue.topic, queue.partition) for queue in queues]), joined)
 
     def _connected(self, broker, now):
         if broker.connection is not None and broker.connection.stale:
@@ -338,9 +369,10 @@ class Sender:
         counters.retried_batches += sum(batch.attempts > 1 for batch in batches)
         counters.largest_batch = max(counters.largest_batch, *(len(batch.data) for batch in batches))
         try:
-            version = connection.version(ProduceRequest, HIGHEST_VERSION)
+            version = connection.version(ProduceRequest, HIGHEST_VERSION if self._transactions is None else HIGHEST_PRODUCE)
             timeout_ms = self._config["request.timeout.ms"]
-            body = produce_body(version, acks, timeout_ms, [(b.queue.topic, b.queue.partition, b.data) for b in batches])
+            named = [(b.queue.topic, b.queue.partition, b.data) for b in batches]
+            body = produce_body(version, acks, timeout_ms, named, self._transactions.id if self._transactions is not None else None)
             correlation = connection.send_raw(ProduceRequest, version, body, answered=acks != 0, block=False)
         except LogRetriableError as error:
             for batch in batches:
@@ -412,7 +444,7 @@ class Sender:
             queue.halve(batch)
         elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and not queue.should_be_in_order(batch):
             queue.lost(batch, uncertain=False)  # one before it failed, and has to be sent again or is given up
-        elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and queue.restarts < MOST_RESTARTS:
+        elif idempotent and self._begins_anew(queue, code):
             log.warning("%s A new sequence is begun with them.", error)
             queue.restart(batch)
         elif is_retriable(code) and batch.attempts <= self._config["retries"]:
@@ -422,6 +454,11 @@ class Sender:
             self._again(queue.pause, f"Sending to {queue.name}", explain(code, message))
         else:
             self._refuse(batch, LogFatalError(str(error), error.java_class))
+
+    def _begins_anew(self, queue, code):
+        """Whether another sequence may follow; within a transaction nobody could tell what of it is in the log."""
+        lost_count = code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID)
+        return lost_count and queue.restarts < MOST_RESTARTS and self._transactions is None
 
     def _refuse(self, batch, error):
         """It will never be in the log."""

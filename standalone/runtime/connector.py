@@ -87,7 +87,7 @@ class Connector:
         return {well_formed(key): value and well_formed(value) for key, value in ((key, text(key, value)) for key, value in config.items())}
 
     def offset_reader(self):
-        return self._shared.worker.offsets.reader(self.name)
+        return self._shared.worker.source_offsets(self.plan).reader(self.name)
 
     # ---------------------------------------------------------------- ordered, under the lock
     def post(self, call, urgent=False):

@@ -67,7 +67,10 @@ class Queries:
     def status_of(self, connector):
         with self._lock:
             tasks = [self._shown({"id": task.number}, task, connector) for task in connector.tasks]
-            return {"name": connector.name, "connector": self._shown({}, connector.part, connector), "tasks": tasks, "type": connector.kind}
+            shown = {"name": connector.name, "connector": self._shown({}, connector.part, connector), "tasks": tasks, "type": connector.kind}
+            if connector.kind == "source" and self._worker.config.exactly_once:  # Java's status has no word on this
+                shown["delivery"] = "exactly once, for readers with isolation.level=read_committed"
+            return shown
 
     def task_status(self, name, number):
         connector = self.get(name)

@@ -207,8 +207,12 @@ class Worker:
     def offsets_of(self, plan):
         """What operators ask of a connector's offsets."""
         if plan.kind == "source":
-            return SourceOffsets(plan["name"], plan, self.offsets)
+            return SourceOffsets(plan["name"], plan, self.source_offsets(plan))
         return SinkOffsets(plan, self._clients.properties("consumer", plan.originals)["group.id"], self._clients.admin(plan.originals))
+
+    def source_offsets(self, plan):
+        """Where the offsets of a source are: in the worker's file or, with exactly-once, in a topic."""
+        return self._tasks.source_offsets(plan)
 
     def log_view(self):
         """What people see of topics and records, as the worker's own clients may."""

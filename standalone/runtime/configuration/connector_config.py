@@ -76,6 +76,7 @@ class ConnectorConfig(Config):
             *(props, found, OWN[kind].names(), CONVERTERS),
             takes_anything=connector_class.config_def is None,
             topic_creation=worker is None or worker["topic.creation.enable"],
+            read=connector_class.passing,
         )
         return cls(values, resolved, connector_class, kind, groups, warnings)
 

@@ -133,21 +133,23 @@ SOURCE = CONNECTOR.extend(
     ),
     _option(
         *(EXACTLY_ONCE, 2, WIDTH_SHORT, "exactly.once.support", STRING, MEDIUM, "Exactly once support"),
-        "Whether the connector must give exactly-once guarantees. Standalone mode, as Java's, does not use it.",
+        "`required`: refused unless the worker has exactly.once.source.support=enabled and the connector says that it supports it.",
         *("requested", case_insensitive_one_of("requested", "required")),
     ),
     _option(
         *(EXACTLY_ONCE, 3, WIDTH_SHORT, "transaction.boundary", STRING, MEDIUM, "Transaction Boundary"),
-        "Where transactions end. Standalone mode, as Java's, does not use it.",
+        "Where transactions end, where the worker has exactly.once.source.support=enabled: with each `poll`, after an `interval`, or where the "
+        "`connector` says.",
         *("poll", case_insensitive_one_of("poll", "interval", "connector")),
     ),
     _option(
         *(EXACTLY_ONCE, 4, WIDTH_SHORT, "transaction.boundary.interval.ms", LONG, LOW, "Transaction boundary interval"),
-        *("Length of a transaction where transaction.boundary=interval.", None, _not_negative),
+        *("Length of a transaction where transaction.boundary=interval. Default: the worker's offset.flush.interval.ms.", None, _not_negative),
     ),
     _option(
         *(OFFSETS, 1, WIDTH_LONG, "offsets.storage.topic", STRING, LOW, "Offsets topic"),
-        *("Topic for this connector's offsets. Standalone mode, as Java's, keeps them in a file.", None, non_empty),
+        *("Topic for this connector's offsets, where the worker has exactly.once.source.support=enabled. Default: its offset.storage.topic.", None),
+        *(non_empty,),
     ),
 )
 

@@ -22,6 +22,7 @@ from standalone.config import (
 from standalone.data.java_hash import hash_map_order
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConfigError, NotFoundError
+from standalone.runtime.configuration import exactly_once
 from standalone.runtime.configuration.connector_keys import CONNECTOR, DEFINITIONS, OWN, PREDICATES, TRANSFORMS
 from standalone.runtime.configuration.plugin_versions import version_fits
 from standalone.runtime.configuration.worker_keys import CONVERTERS
@@ -202,6 +203,8 @@ def _late_errors(props, kind, connector_class, worker, plugins):
             errors[f"{condition}type"] = f"{condition}negate is given, but no {condition}predicate that it would negate"
     if kind == "sink":
         errors.update(_sink_errors(props))
+    elif kind == "source" and worker is not None:
+        errors.update(exactly_once.errors(props, connector_class, worker))
     if connector_class is not None:
         errors.update(connector_class().validate({key: value for key, value in props.items() if value is not None}) or {})
     return errors

@@ -25,7 +25,7 @@ def options_of(name, plugins):
     if found is None:
         raise NotFoundError(f"There is no plugin '{name}'.")
     if kind in ("source", "sink"):
-        return [option for option, _ in examine({"connector.class": name}, plugins)]
+        return [option for option, _ in examine({"connector.class": name}, plugins) if option is not None]  # what it is none of is wrong alone
     return list(found.config_def or ())
 
 
@@ -65,7 +65,8 @@ def _is_a_class(text, plugins):
 
 def secret_keys(plan):
     """The keys of a ConnectorConfig whose values are secret."""
-    return frozenset(key for key in plan.originals if isinstance(plan.get(key), Password) or _is_secret_override(key))
+    prefixes = (*_CLIENTS, *plan.connector_class.passing)
+    return frozenset(key for key in plan.originals if isinstance(plan.get(key), Password) or _is_secret_override(key, prefixes))
 
 
 def _find_any(name, plugins, known_only=False):
@@ -91,7 +92,7 @@ def _override(key, kind, text, errors):
     return known and replace(known, name=key, display=name), ConfigValue(key, Password(text) if secret and text is not None else text, [], errors)
 
 
-def _is_secret_override(key):
-    prefix = next((prefix for prefix in _CLIENTS if key.startswith(prefix)), None)
+def _is_secret_override(key, prefixes=_CLIENTS):
+    prefix = next((prefix for prefix in prefixes if key.startswith(prefix)), None)
     name = key[len(prefix) :] if prefix else ""
     return bool(prefix) and (name in SECRETS or _SECRET_NAME.search(name) is not None)

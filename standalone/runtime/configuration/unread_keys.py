@@ -8,11 +8,12 @@ _NAMESPACES = ("transforms.", "predicates.", "key.converter.", "value.converter.
 _SPARE_KEYS = ("pipeline.engine", "task.class")
 
 
-def of_connector(props, found, own, converters, takes_anything, topic_creation):
+def of_connector(props, found, own, converters, takes_anything, topic_creation, read=()):
     """Sentences about a connector's keys. `found` is what `examine` gave; `own` are names of options that are there if they are given;
-    `takes_anything`: the connector does not say which keys it has; `topic_creation`: whether the worker makes topics."""
+    `takes_anything`: the connector does not say which keys it has; `topic_creation`: whether the worker makes topics; `read`: beginnings of keys
+    that the connector reads beside those that it says it has."""
     names = [value.name for _, value in found]
-    passing = (*_OVERRIDES, *(prefix for option, value in found if option.type == CLASS for prefix in _free(option, value, converters)))
+    passing = (*_OVERRIDES, *read, *(prefix for option, value in found if option.type == CLASS for prefix in _free(option, value, converters)))
     warnings = []
     for key in props:
         if key in names or key in _SPARE_KEYS or key.startswith(passing):

@@ -6,7 +6,7 @@ from standalone.config import LIST, Config, message_of, parse_type, with_prefix
 from standalone.errors import ConfigError
 from standalone.log.client_config import AdminConfig
 from standalone.plugins import Plugins
-from standalone.runtime.configuration import unread_keys
+from standalone.runtime.configuration import exactly_once, unread_keys
 from standalone.runtime.configuration.config_values import Providers
 from standalone.runtime.configuration.registry_keys import missing_url
 from standalone.runtime.configuration.worker_keys import CONVERTERS, EMBEDDED, WORKER, policy_of
@@ -23,7 +23,7 @@ _KNOWN_PREFIXES = (
     *("config.providers.", "spark.", "listeners.https.", "admin.listeners.https.", "metrics.context.", "sasl.", "ssl.", "security."),
 )
 _KNOWN_KEYS = ("connector.client.config.override.allowlist", *AdminConfig.KEYS)
-_DISTRIBUTED = ("group.id", "scheduled.rebalance.max.delay.ms", "exactly.once.source.support", "worker.sync.timeout.ms")
+_DISTRIBUTED = ("scheduled.rebalance.max.delay.ms", "worker.sync.timeout.ms")
 _DISTRIBUTED_PREFIXES = ("config.storage.", "status.storage.", "offset.storage.", "inter.worker.", "connect.protocol")
 _RETIRED = tuple(f"internal.{part}.converter" for part in ("key", "value"))
 
@@ -78,6 +78,11 @@ class WorkerConfig(Config):
         """Whether answers hide passwords. Where callers say who they are they are shown, as in Java."""
         said = self["rest.hide.secrets"]
         return not self.asks_who_calls if said is None else said
+
+    @property
+    def exactly_once(self):
+        """Whether sources write in transactions."""
+        return self["exactly.once.source.support"].lower() == "enabled"
 
     @property
     def embedded(self):
@@ -171,6 +176,10 @@ def _doubts(props):
             warnings.append(f"{key} is a key of Connect's distributed mode and has no effect in a standalone worker.")
         else:
             warnings.append(f"{key} is no key of the worker and has no effect." + (f" Did you mean {close}?" if close else ""))
+    if props.get(exactly_once.SUPPORT, "").strip().lower() != "enabled":
+        for key in exactly_once.OPTIONS.names():
+            if key in props and key != exactly_once.SUPPORT:
+                warnings.append(f"{key} is a key of Connect's distributed mode; here it has an effect with {exactly_once.SUPPORT}=enabled alone.")
     if props.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
         bare = [kind for kind in ("producer", "consumer") if f"{kind}.security.protocol" not in props]
         if bare:

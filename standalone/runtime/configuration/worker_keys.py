@@ -31,6 +31,7 @@ from standalone.config import (
 from standalone.errors import ConfigError
 from standalone.log.broker.options import OPTIONS as EMBEDDED_LOG
 from standalone.log.client_config import parse_address
+from standalone.runtime.configuration import exactly_once
 from standalone.runtime.supervision import restarts
 
 EMBEDDED = "embedded"
@@ -318,4 +319,4 @@ _OWN = ConfigDef(
     ),
 )
 
-WORKER = _KAFKA + _OWN
+WORKER = _KAFKA + exactly_once.OPTIONS + _OWN

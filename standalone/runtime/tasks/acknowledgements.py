@@ -15,11 +15,13 @@ class Acknowledgements:
         self._task = task
         self._on_news = on_news  # called, on any thread, when there is something to tell
         self._synced = threading.Event()
-        self._noted = collections.deque() if type(task).commit_record is not SourceTask.commit_record else None
+        self._by_batch = type(task).commit_batch is not SourceTask.commit_batch
+        self._by_record = type(task).commit_record is not SourceTask.commit_record
+        self._noted = collections.deque() if self._by_batch or self._by_record else None
 
     def several(self, out):
         """What `note` needs to know of one batch: {row: [how many records came of it, where one of them stands or None]}."""
-        rows = [outgoing.rows for outgoing in out if outgoing.rows is not None] if self._noted is not None else []
+        rows = [outgoing.rows for outgoing in out if outgoing.rows is not None] if self._by_record else []
         if not rows:
             return {}
         counts = np.bincount(np.concatenate(rows))
@@ -37,7 +39,7 @@ class Acknowledgements:
 
     def dropped(self, batch, out, count):
         """Of the first `count` rows those that are in none of what goes out."""
-        if self._noted is None:
+        if not self._by_record:
             return
         kept = np.zeros(count, bool)
         for outgoing in out:
@@ -53,6 +55,14 @@ class Acknowledgements:
             self._task.commit()
 
     def _tell_delivered(self, batch, outgoing, delivered, several):
+        if self._by_batch:
+            rows = np.arange(len(outgoing.records)) if outgoing.rows is None else outgoing.rows
+            for sent, partition, base_offset, _ in delivered.acks:
+                self._task.commit_batch(batch, rows[sent], outgoing.topic, partition, base_offset if base_offset >= 0 else None)
+        if self._by_record:
+            self._tell_records(batch, outgoing, delivered, several)
+
+    def _tell_records(self, batch, outgoing, delivered, several):
         rows = range(len(outgoing.records)) if outgoing.rows is None else outgoing.rows.tolist()
         for sent, partition, base_offset, _ in delivered.acks:
             sent = range(*sent.indices(len(rows))) if isinstance(sent, slice) else sent.tolist()

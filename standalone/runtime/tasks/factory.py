@@ -1,14 +1,19 @@
 """A task's runner out of its connector's configuration: task, chain, clients of the log, what becomes of records that fail."""
 
-from standalone.log.client_config import ConsumerConfig, ProducerConfig
+import functools
+
+from standalone.log.client_config import ConsumerConfig, ProducerConfig, TransactionalConfig
 from standalone.log.consumer import Consumer
-from standalone.log.producer import Producer
+from standalone.log.producer import Producer, TransactionalProducer
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.pipeline import Pipeline
+from standalone.runtime.configuration.exactly_once import transactional_id
 from standalone.runtime.failures.dead_letter import DeadLetterQueue, Letters, SourceWriter
 from standalone.runtime.failures.retries import Retries
 from standalone.runtime.failures.schema_drift import FirstSchemas
 from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
+from standalone.runtime.offsets.topic import OffsetsTopic
+from standalone.runtime.tasks.exactly_once import ExactlyOnceRunner
 from standalone.runtime.tasks.sink_runner import SinkRunner
 from standalone.runtime.tasks.source_runner import SourceRunner
 from standalone.runtime.tasks.topic_creation import TopicCreation
@@ -40,18 +45,23 @@ class TaskFactory:
     def _source_runner(self, plan, number, task_config, base):
         task = plan.connector_class.task_class()
         properties = self._clients.properties("producer", plan.originals, {"client.id": f"connector-producer-{plan['name']}-{number}"})
-        config = ProducerConfig.of(properties)
+        in_transactions = self._config.exactly_once
+        if in_transactions:
+            config = TransactionalConfig.of({**properties, "transactional.id": transactional_id(self._config, plan["name"], number)})
+        else:
+            config = ProducerConfig.of(properties)
         tolerance, retries = self._tolerance(plan, number)
         pipeline = self._pipeline(plan, retries)  # before anything that would have to be closed, should a plugin of it fail
-        producer = Producer(self._clients.cluster(config), config, self._clock, halts=not tolerance.all)
         groups = plan.topic_groups() if self._config["topic.creation.enable"] else []
-        return SourceRunner(
+        kind: type[Producer] = TransactionalProducer if in_transactions else Producer
+        build = functools.partial(ExactlyOnceRunner, **self._boundary(plan)) if in_transactions else SourceRunner
+        return build(
             task,
             task_config,
             pipeline=pipeline,
-            producer=producer,
+            producer=kind(self._clients.cluster(config), config, self._clock, halts=in_transactions or not tolerance.all),
             topics=self._topics.creation(plan["name"], TopicCreation(groups, lambda: self._clients.admin(plan.originals))),
-            offsets=self._offsets,
+            offsets=self.source_offsets(plan),
             tolerance=tolerance,
             retries=retries,
             memory=self._memory.share(),
@@ -59,6 +69,20 @@ class TaskFactory:
             stop_seconds=min(self._graceful_seconds, self._flush_seconds),
             **base,
         )
+
+    def source_offsets(self, plan):
+        """Where the offsets of a source are."""
+        if not self._config.exactly_once:
+            return self._offsets
+        topic = plan["offsets.storage.topic"] or self._config["offset.storage.topic"]
+        shape = self._config["offset.storage.partitions"], self._config["offset.storage.replication.factor"]
+        return OffsetsTopic(topic, plan.originals, self._clients, self._offsets, self._clock, *shape)
+
+    def _boundary(self, plan):
+        interval_ms = plan["transaction.boundary.interval.ms"]
+        if interval_ms is None:
+            interval_ms = self._config["offset.flush.interval.ms"]
+        return {"boundary": plan["transaction.boundary"].lower(), "interval_seconds": interval_ms / 1000}
 
     def _sink_runner(self, plan, number, task_config, base):
         task = plan.connector_class.task_class()

@@ -105,7 +105,9 @@ class SourceRunner(TaskRunner):
                 self._letters.open("errors.source.deadletterqueue.topic.replication.factor", self._letters_failed)
             if not self._begin():
                 return
-            self.task.initialize(_Context(self))
+            if not self._prepare():
+                return
+            self.task.initialize(self._context())
             self.task.start(self.config)
             at_end.callback(self.without_failing, self.task.close)
             self.say(RUNNING)
@@ -114,12 +116,23 @@ class SourceRunner(TaskRunner):
             except Stopped as reason:
                 log.info("%s", reason)
             except Exception:
-                self.without_failing(self._drain)
+                self._end_failed()
                 raise
             if self._trouble is not None:
-                self.without_failing(self._drain)
+                self._end_failed()
                 raise self._trouble
             self._drain()
+
+    def _prepare(self):
+        """What comes before the task is started; whether it is to be."""
+        return True
+
+    def _end_failed(self):
+        """What was polled before the failure is sent all the same."""
+        self.without_failing(self._drain)
+
+    def _context(self):
+        return _Context(self)
 
     def _begin(self):
         """Whether the task is to be started at all."""
@@ -150,19 +163,25 @@ class SourceRunner(TaskRunner):
                 log.warning("The task asks to be polled again: %s", error)
                 pauses = pauses or self._retries.pauses()
                 self._retries.failed()
+                self._before_retry()
                 self._rest(next(pauses), lambda: self.paused)
                 continue
             pauses = None
-            more_follows = False
-            for batch in self._enlarged(polled):
-                if self._trouble is not None:
-                    return
-                self._ahead.add(batch, self.pipeline.begin_source(batch), batch.nbytes)
-                self._ship(self._ahead.done())
-                more_follows = batch.more_follows
-            if not more_follows:  # the next poll may take its time
-                self._ship(self._ahead.all_done())
+            self._take(polled)
             self._acknowledgements.tell()
+
+    def _take(self, polled):
+        """Work what was polled; whether more of it follows at once."""
+        more_follows = False
+        for batch in self._enlarged(polled):
+            if self._trouble is not None:
+                return False
+            self._ahead.add(batch, self.pipeline.begin_source(batch), batch.nbytes)
+            self._ship(self._ahead.done())
+            more_follows = batch.more_follows
+        if not more_follows:  # the next poll may take its time
+            self._ship(self._ahead.all_done())
+        return more_follows
 
     def _ship(self, done):
         try:
@@ -204,11 +223,17 @@ class SourceRunner(TaskRunner):
         return size < GOOD_BYTES and self.pipeline.prefers_more_than(sum(map(len, batches)))
 
     def _wait_while_paused(self):
-        self._ship(self._ahead.all_done())
+        self._before_pause()
         self.say(PAUSED)
         self._rest(float("inf"), lambda: not self.paused)
         if not self._must_end():
             self.say(RUNNING)
+
+    def _before_retry(self):
+        """The task has nothing now, and may have nothing for a while."""
+
+    def _before_pause(self):
+        self._ship(self._ahead.all_done())
 
     def _rest(self, seconds, over):
         """Wait so long, or until `over()` or the end; the task is told of its records meanwhile."""

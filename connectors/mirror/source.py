@@ -1,0 +1,267 @@
+"""MirrorSourceConnector: topics of one cluster on another, record by record as they are.
+
+    topics.py        which, and what they are made like        policy.py   what they are called
+    offset_syncs.py  which offset of the source stands where on the target
+
+A record keeps key, value, headers, timestamp and partition. Set the converters of the connector (key, value and header) to
+org.apache.kafka.connect.converters.ByteArrayConverter: then no byte of them is looked at. The source offset of a partition is that of
+the last record mirrored.
+"""
+
+import logging
+
+from connectors.mirror.clients import Clients
+from connectors.mirror.keys import (
+    BASE,
+    PASSING,
+    POLL_TIMEOUT,
+    SOURCE,
+    SYNCS_LOCATION,
+    TARGET,
+    TOPIC_FILTER,
+    Names,
+    class_key,
+    cluster_errors,
+    patterns_are_right,
+)
+from connectors.mirror.offset_syncs import SyncWriter
+from connectors.mirror.policy import policy_of
+from connectors.mirror.schedule import Schedule
+from connectors.mirror.topics import Topics
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    SHORT,
+    ConnectError,
+    ExactlyOnceSupport,
+    Header,
+    Option,
+    Schema,
+    SourceBatch,
+    SourceConnector,
+    SourceTask,
+    at_least,
+)
+from standalone.log import LogRetriableError
+
+log = logging.getLogger(__name__)
+
+CLUSTER, TOPIC, PARTITION, OFFSET = "cluster", "topic", "partition", "offset"  # of source partitions and offsets
+STOP_SECONDS = 5.0
+
+
+def _seconds(name, default, doc):
+    return Option(name, LONG, LOW, doc, default=default, check=at_least(1))
+
+
+class MirrorSourceConnector(SourceConnector):
+    """Copy topics of one Kafka cluster to another, and what belongs to them: partitions, configurations, ACLs."""
+
+    java_name = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
+    passing = PASSING
+
+    config_def = BASE.extend(
+        Option("topics", LIST, HIGH, "Regular expressions of whole names of the topics to mirror.", default=".*", check=patterns_are_right),
+        Option(
+            "topics.exclude", LIST, HIGH, "Those of topics that are not, whatever `topics` says.",
+            default=r".*[\-\.]internal,.*\.replica,__.*", check=patterns_are_right,
+        ),
+        Option(
+            "config.properties.exclude", LIST, HIGH, "Names, or regular expressions of them, of topic configurations that are not brought over.",
+            default=(
+                r"follower\.replication\.throttled\.replicas,leader\.replication\.throttled\.replicas,message\.timestamp\.difference\.max\.ms,"
+                r"message\.timestamp\.type,unclean\.leader\.election\.enable,min\.insync\.replicas"
+            ),
+            check=patterns_are_right,
+        ),
+        TOPIC_FILTER,
+        class_key(
+            "config.property.filter.class", ["org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"],
+            "What decides which topic configurations are brought over: config.properties.exclude.",
+        ),
+        POLL_TIMEOUT,
+        Option("refresh.topics.enabled", BOOLEAN, LOW, "Whether topics and partitions that come later are mirrored, too.", default=True),
+        _seconds("refresh.topics.interval.seconds", 600, "How often is looked for them."),
+        Option("sync.topic.configs.enabled", BOOLEAN, LOW, "Whether configurations of topics are brought over when they change.", default=True),
+        _seconds("sync.topic.configs.interval.seconds", 600, "How often."),
+        Option("sync.topic.acls.enabled", BOOLEAN, LOW, "Whether ACLs of topics are brought over.", default=True),
+        _seconds("sync.topic.acls.interval.seconds", 600, "How often."),
+        Option("replication.factor", INT, LOW, "Of the topics that are made on the target; -1: its default.", default=2),
+        Option("offset-syncs.topic.replication.factor", SHORT, LOW, "Of the topic of offset syncs, where it has to be made.", default=3),
+        Option(
+            "offset.lag.max", LONG, LOW, "After how many records the place of one on the target is noted anew: how far translated offsets may lag.",
+            default=100,
+        ),
+        SYNCS_LOCATION,
+        Option("emit.offset-syncs.enabled", BOOLEAN, LOW, "Whether they are noted at all: MirrorCheckpointConnector needs them.", default=True),
+        Option("heartbeats.replication.enabled", BOOLEAN, LOW, "Whether heartbeats are mirrored, whatever `topics` says.", default=True),
+    )  # fmt: skip
+
+    _schedule = _source = _target = None
+
+    def validate(self, config):
+        return cluster_errors(config)
+
+    def exactly_once_support(self, config):
+        """With read_committed alone: else records of aborted transactions are mirrored as if they counted."""
+        isolation = config.get("source.consumer.isolation.level") or config.get("consumer.isolation.level") or ""
+        return ExactlyOnceSupport.SUPPORTED if isolation.lower() == "read_committed" else ExactlyOnceSupport.UNSUPPORTED
+
+    def start(self, config):
+        self.config = config
+        parsed = self._parsed = self.config_def.parse(config)
+        if not parsed["enabled"]:
+            return
+        self._source, self._target = Clients(config, SOURCE), Clients(config, TARGET)
+        self._topics = Topics(
+            *(parsed, self._source, self._target, policy_of(parsed)),
+            *(Names(parsed["topics"], parsed["topics.exclude"]), Names([".*"], parsed["config.properties.exclude"])),
+        )
+        if parsed["emit.offset-syncs.enabled"]:
+            home = self._source if parsed["offset-syncs.topic.location"] == SOURCE else self._target
+            alias = parsed["target.cluster.alias" if parsed["offset-syncs.topic.location"] == SOURCE else "source.cluster.alias"]
+            factor = parsed["offset-syncs.topic.replication.factor"]
+            home.make_topic(policy_of(parsed).offset_syncs(alias), 1, factor, {"cleanup.policy": "compact"})
+        self._topics.refresh()
+        self._schedule = Schedule("mirror-source")
+        for what, call, at_once in (
+            ("sync.topic.acls", self._topics.sync_acls, True),
+            ("sync.topic.configs", self._topics.sync_configs, False),
+            ("refresh.topics", self._refresh, False),
+        ):
+            if parsed[f"{what}.enabled"]:
+                self._schedule.every(parsed[f"{what}.interval.seconds"], call, what, at_once)
+        self._schedule.start()
+
+    def _refresh(self):
+        if self._topics.refresh():
+            log.info("The topics that are mirrored have changed: their partitions are shared out anew")
+            self.context.request_task_reconfiguration()
+
+    def task_configs(self, max_tasks):
+        if not self._parsed["enabled"] or not self._topics.partitions:
+            return []
+        count = min(max_tasks, len(self._topics.partitions))
+        shares = [self._topics.partitions[at::count] for at in range(count)]
+        return [
+            {**self.config, "task.index": str(at), "task.assigned.partitions": ",".join(f"{topic}-{number}" for topic, number in share)}
+            for at, share in enumerate(shares)
+        ]
+
+    def stop(self):
+        if self._schedule is not None:
+            self._schedule.stop()
+        for clients in (self._source, self._target):
+            if clients is not None:
+                clients.close()
+        if self._schedule is not None:
+            self._schedule.join(STOP_SECONDS)
+
+    def alter_offsets(self, config, offsets):
+        for partition, offset in offsets:
+            check_partition(partition, (CLUSTER, TOPIC, PARTITION))
+            if offset is not None and not is_whole(offset.get(OFFSET)):
+                raise ConnectError(f"The source offset {offset!r} must be {{\"{OFFSET}\": N}}, N the offset of the last record mirrored, 0 or more.")
+        return True
+
+
+class MirrorSourceTask(SourceTask):
+    """Reads its share of the source's partitions."""
+
+    java_name = "org.apache.kafka.connect.mirror.MirrorSourceTask"
+
+    def start(self, config):
+        self.config = config
+        parsed = MirrorSourceConnector.config_def.parse(config)
+        self._alias = parsed["source.cluster.alias"]
+        self._policy = policy_of(parsed)
+        self._patience = parsed["consumer.poll.timeout.ms"] / 1000
+        self._stopped = False
+        self._source, self._target = Clients(config, SOURCE), Clients(config, TARGET)
+        self._consumer = self._source.consumer()
+        self._syncs = None
+        if parsed["emit.offset-syncs.enabled"]:
+            at_source = parsed["offset-syncs.topic.location"] == SOURCE
+            topic = self._policy.offset_syncs(parsed["target.cluster.alias"] if at_source else self._alias)
+            self._syncs = SyncWriter((self._source if at_source else self._target).writer(), topic, parsed["offset.lag.max"])
+        pairs = assigned(config["task.assigned.partitions"])
+        self._consumer.assign(pairs)
+        for pair in pairs:
+            stored = self.context.offset_reader.offset(self._partition(*pair))
+            if stored is not None:
+                self._consumer.seek(*pair, stored[OFFSET] + 1)
+
+    def _partition(self, topic, number):
+        return {CLUSTER: self._alias, TOPIC: topic, PARTITION: number}
+
+    def poll(self):
+        if self._stopped:
+            return None
+        try:
+            return [self._batch(*each) for each in self._consumer.poll(self._patience)]
+        except LogRetriableError as error:
+            log.warning("The source cluster cannot be read for the moment: %s", error)
+            return None
+
+    def _batch(self, topic, number, records, _):
+        headers = None
+        if records.headers is not None:
+            headers = [tuple(Header(name, value, Schema.OPTIONAL_BYTES) for name, value in row or ()) for row in records.headers]
+        offsets = records.offsets
+        return SourceBatch(
+            len(records),
+            self._policy.remote(self._alias, topic),
+            records.values,
+            Schema.OPTIONAL_BYTES,
+            key=records.keys,
+            key_schema=Schema.OPTIONAL_BYTES,
+            partition=number,
+            timestamps=records.timestamps,
+            headers=headers,
+            source_partition=self._partition(topic, number),
+            offset_of=lambda row: {OFFSET: int(offsets[row])},
+        )
+
+    def commit_batch(self, batch, rows, topic, partition, offset):
+        """These rows stand on the target from `offset` on."""
+        if self._syncs is not None and offset is not None and len(rows):
+            place = batch.source_partition
+            offsets = [batch.offset_of(row)[OFFSET] for row in (int(rows[0]), int(rows[-1]))]
+            self._syncs.note((place[TOPIC], place[PARTITION]), *offsets, offset, offset + len(rows) - 1)
+
+    def commit(self):
+        if self._syncs is not None:
+            self._syncs.write()
+
+    def stop(self):
+        self._stopped = True
+        self._consumer.wakeup()
+
+    def close(self):
+        if self._syncs is not None:
+            self._syncs.close(STOP_SECONDS)
+        self._consumer.close(0)
+        for clients in (self._source, self._target):
+            clients.close()
+
+
+def assigned(text):
+    """[(topic, number)] of task.assigned.partitions."""
+    return [(topic, int(number)) for topic, _, number in (each.rpartition("-") for each in text.split(","))]
+
+
+def check_partition(partition, names):
+    """Raises ConnectError unless a source partition is one of these names, the last a number."""
+    if partition is None or set(partition) != set(names) or not is_whole(partition[names[-1]]):
+        raise ConnectError(f"The source partition {partition!r} must have {', '.join(names)}, and nothing else; {names[-1]} is a number.")
+
+
+def is_whole(value):
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+MirrorSourceConnector.task_class = MirrorSourceTask

@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""Kill a worker with exactly.once.source.support=enabled again and again while numbered lines go file -> topic; then read what is committed.
+
+    scripts/soak/exactly_once.py [--kills 12] [--lines 60000] [--kafka] [--seed N]
+
+A reader of committed records must find each line once and in order, also where it looks between two kills. --kafka starts a real
+broker of one node for it; else the embedded log serves, which is killed with the worker.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
+
+import watched  # noqa: E402
+
+from tests.log.committed import committed  # noqa: E402
+from tests.servers.kafka_broker import KafkaBroker, free_port  # noqa: E402
+
+TOPIC = "soak"
+STRING = "org.apache.kafka.connect.storage.StringConverter"
+
+
+class Run:
+    def __init__(self, folder, bootstrap):
+        self.folder, self.source = folder, folder / "in.txt"
+        self.source.touch()
+        self.written = 0
+        listener = f"127.0.0.1:{free_port()}"
+        self.bootstrap = bootstrap or listener
+        (folder / "worker.properties").write_text(
+            f"bootstrap.servers={bootstrap or 'embedded'}\nembedded.log.listener={listener}\nlisteners=http://127.0.0.1:{free_port()}\n"
+            f"key.converter={STRING}\nvalue.converter={STRING}\noffset.storage.file.filename={folder}/connect.offsets\n"
+            "exactly.once.source.support=enabled\noffset.storage.partitions=1\n"
+        )
+        (folder / "source.properties").write_text(
+            f"name=soak\nconnector.class=FileStreamSource\nfile={self.source}\ntopic={TOPIC}\nexactly.once.support=required\n"
+            "topic.creation.default.partitions=1\ntopic.creation.default.replication.factor=-1\n"
+        )
+        self.process = None
+
+    def start(self):
+        with open(self.folder / "log", "ab") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "standalone.cli.worker", f"{self.folder}/worker.properties", f"{self.folder}/source.properties"],
+                cwd=self.folder, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )  # fmt: skip
+
+    def end(self, number):
+        watched.end(self.process, number, self.folder / "log")
+
+    def append(self, count, seconds):
+        with open(self.source, "a") as file:
+            for at in range(100):
+                for _ in range(count * at // 100, count * (at + 1) // 100):
+                    file.write(f"{self.written:08d}\n")
+                    self.written += 1
+                file.flush()
+                time.sleep(seconds / 100)
+
+    def judge(self, whole=False, seconds=90):
+        """How many lines are committed: the first ones, each once, in order; `whole`: wait for all."""
+        deadline = time.monotonic() + seconds
+        while True:
+            found = []
+            try:
+                found = committed(self.bootstrap, TOPIC)
+            except Exception:  # a log that has just been started answers later
+                if time.monotonic() > deadline:
+                    raise
+            wanted = [b"%08d" % number for number in range(len(found))]
+            if found != wanted:
+                at = next(n for n, (one, other) in enumerate(zip(found, wanted)) if one != other)
+                sys.exit(f"line {at} is {found[at]!r}; everything is kept in {self.folder}")
+            if not whole or len(found) == self.written:
+                return len(found)
+            if time.monotonic() > deadline:
+                sys.exit(f"{len(found)} of {self.written} lines came within {seconds} s; everything is kept in {self.folder}")
+            time.sleep(0.2)
+
+
+def soak(run, kills, lines, chance):
+    for number in range(kills):
+        run.start()
+        writer = watched.watched(run.append, lines // kills, chance.uniform(1, 3))
+        time.sleep(chance.uniform(0.3, 3.5))
+        run.end(signal.SIGKILL)
+        writer.finish()
+        if run.bootstrap != run_listener(run):
+            run.judge()
+        print(f"kill {number + 1}: {run.written} lines written", flush=True)
+    run.start()
+    found = run.judge(whole=True)
+    run.end(signal.SIGTERM)
+    print(f"{kills} x SIGKILL: {run.written} lines, {found} committed, each once and in order")
+
+
+def run_listener(run):
+    """Where the embedded log would be, which is not there between a kill and a start."""
+    text = (run.folder / "worker.properties").read_text()
+    return None if "bootstrap.servers=embedded" not in text else run.bootstrap
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=12)
+    parser.add_argument("--lines", type=int, default=60_000)
+    parser.add_argument("--kafka", action="store_true")
+    parser.add_argument("--seed", type=int, default=1)
+    said = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="soak-"))
+    broker = KafkaBroker().start() if said.kafka else None
+    run = Run(folder, broker.bootstrap if broker else None)
+    try:
+        soak(run, said.kills, said.lines, random.Random(said.seed))
+        shutil.rmtree(folder)
+    finally:
+        if run.process is not None:
+            watched.kill(run.process)
+        if broker is not None:
+            broker.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,65 @@
+"""ACLs of topics: read of one cluster, made on another. By Kafka's numbers, which every release keeps."""
+
+import collections
+
+from kafka.protocol.admin import CreateAclsRequest, DescribeAclsRequest
+
+from standalone.log.broker_errors import raise_for
+
+ANY = 1
+TOPIC = 2
+LITERAL = 3
+ALL_OPERATIONS, READ, WRITE = 2, 3, 4
+ALLOW = 3
+SECURITY_DISABLED = 54
+
+Acl = collections.namedtuple("Acl", "topic principal host operation permission")
+Acl.__doc__ = """Who (principal, from which host) may or may not do what with one topic."""
+
+
+class Acls:
+    """Through an Admin. `read` is None, and `write` does nothing, where the cluster has no authorizer."""
+
+    def __init__(self, admin):
+        self._admin = admin
+
+    def read(self):
+        """[Acl] of all that are about one topic by its whole name."""
+
+        def attempt(cluster, timeout):
+            request = DescribeAclsRequest(
+                resource_type_filter=TOPIC, resource_name_filter=None, pattern_type_filter=LITERAL,
+                principal_filter=None, host_filter=None, operation=ANY, permission_type=ANY,
+            )  # fmt: skip
+            answer = cluster.request(request, timeout=timeout)
+            if answer.error_code == SECURITY_DISABLED:
+                return None
+            raise_for(answer.error_code, "Describing the ACLs of topics", answer.error_message)
+            return [
+                Acl(resource.resource_name, acl.principal, acl.host, acl.operation, acl.permission_type)
+                for resource in answer.resources
+                for acl in resource.acls
+            ]
+
+        return self._admin.ask(attempt)
+
+    def write(self, acls):
+        """Make these; one that is there stays. Whether the cluster takes any."""
+        kind = CreateAclsRequest.AclCreation
+        wanted = [
+            kind(
+                resource_type=TOPIC, resource_name=acl.topic, resource_pattern_type=LITERAL, principal=acl.principal,
+                host=acl.host, operation=acl.operation, permission_type=acl.permission,
+            )
+            for acl in acls
+        ]  # fmt: skip
+
+        def attempt(cluster, timeout):
+            results = cluster.request(CreateAclsRequest(creations=wanted), cluster.controller(timeout), timeout).results
+            for acl, result in zip(acls, results):
+                if result.error_code == SECURITY_DISABLED:
+                    return False
+                raise_for(result.error_code, f"Creating an ACL of topic '{acl.topic}' for {acl.principal}", result.error_message)
+            return True
+
+        return self._admin.ask(attempt) if wanted else True

@@ -1,0 +1,240 @@
+"""Exactly-once sources: a task's records and the offsets behind them go to the log in one transaction.
+
+    poll        a transaction ends with each poll; with several, while more follows at once (SECONDS at most)
+    interval    it ends when transaction.boundary.interval.ms are over
+    connector   it ends where the task says so (TransactionContext)
+
+At its start a task takes the transactional id over, which fences whoever had it and aborts what that left open; only then it reads its
+offsets. When it is stopped or paused the transaction is committed; when it fails, aborted: what was in it is polled again, and no
+reader of committed records has seen it. With transaction.boundary=connector what the task has not ended is aborted in any case.
+"""
+
+import logging
+import threading
+
+from standalone.connector import TransactionContext
+from standalone.data.batch import SourceBatch
+from standalone.errors import LogError
+from standalone.runtime.offsets.topic import canonical
+from standalone.runtime.tasks.source_runner import SourceRunner
+
+log = logging.getLogger(__name__)
+
+POLL, INTERVAL, CONNECTOR = "poll", "interval", "connector"
+SECONDS = 1.0  # of a transaction of several polls
+_LOOK_SECONDS = 0.5
+
+
+class ExactlyOnceRunner(SourceRunner):
+    """`producer` is a TransactionalProducer, `offsets` the connector's OffsetsTopic; `boundary` is one of the above."""
+
+    def __init__(self, task, config, *, offsets, boundary, interval_seconds, **base):
+        self._store = offsets
+        self._pending = _Pending(offsets)  # offsets of what the log has taken and the transaction does not hold yet
+        super().__init__(task, config, offsets=self._pending, **base)
+        self._boundary = boundary
+        self._interval_seconds = interval_seconds if boundary == INTERVAL else SECONDS
+        self._begun_at = None  # when the first records of the transaction were polled
+        self._ends = Boundaries() if boundary == CONNECTOR else None
+        self._ready = False
+
+    # ---------------------------------------------------------------- told from other threads
+    def wake(self):
+        super().wake()
+        if self.stopping.is_set() and not self._ready:
+            self._producer.close(0)  # it may wait for its coordinator for ever
+
+    def offsets_synced(self, seconds=0.0):
+        """Its offsets are in the log as soon as a transaction is committed."""
+
+    # ---------------------------------------------------------------- the task's thread
+    def _prepare(self):
+        try:
+            self._producer.init_transactions()
+        except LogError:
+            if self.stopping.is_set():
+                return False
+            raise
+        self._ready = True
+        self._store.load()
+        log.info(
+            "Writes in transactions: each record and the offset behind it, in topic %s, once or not at all for readers with "
+            "isolation.level=read_committed (transaction.boundary=%s)",
+            *(self._store.topic, self._boundary),
+        )
+        return True
+
+    def _context(self):
+        context = super()._context()
+        context.transaction_context = self._ends
+        return context
+
+    def _take(self, polled):
+        now = self._clock.monotonic()
+        if polled and self._begun_at is None:
+            self._begun_at = now
+        if self._ends is not None:
+            self._take_parts(polled)
+            return False
+        more_follows = super()._take(polled)
+        if self._trouble is None and self._begun_at is not None and self._is_due(more_follows, now):
+            self._ship(self._ahead.all_done())
+            self._commit()
+        return more_follows
+
+    def _is_due(self, more_follows, now):
+        if self._boundary == POLL and not more_follows:
+            return True
+        return now - self._begun_at >= self._interval_seconds
+
+    def _take_parts(self, polled):
+        for batch, end in self._ends.parts(polled):
+            if self._trouble is not None:
+                return
+            if batch is not None:
+                self._ahead.add(batch, self.pipeline.begin_source(batch), batch.nbytes)
+                self._ship(self._ahead.all_done())
+            if end is not None and self._trouble is None:
+                self._commit(dropped=end is ABORT)
+
+    def _before_retry(self):
+        self._take([])  # what is open must not wait for the next poll that has something
+
+    def _before_pause(self):
+        super()._before_pause()
+        if self._ends is None:
+            self._commit()
+
+    def _drain(self):
+        self._ship(self._ahead.all_done())
+        if self._ends is not None:
+            self._abort()
+        elif not self._commit(self._stop_seconds):
+            log.warning("The transaction could not be committed within %.1f s: its records are polled again after a restart", self._stop_seconds)
+
+    def _end_failed(self):
+        self.without_failing(self._abort)
+
+    # ---------------------------------------------------------------- ends
+    def _commit(self, seconds=float("inf"), dropped=False):
+        """Commit what was shipped, or its offsets alone; whether it could be done in time."""
+        self._begun_at = None
+        if not self._delivered(self._producer.flush, seconds):
+            return False
+        if self._letters is not None and not self._delivered(self._letters.stored, seconds):  # offsets stand behind letters, too
+            return False
+        if dropped:
+            self._producer.abort_transaction()
+        begun = self._clock.monotonic()
+        entries = self._pending.take()
+        if entries:
+            self._store.send(self._producer, self.connector, entries, self._offsets_done)
+            if not self._delivered(self._producer.flush, seconds):
+                return False
+        self._producer.commit_transaction()
+        if entries:
+            self._store.committed(self.connector, entries)
+            self._tracker.take_progress()
+            self.meter.committed(self._clock.monotonic() - begun)
+            self._acknowledgements.note_sync()
+        self._acknowledgements.tell()
+        return True
+
+    def _delivered(self, flush, seconds):
+        """Whether the log has taken everything within that time. Raises what failed the task meanwhile."""
+        deadline = self._clock.monotonic() + seconds
+        while not flush(min(_LOOK_SECONDS, max(0.0, deadline - self._clock.monotonic()))):
+            if self._trouble is not None:
+                raise self._trouble
+            if self._clock.monotonic() >= deadline:
+                return False
+            if self.stopping.is_set():
+                deadline = min(deadline, self._clock.monotonic() + self._stop_seconds)
+        if self._trouble is not None:
+            raise self._trouble
+        return True
+
+    def _offsets_done(self, delivered):
+        if delivered.error is not None:
+            self._went_wrong(delivered.error)
+
+    def _abort(self):
+        self._shipping.closing = True
+        if self._producer.flush(self._stop_seconds):
+            self._producer.abort_transaction()
+
+
+class _Pending:
+    """What the tracker and the task see of the connector's offsets; those to be stored wait here for their transaction."""
+
+    def __init__(self, store):
+        self._store = store
+        self._entries = {}
+        self._lock = threading.Lock()
+
+    def reader(self, connector):
+        return self._store.reader(connector)
+
+    def append(self, connector, entries):
+        with self._lock:
+            for partition, offset in entries:
+                self._entries[canonical(partition)] = (partition, offset)
+
+    def take(self):
+        with self._lock:
+            entries, self._entries = list(self._entries.values()), {}
+        return entries
+
+
+COMMIT, ABORT = "commit", "abort"
+
+
+class Boundaries(TransactionContext):
+    """What a task has asked for, and what it polled cut accordingly. Tasks may ask on any thread of theirs."""
+
+    def __init__(self):
+        self._behind = {}  # id of a record -> (the record, COMMIT or ABORT)
+        self._at_end = None
+        self._lock = threading.Lock()
+
+    def commit_transaction(self, record=None):
+        self._note(record, COMMIT)
+
+    def abort_transaction(self, record=None):
+        self._note(record, ABORT)
+
+    def _note(self, record, end):
+        with self._lock:
+            if record is None:
+                self._at_end = end
+            else:
+                self._behind[id(record)] = record, end
+
+    def parts(self, batches):
+        """(SourceBatch or None, COMMIT, ABORT or None: what comes behind it), in order."""
+        for batch in batches:
+            low = 0
+            own = self._take(batch)
+            if batch._records is not None and self._behind:
+                for row, record in enumerate(batch._records):
+                    if (end := self._take(record)) is not None:
+                        yield from _ended(batch._records[low : row + 1], end)
+                        low = row + 1
+            if low == 0:
+                yield batch, own
+            elif low < len(batch):
+                yield from _ended(batch._records[low:], own)
+        with self._lock:
+            end, self._at_end = self._at_end, None
+        if end is not None:
+            yield None, end
+
+    def _take(self, record):
+        with self._lock:
+            return self._behind.pop(id(record), (None, None))[1]
+
+
+def _ended(records, end):
+    batches = list(SourceBatch.runs(records))
+    for batch in batches:
+        yield batch, end if batch is batches[-1] else None
