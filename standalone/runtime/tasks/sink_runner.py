@@ -52,7 +52,7 @@ class SinkRunner(TaskRunner):
         self._redelivery = Redelivery(task, self._assigned, self.consumer, self._context, retries, clock)
         self._culprits = Culprits(self._redelivery.put, self._reporter.report) if task.put_is_idempotent and tolerance.all else None
         self._committer = Committer(
-            *(task, self.consumer), letters=self._letters, originals=self._originals, meter=self.meter, clock=clock,
+            *(task, self.consumer), rewind=self._read_from, letters=self._letters, originals=self._originals, meter=self.meter, clock=clock,
             every_seconds=commit_seconds, flush_seconds=flush_seconds, stop_seconds=stop_seconds,
         )  # fmt: skip
 
@@ -103,6 +103,7 @@ class SinkRunner(TaskRunner):
         self._hold_or_go_on()
         if self._committer.due_in() <= 0:
             self._committer.commit()
+            self._rewind()
         fetched = self._fetch()
         if not fetched and not self._ahead.is_busy and (self.paused or self.stopping.is_set()):
             return
@@ -145,6 +146,8 @@ class SinkRunner(TaskRunner):
         batches, ends = [], {}
         for (topic, partition, records), result in self._worked(fetched):
             self.meter.read(len(records))
+            if len(records):
+                self._committer.began((topic, partition), int(records.offsets[0]))
             if result.failures and not self._tolerance.all:
                 # As in Java nothing of the poll that holds the bad record is put; a poll there has max.poll.records.
                 first = result.failures[0].row
@@ -234,25 +237,32 @@ class SinkRunner(TaskRunner):
     def _rewind(self):
         """Read on where the task said so."""
         rewinds = self._context.take_rewinds()
-        self._forget(rewinds)
-        for (topic, partition), offset in rewinds.items():
+        self._read_from(rewinds)
+        for pair, offset in rewinds.items():
+            self._committer.read_on(pair, offset)
+
+    def _read_from(self, offsets):
+        self._forget(offsets)
+        for (topic, partition), offset in offsets.items():
             self.consumer.seek(topic, partition, offset)
-            self._committer.put((topic, partition), offset)
 
     def _give_up(self, pairs, final=False, lost=False):
         if not pairs:
             return
         self._forget(pairs)
+
+        def close():
+            self.task.close(sorted(pairs))
+
         try:
-            if not lost and not self._committer.failed:
-                self._committer.commit(only=pairs, final=final)
+            if lost:
+                close()
+            else:
+                self._committer.last_commit(pairs, close, final)
         finally:
-            try:
-                self.task.close(sorted(pairs))
-            finally:
-                for part in (self._assigned, self._context, self._committer, self._culprits):
-                    if part is not None:
-                        part.let_go(pairs)
+            for part in (self._assigned, self._context, self._committer, self._culprits):
+                if part is not None:
+                    part.let_go(pairs)
 
 
 class _Listener:
