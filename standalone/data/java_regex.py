@@ -1,7 +1,8 @@
 """Regular expressions as Java writes them, compiled by the package `regex`: topics.regex, topic.creation.*, patterns of transforms.
 
 `regex` knows sets within sets, intersections and possessive quantifiers, as Java does. What the two write differently is translated: named
-groups, quoting, POSIX and Unicode classes (scripts, blocks, \\p{java…}), ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's line ends, flags in the midst, comments.
+groups, quoting, POSIX and Unicode classes, scripts, blocks, classes of Java's Character, ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's
+line ends, flags in the midst, comments.
 What only one of them knows is refused by name.
 """
 

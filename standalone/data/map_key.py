@@ -19,7 +19,7 @@ def as_key(value):
 
 
 def set_item(found, key, item):
-    """found[key] = item, but that a boolean and a number are never the same key: where both are there, the number is one that hashes in its own way."""
+    """found[key] = item, but that a boolean and a number are never the same key: where both are there, the number gets a hash of its own."""
     key = as_key(key)
     if isinstance(key, int) and 0 <= key <= 1:
         if not isinstance(key, bool):
