@@ -76,7 +76,7 @@ class EmbeddedLog:
             host, port = (None if self._host in _WILDCARDS else self._host), self._port
             if self._advertised:
                 host, port = self._advertised
-            self._owner = _Owner(self._socket, host, port, self._settings, self._clock)
+            self._owner = _BrokerThread(self._socket, host, port, self._settings, self._clock)
             self._node = self._owner.start(self._directory, self._settings)
         except BaseException:
             self._let_go()
@@ -154,7 +154,7 @@ class EmbeddedLog:
         self._port = self._socket.getsockname()[1]
 
 
-class _Owner:
+class _BrokerThread:
     """The thread that owns the node: a selector's loop."""
 
     def __init__(self, listener, host, port, settings, clock):

@@ -13,7 +13,7 @@ import contextlib
 import logging
 
 from standalone.errors import ConnectError, Stopped
-from standalone.runtime.failures.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
+from standalone.runtime.failures.errant_records import COMMIT_BYTES, BadRecordSearch, Originals, Reporter
 from standalone.runtime.metrics import SinkMeter
 from standalone.runtime.tasks.assigned import Assigned, shown
 from standalone.runtime.tasks.committer import Committer
@@ -50,7 +50,7 @@ class SinkRunner(TaskRunner):
         self._assigned = Assigned(self.consumer)
         self._context = SinkContext(self.connector, self.number, config, self._assigned, self._put_back, self._errant_record_reporter)
         self._redelivery = Redelivery(task, self._assigned, self.consumer, self._context, retries, clock)
-        self._culprits = Culprits(self._redelivery.put, self._reporter.report) if task.put_is_idempotent and tolerance.all else None
+        self._bad_records = BadRecordSearch(self._redelivery.put, self._reporter.report) if task.put_is_idempotent and tolerance.all else None
         self._committer = Committer(
             *(task, self.consumer), rewind=self._read_from, letters=self._letters, originals=self._originals, meter=self.meter, clock=clock,
             every_seconds=commit_seconds, flush_seconds=flush_seconds, stop_seconds=stop_seconds,
@@ -201,7 +201,7 @@ class SinkRunner(TaskRunner):
             return
         begun = self._clock.monotonic()
         try:
-            self._put_or_find_culprits(records)
+            self._put_or_find_bad_records(records)
         except Stopped:
             raise
         except Exception as problem:
@@ -209,18 +209,18 @@ class SinkRunner(TaskRunner):
         if count:
             self.meter.put(count, self._clock.monotonic() - begun)
 
-    def _put_or_find_culprits(self, records):
+    def _put_or_find_bad_records(self, records):
         try:
             self._redelivery.put(records)
         except Stopped:
             raise
         except Exception as error:
-            if self._culprits is None or not records:
+            if self._bad_records is None or not records:
                 raise
-            self._culprits.find(records, error)
+            self._bad_records.find(records, error)
         else:
-            if self._culprits is not None:
-                self._culprits.passed(records)
+            if self._bad_records is not None:
+                self._bad_records.passed(records)
 
     def _errant_record_reporter(self):
         if not self._tolerance.reports:
@@ -260,7 +260,7 @@ class SinkRunner(TaskRunner):
             else:
                 self._committer.last_commit(pairs, close, final)
         finally:
-            for part in (self._assigned, self._context, self._committer, self._culprits):
+            for part in (self._assigned, self._context, self._committer, self._bad_records):
                 if part is not None:
                     part.let_go(pairs)
 
