@@ -1,4 +1,5 @@
-"""A live worker against a small model of it: eight callers do to a few connectors whatever comes to their minds, tasks hang and the log goes away.
+"""A live worker against a small model of it: eight callers do to a few connectors whatever comes to their minds, tasks hang, the disk is slow and
+the log goes away.
 
 What they were answered must be explained by some order of their calls (tests/runtime/one_order.py); what is shown then is what is stored
 and what runs. A step is one call: MACHINE_STEPS says how many in all (3,000 unless told otherwise; scripts/soak/machine.py makes it 100,000).
@@ -69,6 +70,12 @@ class Task(SourceTask):
 
 class Source(SourceConnector):
     task_class = Task
+
+
+def _slow_disk(worker, seconds=0.3):
+    worker.state._post(lambda db: time.sleep(seconds))
+    with worker.offsets._writing:
+        time.sleep(seconds)
 
 
 class Watch:
@@ -155,12 +162,15 @@ class Machine(RuleBasedStateMachine):
 
     @rule(callers=st.lists(st.lists(CALLS, min_size=1, max_size=2), min_size=CALLERS, max_size=CALLERS), name=st.sampled_from(NAMES))
     @until_it_fails
-    def all_call_while_tasks_hang(self, callers, name):
-        """As they are to stop they heed nothing: they are left behind."""
+    def all_call_while_tasks_hang_and_the_disk_is_slow(self, callers, name):
+        """As they are to stop they heed nothing: they are left behind. Neither state nor offsets can be stored at first."""
         HANGS.add(name)
+        slow = threading.Thread(target=_slow_disk, args=(Machine.worker.process.worker,))
+        slow.start()
         try:
             answers = self._called(callers)
         finally:
+            slow.join()
             RELEASE.set()
             HANGS.discard(name)
             wait_for(lambda: not any(task.told_at and time.monotonic() > task.told_at + GRACE for task in list(LIVE[name])), what="hung tasks to end")
