@@ -102,8 +102,7 @@ class SinkRunner(TaskRunner):
             self._letters.check()
         self._hold_or_go_on()
         if self._committer.due_in() <= 0:
-            self._committer.commit()
-            self._rewind()
+            self._commit()
         fetched = self._fetch()
         if not fetched and not self._ahead.is_busy and (self.paused or self.stopping.is_set()):
             return
@@ -124,11 +123,15 @@ class SinkRunner(TaskRunner):
         if self.paused and not self._assigned.held:
             self._assigned.hold(True)
             self._put_back(self._assigned.open)
-            self._committer.commit()
+            self._commit()
             self.say(PAUSED)
         elif self._assigned.held and not self.paused:
             self._assigned.hold(False)
             self.say(RUNNING)
+
+    def _commit(self):
+        self._committer.commit()
+        self._rewind()  # pre_commit, too, may say where to read on
 
     # ---------------------------------------------------------------- records: all that is asked of the pipeline
     def _fetch(self):
