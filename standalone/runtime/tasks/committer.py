@@ -74,11 +74,10 @@ class Committer:
 
     def _read_again(self, pairs, error):
         log.error("Offset commit failed, rewinding to last committed offsets: what was put since comes again. %s", trace_of(error))
-        back = {pair: self._began[pair] for pair in pairs}
-        self._put.update(back)
         for pair in pairs:
+            del self._put[pair]
             self._originals.forget(pair)
-        self._rewind(back)
+        self._rewind({pair: self._began[pair] for pair in pairs})
 
     @staticmethod
     def _leave(pairs, error):
