@@ -16,6 +16,7 @@
     tls.py          certificates of https listeners
 """
 
+import importlib.util
 import logging
 import select
 import socket
@@ -28,6 +29,7 @@ from standalone.runtime.configuration.worker_keys import parse_listener
 
 log = logging.getLogger(__name__)
 
+_NEEDED = ("starlette", "uvicorn", "h11", "anyio")  # loaded as the first request comes; that they are there is known at the start
 _LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 2.0
 
@@ -52,6 +54,9 @@ class RestServer:
 
     def bind(self):
         """Raises ConfigError and StartError."""
+        for package in _NEEDED:
+            if importlib.util.find_spec(package) is None:
+                raise StartError(f"The REST API needs the Python package '{package}', which is not installed here. Install connect-standalone anew.")
         try:
             for listener in self._all():
                 if listener.scheme == "https" and listener.prefix not in self._contexts:
