@@ -214,12 +214,15 @@ class SinkTask:
         """Store everything that was put: `offsets` ({(topic, partition): next offset}) are about to be committed."""
 
     def pre_commit(self, offsets):
-        """The offsets that may be committed now. By default all, after flush."""
+        """The offsets that may be committed now. By default all, after flush.
+
+        RetriableError: not now. With whatever else it raises, what was put since the last commit is put again.
+        """
         self.flush(offsets)
         return offsets
 
     def close(self, partitions):
-        """These (topic, partition) pairs are this task's no more."""
+        """These (topic, partition) pairs are this task's no more. What pre_commit has agreed to is committed behind it, unless it raises."""
 
     def stop(self):
         """Close what is open. Called last."""

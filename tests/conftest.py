@@ -58,12 +58,12 @@ def kafka(tmp_path_factory):
 
 @pytest.fixture
 def outage_broker(_outage_broker):
-    """A KafkaBroker to kill, freeze and restart; where a test left it dead or frozen, the next one finds it running."""
-    yield _outage_broker
-    if _outage_broker.runs:
-        _outage_broker.thaw()
-    else:
+    """A KafkaBroker to kill, freeze and restart; where a test left it dead or frozen, the next one finds it running and ready."""
+    if not _outage_broker.runs:
         _outage_broker.restart()
+    _outage_broker.thaw()
+    _outage_broker.wait_until_it_answers()
+    yield _outage_broker
 
 
 @pytest.fixture(scope="session")

@@ -1,5 +1,7 @@
 """The command as a process: exit codes, files good and bad, signals. The cases are those recorded of Java's worker."""
 
+import contextlib
+import http.client
 import json
 import os
 import pathlib
@@ -17,6 +19,10 @@ from tests.servers.kafka_broker import free_port
 
 ROOT = pathlib.Path(__file__).parent.parent
 USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
+
+
+def odd(error):
+    return {"connector__class": "tests.runtime.plugins:OddValidationSource", "raises": error}
 
 
 @pytest.fixture
@@ -87,6 +93,8 @@ def test_a_taken_log_port_is_told_and_no_other_is_taken(command):
         pytest.param(lambda c: [c.connector(), c.connector("d.properties", name="x", connector__class="no.Klass")], "no.Klass", id="good then bad"),
         pytest.param(lambda c: [c.connector("b.properties", name="x", topic="")], "connector 'x' of", id="a name to the configuration"),
         pytest.param(lambda c: [c.connector(), c.connector("again.properties")], "ok1", id="same name twice"),
+        pytest.param(lambda c: [c.connector(**odd("KeyError"))], "validation of connector 'ok1' failed: KeyError: 'missing'", id="a plugin's own fault"),
+        pytest.param(lambda c: [c.connector(**odd("SystemExit"))], "validation of connector 'ok1' failed: SystemExit: 0", id="a plugin that ends the process"),
         pytest.param(lambda c: [c.file("c.json", {"name": "a", "config": {**GOOD, "name": "b"}})], "c.json", id="names differ"),
         pytest.param(lambda c: [c.file("c.json", '{"name": "a", "config": {')], "c.json", id="cut-off JSON"),
     ],
@@ -285,6 +293,17 @@ def test_systemd_is_told_that_it_is_up_lives_and_stops(command):
         pass
     assert told["STOPPING"] == "1"
     assert command.process.wait(20) == 0
+
+
+def test_a_worker_whose_rest_server_cannot_be_loaded_ends(command):
+    """It is loaded as the first request comes; from then on nobody could ask the worker for anything."""
+    command.file("uvicorn.py", "raise ImportError('half installed')")
+    command.start(command.worker(), command.connector(), PYTHONPATH=f"{command.folder}:{os.getcwd()}")
+    wait_for(lambda: "Started in" in command.output(), 30)
+    with contextlib.suppress(OSError, http.client.HTTPException):
+        command.get("/connectors")
+    assert command.process.wait(30) == NOT_STARTED
+    assert "its REST API cannot be served: ImportError: half installed" in command.output()
 
 
 def test_systemd_is_told_nothing_of_a_worker_that_could_not_start(command):

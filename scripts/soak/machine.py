@@ -20,7 +20,7 @@ def main():
     asked = parser.parse_args()
     environment = {**os.environ, "MACHINE_STEPS": str(asked.steps), "CALLERS_SECONDS": str(asked.seconds)}
     tests = ["tests/runtime/test_machine.py", "tests/runtime/test_many_callers.py"]
-    sys.exit(subprocess.call([sys.executable, "-m", "pytest", "-q", "-s", *tests], cwd=ROOT, env=environment))
+    sys.exit(subprocess.call([sys.executable, "-m", "pytest", "-q", "-s", "--timeout=0", *tests], cwd=ROOT, env=environment))
 
 
 if __name__ == "__main__":

@@ -94,7 +94,7 @@ def run(worker_file, connector_files, log_format=None):
         notifier.ready(f"{len(process.herder.names())} connectors, REST on {', '.join(process.rest.addresses)}")
         _live(process, asked_to_stop, notifier)
         log.info("Stopping")
-        return FAILED if process.failed else 0
+        return NOT_STARTED if process.is_mute else FAILED if process.failed else 0
     except Exception:
         log.exception("The worker cannot go on")
         return NOT_STARTED

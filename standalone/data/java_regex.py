@@ -1,7 +1,8 @@
 """Regular expressions as Java writes them, compiled by the package `regex`: topics.regex, topic.creation.*, patterns of transforms.
 
 `regex` knows sets within sets, intersections and possessive quantifiers, as Java does. What the two write differently is translated: named
-groups, quoting, POSIX and Unicode classes, ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's line ends, flags in the midst, comments.
+groups, quoting, POSIX and Unicode classes, scripts, blocks, classes of Java's Character, ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's
+line ends, flags in the midst, comments.
 What only one of them knows is refused by name.
 """
 
@@ -54,7 +55,8 @@ _UNICODE_LETTERS = {
 _CONTROLS = {"t": "\t", "n": "\n", "r": "\r", "f": "\f", "a": "\a", "e": "\x1b"}
 _BY_NUMBER = re.compile(r"\\(?:x\{([0-9a-fA-F]+)\}|x([0-9a-fA-F]{2})|u([0-9a-fA-F]{4})|0([0-3]?[0-7]{1,2})|c(.))", re.DOTALL)
 _SECOND_HALF = re.compile(r"\\u([dD][c-fC-F][0-9a-fA-F]{2})")
-_PROPERTY = re.compile(r"\\[pP](?:\{(?:\^)?(\w+)\}|(\w))")
+_PROPERTY = re.compile(r"\\[pP](?:\{([^{}^]+)\}|(\w))")
+_NAMED = re.compile(r"\\N\{([^{}]+)\}")
 _GROUP_FLAGS = re.compile(r"\(\?([a-zA-Z]*)(?:-([a-zA-Z]+))?([:)])")
 _GROUP = re.compile(r"\((?:\?(?:<?[=!]|>|<[a-zA-Z][a-zA-Z0-9]*>))?")
 _COUNT = re.compile(r"\{[0-9]+(?:,[0-9]*)?\}")
@@ -82,15 +84,15 @@ class _Unknown(Exception):
 class _Group:
     """What holds in a group from here on."""
 
-    def __init__(self, dotall=False, comments=False, unicode=False):
-        self.dotall, self.comments, self.unicode = dotall, comments, unicode
+    def __init__(self, dotall=False, comments=False, unicode=False, caseless=False, unix=False):
+        self.dotall, self.comments, self.unicode, self.caseless, self.unix = dotall, comments, unicode, caseless, unix
         self.flags = []  # set within the group so far, each an open group of the translation
 
     def changed(self, on, off):
         def now(flag, before):
             return (before or flag in on) and flag not in off
 
-        return _Group(now("s", self.dotall), now("x", self.comments), now("U", self.unicode))
+        return _Group(now("s", self.dotall), now("x", self.comments), now("U", self.unicode), now("i", self.caseless), now("d", self.unix))
 
 
 class _Translation:
@@ -102,6 +104,7 @@ class _Translation:
         self._out = []
         self._groups = [_Group()]
         self.knows_unicode = False
+        self._names = set()  # of groups
 
     def run(self):
         while self._at < len(self._pattern):
@@ -133,7 +136,7 @@ class _Translation:
             self._out.append(")" * len(flags) + "|" + "".join(f"(?{each}:" for each in flags))
             self._at += 1
         elif char == ".":
-            self._take(".", "(?s:.)" if self._here.dotall else f"[^{_LINE_ENDS}]")
+            self._take(".", "(?s:.)" if self._here.dotall else "[^\\n]" if self._here.unix else f"[^{_LINE_ENDS}]")
         elif char == "{":
             if not (count := _COUNT.match(self._pattern, self._at)):
                 raise _Unknown(f"a '{{' at {self._at} that counts nothing: write '\\{{' for the character")
@@ -167,6 +170,10 @@ class _Translation:
         match = _GROUP.match(self._pattern, self._at)
         if self._pattern.startswith(("?", "*"), match.end()):
             raise _Unknown(f"'{self._pattern[self._at : match.end() + 2]}' is not Java's")
+        if (name := match[0][3:-1]) and match[0].endswith(">") and len(match[0]) > 3:
+            if name in self._names:
+                raise _Unknown(f"two groups of the name '{name}'")
+            self._names.add(name)
         self._take(match[0])
         self._groups.append(self._here.changed("", ""))
 
@@ -202,11 +209,18 @@ class _Translation:
         if match := _BY_NUMBER.match(pattern, start):
             return self._by_number(match)
         if letter == "k" and (match := re.compile(r"\\k<(\w+)>").match(pattern, start)):
+            if match[1] not in self._names:
+                raise _Unknown(f"no group '{match[1]}' stands before {start}")
             self._at = match.end()
             return "text", f"(?P={match[1]})"
+        if match := _NAMED.match(pattern, start):
+            self._at = match.end()
+            return _character(match[1])
+        if letter == "X":
+            return "text", self._grapheme()
         if letter in "bB":
             return "text", self._boundary(letter == "B")
-        known = {"z": "\\Z", "Z": f"(?=(?:\\r\\n|[{_LINE_ENDS}])?\\Z)", "R": f"(?>\\r\\n|[\\x0b\\f{_LINE_ENDS}])", "A": "\\A", "G": "\\G", "X": "\\X"}
+        known = {"z": "\\Z", "Z": f"(?=(?:\\r\\n|[{_LINE_ENDS}])?\\Z)", "R": f"(?:\\r\\n|[\\x0b\\f{_LINE_ENDS}])", "A": "\\A", "G": "\\G"}
         if letter in known:
             return "text", known[letter]
         if letter in "123456789":
@@ -240,11 +254,18 @@ class _Translation:
             raise _Unknown(f"the class at {start}")
         self._at = match.end()
         name = match[1] or match[2]
-        posix = _UNICODE if self._here.unicode else _POSIX
-        members = posix.get(name) or _category(name[2:] if name.startswith("Is") else name)
+        members = (_UNICODE if self._here.unicode else _POSIX).get(name) or _property_members(name)
         if members is None:
             raise _Unknown(f"the class '{match[0]}'")
+        if self._here.caseless and name.removeprefix("Is") in _OF_ONE_CASE:
+            members = _category("Lu") + _category("Ll") + _category("Lt")
         return "set", members, negated
+
+    def _grapheme(self):
+        if self._here.caseless and not self.knows_unicode:
+            raise _Unknown("\\X together with (?i): add (?u)")
+        self.knows_unicode = True
+        return "\\X"
 
     # --- Sets
 
@@ -312,15 +333,64 @@ def _in_set(char):
     return char if char.isascii() and char.isalnum() else f"\\U{ord(char):08x}"
 
 
-@functools.lru_cache(maxsize=None)
+# --- Classes of characters, as ranges of a set
+
+
+_OF_ONE_CASE = ("Lu", "Ll", "Lt", "javaLowerCase", "javaUpperCase", "javaTitleCase", "Lowercase", "Uppercase", "Titlecase")
+_BINARY = {  # \p{Is…}, in any case
+    **{name: name for name in ("alphabetic", "ideographic", "lowercase", "uppercase", "white_space", "hex_digit", "join_control")},
+    **{"whitespace": "white_space", "hexdigit": "hex_digit", "joincontrol": "join_control", "letter": "L", "titlecase": "Lt", "digit": "Nd"},
+    **{"punctuation": "P", "control": "Cc", "noncharacter_code_point": "noncharacter_code_point"},
+}
+_OF_JAVA = {  # \p{java…}: Character.is…
+    **{"LowerCase": "\\p{lowercase}", "UpperCase": "\\p{uppercase}", "Alphabetic": "\\p{alphabetic}", "Ideographic": "\\p{ideographic}"},
+    **{"TitleCase": "\\p{Lt}", "Digit": "\\p{Nd}", "Letter": "\\p{L}", "LetterOrDigit": "[\\p{L}\\p{Nd}]", "Defined": "\\P{Cn}"},
+    **{"SpaceChar": "\\p{Z}", "Whitespace": "[\\p{Z}\\t-\\r\\x1c-\\x1f--[\\xa0\\u2007\\u202f]]", "ISOControl": "\\p{Cc}"},
+}
+_OF_ITS_OWN = {"LC": "[\\p{Lu}\\p{Ll}\\p{Lt}]", "LD": "[\\p{L}\\p{Nd}]", "L1": "[\\x00-\\xff]", "all": "[\\x00-\\U0010ffff]"}
+_KINDS = {"script": "Script", "sc": "Script", "block": "Block", "blk": "Block", "general_category": "gc", "gc": "gc"}
+
+
+def _property_members(name):
+    """The members of a class that is no POSIX class; None if there is none of that name."""
+    kind, equals, value = name.partition("=")
+    if equals:
+        return _members(f"\\p{{{_KINDS[kind.lower()]}={value}}}") if kind.lower() in _KINDS else None
+    if name.startswith("java"):
+        return _members(_OF_JAVA[name[4:]]) if name[4:] in _OF_JAVA else None
+    if name.startswith("In"):
+        return _members(f"\\p{{Block={name[2:]}}}")
+    if name in _OF_ITS_OWN:
+        return _members(_OF_ITS_OWN[name])
+    if not name.startswith("Is"):
+        return _category(name)
+    name = name[2:]
+    binary = _BINARY.get(name.lower())
+    if name in _UNICODE:
+        return _members(f"[{_UNICODE[name]}]")
+    return _members(f"\\p{{{binary}}}") if binary else _category(name) or _members(f"\\p{{Script={name}}}")
+
+
+@functools.lru_cache(maxsize=64)
+def _members(expression):
+    """The characters that this expression of the package `regex` matches; None if it is none."""
+    import regex
+
+    try:
+        found = regex.compile(f"(?:{expression})+", regex.V1)
+    except regex.error:
+        return None
+    every = "".join(map(chr, range(sys.maxunicode + 1)))
+    return "".join(f"\\U{match.start():08x}-\\U{match.end() - 1:08x}" for match in found.finditer(every)) or None
+
+
+def _character(name):
+    try:
+        return unicodedata.lookup(name)
+    except KeyError:
+        raise _Unknown(f"the character '{name}'") from None
+
+
 def _category(name):
-    """The members of a Unicode category (L, Lu, Nd, …) as ranges of a set; None if there is no such category."""
-    ranges, begun = [], None
-    for code in range(sys.maxunicode + 2):
-        is_member = code <= sys.maxunicode and unicodedata.category(chr(code)).startswith(name)
-        if is_member and begun is None:
-            begun = code
-        elif not is_member and begun is not None:
-            ranges.append(f"\\U{begun:08x}-\\U{code - 1:08x}")
-            begun = None
-    return "".join(ranges) or None
+    """The members of a Unicode category (L, Lu, Nd, …); None if there is no such category."""
+    return _members(f"\\p{{gc={name}}}") if 1 <= len(name) <= 2 and name.isalpha() else None

@@ -12,7 +12,7 @@ from decimal import Decimal
 from standalone.data import schema as s
 from standalone.data.java_numbers import BLANKS, decimal_of_text, to_single, with_ascii_digits
 from standalone.data.java_text import civil, java_text
-from standalone.data.map_key import as_key
+from standalone.data.map_key import as_key, set_item
 from standalone.data.scalars import CLASSES, WIDTHS, Instant, Int8
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import MOMENTS, Struct
@@ -181,7 +181,7 @@ class _Reader:
             self._takes(",")
             keys.add(key)
             values.add(found)
-            entries[as_key(key[1])] = found and found[1]
+            set_item(entries, key[1], found and found[1])
         raise DataError("a map that is not closed")
 
     def _finished_map(self, entries, key_schema, value_schema):

@@ -41,7 +41,7 @@ NO_REPLICA = -1
 _Received = collections.namedtuple("_Received", "next_offset epoch records end aborted")  # bytes of a partition, not looked at yet
 
 
-class _Nobody:
+class _NoListener:
     """The listener of who does not want one."""
 
     def on_assigned(self, pairs):
@@ -63,7 +63,7 @@ class Consumer:
         client_keys.tell(config)
         self._cluster, self._clock = cluster.of_client(config["client.id"]), clock
         cluster = self._cluster
-        self._listener = listener or _Nobody()
+        self._listener = listener or _NoListener()
         self._max_bytes = max(1, min(max_bytes, config["fetch.max.bytes"]))
         # A fetch for which one byte is enough is answered as soon as there is one, however long it might wait.
         self._may_wait_longer = "fetch.max.wait.ms" not in config.given and config["fetch.min.bytes"] <= 1

@@ -77,6 +77,7 @@ class Producer:
         self._flushing = 0
         self._asleep = False
         self._closing = self._closed = False
+        self._fault = None  # what an on_done raised: nobody else would hear of it
         self._waker = Waker()
         self._transactions = self._new_transactions(cluster)
         self._sender = Sender(self.config, cluster, clock, self.counters, halts, self._transactions)
@@ -85,7 +86,7 @@ class Producer:
         return None
 
     def send(self, topic, partition, records, on_done):
-        """Hand over records; `on_done(Delivered)` is called once, on the sender's thread.
+        """Hand over records; `on_done(Delivered)` is called once, on the sender's thread. What it raises ends `run`.
 
         partition None: by key as every Kafka client chooses, and rows without a key together. Blocks while buffer.memory is
         full, at most max.block.ms. The records' buffers must not change until they are delivered.
@@ -99,11 +100,13 @@ class Producer:
             self._wake()
 
     def run(self):
-        """Send until closed. Raises only what is a fault of this program; everything else goes to the deliveries."""
+        """Send until closed. Raises only what is a fault of this program, or of an on_done; everything else goes to the deliveries."""
         error = LogFatalError("The producer was closed before these records were acknowledged.", java_class("InterruptException"))
         try:
             while not self._closed:
                 self._sender.work(self._take_inbox(), flushing=bool(self._flushing or self._closing))
+                if self._fault is not None:
+                    raise self._fault
                 self._rest()
         except BaseException as problem:
             error = LogFatalError(f"The producer failed: {problem}")
@@ -269,8 +272,9 @@ class _Delivery:
         self.records = None
         try:
             self._on_done(Delivered(self._failed[0][1] if self._failed else None, self._acks, self._failed))
-        except Exception:
+        except BaseException as error:  # raised once the sender has settled what else was answered
             log.exception("What was to be done behind a delivery to topic '%s' failed", self.topic)
+            self._producer._fault = self._producer._fault or error
         finally:
             self._producer._finished()
 

@@ -17,6 +17,7 @@ Extensions are asked in the order in which they are named. This module imports n
 class RestExtension:
     """All methods may be left out. `before` and the handlers run on threads of a pool, several at a time."""
 
+    paths: dict = {}  # what routes() said as the worker started
     realm = None  # a text makes refusals with 401 ask for a name and a password (Basic)
 
     def configure(self, properties):
@@ -26,7 +27,8 @@ class RestExtension:
         """Called with each request (Starlette's): None lets it pass, `(status, message)` ends it with that answer."""
 
     def routes(self):
-        """{path: handler} of addresses of its own, for GET: each handler is given the request and returns what becomes JSON."""
+        """{path: handler} of addresses of its own, for GET; asked once, behind `configure`. Each handler is given the request and returns what
+        becomes JSON."""
         return {}
 
     def close(self):

@@ -25,12 +25,22 @@ def _load(name, properties):
     try:
         extension = found()
         extension.configure(properties)
+        extension.paths = _paths(extension)
     except ConnectError:
         raise
     except Exception as error:  # a stranger's code
         raise ConfigError.of({"rest.extension.classes": f"'{name}' cannot be used: {type(error).__name__}: {error}"}) from error
     log.info("The REST API is extended by %s", name)
     return extension
+
+
+def _paths(extension):
+    """{path: handler}, looked at before the worker starts: routes are made of it when the first request comes."""
+    paths = dict(extension.routes())
+    for path, handler in paths.items():
+        if not isinstance(path, str) or not path.startswith("/") or not callable(handler):
+            raise ValueError(f"routes() must give {{path: handler}}, as in {{'/motd': lambda request: ...}}, not {path!r}: {handler!r}.")
+    return paths
 
 
 def _python_class(name):

@@ -16,15 +16,20 @@
     tls.py          certificates of https listeners
 """
 
+import importlib.util
+import logging
 import select
 import socket
 import threading
 
-from standalone.errors import ConfigError, StartError
+from standalone.errors import ConfigError, ConnectError, StartError
 from standalone.rest.extension import RestExtension
 from standalone.rest.guard import close_extensions, load_extensions
 from standalone.runtime.configuration.worker_keys import parse_listener
 
+log = logging.getLogger(__name__)
+
+_NEEDED = ("starlette", "uvicorn", "h11", "anyio")  # loaded as the first request comes; that they are there is known at the start
 _LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 2.0
 
@@ -49,6 +54,9 @@ class RestServer:
 
     def bind(self):
         """Raises ConfigError and StartError."""
+        for package in _NEEDED:
+            if importlib.util.find_spec(package) is None:
+                raise StartError(f"The REST API needs the Python package '{package}', which is not installed here. Install connect-standalone anew.")
         try:
             for listener in self._all():
                 if listener.scheme == "https" and listener.prefix not in self._contexts:
@@ -100,15 +108,24 @@ class RestServer:
         host, port = listener.address
         return self._config["rest.advertised.host.name"] or listener.host or host, self._config["rest.advertised.port"] or port
 
-    def start(self, herder, worker):
-        self._thread = threading.Thread(target=self._serve, args=(herder, worker), name="rest", daemon=True)
+    def start(self, herder, worker, failed):
+        """`failed(error)` is called, on the server's thread, if it cannot serve, or serves no more."""
+        self._thread = threading.Thread(target=self._run, args=(herder, worker, failed), name="rest", daemon=True)
         self._thread.start()
 
-    def _serve(self, herder, worker):
+    def _run(self, herder, worker, failed):
         # The first caller waits a moment for the server to be loaded; the first record does not, and who never calls never pays.
         select.select([*(listener.socket for listener in self._all()), self._woken], [], [])
-        if self._stopping:
-            return
+        try:
+            if not self._stopping:
+                self._serve(herder, worker)
+            if not self._stopping:
+                raise ConnectError("The REST server has ended by itself.")
+        except BaseException as error:  # the server ends by SystemExit where it cannot start
+            log.exception("The REST API cannot be served")
+            failed(error)
+
+    def _serve(self, herder, worker):
         import asyncio
 
         from standalone.rest.app import make_app

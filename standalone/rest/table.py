@@ -13,7 +13,7 @@ def tables(herder, worker, extensions, admin_apart):
         *plugins.routes(herder),
         *metrics.routes(herder, worker),
         *ui_pages.routes(herder, worker),
-        *(resource(path, GET=_as_json(handler)) for extension in extensions for path, handler in extension.routes().items()),
+        *(resource(path, GET=_as_json(handler)) for extension in extensions for path, handler in extension.paths.items()),
         *([] if admin_apart else own),
     ]
     secured = any(extension.realm for extension in extensions)

@@ -90,9 +90,15 @@ class Connector:
         return self._shared.worker.source_offsets(self.plan).reader(self.name)
 
     # ---------------------------------------------------------------- ordered, under the lock
-    def post(self, call, urgent=False):
-        """A Future of what the call returns, once its turn has come; None if the connector is deleted by then."""
-        return self._mailbox.post(lambda: None if self._supervisor.over else call(), urgent)
+    def post(self, call, urgent=False, generation=None):
+        """A Future of what the call returns, once its turn has come; None if by then the connector is deleted, or has another configuration
+        than that of the generation."""
+
+        def in_turn():
+            is_stale = self._supervisor.over or generation not in (None, self.generation)
+            return None if is_stale else call()
+
+        return self._mailbox.post(in_turn, urgent)
 
     def take(self, config, target, plan=None, version=None):
         """Another configuration, which is stored; no `plan` if it is no good."""
@@ -105,8 +111,7 @@ class Connector:
     def start_anew(self, plan):
         """Have it run with that configuration, whatever ran before; unless there is a newer one by then."""
         self.cancel_restarts()
-        generation = self.generation
-        return self.post(lambda: self._start_anew(plan) if generation == self.generation else None, urgent=True)
+        return self.post(lambda: self._start_anew(plan), urgent=True, generation=self.generation)
 
     def follow(self, target):
         self.target = target

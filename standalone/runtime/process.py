@@ -18,13 +18,15 @@ _NEEDED = ("state", "offsets", "heartbeats", "rest", "embedded-log")  # threads 
 class Process:
     """`open`, `create_connectors`, `close`. Also what the test kit runs in place of a process.
 
-    `over` is set when the process is to end by itself; `failed` then says what has failed for good (task.failure.exit).
+    `over` is set when the process is to end by itself; `failed` then says what has failed for good (task.failure.exit), or `is_mute` that
+    nobody can ask it anything any more.
     """
 
     def __init__(self, clock=SYSTEM, over=None):
         self._clock = clock
         self.over = over or threading.Event()
         self.failed = None
+        self.is_mute = False
         self._began = time.monotonic()
         self.worker = None
         self.herder = None
@@ -42,7 +44,7 @@ class Process:
         self.worker.open(self.rest.advertised())
         self.herder = Herder(self.worker, self.worker.state, self._clock, self._failed_for_good)
         self.worker.watch(self.herder)
-        self.rest.start(self.herder, self.worker)
+        self.rest.start(self.herder, self.worker, self._not_served)
         self._threads = [thread for thread in threading.enumerate() if thread.name in _NEEDED and thread not in others]
 
     def create_connectors(self, files):
@@ -79,6 +81,11 @@ class Process:
             log.error("%s has failed for good: the worker ends (task.failure.exit)", what)
             self.failed = what
             self.over.set()
+
+    def _not_served(self, error):
+        log.error("The worker ends, since its REST API cannot be served: %s: %s", type(error).__name__, error)
+        self.is_mute = True
+        self.over.set()
 
     def close(self):
         """Stop connectors, make offsets durable, let go of everything. Every step is tried, whatever became of the others."""

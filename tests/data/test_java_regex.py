@@ -57,6 +57,19 @@ from standalone.errors import ConfigError
         param("a\\bb|\\b-|\u00e9\\B\u00e9", ["\u00e9\u00e9"], ["ab", "-"], id="bounds of words"),
         param("\\ud83d\\ude00[\\x{1F600}-\\x{1F602}]", ["\U0001f600\U0001f601"], [], id="a pair of surrogates"),
         param("(?<!x)a|(?>b)", ["a", "b"], ["x"], id="look-behind and atomic"),
+        param("\\h\\H", ["\u00a0a", "\u180ea"], ["\na"], id="horizontal blanks"),
+        param("\\R\\R", ["\r\n", "\n\n"], ["\n"], id="two line ends may be one"),
+        param("\\X", ["e\u0301", "\r\n", "\U0001f468\u200d\U0001f469"], ["ae\u0301"], id="what is one letter to the eye"),
+        param("[\\N{LATIN SMALL LETTER A}b]\\N{digit one}", ["a1", "b1"], ["N1"], id="characters by name"),
+        param("\\p{IsLatin}\\p{sc=Grek}", ["a\u03b1"], ["\u03b1a", "1\u03b1"], id="scripts"),
+        param("\\p{InGreek}\\p{block=Basic Latin}", ["\u03b1a", "\u03911"], ["a\u03b1"], id="blocks"),
+        param("\\p{IsAlphabetic}\\p{IsWhite_Space}\\p{gc=Lu}", ["\u2160 A"], ["1 A", "a a"], id="properties"),
+        param("\\p{IsAlpha}\\p{Alpha}", ["\u00e9a"], ["a\u00e9"], id="POSIX classes by Is are Unicode's"),
+        param("\\p{javaLowerCase}\\p{javaWhitespace}", ["a ", "\u00e9\u2028"], ["a\u00a0", "A "], id="classes of Java's Character"),
+        param("(?i)\\p{Lu}\\p{javaUpperCase}", ["\u00e9a", "A\u01c5"], ["1a"], id="classes of one case, in any case"),
+        param("(?d)a.", ["a\r", "a\u0085"], ["a\n"], id="line ends of Unix"),
+        param("\\Qab\\E+", ["ab", "abbb"], ["abab"], id="what counts, counts the last letter quoted"),
+        param("(?x)\\Qa b\\E [ x y ]", ["a bx"], ["abx", "a b "], id="comments, quoting and sets"),
     ],
 )
 def test_meaning(pattern, matches, others):
@@ -65,7 +78,11 @@ def test_meaning(pattern, matches, others):
     assert [text for text in others if compiled.fullmatch(text)] == []
 
 
-@pytest.mark.parametrize("pattern", ["[", "(", ")", "*", "a{", "(?P<x>a)", "\\p{Nothing}", "[a&&]", "[a[b]", "[z-a]", "(?R)", "(*F)", "a{e}", "\\", "\\y", "(?Z)a"])
+@pytest.mark.parametrize(
+    "pattern",
+    ["[", "(", ")", "*", "a{", "(?P<x>a)", "\\p{Nothing}", "[a&&]", "[a[b]", "[z-a]", "(?R)", "(*F)", "a{e}", "\\", "\\y", "(?Z)a"]
+    + ["(?<n>a)(?<n>b)", "\\k<n>(?<n>a)", "(?<n_1>a)", "\\p{^L}", "\\p{IsNothing}", "\\p{InNothing}", "\\N{NO SUCH}", "\\b{g}a", "(?i)\\X"],
+)
 def test_what_cannot_be_used_is_refused(pattern):
     with pytest.raises(ConfigError, match="is not a regular expression"):
         compile_java(pattern)

@@ -41,6 +41,26 @@ def test_texts(text, found):
 
 
 @pytest.mark.parametrize(
+    "text, shown",
+    [
+        param('{true:"a",1:"b"}', '{true:"a",1:"b"}', id="true, then 1"),
+        param('{1:"a",true:"b"}', '{1:"a",true:"b"}', id="1, then true"),
+        param('{false:"a",0:"b",true:"c",1:"d"}', '{false:"a",0:"b",true:"c",1:"d"}', id="all four"),
+        param('{true:"a",1:"b",1:"c",true:"d"}', '{true:"d",1:"c"}', id="the last of each stands"),
+        param('{1:"a",1:"b",true:"c"}', '{1:"b",true:"c"}', id="equal numbers are one key"),
+        param('{1:"a",1.0:"b",true:"c"}', '{1:"b",true:"c"}', id="1.0 is read as 1, in Java as here"),
+    ],
+)
+def test_a_boolean_and_a_number_are_two_keys(text, shown):
+    schema, value = parse(text)
+    assert (schema.type, schema.key_schema, to_text(value)) == ("map", None, shown)
+    assert to_text(pickle.loads(pickle.dumps(value))) == shown and pickle.loads(pickle.dumps(value)) == value
+    pairs = JsonConverter.of({"schemas.enable": "false"}).from_connect("t", None, value)
+    assert pairs == b"[" + b",".join(b"[%b]" % pair.replace(b":", b",") for pair in shown[1:-1].encode().split(b",")) + b"]"
+    assert len(to_text({**value})) == len(shown), "a copy has both, too"
+
+
+@pytest.mark.parametrize(
     "keys, key",
     [param(LIST, [1, 2], id="lists"), param(MAP, {"a": 1}, id="maps"), param(POINT, Struct(POINT, {"x": 1}), id="structs")],
 )

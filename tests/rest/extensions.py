@@ -29,5 +29,15 @@ class Fails(RestExtension):
         raise ValueError("nothing to configure")
 
 
+class FailsToRoute(RestExtension):
+    def routes(self):
+        raise KeyError("greeting")
+
+
+class RoutesNowhere(RestExtension):
+    def routes(self):
+        return {"greeting": print}
+
+
 class NoExtension:
     pass

@@ -130,7 +130,7 @@ def test_an_extension_of_ones_own(tmp_path):
     assert extensions.SEEN == ["configured", "closed"]
 
 
-@pytest.mark.parametrize("name", [f"{HERE}:Fails", f"{HERE}:NoExtension", f"{HERE}:None", "com.example.rest.Extension", "os.path"])
+@pytest.mark.parametrize("name", [f"{HERE}:Fails", f"{HERE}:FailsToRoute", f"{HERE}:RoutesNowhere", f"{HERE}:NoExtension", f"{HERE}:None", "com.example.rest.Extension", "os.path"])
 def test_what_is_no_extension(tmp_path, name):
     with pytest.raises(ConfigError, match="rest.extension.classes"), LocalWorker(tmp_path, rest__extension__classes=name):
         pass

@@ -2,10 +2,12 @@
 
 import logging
 import socket
+import sys
 
 import pytest
 from pytest import param
 
+from standalone.errors import StartError
 from standalone.rest.front import parse_rules
 from tests.rest.conftest import Api
 from tests.runtime.local import LocalWorker
@@ -32,6 +34,12 @@ def test_every_listener_serves_the_same(guarded):
     assert len(set(addresses)) == 2
     for address in addresses:
         assert Api(guarded, address).json("GET", "/connectors") == []
+
+
+def test_a_package_that_is_missing_is_known_at_the_start(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "uvicorn", None)
+    with pytest.raises(StartError, match="'uvicorn', which is not installed"), LocalWorker(tmp_path):
+        pass
 
 
 def test_answers_are_sent_at_once(guarded):

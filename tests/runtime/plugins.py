@@ -80,6 +80,13 @@ class HangingSource(SourceConnector):
     task_class = HangingTask
 
 
+class OddValidationSource(HangingSource):
+    """Its own fault, whatever the configuration."""
+
+    def validate(self, config):
+        raise {"KeyError": KeyError("missing"), "SystemExit": SystemExit(0)}[config["raises"]]
+
+
 class HangingStartSource(SourceConnector):
     task_class = HangingTask
 

@@ -8,6 +8,7 @@ import builtins
 import os
 import sqlite3
 import threading
+import traceback
 
 import pytest
 
@@ -17,7 +18,7 @@ from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.runtime.supervision import state as state_module
 from standalone.runtime.supervision.state import CONNECTOR, State
 
-KILLED, THROUGH = 9, 0
+KILLED, THROUGH, BROKEN = 9, 0, 1
 
 
 class Points:
@@ -90,9 +91,14 @@ def killed_at_each(scenario, check):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            os.close(reader)
-            scenario(Points(number), lambda what: os.write(writer, what + b"\n"))
-            os._exit(THROUGH)
+            try:  # whatever becomes of it: the child must not go on with the tests
+                os.close(reader)
+                scenario(Points(number), lambda what: os.write(writer, what + b"\n"))
+                os._exit(THROUGH)
+            except BaseException:
+                traceback.print_exc()
+            finally:
+                os._exit(BROKEN)
         os.close(writer)
         with os.fdopen(reader, "rb") as said:
             told = said.read().split()

@@ -5,7 +5,7 @@ import pytest
 
 from standalone import ByteColumn, DataError, Schema, SinkBatch, SinkRecord
 from standalone.runtime.failures import errant_records
-from standalone.runtime.failures.errant_records import Culprits, Originals
+from standalone.runtime.failures.errant_records import BadRecordSearch, Originals
 from standalone.wire import Records
 
 
@@ -43,7 +43,7 @@ class Store:
 
 def find(store, items):
     reported = []
-    culprits = Culprits(store.put, lambda record, error: reported.append(record.offset))
+    culprits = BadRecordSearch(store.put, lambda record, error: reported.append(record.offset))
     try:
         store.put(items)
     except Exception as error:

@@ -128,7 +128,7 @@ def test_many_callers_on_the_same_names_leave_nothing_behind(tmp_path):
         assert not wrong, (len(wrong), wrong[:5])
         assert not TOO_MANY, f"two tasks of one name ran at once: {TOO_MANY[:5]}"
         longest, calls = max(caller.longest for caller in callers), sum(caller.calls for caller in callers)
-        print(f"{calls} calls, the longest {longest:.2f} s")
+        print(f"{CALLERS} callers for {SECONDS:.0f} s: {calls} calls, the longest {longest:.2f} s")
         assert longest < LONGEST_ANSWER
         # What is shown is what runs.
         for name in worker.herder.names():
@@ -141,5 +141,6 @@ def test_many_callers_on_the_same_names_leave_nothing_behind(tmp_path):
         assert worker.herder.names() == [] and worker.herder.runners() == [] and not any(RUNNING.values()), RUNNING
         wait_for(lambda: threads() == threads_before, 15, lambda: (threads_before, threads()))
         wait_for(lambda: files() <= files_before + 5, 15, lambda: (files_before, files()))
+        print(f"before and after: {len(threads_before)} and {len(threads())} threads, {files_before} and {files()} files, {memory_before} and {memory()} MiB")
         assert memory() < memory_before + 150, (memory_before, memory())
         assert worker.process.ailment(5) is None

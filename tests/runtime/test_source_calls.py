@@ -1,12 +1,19 @@
 """What a source's task is told, and when, whatever happens between: a pause, a failure, trouble on the sender's thread."""
 
+import contextlib
 import threading
 
 import pytest
 
 from standalone import RetriableError, Schema, SourceConnector, SourceRecord, SourceTask
+from standalone.clock import SYSTEM
+from standalone.errors import LogError
+from standalone.local_worker import failing
+from standalone.log.client import Cluster
+from standalone.log.producer import Producer
 from standalone.runtime.offsets.tracker import OffsetTracker
 from standalone.runtime.tasks.acknowledgements import Acknowledgements
+from standalone.wire import ByteColumn, Records
 from tests.runtime.local import LocalWorker, wait_for
 
 HERE = "tests.runtime.test_source_calls"
@@ -109,12 +116,37 @@ def test_whatever_a_source_fails_of_what_it_had_polled_is_stored_and_it_is_close
     "owner, method",
     [pytest.param(Acknowledgements, "note", id="noting an acknowledgement"), pytest.param(OffsetTracker, "done", id="storing an offset")],
 )
-def test_a_fault_behind_a_delivery_fails_the_task(tmp_path, monkeypatch, owner, method):
-    monkeypatch.setattr(owner, method, lambda *_: fail(None))
-    with LocalWorker(tmp_path) as worker:
-        make(worker)
-        worker.wait_states("s", "RUNNING", "FAILED")
-        assert "never" in worker.trace("s")
+def test_a_fault_behind_a_delivery_fails_the_task(tmp_path, owner, method):
+    for raised in (ValueError("never"), SystemExit("never")):
+        with LocalWorker(tmp_path / type(raised).__name__) as worker, failing(owner, method, raised, None):
+            make(worker)
+            worker.wait_states("s", "RUNNING", "FAILED")
+            assert "never" in worker.trace("s")
+
+
+@pytest.mark.parametrize("error", [ValueError("never"), SystemExit(3)])
+def test_what_a_delivery_s_callback_raises_ends_its_producer(tmp_path, error):
+    """Nobody else would hear of it: what was to be done behind the delivery is not done."""
+    with LocalWorker(tmp_path) as worker, contextlib.closing(Cluster({"bootstrap.servers": worker.bootstrap}, SYSTEM)) as cluster:
+        worker.send("t", [b"x"])
+        producer, ended, delivered = Producer(cluster, {}, SYSTEM), [], []
+
+        def run():
+            try:
+                producer.run()
+            except BaseException as problem:
+                ended.append(problem)
+
+        def raises(_):
+            raise error
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        producer.send("t", 0, Records(1, values=ByteColumn.of([b"y"])), raises)
+        thread.join(15)
+        assert ended == [error]
+        with pytest.raises(LogError, match="closed"):
+            producer.send("t", 0, Records(1, values=ByteColumn.of([b"z"])), delivered.append)
 
 
 def test_a_fault_behind_a_dead_letter_fails_the_task(tmp_path, monkeypatch):

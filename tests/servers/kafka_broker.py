@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).parent
 VERSION = "4.3.1"
 CACHE = pathlib.Path(os.environ.get("CONNECT_TEST_CACHE") or pathlib.Path.home() / ".cache/connect-standalone/test")
 CLUSTER_ID = "AAAAAAAAQACAAAAAAAAAAQ"
-START_SECONDS = 40
+START_SECONDS = 80  # on a machine that has others to serve; ten on one that has not
 PROCESSES = 16  # that run tests at once, at most
 # The compiler that optimises hardest costs more in a short life than it gives back.
 JAVA_OPTIONS = ["-Xms256m", "-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
@@ -96,7 +96,7 @@ class KafkaBroker:
         command = self._command("kafka.Kafka", self._config)
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        self._wait_until_it_answers()
+        self.wait_until_it_answers()
         return self
 
     def address(self, listener):
@@ -191,23 +191,35 @@ class KafkaBroker:
         if done.returncode:
             raise Unavailable(f"{command[0]} failed: {(done.stdout + done.stderr)[-500:]}")
 
-    def _wait_until_it_answers(self):
-        from kafka.admin import KafkaAdminClient
+    def wait_until_it_answers(self):
+        """Until it can be asked for anything: one whose heartbeats came late, or that was frozen, may be fenced for a while. It has no
+        controller then, and a client that asks for one at that moment may wait for it for a minute."""
+        from kafka.errors import KafkaError
 
         deadline = time.monotonic() + START_SECONDS
         while time.monotonic() < deadline:
             if self._process.poll() is not None:
                 break
-            with contextlib.suppress(OSError), socket.create_connection(("127.0.0.1", self.port), 1):
-                admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
-                admin.list_topics()
-                admin.close()
-                return
+            with contextlib.suppress(OSError, KafkaError):
+                if self._is_ready():
+                    return
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(0.05)
         tail = self._log.read_text(errors="replace")[-1000:]
         self._end(signal.SIGKILL)
         raise Unavailable(f"the broker did not answer within {START_SECONDS} s: {tail}")
+
+    def _is_ready(self):
+        from kafka.admin import KafkaAdminClient
+
+        socket.create_connection(("127.0.0.1", self.port), 1).close()
+        admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
+        try:
+            cluster = admin.describe_cluster()
+            admin.list_topics()
+            return cluster["controller_id"] >= 0 and not all(broker["is_fenced"] for broker in cluster["brokers"])
+        finally:
+            admin.close()
 
     def _end(self, number):
         if self._process is None:

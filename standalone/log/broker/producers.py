@@ -23,7 +23,7 @@ NO_PRODUCER = -1
 logger = logging.getLogger(__name__)
 
 
-class Kept(NamedTuple):
+class BatchMetadata(NamedTuple):
     first_sequence: int
     last_sequence: int
     base_offset: int
@@ -48,7 +48,7 @@ class Producers:
     # --- Writing
 
     def check(self, header):
-        """The `Kept` of which this batch is a repeat, or None if it is new and may follow. Refusal otherwise."""
+        """The `BatchMetadata` of which this batch is a repeat, or None if it is new and may follow. Refusal otherwise."""
         if header.producer_id == NO_PRODUCER:
             return None
         if header.base_sequence < 0 or header.producer_epoch < 0:
@@ -87,7 +87,7 @@ class Producers:
             producer.transaction_start = None
             self._open.pop(header.producer_id, None)
             return
-        producer.batches.append(Kept(header.base_sequence, header.last_sequence, base_offset, now_ms))
+        producer.batches.append(BatchMetadata(header.base_sequence, header.last_sequence, base_offset, now_ms))
         if header.is_transactional and producer.transaction_start is None:
             producer.transaction_start = self._open[header.producer_id] = base_offset
         if len(self._known) > MAX_PRODUCERS:
@@ -153,7 +153,7 @@ class Producers:
                 saved = json.load(file)
             offset = int(saved["offset"])
             for producer_id, epoch, rows, *rest in saved["producers"]:
-                kept = [Kept(*map(int, row)) for row in rows if row[2] < end_offset]
+                kept = [BatchMetadata(*map(int, row)) for row in rows if row[2] < end_offset]
                 start, seen_ms = rest or (None, kept[-1].timestamp if kept else 0)
                 if start is not None and start >= end_offset:
                     start = None

@@ -82,7 +82,7 @@ class EmbeddedLog:
             self._take_folder()
             for each in self._security.all_listeners:
                 each.start()
-            self._owner = _Owner(self._security, self._settings, self._clock)
+            self._owner = _BrokerThread(self._security, self._settings, self._clock)
             self._node = self._owner.start(self._directory, self._settings)
         except BaseException:
             self._let_go()
@@ -144,7 +144,7 @@ class EmbeddedLog:
         self._lock.flush()
 
 
-class _Owner:
+class _BrokerThread:
     """The thread that owns the node: a selector's loop."""
 
     def __init__(self, security, settings, clock):

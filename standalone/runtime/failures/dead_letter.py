@@ -127,7 +127,7 @@ class DeadLetterQueue:
         with log_context(context):
             try:
                 self._producer.run()
-            except Exception as error:
+            except BaseException as error:
                 self._failure = self._failure or ConnectError(f"The dead letter queue's producer failed: {error}")
                 self._on_failure()
 

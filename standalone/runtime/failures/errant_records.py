@@ -1,7 +1,7 @@
 """Bad records that a sink's task finds itself, in put() or later: their original bytes are found again, and reported.
 
 `Originals` keeps what was fetched until its offsets are committed, for tasks that may report; `Reporter` is what such a task is handed.
-`Culprits` finds the bad records in a batch that put() refused, of a task whose put may be repeated.
+`BadRecordSearch` finds the bad records in a batch that put() refused, of a task whose put may be repeated.
 """
 
 import collections
@@ -97,11 +97,11 @@ class Reporter(ErrantRecordReporter):
         )
 
 
-class Culprits:
+class BadRecordSearch:
     """Puts a refused batch by halves, until the bad records stand alone.
 
     A record that is refused alone with a DataError is bad. With any other error it might be the sink that is away: it counts as bad if
-    what was put last still passes, else the task fails as it would have without looking for culprits.
+    what was put last still passes, else the task fails as it would have without that search.
     """
 
     def __init__(self, put, report):

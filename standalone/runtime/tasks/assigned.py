@@ -13,7 +13,7 @@ class Assigned:
     def __init__(self, consumer):
         self._consumer = consumer
         self.open = set()
-        self.paused = set()  # by the task
+        self.paused = set()  # by the task; what is revoked and comes back is so still, as in Java
         self.given_up = set()  # let go since the last `begin_turn`, while what was fetched of them was being put
         self.held = False
         self._repeating = False
@@ -25,12 +25,13 @@ class Assigned:
     def take(self, pairs):
         """They are the task's from now on; the consumer would fetch them."""
         self.open |= pairs
+        self.paused &= self.open
         self._silent -= pairs
         self._tell()
 
     def let_go(self, pairs):
         self.given_up |= pairs
-        for own in (self.open, self.paused, self._silent):
+        for own in (self.open, self._silent):
             own -= pairs
 
     def pause(self, pairs):
@@ -62,7 +63,7 @@ class Assigned:
         return [item for item in items if item.origin not in self.given_up] if self.given_up else items
 
     def _tell(self):
-        wanted = self.open if self.held or self._repeating else self.paused
+        wanted = self.open if self.held or self._repeating else self.paused & self.open
         if more := wanted - self._silent:
             self._consumer.pause(sorted(more))
         if fewer := self._silent - wanted:

@@ -1,21 +1,23 @@
 """How far a sink's task has come: what it has put, what it has flushed, what the group has been told.
 
-Offsets of bad records are committed only once those are stored where they can be found (failures/dead_letter.py).
+Offsets of bad records are committed only once those are stored where they can be found (failures/dead_letter.py). A task whose
+pre_commit() fails may have lost what it was given: as in Java it reads on behind what was committed last, and goes on.
 """
 
 import logging
 
-from standalone.errors import LogRetriableError, RetriableError
+from standalone.errors import LogRetriableError, RetriableError, trace_of
 
 log = logging.getLogger(__name__)
 
 
 class Committer:
-    """On the task's thread. Pairs are (topic, partition)."""
+    """On the task's thread. Pairs are (topic, partition). `rewind({pair: offset})` has the runner read on from there."""
 
-    def __init__(self, task, consumer, *, letters, originals, meter, clock, every_seconds, flush_seconds, stop_seconds):
+    def __init__(self, task, consumer, *, rewind, letters, originals, meter, clock, every_seconds, flush_seconds, stop_seconds):
         self._task = task
         self._consumer = consumer
+        self._rewind = rewind
         self._letters = letters
         self._originals = originals
         self._meter = meter
@@ -24,9 +26,9 @@ class Committer:
         self._flush_seconds = flush_seconds
         self._stop_seconds = stop_seconds
         self.requested = False  # a commit, before the interval is over
-        self.failed = False  # the task could not flush: whether it would tell the truth a second time nobody knows
         self._put = {}  # pair -> the offset behind what the task has taken
         self._committed = {}
+        self._began = {}  # pair -> where the task began, or was told to read on: what lies before is not its business
         self._next = None
 
     def begin(self):
@@ -36,43 +38,76 @@ class Committer:
         """Seconds until the next commit; 0 or less if it is due."""
         return 0.0 if self.requested else self._next - self._clock.monotonic()
 
+    def began(self, pair, offset):
+        """The task is about to be given records from this offset on; of a partition that it has had since its last call nothing changes."""
+        self._began.setdefault(pair, offset)
+
     def put(self, pair, offset):
-        """The task has taken all that lies before this offset, or has asked to read on from there."""
+        """The task has taken all that lies before this offset."""
         self._put[pair] = offset
+
+    def read_on(self, pair, offset):
+        """The task has asked to read on from this offset."""
+        self._put[pair] = self._began[pair] = offset
 
     def let_go(self, pairs):
         for pair in pairs:
-            self._put.pop(pair, None)
-            self._committed.pop(pair, None)
+            for known in (self._put, self._committed, self._began):
+                known.pop(pair, None)
             self._originals.forget(pair)
 
-    def commit(self, only=None, final=False):
-        """Let the task flush, then commit what it says. `final`: the task ends, and there is no later."""
+    def commit(self):
+        """Let the task flush, then commit what it says."""
         self.requested = False
         self.begin()
-        offsets = {pair: offset for pair, offset in self._put.items() if only is None or pair in only}
-        if not any(self._committed.get(pair) != offset for pair, offset in offsets.items()):
-            return
-        seconds = min(self._stop_seconds, self._flush_seconds) if final else self._flush_seconds
-        agreed = self._flushed(offsets, seconds)
-        changed = {pair: offset for pair, offset in agreed.items() if self._committed.get(pair) != offset}
-        if changed and self._letters_are_stored(seconds):  # a flush may report, too
-            self._write(changed, seconds, final)
+        self._store(self._flushed(self._uncommitted(self._put), self._flush_seconds, self._read_again), self._flush_seconds)
 
-    def _flushed(self, offsets, seconds):
-        """The offsets that the task agrees to; {} if it cannot flush now."""
+    def last_commit(self, pairs, close, final=False):
+        """The same as the task gives these up: it flushes, then `close()` is called, then what it has flushed is committed. `final`: it ends."""
+        seconds = min(self._stop_seconds, self._flush_seconds) if final else self._flush_seconds
+        agreed = {}
         try:
-            if not self._letters_are_stored(seconds):
-                return {}
+            agreed = self._flushed(self._uncommitted(pairs), seconds, self._leave)
+        finally:
+            close()
+        self._store(agreed, seconds, final)
+
+    def _read_again(self, pairs, error):
+        log.error("Offset commit failed, rewinding to last committed offsets: what was put since comes again. %s", trace_of(error))
+        for pair in pairs:
+            del self._put[pair]
+            self._originals.forget(pair)
+        self._rewind({pair: self._began[pair] for pair in pairs})
+
+    @staticmethod
+    def _leave(pairs, error):
+        log.warning("Offset commit failed during close: what was put since the last one comes again. %s", trace_of(error))
+
+    def _uncommitted(self, pairs):
+        """{pair: offset} of those of which the task has taken more than is committed; of all `pairs` if that is so of any."""
+        offsets = {pair: self._put[pair] for pair in pairs if pair in self._put}
+        return offsets if any(self._committed.get(pair) != offset for pair, offset in offsets.items()) else {}
+
+    def _flushed(self, offsets, seconds, failed):
+        """The offsets that the task agrees to; {} if it cannot flush now, or not at all: then `failed(offsets, error)` is called."""
+        if not offsets or not self._letters_are_stored(seconds):
+            return {}
+        try:
             agreed = self._task.pre_commit(dict(offsets)) or {}
         except RetriableError as error:
             self._meter.skipped_commit()
             log.warning("The task cannot flush now, its offsets are committed later: %s", error)
             return {}
-        except BaseException:
-            self.failed = True
-            raise
+        except Exception as error:
+            self._meter.committed(0.0, well=False)
+            failed(offsets, error)
+            return {}
         return {pair: min(offset, self._put[pair]) for pair, offset in agreed.items() if pair in offsets}
+
+    def _store(self, agreed, seconds, final=False):
+        changed = {pair: offset for pair, offset in agreed.items() if self._committed.get(pair) != offset}
+        if changed and self._letters_are_stored(seconds):  # a flush may report, too
+            self._write(changed, seconds, final)
 
     def _write(self, offsets, seconds, final):
         begun = self._clock.monotonic()
@@ -84,6 +119,7 @@ class Committer:
             return
         self._meter.committed(self._clock.monotonic() - begun)
         self._committed.update(offsets)
+        self._began.update(offsets)
         for pair, offset in offsets.items():
             self._originals.forget(pair, offset)
 

@@ -49,9 +49,13 @@ class Redelivery:
         return None
 
     def _wait(self, seconds):
+        """Poll at least once, as Java does: however short the time is, the group sees that the task lives, and may take partitions away."""
         until = self._clock.monotonic() + self._context.take_timeout(seconds)
-        while not self._retries.stopping.is_set() and (left := until - self._clock.monotonic()) > 0:
-            if self._consumer.poll(min(left, POLL_SECONDS)):
+        while not self._retries.stopping.is_set():
+            left = until - self._clock.monotonic()
+            if self._consumer.poll(max(0.0, min(left, POLL_SECONDS))):
                 raise ConnectError(  # better than to go on without them: no offset has moved
                     "Records were fetched while a put was being repeated. This is a fault of the worker; restart the task: they come again."
                 )
+            if self._clock.monotonic() >= until:
+                return

@@ -90,7 +90,7 @@ class Shipping:
             try:
                 self._settle(sent, batch, outgoing, delivered)
                 self._acknowledgements.note(batch, outgoing, delivered, several)
-            except Exception as error:  # else the task would go on, and its offsets stand still
+            except BaseException as error:  # else the task would go on, and its offsets stand still
                 self._went_wrong(error)
 
         return done

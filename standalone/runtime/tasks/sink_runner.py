@@ -13,7 +13,7 @@ import contextlib
 import logging
 
 from standalone.errors import ConnectError, Stopped
-from standalone.runtime.failures.errant_records import COMMIT_BYTES, Culprits, Originals, Reporter
+from standalone.runtime.failures.errant_records import COMMIT_BYTES, BadRecordSearch, Originals, Reporter
 from standalone.runtime.failures.schema_drift import EVOLVE, SchemaDrift
 from standalone.runtime.metrics import SinkMeter
 from standalone.runtime.tasks.assigned import Assigned, shown
@@ -52,9 +52,9 @@ class SinkRunner(TaskRunner):
         self._assigned = Assigned(self.consumer)
         self._context = SinkContext(self.connector, self.number, config, self._assigned, self._put_back, self._errant_record_reporter)
         self._redelivery = Redelivery(task, self._assigned, self.consumer, self._context, retries, clock)
-        self._culprits = Culprits(self._redelivery.put, self._reporter.report) if task.put_is_idempotent and tolerance.all else None
+        self._bad_records = BadRecordSearch(self._redelivery.put, self._reporter.report) if task.put_is_idempotent and tolerance.all else None
         self._committer = Committer(
-            *(task, self.consumer), letters=self._letters, originals=self._originals, meter=self.meter, clock=clock,
+            *(task, self.consumer), rewind=self._read_from, letters=self._letters, originals=self._originals, meter=self.meter, clock=clock,
             every_seconds=commit_seconds, flush_seconds=flush_seconds, stop_seconds=stop_seconds,
         )  # fmt: skip
 
@@ -104,7 +104,7 @@ class SinkRunner(TaskRunner):
             self._letters.check()
         self._hold_or_go_on()
         if self._committer.due_in() <= 0:
-            self._committer.commit()
+            self._commit()
         fetched = self._fetch()
         if not fetched and not self._ahead.is_busy and (self.paused or self.stopping.is_set()):
             return
@@ -126,11 +126,15 @@ class SinkRunner(TaskRunner):
         if self.paused and not self._assigned.held:
             self._assigned.hold(True)
             self._put_back(self._assigned.open)
-            self._committer.commit()
+            self._commit()
             self.say(PAUSED)
         elif self._assigned.held and not self.paused:
             self._assigned.hold(False)
             self.say(RUNNING)
+
+    def _commit(self):
+        self._committer.commit()
+        self._rewind()  # pre_commit, too, may say where to read on
 
     # ---------------------------------------------------------------- records: all that is asked of the pipeline
     def _fetch(self):
@@ -148,6 +152,8 @@ class SinkRunner(TaskRunner):
         batches, ends = [], {}
         for (topic, partition, records), result in self._worked(fetched):
             self.meter.read(len(records))
+            if len(records):
+                self._committer.began((topic, partition), int(records.offsets[0]))
             if result.failures and not self._tolerance.all:
                 # As in Java nothing of the poll that holds the bad record is put; a poll there has max.poll.records.
                 first = result.failures[0].row
@@ -201,7 +207,7 @@ class SinkRunner(TaskRunner):
             return
         begun = self._clock.monotonic()
         try:
-            self._put_or_find_culprits(records)
+            self._put_or_find_bad_records(records)
         except Stopped:
             raise
         except Exception as problem:
@@ -209,18 +215,18 @@ class SinkRunner(TaskRunner):
         if count:
             self.meter.put(count, self._clock.monotonic() - begun)
 
-    def _put_or_find_culprits(self, records):
+    def _put_or_find_bad_records(self, records):
         try:
             self._redelivery.put(records)
         except Stopped:
             raise
         except Exception as error:
-            if self._culprits is None or not records:
+            if self._bad_records is None or not records:
                 raise
-            self._culprits.find(records, error)
+            self._bad_records.find(records, error)
         else:
-            if self._culprits is not None:
-                self._culprits.passed(records)
+            if self._bad_records is not None:
+                self._bad_records.passed(records)
 
     def _errant_record_reporter(self):
         if not self._tolerance.reports:
@@ -237,25 +243,32 @@ class SinkRunner(TaskRunner):
     def _rewind(self):
         """Read on where the task said so."""
         rewinds = self._context.take_rewinds()
-        self._forget(rewinds)
-        for (topic, partition), offset in rewinds.items():
+        self._read_from(rewinds)
+        for pair, offset in rewinds.items():
+            self._committer.read_on(pair, offset)
+
+    def _read_from(self, offsets):
+        self._forget(offsets)
+        for (topic, partition), offset in offsets.items():
             self.consumer.seek(topic, partition, offset)
-            self._committer.put((topic, partition), offset)
 
     def _give_up(self, pairs, final=False, lost=False):
         if not pairs:
             return
         self._forget(pairs)
+
+        def close():
+            self.task.close(sorted(pairs))
+
         try:
-            if not lost and not self._committer.failed:
-                self._committer.commit(only=pairs, final=final)
+            if lost:
+                close()
+            else:
+                self._committer.last_commit(pairs, close, final)
         finally:
-            try:
-                self.task.close(sorted(pairs))
-            finally:
-                for part in (self._assigned, self._context, self._committer, self._culprits):
-                    if part is not None:
-                        part.let_go(pairs)
+            for part in (self._assigned, self._context, self._committer, self._bad_records):
+                if part is not None:
+                    part.let_go(pairs)
 
 
 class _Listener:

@@ -267,7 +267,7 @@ class SourceRunner(TaskRunner):
         with log_context(f"{self.connector}|task-{self.number}"):
             try:
                 self._producer.run()
-            except Exception as error:
+            except BaseException as error:  # without this thread no record would be sent any more
                 self._went_wrong(error)
 
 
