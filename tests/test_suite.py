@@ -30,9 +30,11 @@ def run_tests(pytester, monkeypatch):
         monkeypatch.setenv("PYTHONPATH", str(ROOT))
         monkeypatch.setenv("CONNECT_TEST_REQUIRE_SERVERS", "1" if required else "0")
         monkeypatch.setenv("CONNECT_TEST_FAILED", str(pytester.path / "failed"))
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # those that are installed take four fifths of such a run
         monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
         pytester.makepyfile(f"import pytest\n{code}")
-        return pytester.runpytest_subprocess("-p", "tests.suite.honest", "-p", "tests.suite.groups", "-p", "no:cacheprovider", *options)
+        wanted = ["-p", "tests.suite.honest", "-p", "tests.suite.groups", "-p", "no:cacheprovider", *(("-p", "xdist") if "-n" in options else ())]
+        return pytester.runpytest_subprocess(*wanted, *options)
 
     return run
 

@@ -41,7 +41,8 @@ def pytest_collection_modifyitems(config, items):
         random.Random(ORDER).shuffle(items)
         items.sort(key=lambda item: zlib.crc32(f"{ORDER} {item.nodeid.partition('::')[0]}".encode()))  # files stay together: they share fixtures
     elif hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _turn(groups[item.nodeid]))  # stable: within a group as they were collected
+        # Stable: within a group as they were collected, but for those that end what it shares.
+        items.sort(key=lambda item: (_turn(groups[item.nodeid]), item.get_closest_marker("last") is not None))
     if hasattr(config, "workerinput"):
         told = pathlib.Path(config.workerinput["groups"])
         part = told.with_suffix(f".{os.getpid()}")
