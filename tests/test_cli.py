@@ -376,4 +376,4 @@ def test_a_statement_makes_several_records_of_a_line_and_the_offset_moves_behind
     wait_for(lambda: len(out.read_text().splitlines()) == 5 or command.process.poll() is not None, 30)
     assert out.read_text().splitlines()[3:] == ['{"word":"d"}', '{"word":"e"}']
     assert command.stop() == 0
-    assert [json.loads(value) for value in re.findall(r'\{"position": ?\d+\}', (command.folder / "connect.offsets").read_text())][-1] == {"position": 15}
+    assert re.findall(r"position\D+(\d+)", (command.folder / "connect.offsets").read_text())[-1] == "15"

@@ -50,12 +50,12 @@ def test_what_counts_is_the_way_that_the_records_go(kind, may):
     assert conversion(kind, OneWay, OneWay).hand_bytes_through(kind) is may
 
 
-def test_a_record_without_headers_among_others_has_none_and_one_that_cannot_be_read_leaves_the_batch():
+def test_a_record_without_headers_among_others_has_none():
     values = ByteColumn.of([b"a", b"b", b"c"])
     records = Records(3, values=values, headers=[[("h", b"1")], None, []], offsets=np.arange(3))
     batch, numbers, bad = conversion("sink", STRINGS, STRINGS).decode("t", 0, records)
     assert numbers is None and not len(bad)
-    assert [[(header.key, header.value) for header in each] for each in batch.headers] == [[("h", 1)], [], []]
+    assert [[(header.name, header.value) for header in each] for each in batch.headers] == [[("h", 1)], [], []]
 
 
 def test_bad_keys_bad_values_and_their_union_leave_the_batch():

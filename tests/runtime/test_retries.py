@@ -21,7 +21,7 @@ class Clock:
 
     def wait(self, event, seconds):
         self.waits.append(round(seconds, 3))
-        self.now += seconds
+        self.now = round(self.now + seconds, 6)
         return len(self.waits) == self.stops_in
 
 
