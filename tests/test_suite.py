@@ -174,6 +174,20 @@ def test_tests_are_grouped(item, group):
     assert groups.group_of(item) == group
 
 
+def test_the_order_knows_every_group_and_names_no_file_that_is_gone():
+    assert set(groups.BY_FIXTURE.values()) <= set(groups.LONG)
+    assert [each for each in groups.LONG if each.startswith("tests/") and not (ROOT / each).exists()] == []
+
+
+def test_what_ends_the_server_that_its_group_shares_comes_last(tmp_path):
+    class Config:
+        workerinput = {"groups": str(tmp_path / "groups.json")}
+
+    items = [Item("tests/b.py::t"), Item("tests/rest/test_replay.py::kills", mark="last"), Item("tests/rest/test_replay.py::t"), Item("tests/a.py::t", "browser")]
+    groups.pytest_collection_modifyitems(Config, items)
+    assert [item.nodeid for item in items] == ["tests/a.py::t", "tests/rest/test_replay.py::t", "tests/rest/test_replay.py::kills", "tests/b.py::t"]
+
+
 # --- Servers that are shared -----------------------------------------------------------------------------------------
 
 
