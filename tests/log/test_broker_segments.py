@@ -50,6 +50,15 @@ def big(number):
     return [b"%d" % number + b"." * 3000]
 
 
+def test_batches_that_fill_a_limit_to_the_byte_are_read_and_no_part_of_one_more(tmp_path):
+    partition = opened(tmp_path)
+    for number in range(3):
+        data = batch([b"%d" % number])
+        partition.append(memoryview(data), 0)
+    for limit, count in ((2 * len(data), 2), (2 * len(data) - 1, 1), (3 * len(data) - 1, 2), (3 * len(data), 3)):
+        assert [value for _, value in values_of(partition.read(0, limit, at_least_one=False).read())] == [b"0", b"1", b"2"][:count]
+
+
 # --- Against a model
 
 

@@ -1,11 +1,13 @@
 """Committer: what a sink's task says of its offsets, and what the group is told of them."""
 
+import numpy as np
 import pytest
 
-from standalone import RetriableError
+from standalone import ByteColumn, RetriableError
 from standalone.errors import LogRetriableError
 from standalone.runtime.failures.errant_records import Originals
 from standalone.runtime.tasks.committer import Committer
+from standalone.wire import Records
 from tests.runtime.hand_clock import HandClock
 
 PAIR, OTHER = ("t", 0), ("t", 1)
@@ -141,3 +143,19 @@ def test_what_was_let_go_is_not_committed_and_comes_anew():
     sink.committer.put(PAIR, 5)
     sink.committer.commit()
     assert sink.commits == [{PAIR: 5}, {PAIR: 5}]
+
+
+def test_the_bytes_of_what_lies_before_a_commit_are_let_go_and_those_from_it_on_are_kept():
+    """A record at the very offset that was committed comes next: its task may still report it."""
+    sink = Sink()
+    originals = sink.committer._originals
+    originals.kept = True
+    for low in (0, 5):
+        offsets = np.arange(low, low + 5)
+        originals.begin([(*PAIR, Records(5, values=ByteColumn.of([b"x"] * 5), offsets=offsets))])
+    originals.begin([])
+    for offset, known in ((4, [4, 5]), (5, [5, 9]), (9, [9]), (10, [])):
+        sink.committer.put(PAIR, offset)
+        sink.committer.commit()
+        assert [each for each in known if originals.find(*PAIR, each) is None] == []
+    assert originals.nbytes == 0
