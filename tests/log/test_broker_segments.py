@@ -403,6 +403,25 @@ def aged(tmp_path, **configs):
     return partition
 
 
+def test_segments_that_end_where_the_partition_begins_are_gone_and_do_not_come_back(tmp_path):
+    partition = aged(tmp_path)
+    partition.trim(2)
+    assert (partition.start, [segment.base_offset for segment in partition.segments]) == (2, [2])
+    partition.trim(1)
+    assert partition.start == 2
+    with pytest.raises(Refusal):
+        partition.read(1, 1000, at_least_one=True)
+
+
+@pytest.mark.parametrize("more, start", [(0, 1), (1, 0), (-1, 1)], ids=["to the byte", "a byte more than is left", "a byte less"])
+def test_by_size_a_segment_goes_as_soon_as_the_others_fill_the_bound(tmp_path, more, start):
+    (tmp_path / "measured").mkdir()
+    size = aged(tmp_path / "measured").segments[0].size
+    partition = aged(tmp_path, retention_ms=-1, retention_bytes=2 * size + more)
+    partition.expire(0)
+    assert partition.start == start
+
+
 @pytest.mark.parametrize(
     "configs, now_ms, start",
     [
