@@ -1,5 +1,7 @@
 """What the suite itself promises: nothing skipped in silence, luck counted, servers shared and stopped, soaks that can fail."""
 
+import importlib.machinery
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -276,6 +278,15 @@ def test_acts_that_prove_nothing_fail_the_soak(soak, tmp_path, done, refused):
     run.done, run.refused = ["pause"] * done, ["refused"] * refused
     with pytest.raises(SystemExit, match="proves nothing"):
         run.check_acts(10)
+
+
+def test_every_line_that_is_to_be_made_wrong_is_there_and_its_tests_are():
+    loader = importlib.machinery.SourceFileLoader("mutate", str(ROOT / "scripts" / "mutate"))
+    mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", loader))
+    loader.exec_module(mutate)
+    places = mutate.chosen("")  # ends with what is not there once
+    assert len(places) >= 40 and {module.partition("/")[0] for module, *_ in places} == {"runtime", "log", "pipeline"}
+    assert [name for _, _, tests, _ in places for name in tests.split() if not (ROOT / "tests" / name).exists()] == []
 
 
 def test_scripts_are_shell_that_parses():
