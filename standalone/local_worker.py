@@ -17,6 +17,7 @@ import time
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 _PATIENCE_SECONDS = 15
 _LOOK_SECONDS = 0.005
+_QUIET_SECONDS = 0.05  # in which no more may come behind what was awaited
 
 LogRecord = collections.namedtuple("LogRecord", "topic partition offset timestamp key value headers")
 LogRecord.__doc__ = """A record as it lies in the log: key, value and headers ([(name, value)]) are bytes or None, timestamp is in ms or -1."""
@@ -234,7 +235,9 @@ class LocalWorker:
         self._client.send(topic, [_message(topic, each) for each in messages])
 
     def records(self, topic, count, seconds=_PATIENCE_SECONDS, failed=lambda: None):
-        """The first `count` LogRecords of a topic, by partition and offset; waits for them. Fails early where `failed()` says why."""
+        """All LogRecords of a topic, by partition and offset, once there are `count` of them; an AssertionError where there are more, or
+        where one more comes soon. Fails early where `failed()` says why.
+        """
         return self._client.read(topic, count, seconds, lambda: self._fail_with(failed()))
 
     def all_records(self, topic):
@@ -379,9 +382,22 @@ class _LogClient:
                 assert time.monotonic() < deadline, f"{len(found)} of {count} records in '{topic}' after {seconds} s: {found[:5]}…"
                 for each in consumer.poll(0.1):
                     found += _log_records(each.topic, each.partition, each.records)
+            quiet_at = time.monotonic() + _QUIET_SECONDS
+            while (at_the_end := self._is_at_the_end(consumer, pairs)) is False or time.monotonic() < quiet_at:
+                assert time.monotonic() < deadline, f"the end of '{topic}' was not reached in {seconds} s"
+                for each in consumer.poll(_QUIET_SECONDS if at_the_end else 0.1):
+                    found += _log_records(each.topic, each.partition, each.records)
         finally:
             consumer.close(0)
-        return sorted(found, key=lambda record: (record.partition, record.offset))[:count]
+        found.sort(key=lambda record: (record.partition, record.offset))
+        assert len(found) == count, f"{len(found)} records in '{topic}', {len(found) - count} more than were awaited: {found[count:][:5]}…"
+        return found
+
+    def _is_at_the_end(self, consumer, pairs):
+        from standalone.log.admin import LATEST
+
+        ends = self._admin().list_offsets(dict.fromkeys(pairs, LATEST))
+        return all(consumer.position(pair) >= end for pair, end in ends.items())
 
 
 def _log_records(topic, partition, records):

@@ -45,8 +45,8 @@ class Command:
     def start(self, *arguments, stdin=subprocess.DEVNULL, **environment):
         self.log = open(self.folder / "log", "w+")
         if self.forks is not None:
-            assert not environment, "what is forked has the environment of its server"
-            self.process = self.forks.start(arguments, self.folder, stdin, self.log)
+            environment = {name: value for name, value in environment.items() if value}
+            self.process = self.forks.start(arguments, self.folder, stdin, self.log, environment)
             return self
         self.process = subprocess.Popen(
             [sys.executable, "-m", "standalone.cli.worker", *arguments],

@@ -59,11 +59,12 @@ def kafka(tmp_path_factory):
 @pytest.fixture
 def outage_broker(_outage_broker):
     """A KafkaBroker to kill, freeze and restart; where a test left it dead or frozen, the next one finds it running and ready."""
-    if not _outage_broker.runs:
+    if _outage_broker.runs:
+        _outage_broker.thaw()
+    else:
         _outage_broker.restart()
-    _outage_broker.thaw()
     _outage_broker.wait_until_it_answers()
-    yield _outage_broker
+    return _outage_broker
 
 
 @pytest.fixture(scope="session")
@@ -83,12 +84,23 @@ def spark_holder():
     """One Spark session for the whole run: a process holds no second one."""
     from standalone.pipeline.spark.session import SessionHolder
 
-    holder = SessionHolder({"spark.master": "local[2]"}, archive_after_seconds=None)
+    # The compiler that optimises hardest costs more than it gives back where each plan runs once.
+    options = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
+    holder = SessionHolder(options, archive_after_seconds=None)
     holder.request()
     if holder.wait(120) is None:
         _give_up(f"no Spark session: {holder.failure}")
     yield holder
     holder.stop()
+
+
+@pytest.fixture(scope="session")
+def forks():
+    """Starts workers as processes without the second that their imports take: tests/forked.py."""
+    from tests.forked import Forks
+
+    with Forks() as forks:
+        yield forks
 
 
 @pytest.fixture(autouse=True)

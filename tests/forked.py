@@ -37,14 +37,14 @@ class Forks:
         self._server.stdout.close()
         self._folder.cleanup()
 
-    def start(self, arguments, cwd, stdin, stdout):
-        """A worker with these arguments; errors go where the output goes."""
+    def start(self, arguments, cwd, stdin, stdout, environment=None):
+        """A worker with these arguments, and these variables beside the server's own; errors go where the output goes."""
         link = socket.socket(socket.AF_UNIX)
         link.connect(self._address)
         with open(os.devnull) as nothing:
             given = nothing if stdin == subprocess.DEVNULL else stdin
             descriptors = [given.fileno(), stdout.fileno(), stdout.fileno()]
-            socket.send_fds(link, [json.dumps([list(arguments), str(cwd)]).encode()], descriptors)
+            socket.send_fds(link, [json.dumps([list(arguments), str(cwd), environment or {}]).encode()], descriptors)
         return Forked(link)
 
 
@@ -114,9 +114,11 @@ def watch(link):
     os._exit(0)
 
 
-def become(arguments, cwd, descriptors):
+def become(arguments, cwd, environment, descriptors):
     """This process is connect-standalone from now on."""
     from standalone.cli.worker import main
+
+    os.environ.update(environment)
 
     for number, descriptor in enumerate(descriptors):
         os.dup2(descriptor, number)

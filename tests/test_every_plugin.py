@@ -5,11 +5,17 @@ import copy
 import json
 import sys
 
+import numpy as np
 import pytest
 
-from standalone import ConnectError, Header, Schema, SchemaBuilder, SinkRecord, SourceRecord, Struct
+from standalone import ByteColumn, ConnectError, Header, HeaderConverter, Schema, SchemaBuilder, SinkRecord, SourceRecord, Struct
+from standalone.clock import SYSTEM
 from standalone.errors import trace_of
+from standalone.pipeline.chain import Chain, Link
+from standalone.pipeline.pipeline import Pipeline
 from standalone.plugins import BUILT_IN, Plugins
+from standalone.runtime.failures.tolerance import ErrorCounters, Tolerance
+from standalone.wire import Records
 from tests.suite.golden import GOLDEN, cases, classes
 
 CONFIGS = 12  # of each class, the first that differ
@@ -171,3 +177,55 @@ def test_a_converter_takes_any_bytes(name, data):
         of(stage("header_converter", name, {"converter.type": "header"}).to_header, "t", "h", data)
     else:
         of(stage("converter", name, {"converter.type": "value"}, is_key=False).to_connect, "t", data)
+
+
+# --- What is counted -------------------------------------------------------------------------------------------------
+
+STRING, JSON = "org.apache.kafka.connect.storage.StringConverter", "org.apache.kafka.connect.json.JsonConverter"
+MESSAGES = [b'{"id":1,"name":"n","tags":["a"]}', None, b'"text"', b"{", b"\xff\xfe", b"", b'{"id":null}', b'{"id":2,"name":"\\ud800"}', b"[1]", b"7"]
+
+
+@pytest.mark.parametrize("engine", ["rows", "auto"])
+@pytest.mark.parametrize("name", [*TRANSFORMS, *PREDICATES], ids=short)
+def test_metrics_account_for_every_record_behind_a_stage(name, engine):
+    """Each record fetched is put, dropped or failed, once, and the metrics say so, whichever engine works."""
+    for config in TRANSFORMS.get(name) or PREDICATES[name]:
+        if name in TRANSFORMS:
+            link = Link("x", stage("transform", name, config))
+        else:
+            keep = stage("transform", "org.apache.kafka.connect.transforms.Filter", {})
+            link = Link("x", keep, stage("predicate", name, config))
+        check_metrics([link], stage("converter", JSON, {"schemas.enable": "false", "converter.type": "value"}, is_key=False), engine)
+
+
+@pytest.mark.parametrize("engine", ["rows", "auto"])
+@pytest.mark.parametrize("name", [each for each in CONVERTERS if "SimpleHeader" not in each], ids=short)
+def test_metrics_account_for_every_record_of_a_converter(name, engine):
+    check_metrics([], stage("converter", name, {"converter.type": "value"}, is_key=False), engine)
+
+
+@pytest.mark.parametrize("name", [each for each in CONVERTERS if issubclass(Plugins().find("header_converter", each), HeaderConverter)], ids=short)
+def test_metrics_account_for_every_record_whose_header_a_converter_reads(name):
+    header = stage("header_converter", name, {"converter.type": "header"})
+    check_metrics([], stage("converter", STRING, {"converter.type": "value"}, is_key=False), "rows", header)
+
+
+def check_metrics(links, value, engine, header=None):
+    count = len(MESSAGES)
+    keys = stage("converter", STRING, {"converter.type": "key"}, is_key=True)
+    header = header or stage("header_converter", "org.apache.kafka.connect.storage.SimpleHeaderConverter", {"converter.type": "header"})
+    pipeline = Pipeline(Chain("sink", keys, value, header, links), engine)
+    headers = [[("h", message)] for message in MESSAGES]
+    records = Records(count, ByteColumn.of([b"k"] * count), ByteColumn.of(MESSAGES), np.arange(count), headers, np.arange(count))
+    result = pipeline.sink("t", 0, records)
+    failed, dropped = [failure.row for failure in result.failures], result.dropped.tolist()
+    put = [record.original_offset for batch in result.batches for record in batch.records()]
+    assert sorted(put + failed + dropped) == list(range(count)), (put, failed, dropped)
+    assert sum(pipeline.counts.records.values()) == count and pipeline.counts.failed_batches == 0
+    for failure in result.failures:
+        trace_of(failure).encode("utf-8")
+    counters = ErrorCounters()
+    tolerance = {"errors.tolerance": "all", "errors.log.enable": True, "errors.log.include.messages": True}
+    Tolerance(tolerance, "c", 0, counters, SYSTEM).sink("t", 0, records, result.failures)
+    counted = counters.total_record_failures, counters.total_record_errors, counters.total_records_skipped, counters.total_errors_logged
+    assert counted == (len(failed),) * 4

@@ -1,5 +1,7 @@
 """What the suite itself promises: nothing skipped in silence, luck counted, servers shared and stopped, soaks that can fail."""
 
+import importlib.machinery
+import importlib.util
 import os
 import pathlib
 import subprocess
@@ -30,9 +32,11 @@ def run_tests(pytester, monkeypatch):
         monkeypatch.setenv("PYTHONPATH", str(ROOT))
         monkeypatch.setenv("CONNECT_TEST_REQUIRE_SERVERS", "1" if required else "0")
         monkeypatch.setenv("CONNECT_TEST_FAILED", str(pytester.path / "failed"))
+        monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # those that are installed take four fifths of such a run
         monkeypatch.delenv("PYTEST_XDIST_WORKER", raising=False)
         pytester.makepyfile(f"import pytest\n{code}")
-        return pytester.runpytest_subprocess("-p", "tests.suite.honest", "-p", "tests.suite.groups", "-p", "no:cacheprovider", *options)
+        wanted = ["-p", "tests.suite.honest", "-p", "tests.suite.groups", "-p", "no:cacheprovider", *(("-p", "xdist") if "-n" in options else ())]
+        return pytester.runpytest_subprocess(*wanted, *options)
 
     return run
 
@@ -172,6 +176,20 @@ def test_tests_are_grouped(item, group):
     assert groups.group_of(item) == group
 
 
+def test_the_order_knows_every_group_and_names_no_file_that_is_gone():
+    assert set(groups.BY_FIXTURE.values()) <= set(groups.LONG)
+    assert [each for each in groups.LONG if each.startswith("tests/") and not (ROOT / each).exists()] == []
+
+
+def test_what_ends_the_server_that_its_group_shares_comes_last(tmp_path):
+    class Config:
+        workerinput = {"groups": str(tmp_path / "groups.json")}
+
+    items = [Item("tests/b.py::t"), Item("tests/rest/test_replay.py::kills", mark="last"), Item("tests/rest/test_replay.py::t"), Item("tests/a.py::t", "browser")]
+    groups.pytest_collection_modifyitems(Config, items)
+    assert [item.nodeid for item in items] == ["tests/a.py::t", "tests/rest/test_replay.py::t", "tests/rest/test_replay.py::kills", "tests/b.py::t"]
+
+
 # --- Servers that are shared -----------------------------------------------------------------------------------------
 
 
@@ -260,6 +278,15 @@ def test_acts_that_prove_nothing_fail_the_soak(soak, tmp_path, done, refused):
     run.done, run.refused = ["pause"] * done, ["refused"] * refused
     with pytest.raises(SystemExit, match="proves nothing"):
         run.check_acts(10)
+
+
+def test_every_line_that_is_to_be_made_wrong_is_there_and_its_tests_are():
+    loader = importlib.machinery.SourceFileLoader("mutate", str(ROOT / "scripts" / "mutate"))
+    mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", loader))
+    loader.exec_module(mutate)
+    places = mutate.chosen("")  # ends with what is not there once
+    assert len(places) >= 40 and {module.partition("/")[0] for module, *_ in places} == {"runtime", "log", "pipeline"}
+    assert [name for _, _, tests, _ in places for name in tests.split() if not (ROOT / "tests" / name).exists()] == []
 
 
 def test_scripts_are_shell_that_parses():

@@ -52,7 +52,7 @@ def queue(request, worker, local, tmp_path):
             return found["sent"], found["replayed_before"]
 
     queue = Queue()
-    queue.run("topics", "create", queue.name, queue.topic)
+    queue.run("topics", "create", queue.name, queue.topic, "--config", "retention.ms=-1")  # letters are of 1970, to be told from later ones
     return queue
 
 

@@ -187,50 +187,65 @@ def test_keys_hold_what_java_would_look_for(local, props, tmp_path):
 
 
 @pytest.mark.kafka
-@pytest.mark.parametrize("name, line", [("plain", "line %d"), ("Zähler名😀", "ümläut %d 名")], ids=["ascii", "utf-8"])
-def test_java_goes_on_where_we_stopped(local, kafka, load_server, give_up, tmp_path, name, line):
-    """Ours ships the first half of a file, Java's worker the second, ours the last part: nothing is lost and nothing comes twice."""
+def test_java_goes_on_where_we_stopped(local, kafka, load_server, give_up, tmp_path):
+    """Ours ships the first half of two files, Java's worker the second, ours the last part of one: nothing is lost and nothing comes twice."""
     java = load_server("java_connect")
-    topic, source = f"moves-{tmp_path.name}", tmp_path / f"{name}.txt"
-    local("topics", "create", topic, "--bootstrap", kafka)
+    files = [Shipped(tmp_path, "plain", "line %d"), Shipped(tmp_path, "Zähler名😀", "ümläut %d 名")]
+    for each in files:
+        local("topics", "create", each.topic, "--bootstrap", kafka)
     string = "org.apache.kafka.connect.storage.StringConverter"
     common = {"bootstrap.servers": kafka, "key.converter": string, "value.converter": string, "offset.flush.interval.ms": "500"}
     ours = tmp_path / "ours.properties"
     ours.write_text(properties.dump({**common, "offset.storage.file.filename": str(tmp_path / "ours.offsets"), "listeners": "http://127.0.0.1:0"}))
-    connector = tmp_path / "c.properties"
-    connector.write_text(properties.dump({"name": name, "connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": str(source), "topic": topic}))
-    written = []
 
-    def append(count):
-        more = [line % (len(written) + number) for number in range(count)]
-        with source.open("a") as file:
-            file.write("".join(f"{each}\n" for each in more))
-        written.extend(more)
-
-    def arrived():
+    def arrived(topic):
         return [each["value"] for each in local.lines("consume", topic, "--from-beginning", "--exit", "--bootstrap", kafka)]
 
-    def ship_with_ours():
+    def wait(some, seconds):
+        for each in some:
+            wait_for(lambda: len(arrived(each.topic)) >= len(each.written), seconds, f"all of {each.topic}")
+            assert arrived(each.topic) == each.written
+
+    def ship_with_ours(some):
+        command = [sys.executable, "-m", "standalone.cli.worker", str(ours), *(str(each.connector) for each in some)]
         with open(tmp_path / "ours.log", "ab") as log:
-            process = subprocess.Popen([sys.executable, "-m", "standalone.cli.worker", str(ours), str(connector)], stderr=log)
+            process = subprocess.Popen(command, stderr=log)
         try:
-            wait_for(lambda: len(arrived()) >= len(written), 60)
+            wait(some, 60)
         finally:
             process.terminate()
             assert process.wait(30) == 0, (tmp_path / "ours.log").read_text()
 
-    append(1000)
-    ship_with_ours()
+    for each in files:
+        each.append(1000)
+    ship_with_ours(files)
     local("export-offsets", tmp_path / "java.offsets", "-w", ours)
-    append(1000)
+    for each in files:
+        each.append(1000)
     try:
-        with java.JavaConnect({**common, "offset.storage.file.filename": str(tmp_path / "java.offsets")}, [connector], tmp_path):
-            wait_for(lambda: len(arrived()) >= len(written), 90)
+        with java.JavaConnect({**common, "offset.storage.file.filename": str(tmp_path / "java.offsets")}, [each.connector for each in files], tmp_path):
+            wait(files, 90)
     except java.Unavailable as reason:
         give_up(f"no Java worker: {reason}")
-    assert arrived() == written
-    if line.isascii():  # Java's own positions count characters: ours would repeat a little, as Java does itself
-        append(1000)
-        local("import-offsets", tmp_path / "java.offsets", "-w", ours, "--overwrite")
-        ship_with_ours()
-        assert arrived() == written
+    # Java's own positions count characters: of the other file ours would repeat a little, as Java does itself.
+    ascii_only = files[:1]
+    ascii_only[0].append(1000)
+    local("import-offsets", tmp_path / "java.offsets", "-w", ours, "--overwrite")
+    ship_with_ours(ascii_only)
+
+
+class Shipped:
+    """A file that grows, and the connector that reads it."""
+
+    def __init__(self, folder, name, line):
+        self.topic, self.written = f"moves-{folder.name}-{line.isascii()}", []
+        self._path, self._line = folder / f"{name}.txt", line
+        self.connector = folder / f"{line.isascii()}.properties"
+        source = {"connector.class": "org.apache.kafka.connect.file.FileStreamSourceConnector", "file": str(self._path), "topic": self.topic}
+        self.connector.write_text(properties.dump({"name": name, **source}))
+
+    def append(self, count):
+        more = [self._line % (len(self.written) + number) for number in range(count)]
+        with self._path.open("a") as file:
+            file.write("".join(f"{each}\n" for each in more))
+        self.written += more

@@ -39,7 +39,8 @@ class Folder:
 
     def __init__(self, path, worker):
         self.path, self.worker = path, worker
-        self.worker_file = self.write("w.properties", {**worker.props, "embedded.log.listener": worker.bootstrap, "value.converter": JSON, "value.converter.schemas.enable": "false"})
+        props = {"embedded.log.listener": worker.bootstrap, "value.converter": JSON, "value.converter.schemas.enable": "false"}
+        self.worker_file = self.write("w.properties", {**worker.props, **props, "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"})
 
     def write(self, name, props):
         (self.path / name).write_text(properties.dump(props))

@@ -1,4 +1,4 @@
-"""The admin against a real broker."""
+"""The admin against the embedded log and a real Kafka."""
 
 import uuid
 
@@ -9,12 +9,10 @@ from standalone.errors import LogError, LogFatalError, LogRetriableError
 from standalone.log.admin import EARLIEST, LATEST, NO_OFFSET, Admin
 from standalone.log.client import Cluster
 
-pytestmark = pytest.mark.kafka
-
 
 @pytest.fixture(scope="module")
-def admin(kafka):
-    config = {"bootstrap.servers": kafka}
+def admin(broker):
+    config = {"bootstrap.servers": broker}
     cluster = Cluster(config, SYSTEM)
     yield Admin(cluster, config, SYSTEM)
     cluster.close()
@@ -106,11 +104,11 @@ def test_offsets_of_a_group_are_set_read_and_forgotten(admin, topic):
     assert admin.describe_group(group).state == "Dead"
 
 
-def test_a_static_member_is_seen_and_removed(admin, topic, kafka):
+def test_a_static_member_is_seen_and_removed(admin, topic, broker):
     from confluent_kafka import Consumer
 
     group = f"group-{uuid.uuid4()}"
-    consumer = Consumer({"bootstrap.servers": kafka, "group.id": group, "group.instance.id": "one", "auto.offset.reset": "earliest"})
+    consumer = Consumer({"bootstrap.servers": broker, "group.id": group, "group.instance.id": "one", "auto.offset.reset": "earliest"})
     consumer.subscribe([topic])
     try:
         assert consumer.poll(20) is not None

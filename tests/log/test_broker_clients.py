@@ -241,13 +241,14 @@ def java(tmp_path_factory, load_server, give_up):
     servers = load_server("kafka_broker")
     try:
         jars = servers.jars()
+        options = [*servers.JAVA_OPTIONS, *servers.archive(jars)]
     except servers.Unavailable as reason:
         give_up(f"no Kafka jars: {reason}")
     quiet = tmp_path_factory.mktemp("java") / "log4j2.xml"
     quiet.write_text("<Configuration status='off'><Loggers><Root level='off'/></Loggers></Configuration>")
 
     def run(main, *arguments, stdin=""):
-        command = ["java", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-Xshare:auto", f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{jars}/*", main]
+        command = ["java", *options, f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{jars}/*", main]
         done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -93,6 +93,17 @@ def test_what_lies_beyond_the_end_of_the_log_is_forgotten(tmp_path):
     assert take(again, header(2), 2) == NEW
 
 
+def test_a_batch_that_the_log_lost_is_no_repeat_when_it_comes_again(tmp_path):
+    """The snapshot was taken where the log ends now, and knows of a batch that stood there: taken for a repeat it would be lost."""
+    producers = Producers()
+    for sequence in range(3):
+        take(producers, header(sequence), offset=sequence)
+    (tmp_path / "p").write_bytes(producers.save(2))
+    again, offset = Producers.load(tmp_path / "p", end_offset=2)
+    assert offset == 2 and take(again, header(1), 99) == 1
+    assert take(again, header(2), 2) == NEW
+
+
 @pytest.mark.parametrize("content", [b"", b"{", b"[]", b'{"offset": 1}', b'{"offset": 1, "producers": [[1]]}', b'{"offset": "x", "producers": []}'])
 def test_a_damaged_file_sends_back_to_the_log(tmp_path, content):
     (tmp_path / "p").write_bytes(content)

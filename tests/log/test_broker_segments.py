@@ -50,6 +50,15 @@ def big(number):
     return [b"%d" % number + b"." * 3000]
 
 
+def test_batches_that_fill_a_limit_to_the_byte_are_read_and_no_part_of_one_more(tmp_path):
+    partition = opened(tmp_path)
+    for number in range(3):
+        data = batch([b"%d" % number])
+        partition.append(memoryview(data), 0)
+    for limit, count in ((2 * len(data), 2), (2 * len(data) - 1, 1), (3 * len(data) - 1, 2), (3 * len(data), 3)):
+        assert [value for _, value in values_of(partition.read(0, limit, at_least_one=False).read())] == [b"0", b"1", b"2"][:count]
+
+
 # --- Against a model
 
 
@@ -392,6 +401,25 @@ def aged(tmp_path, **configs):
     for number, time_ms in enumerate((100, 200, 300)):
         partition.append(memoryview(batch(big(number), now_ms=time_ms)), 0)
     return partition
+
+
+def test_segments_that_end_where_the_partition_begins_are_gone_and_do_not_come_back(tmp_path):
+    partition = aged(tmp_path)
+    partition.trim(2)
+    assert (partition.start, [segment.base_offset for segment in partition.segments]) == (2, [2])
+    partition.trim(1)
+    assert partition.start == 2
+    with pytest.raises(Refusal):
+        partition.read(1, 1000, at_least_one=True)
+
+
+@pytest.mark.parametrize("more, start", [(0, 1), (1, 0), (-1, 1)], ids=["to the byte", "a byte more than is left", "a byte less"])
+def test_by_size_a_segment_goes_as_soon_as_the_others_fill_the_bound(tmp_path, more, start):
+    (tmp_path / "measured").mkdir()
+    size = aged(tmp_path / "measured").segments[0].size
+    partition = aged(tmp_path, retention_ms=-1, retention_bytes=2 * size + more)
+    partition.expire(0)
+    assert partition.start == start
 
 
 @pytest.mark.parametrize(

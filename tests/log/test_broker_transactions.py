@@ -136,6 +136,10 @@ def test_a_transaction_whose_time_is_over_is_aborted(log):
     with RawClient(log.bootstrap) as plain:
         plain.produce("t", batch([b"plain"]))
     wait_for(lambda: read(log.bootstrap) == [b"plain"], 20)
+    with pytest.raises(confluent_kafka.KafkaException) as fenced:
+        client.commit_transaction(10)
+    known = confluent_kafka.KafkaError
+    assert fenced.value.args[0].code() in (known._FENCED, known.INVALID_PRODUCER_EPOCH, known.PRODUCER_FENCED), "what it still sends counts no more"
 
 
 @pytest.mark.parametrize("isolation, expected", [param("read_committed", [b"kept"], id="committed"), param("read_uncommitted", [b"kept", b"lost"], id="all")])

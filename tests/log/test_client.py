@@ -268,17 +268,16 @@ def _respond(accepted, request, response):
     accepted.sendall(response.encode(header=True, framed=True))
 
 
-# ---- a real broker
+# ---- both brokers
 
 
 @pytest.fixture
-def cluster(kafka):
-    cluster = Cluster({"bootstrap.servers": kafka}, SYSTEM)
+def cluster(broker):
+    cluster = Cluster({"bootstrap.servers": broker}, SYSTEM)
     yield cluster
     cluster.close()
 
 
-@pytest.mark.kafka
 def test_a_topic_comes_into_being_and_has_leaders(cluster):
     name = f"client-{uuid.uuid4()}"
     with pytest.raises(LogRetriableError, match=f"topic '{name}'"):
@@ -290,7 +289,6 @@ def test_a_topic_comes_into_being_and_has_leaders(cluster):
     assert cluster.coordinator("group", timeout=20) == cluster.nodes()[0]
 
 
-@pytest.mark.kafka
 def test_a_topic_that_is_known_is_not_asked_for_again(cluster):
     name = f"client-{uuid.uuid4()}"
     first = cluster.topic(name, create=True, timeout=20)
@@ -299,7 +297,6 @@ def test_a_topic_that_is_known_is_not_asked_for_again(cluster):
     assert cluster.topic(name) is not first
 
 
-@pytest.mark.kafka
 def test_threads_share_connections_without_waiting_for_each_other(cluster):
     found = []
     threads = [threading.Thread(target=lambda: found.append(cluster.topics(timeout=20))) for _ in range(20)]
@@ -311,9 +308,8 @@ def test_threads_share_connections_without_waiting_for_each_other(cluster):
     assert sum(map(len, cluster.shared.idle.values())) <= 4
 
 
-@pytest.mark.kafka
-def test_a_large_answer_comes_in_one_piece_and_a_timeout_gives_none(kafka, cluster):
-    host, port = parse_address(kafka)
+def test_a_large_answer_comes_in_one_piece_and_a_timeout_gives_none(broker, cluster):
+    host, port = parse_address(broker)
     connection = Connection.open(host, port, cluster.config, SYSTEM)
     try:
         assert connection.receive(0.01) is None
@@ -326,9 +322,8 @@ def test_a_large_answer_comes_in_one_piece_and_a_timeout_gives_none(kafka, clust
         connection.close()
 
 
-@pytest.mark.kafka
-def test_an_aborted_connection_frees_the_thread_that_reads_it(kafka, cluster):
-    host, port = parse_address(kafka)
+def test_an_aborted_connection_frees_the_thread_that_reads_it(broker, cluster):
+    host, port = parse_address(broker)
     connection = Connection.open(host, port, cluster.config, SYSTEM)
     caught = []
 

@@ -1,4 +1,4 @@
-"""Membership of a consumer group: sharing partitions, coming back, leaving, being thrown out; on a real Kafka."""
+"""Membership of a consumer group: sharing partitions, coming back, leaving, being thrown out; on the embedded log and on a real Kafka."""
 
 import contextlib
 import threading
@@ -60,7 +60,7 @@ def test_a_strategy_that_is_not_to_be_had_is_named():
     assert list(refused.value.errors) == ["partition.assignment.strategy"]
 
 
-# On a real Kafka
+# On both brokers
 
 
 class Notes:
@@ -129,8 +129,8 @@ class Room:
 
 
 @pytest.fixture
-def room(kafka):
-    made = Room(kafka)
+def room(broker):
+    made = Room(broker)
     yield made
     made.close()
 
@@ -152,7 +152,6 @@ def group_of(topic):
     return f"connect-{topic}"
 
 
-@pytest.mark.kafka
 def test_two_members_share_and_the_last_one_has_all_again(room):
     topic = room.topic(4)
     first = room.member(group_of(topic), topic, instance="1")
@@ -172,7 +171,6 @@ def test_two_members_share_and_the_last_one_has_all_again(room):
     assert second.notes.calls == [("assigned", [2, 3])]
 
 
-@pytest.mark.kafka
 def test_what_is_committed_while_partitions_are_let_go_is_kept(room):
     topic = room.topic(2)
     first = room.member(group_of(topic), topic)
@@ -183,7 +181,6 @@ def test_what_is_committed_while_partitions_are_let_go_is_kept(room):
     assert second.committed([(topic, 0), (topic, 1)]) == {(topic, 0): 7, (topic, 1): 7}
 
 
-@pytest.mark.kafka
 def test_an_abandoned_static_member_is_back_at_once_and_the_others_notice_nothing(room):
     topic = room.topic(2)
     first = room.member(group_of(topic), topic, instance="1")
@@ -201,7 +198,6 @@ def test_an_abandoned_static_member_is_back_at_once_and_the_others_notice_nothin
     assert second.notes.calls == told
 
 
-@pytest.mark.kafka
 def test_a_static_member_that_comes_back_for_other_topics_gets_those(room):
     before, after = room.topic(1), room.topic(1)
     group = group_of(before)
@@ -212,7 +208,6 @@ def test_a_static_member_that_comes_back_for_other_topics_gets_those(room):
     until(lambda: back.assignment() == [(after, 0)], back)
 
 
-@pytest.mark.kafka
 @pytest.mark.parametrize("instance", ["1", None])
 def test_who_leaves_leaves_the_group_empty(room, instance):
     topic = room.topic(1)
@@ -225,7 +220,6 @@ def test_who_leaves_leaves_the_group_empty(room, instance):
     assert altered.topic_partitions[0].error is None
 
 
-@pytest.mark.kafka
 def test_who_leaves_while_still_joining_is_gone_too(room):
     topic = room.topic(1)
     group = group_of(topic)
@@ -239,7 +233,6 @@ def test_who_leaves_while_still_joining_is_gone_too(room):
     assert [member.group_instance_id for member in members] == ["1"]
 
 
-@pytest.mark.kafka
 def test_a_second_worker_with_the_same_identity_fences_the_first(room):
     topic = room.topic(1)
     first = room.member(group_of(topic), topic, instance="same")
@@ -255,7 +248,6 @@ def test_a_second_worker_with_the_same_identity_fences_the_first(room):
     second.commit({(topic, 0): 1}, 5)
 
 
-@pytest.mark.kafka
 def test_a_member_that_was_thrown_out_loses_its_partitions_and_joins_again(room):
     topic = room.topic(1)
     group = group_of(topic)
@@ -270,7 +262,6 @@ def test_a_member_that_was_thrown_out_loses_its_partitions_and_joins_again(room)
     ours.commit({(topic, 0): 1}, 5)
 
 
-@pytest.mark.kafka
 def test_heartbeats_go_on_while_the_tasks_are_busy(room):
     """Twelve members of twelve groups, one thread; a session lasts six seconds, and nobody polls for seven."""
     topic = room.topic(1)
@@ -283,7 +274,6 @@ def test_heartbeats_go_on_while_the_tasks_are_busy(room):
         assert member.notes.calls == [("assigned", [0])]
 
 
-@pytest.mark.kafka
 def test_a_task_that_is_away_too_long_leaves_and_comes_back(room):
     topic = room.topic(2)
     slow = room.member(group_of(topic), topic, **{"max.poll.interval.ms": 1500})
@@ -296,7 +286,6 @@ def test_a_task_that_is_away_too_long_leaves_and_comes_back(room):
     assert [call for call, _ in slow.notes.calls] == ["assigned", "lost", "assigned"]
 
 
-@pytest.mark.kafka
 def test_partitions_that_are_added_are_assigned(room):
     topic = room.topic(1)
     one = room.member(group_of(topic), topic, **{"metadata.max.age.ms": 200})
@@ -306,7 +295,6 @@ def test_partitions_that_are_added_are_assigned(room):
     assert one.notes.calls == [("assigned", [0]), ("revoked", [0]), ("assigned", [0, 1, 2])]
 
 
-@pytest.mark.kafka
 def test_a_lost_connection_to_the_coordinator_heals(room):
     topic = room.topic(1)
     one = room.member(group_of(topic), topic)
@@ -327,7 +315,6 @@ def test_a_lost_connection_to_the_coordinator_heals(room):
     assert one.notes.calls == [("assigned", [0])]
 
 
-@pytest.mark.kafka
 def test_members_of_other_clients_share_the_group(room):
     """librdkafka, with the same strategy, beside ours."""
     topic = room.topic(4)

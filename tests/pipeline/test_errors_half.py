@@ -1,4 +1,4 @@
-"""A thousand records, a random half of them bad (and a random fiftieth), in every stage: by rows, by columns and by Spark the same are told of
+"""Three hundred records, a random half of them bad (and a random fiftieth), in every stage: by rows, by columns and by Spark the same are told of
 with the same words, and all others come through as they were, in order."""
 
 import functools
@@ -20,7 +20,7 @@ from standalone.wire import Records
 from tests.pipeline.stages import Louder, RefuseBad, TextConverter
 from tests.pipeline.test_errors import put, told
 
-COUNT = 1000
+COUNT = 300
 SHARES = {"half": 2, "a fiftieth": 50}
 # Spark takes a moment for each chain that it compiles: it does some.
 RUNS = [

@@ -1,5 +1,6 @@
 """Links of Python that keep no state run in Spark's Python workers, and nobody sees it but by the clock. Those that remember stay here."""
 
+import logging
 import os
 import signal
 
@@ -15,6 +16,7 @@ from standalone.pipeline.spark.python import PythonLinks, may_be_copied
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField
 from standalone.wire import Records
+from tests.pipeline.stages import Louder, TextConverter
 
 COUNT = 1200
 
@@ -124,11 +126,28 @@ def test_links_that_remember_see_each_record_once_and_in_order(spark_holder):
 
 
 @pytest.mark.spark
-def test_a_java_that_is_killed_costs_no_record(spark_holder):
+@pytest.mark.last
+def test_a_session_whose_java_is_killed_comes_back_and_no_record_is_lost(spark_holder, caplog):
+    """One death for all that must outlive it: links of Python under way, what comes while there is no session, and what comes behind."""
+    text = TextConverter.of()
+    compiled = Pipeline(Chain("source", text, text, text, [Link("louder", Louder())]), "auto", spark_holder, min_rows=1)
+
+    def send():
+        (out,) = compiled.source(SourceBatch(2, "t", ByteColumn.of([b"a", b"b"]), Schema.STRING)).out
+        assert list(out.records.values) == [b"a!", b"b!"]
+
     spread, rows = pipeline("sink", spark_holder), pipeline("sink")
     assert spark_holder.wait(120) is not None
-    work = spread.begin_sink("t", 0, fetched())
-    os.kill(spark_holder._process.pid, signal.SIGKILL)
-    assert put(work.result())[:3] == put(rows.sink("t", 0, fetched()))[:3]
-    assert spread.counts.failed_batches == 0, "that Spark is gone is nobody's fault"
-    assert spark_holder.wait(120) is not None
+    send()
+    assert compiled.counts.batches["spark"] == 1
+    with caplog.at_level(logging.WARNING):
+        work = spread.begin_sink("t", 0, fetched())
+        os.kill(spark_holder._process.pid, signal.SIGKILL)
+        send()
+        assert put(work.result())[:3] == put(rows.sink("t", 0, fetched()))[:3]
+        assert spread.counts.failed_batches == 0, "that Spark is gone is nobody's fault"
+        assert spark_holder.wait(120) is not None
+    assert ["exit code -9" in record.getMessage() for record in caplog.records] == [True]
+    assert compiled.counts.batches["rows"] == 1
+    send()
+    assert compiled.counts.batches["rows"] == 1

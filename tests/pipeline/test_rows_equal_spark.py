@@ -15,7 +15,7 @@ from hypothesis import Phase, given, seed, settings
 from hypothesis import strategies as st
 
 SEED = int(os.environ.get("ROWS_EQUAL_SPARK_SEED", "0"))
-PLANS = int(os.environ.get("ROWS_EQUAL_SPARK_PLANS", "700"))
+PLANS = int(os.environ.get("ROWS_EQUAL_SPARK_PLANS", "150"))
 BATCHES = 3  # of each plan
 ROWS = 4  # of each batch
 TOGETHER = 50  # plans in one job

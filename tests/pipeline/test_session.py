@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import stat
 import threading
 import time
@@ -144,24 +143,3 @@ def test_an_archive_is_of_one_java_and_one_spark_and_is_not_tried_twice_in_vain(
     assert not archive.is_wanted(str(tmp_path), javas[0])
     assert not archive.build(str(tmp_path), javas[1]), "a java that cannot run makes no archive"
     assert not archive.is_wanted(str(tmp_path), javas[1])
-
-
-@pytest.mark.spark
-def test_a_session_whose_java_is_killed_comes_back_and_no_record_is_lost(spark_holder, caplog):
-    text = stages.TextConverter.of()
-    pipeline = Pipeline(Chain("source", text, text, text, [Link("louder", stages.Louder())]), "auto", spark_holder, min_rows=1)
-
-    def send():
-        (out,) = pipeline.source(SourceBatch(2, "t", ByteColumn.of([b"a", b"b"]), Schema.STRING)).out
-        assert list(out.records.values) == [b"a!", b"b!"]
-
-    send()
-    assert pipeline.counts.batches["spark"] == 1
-    with caplog.at_level(logging.WARNING):
-        os.kill(spark_holder._process.pid, signal.SIGKILL)
-        send()
-        assert spark_holder.wait(60) is not None
-    assert ["exit code -9" in record.getMessage() for record in caplog.records] == [True]
-    assert pipeline.counts.batches["rows"] == 1
-    send()
-    assert pipeline.counts.batches["rows"] == 1

@@ -2,7 +2,7 @@
 
 import time
 
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from standalone import local_worker
 from standalone.local_worker import STRING, wait_for  # noqa: F401
@@ -22,16 +22,20 @@ class LocalWorker(local_worker.LocalWorker):
 
 
 def values(bootstrap, topic, count, seconds=15):
-    """The first `count` values of partition 0, as a stock client sees them."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "looks", "auto.offset.reset": "earliest", "enable.auto.commit": False})
+    """The values of partition 0, as a stock client sees them, read to the end: exactly `count`, no more."""
+    settings = {"group.id": "looks", "auto.offset.reset": "earliest", "enable.auto.commit": False, "enable.partition.eof": True}
+    consumer = Consumer({"bootstrap.servers": bootstrap, **settings})
     consumer.assign([TopicPartition(topic, 0, 0)])
-    found, deadline = [], time.monotonic() + seconds
+    found, at_the_end, deadline = [], False, time.monotonic() + seconds
     try:
-        while len(found) < count and time.monotonic() < deadline:
+        while not (at_the_end and len(found) >= count) and time.monotonic() < deadline:
             message = consumer.poll(0.2)
-            if message is not None and not message.error():
+            if message is None:
+                continue
+            at_the_end = message.error() is not None and message.error().code() == KafkaError._PARTITION_EOF
+            if message.error() is None:
                 found.append(message.value())
     finally:
         consumer.close()
-    assert len(found) == count, f"{len(found)} of {count} records in {topic}: {found[:5]}…"
+    assert len(found) == count, f"{len(found)} records in {topic}, not {count}: {found[:5]}…"
     return found

@@ -21,17 +21,30 @@ BY_FIXTURE = {"spark_holder": "spark", "outage_broker": "outage", "browser": "br
 # Folders and files that take long, the longest first; the others follow as they are collected.
 LONG = (
     "spark",
-    "tests/rest/test_ui.py",
-    "tests/rest/test_replay.py",
-    "tests/rest/test_blocking.py",
-    "tests/rest/test_openapi.py",
-    "tests/test_cli.py",
-    "tests/test_cli_facts.py",
+    "browser",
     "outage",
-    "tests/cli",
-    "tests/log",
-    "tests/runtime",
+    "tests/rest/test_replay.py",
+    "tests/test_cli.py",
+    "tests/log/test_broker_clients.py",
+    "tests/rest/test_blocking.py",
+    "tests/test_cli_facts.py",
+    "tests/log/test_consumer.py",
+    "tests/rest/test_openapi.py",
+    "tests/cli/test_offsets.py",
+    "tests/log/test_producer.py",
+    "tests/runtime/test_errors_sinks.py",
+    "tests/log/test_group.py",
+    "tests/runtime/test_crash_points.py",
+    "tests/log/test_broker_transactions.py",
+    "tests/runtime/test_sink_ahead.py",
+    "tests/log/test_broker_crash.py",
+    "tests/test_warm_up.py",
+    "tests/test_suite.py",
     "tests/pipeline",
+    "tests/runtime",
+    "tests/log",
+    "tests/rest",
+    "tests/cli",
 )
 
 
@@ -41,7 +54,8 @@ def pytest_collection_modifyitems(config, items):
         random.Random(ORDER).shuffle(items)
         items.sort(key=lambda item: zlib.crc32(f"{ORDER} {item.nodeid.partition('::')[0]}".encode()))  # files stay together: they share fixtures
     elif hasattr(config, "workerinput"):
-        items.sort(key=lambda item: _turn(groups[item.nodeid]))  # stable: within a group as they were collected
+        # Stable: within a group as they were collected, but for those that end what it shares.
+        items.sort(key=lambda item: (_turn(groups[item.nodeid]), item.get_closest_marker("last") is not None))
     if hasattr(config, "workerinput"):
         told = pathlib.Path(config.workerinput["groups"])
         part = told.with_suffix(f".{os.getpid()}")

@@ -7,7 +7,7 @@ import pytest
 
 # A fixture that a test asks for, itself or by way of another.
 DEAR = {
-    *("kafka", "outage_broker", "spark_holder", "spread_pipeline", "browser", "java", "secured"),
+    *("kafka", "broker", "outage_broker", "spark_holder", "spread_pipeline", "browser", "java", "secured"),
     *("shared_worker", "api", "worker", "ctl", "described", "connect_worker", "run_connector", "ui_worker", "on_embedded", "on_kafka"),
     *("command", "forks", "lab", "pytester", "run_tests"),
 }

@@ -1,0 +1,36 @@
+"""Two brokers for one body of tests: what our client does on a real Kafka it does on the embedded log, with the same expectations.
+
+A test that asks for `broker` (itself, or by way of a fixture) runs on both. Where one of them cannot serve yet, it is marked, and the day
+that it can the mark fails:
+
+    @pytest.mark.differs("embedded", reason="…", raises=AssertionError)
+"""
+
+import pytest
+
+BROKERS = [pytest.param("embedded", id="embedded"), pytest.param("kafka", id="kafka", marks=pytest.mark.kafka)]
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        params = getattr(getattr(item, "callspec", None), "params", {})
+        for mark in item.iter_markers("differs"):
+            if params.get("broker") in mark.args:
+                item.add_marker(pytest.mark.xfail(strict=True, **mark.kwargs))
+
+
+@pytest.fixture(scope="session", params=BROKERS)
+def broker(request):
+    """The address of a broker: the embedded log's, then a real Kafka's. Tests share it: make topics and groups of your own."""
+    return request.getfixturevalue("kafka" if request.param == "kafka" else "embedded_log")
+
+
+@pytest.fixture(scope="session")
+def embedded_log(tmp_path_factory):
+    """The address of an embedded log for all tests of this process."""
+    from standalone.log.broker.server import EmbeddedLog
+
+    log = EmbeddedLog(tmp_path_factory.mktemp("embedded-log"), "127.0.0.1:0")
+    log.start()
+    yield log.bootstrap
+    log.stop()
