@@ -16,7 +16,7 @@ from numba.core import event
 from standalone import ByteColumn, DataError, Schema, decimal_schema, kernels, machine_code
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
-from standalone.data.arrow import to_arrow
+from standalone.data.column import to_arrow
 from standalone.data.utf8_column import repair
 from standalone.errors import CorruptBatchError
 from standalone.kernels import BYTES, LONG, LONGS, Kernel, compiled, ready, written
