@@ -192,7 +192,8 @@ class BatchRun:
 
     def _worked(self, items, low, high):
         """[(place, row, record)] behind the links from low to high; what fails is noted."""
-        made, failures = self._engine.through(items, low, high)
+        failures = []
+        made = list(self._engine.through(items, low, high, failures))
         for row, failure in failures:
             self.fail(row, failure)
         return made

@@ -28,6 +28,8 @@ class RowsEngine:
         """`queries` runs the links that are SQL statements: {alias: Query}."""
         self._retry = retry
         self._queries = queries or {}
+        self.has_queries = bool(self._queries)
+        self._steps = {}  # (low, high) -> what to do between these links
         self._links = [
             (link.alias, class_name(link.transform), link.predicate and link.predicate.test, bool(link.negate), self._apply(link))
             for link in chain.links
@@ -43,42 +45,47 @@ class RowsEngine:
         """The record behind all links, or DROPPED; a list where a link makes several of one."""
         return self._through(self._links, record, row, record)
 
-    def through(self, items, low, high):
-        """[(place, row, record)] behind the links from low to high, and [(row, failure)], whose failures know no record."""
-        failures = []
-        for links in self._runs(self._links[low:high]):
-            items, more = (self._asked if links and links[0][0] in self._queries else self._worked)(links, items)
-            failures += more
-        return items, failures
+    def through(self, items, low, high, failures):
+        """An iterator of (place, row, record) behind the links from low to high; the list `failures` gets (row, failure) on the way. Each
+        record goes all the way before the next one comes, but for statements: their jobs are as quick for many records as for one.
+        """
+        steps = self._steps.get((low, high))
+        if steps is None:
+            steps = self._steps[low, high] = self._steps_of(self._links[low:high])
+        for step in steps:
+            items = step(items, failures)
+        return items
 
-    def _runs(self, links):
-        """The links in runs: each SQL statement alone, and what stands between them."""
+    def _steps_of(self, links):
+        """A step for each statement, and for each run of links between them."""
         runs = [[]]
         for link in links:
             if link[0] in self._queries:
                 runs += [[link], []]
             else:
                 runs[-1].append(link)
-        return [run for run in runs if run] or [[]]
+        runs = [run for run in runs if run] or [[]]
+        is_query = [bool(run) and run[0][0] in self._queries for run in runs]
+        return [functools.partial(self._asked, run[0]) if asks else functools.partial(_worked, self._part(run)) for run, asks in zip(runs, is_query)]
 
-    def _worked(self, links, items):
-        made, failures, work = [], [], self._part(links)
-        for place, row, record in items:
-            try:
-                result = work(record, row)
-            except StageFailed as failure:
-                failures.append((row, kept(failure)))
-                continue
-            if result.__class__ is list:
-                made += [(place, row, each) for each in result]
-            elif result is not DROPPED:
-                made.append((place, row, result))
-        return made, failures
+    def transformed(self, records):
+        """What stands for `transform` on these records, {row: record}, which are worked all at once."""
+        made, failures = {row: [] for row in records}, []
+        for _, row, record in self.through([(row, row, record) for row, record in records.items()], 0, None, failures):
+            made[row].append(record)
+        failed = dict(failures)
 
-    def _asked(self, links, items):
-        """The same of a statement, whose jobs are as quick for many records as for one."""
-        ((alias, name, test, negate, _),) = links
-        asked, left, made, failures = [], [], [], []
+        def transform(record, row):
+            if row in failed:
+                failed[row].record = record
+                raise failed[row]
+            return made[row]
+
+        return transform
+
+    def _asked(self, link, items, failures):
+        alias, name, test, negate, _ = link
+        asked, left = [], []
         for item in items:
             try:
                 self._through([(alias, name, test, negate, asked.append)], item[2], item[1])
@@ -93,8 +100,7 @@ class RowsEngine:
                 failure.__cause__ = outcome
                 failures.append((row, kept(failure)))
             else:
-                made += [(place, row, each) for each in outcome]
-        return made, failures
+                yield from ((place, row, each) for each in outcome)
 
     def _part(self, links):
         """The like of `transform` that does only these links."""
@@ -232,45 +238,65 @@ def kept(failure):
     return failure.with_traceback(None)
 
 
+def _worked(work, items, failures):
+    for place, row, record in items:
+        try:
+            result = work(record, row)
+        except StageFailed as failure:
+            failures.append((row, kept(failure)))
+            continue
+        if result.__class__ is list:
+            for each in result:
+                yield place, row, each
+        elif result is not DROPPED:
+            yield place, row, result
+
+
 def source_rows(engine, records):
     """Work the records of a source: ([(row, record, (key, value, headers) as bytes)], failures, dropped rows)."""
-    made, failed = engine.through(((row, row, record) for row, record in enumerate(records)), 0, None)
-    done, failures, encode = [], dict(failed), engine.encode
-    for _, row, record in made:
+    done, failures, dropped = [], [], []
+    encode, add = engine.encode, done.append
+    transform = engine.transformed(dict(enumerate(records))) if engine.has_queries else engine.transform
+    for row, record in enumerate(records):
         try:
-            done.append((row, record, encode(record, row)))
+            changed = transform(record, row)
+            if changed is DROPPED:
+                dropped.append(row)
+            elif changed.__class__ is list:
+                done += [(row, each, encode(each, row)) for each in changed]
+                dropped += [] if changed else [row]
+            else:
+                add((row, changed, encode(changed, row)))
         except StageFailed as failure:
-            failures[row] = kept(failure)
-    for row, failure in failures.items():
-        failure.record = records[row]
-    return _settled(done, failures, len(records))
+            failure.record = record
+            failures.append(kept(failure))
+    return done, failures, dropped
 
 
 def sink_rows(engine, topic, partition, records):
     """Work what was fetched: ([(row, SinkRecord)], failures, dropped rows)."""
-    items, failures, listed, decode = [], {}, _listed(records), engine.decode
-    for row in range(records.count):
+    done, failures, dropped, listed = [], [], [], _listed(records)
+    rows, decode, transform = range(records.count), engine.decode, engine.transform
+    if engine.has_queries:
+        came = {}
+        for row in rows:
+            try:
+                came[row] = decode(topic, partition, listed, row)
+            except StageFailed as failure:
+                failures.append(kept(failure))
+        rows, decode, transform = came, lambda topic, partition, listed, row: came[row], engine.transformed(came)
+    for row in rows:
         try:
-            items.append((row, row, decode(topic, partition, listed, row)))
+            changed = transform(decode(topic, partition, listed, row), row)
+            if changed is DROPPED or changed == []:
+                dropped.append(row)
+            elif changed.__class__ is list:
+                done += [(row, each) for each in changed]
+            else:
+                done.append((row, changed))
         except StageFailed as failure:
-            failures[row] = kept(failure)
-    made, failed = engine.through(items, 0, None)
-    if failed:
-        decoded = {row: record for row, _, record in items}
-        for row, failure in failed:
-            failure.record = decoded[row]
-            failures[row] = failure
-    return _settled([(row, record) for _, row, record in made], failures, records.count)
-
-
-def _settled(done, failures, count):
-    """What was done of rows that did not fail, the failures, and the rows that are in neither."""
-    if not failures and [each[0] for each in done] == list(range(count)):
-        return done, [], []
-    if failures:
-        done = [each for each in done if each[0] not in failures]
-    there = {each[0] for each in done}
-    return done, list(failures.values()), [row for row in range(count) if row not in there and row not in failures]
+            failures.append(kept(failure))
+    return done, failures, dropped
 
 
 def _listed(records):

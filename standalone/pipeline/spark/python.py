@@ -114,7 +114,8 @@ def work_piece(kind, stages, piece):
     batch, carried = pickle.loads(piece)
     origin = SinkOrigin(None, *carried) if kind == "sink" else SourceOrigin.carried_here(*carried)
     records = origin.records(batch, np.arange(batch.count))
-    made, failures = _engines[key].through(((row, row, record) for row, record in enumerate(records)), 0, None)
+    failures = []
+    made = list(_engines[key].through(((row, row, record) for row, record in enumerate(records)), 0, None, failures))
     failed = {row for row, _ in failures}
     made = [each for each in made if each[1] not in failed]
     records = [record for _, _, record in made]
