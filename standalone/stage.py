@@ -11,9 +11,10 @@ from typing import Any, NamedTuple
 from standalone.data.arrow import arrow_type
 from standalone.data.struct import Struct
 from standalone.errors import ConnectError, DataError
-from standalone.expression import F
+from standalone.expression import F, is_expression
 
 _MOST_SCHEMAS = 1000  # of a source whose schema changes all the time
+_MOST_TOPICS = 10_000
 
 
 class NoColumns(Exception):
@@ -59,6 +60,11 @@ class Transform(Stage):
         """Column meaning: the new Columns. Raises NoColumns, or returns None, to be run by rows."""
         return None
 
+    @property
+    def has_columns(self):
+        """Whether there is a column meaning at all."""
+        return type(self).columns is not Transform.columns
+
 
 class Function:
     """A function of a value, in two meanings that stand side by side and do the same: by row, and as an expression for Spark.
@@ -96,6 +102,32 @@ class Fact:
     def column(self, columns, has_schema):
         """(the expression, a condition for the rows that only `row` can do or None). Raises NoColumns."""
         raise NoColumns(f"{type(self).__name__} has no column meaning")
+
+
+class OfTopic(Fact):
+    """What a Function makes of the record's topic. Topics are few: each is worked once, and in columns only where rows have several."""
+
+    def __init__(self, function):
+        self.function = function
+        self.schema = function.schema
+        self._made = {}
+
+    def row(self, record):
+        topic = record.topic
+        made = self._made.get(topic, UNKNOWN)
+        if made is UNKNOWN:
+            if len(self._made) >= _MOST_TOPICS:
+                self._made.clear()
+            made = self._made[topic] = self.function.row(topic)
+        return made
+
+    def column(self, columns, has_schema):
+        topic = columns.topic
+        if not is_expression(topic):
+            with left_to_rows(DataError):
+                return self.function.row(topic), None
+        made, failed = self.function.column(topic)
+        return made, either(failed, topic.isNull() if self.function.refuses_null else None)
 
 
 class Change:
@@ -136,6 +168,11 @@ class PerSchema(dict):
             self.clear()
         made = self[schema] = self._make(schema)
         return made
+
+
+def either(condition, other):
+    """Two conditions joined by "or"; None is for one that there is not."""
+    return other if condition is None else condition if other is None else condition | other
 
 
 @contextlib.contextmanager
@@ -261,8 +298,7 @@ class FieldTransform(Transform):
         names = ("schema", "shape") if has_schema else ("shape", "schema")
         parts = {f"{self.where}_{names[0]}": known, f"{self.where}_{names[1]}": None, self.where: column}
         for mask in failed:
-            if mask is not None:
-                columns = columns.with_(failed=mask if columns.failed is None else columns.failed | mask)
+            parts["failed"] = either(parts.get("failed", columns.failed), mask)
         return columns.with_(**parts)
 
     def is_null(self, columns):
@@ -275,6 +311,36 @@ class FieldTransform(Transform):
         return record.with_value(schema, value)
 
 
+class Router(Transform):
+    """A transform that gives records another topic: `configure` says which by `self.routes(fact)`."""
+
+    def routes(self, fact):
+        self.fact = fact
+
+    def apply(self, record):
+        topic = self.fact.row(record)
+        return record if topic == record.topic else record.with_(topic=topic)
+
+    def columns(self, columns):
+        topic, failed = self.fact.column(columns, True)
+        return columns.with_(topic=topic, failed=either(columns.failed, failed))
+
+
+class HeaderTransform(Transform):
+    """A transform that does the same HeaderEdit to all records: `edit`, which `configure` sets."""
+
+    edit: Any = None
+
+    def computes(self):
+        return False
+
+    def apply(self, record):
+        return record.with_(headers=self.edit.of(record.headers))
+
+    def columns(self, columns):
+        return columns.with_header_edits(self.edit)
+
+
 class QueryTransform(Transform):
     """A transform that is an SQL statement over the records of a batch: whoever runs the chain runs the statement, in Spark."""
 
@@ -285,19 +351,33 @@ class QueryTransform(Transform):
 
 
 class Predicate(Stage):
-    """Says whether a transform applies to a record."""
+    """Says whether a transform applies to a record. Either `configure` says it by `self.asks(fact)`, a Fact that is true or false, or it
+    defines `test` and `columns`.
+    """
+
+    fact: Any = None
+
+    def asks(self, fact):
+        self.fact = fact
 
     def test(self, record):
-        raise NotImplementedError(f"{type(self).__name__} must define test(record)")
+        if self.fact is None:
+            raise NotImplementedError(f"{type(self).__name__} must define test(record)")
+        return self.fact.row(record)
 
     def columns(self, columns):
         """Column meaning: a condition (an Expression that is never null), or a plain bool for the whole batch. Raises NoColumns, or
         returns None, to be run by rows."""
-        return None
+        return None if self.fact is None else self.fact.column(columns, True)[0]
+
+    @property
+    def has_columns(self):
+        """Whether there is a column meaning at all."""
+        return self.fact is not None or type(self).columns is not Predicate.columns
 
 
 class HeaderEdit(NamedTuple):
-    """What a column meaning does to the headers of every row: take off those of the names in `dropped`, or add `added`.
+    """What is done to the headers of every row: take off those of the names in `dropped`, or add `added`.
 
     The value of the added Header may be an Expression, of its schema, or of the Schema `shape` where it carries none. `where` is a
     condition that says for which rows the edit is; None is for all.
@@ -307,6 +387,16 @@ class HeaderEdit(NamedTuple):
     added: Any = None
     shape: Any = None
     where: Any = None
+
+    def of(self, headers):
+        """The headers of a record behind it, where the edit is for all rows and its value is one."""
+        if self.added is not None:
+            return (*headers, self.added)
+        return tuple(header for header in headers if header.name not in self.dropped)
+
+    def tells_of(self, name):
+        """Whether a row has a header of that name behind it; None where it has what it had."""
+        return True if self.added is not None and self.added.name == name else False if name in self.dropped else None
 
 
 class Columns:
@@ -380,7 +470,7 @@ class Converter(Stage):
     def encode(self, topic, schema, column, count):
         """Column meaning, to the log: (ByteColumn or None, rows it could not do or None), or None to be run by rows.
 
-        `column` is a column as in data/batch.py. Rows it could not do are an array of row numbers: the rows engine does them again.
+        `column` is a column as in data/column.py. Rows it could not do are an array of row numbers: the rows engine does them again.
         """
         return None
 

@@ -8,12 +8,13 @@ Both fail if the two meanings differ, and if a column meaning that should be the
 
 import numpy as np
 
-from standalone.data.batch import values_of
+from standalone.data.arrow import NotColumns
+from standalone.data.column import columnar, values_of
 from standalone.data.record import SinkRecord
 from standalone.data.schema import BYTES, STRING
 from standalone.local_worker import LocalWorker, LogRecord, apply_transforms, failing, wait_for  # noqa: F401
 from standalone.pipeline.chain import Link
-from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, columnar
+from standalone.pipeline.columns.batch import ColumnBatch
 from standalone.pipeline.columns.leaves import Leaves
 from standalone.pipeline.columns.plan import ColumnPlan
 from standalone.pipeline.columns.prune import Declined

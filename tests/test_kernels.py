@@ -20,7 +20,7 @@ from standalone import ByteColumn, DataError, Schema, decimal_schema, kernels, m
 from standalone.converters.avro import AvroConverter
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
-from standalone.data.arrow import to_arrow
+from standalone.data.column import to_arrow
 from standalone.data.utf8_column import repair
 from standalone.errors import CorruptBatchError
 from standalone.kernels import BYTES, LONG, LONGS, Kernel, compiled, ready, written

@@ -6,9 +6,10 @@ Each case has leaves and results of its own; they only share the select. Where t
 import numpy as np
 
 from standalone import Header, HeaderEdit, Schema, Transform
+from standalone.data.arrow import NotColumns
 from standalone.expression import is_expression
 from standalone.pipeline.chain import Link
-from standalone.pipeline.columns.batch import ColumnBatch, NotColumns
+from standalone.pipeline.columns.batch import ColumnBatch
 from standalone.pipeline.columns.compile import apply, columns_of
 from standalone.pipeline.columns.headers import Headers
 from standalone.pipeline.columns.leaves import Leaf, Leaves, leaves_in

@@ -1,7 +1,8 @@
 """ByteArrayConverter: bytes as they are."""
 
-from standalone import ByteColumn, ConfigDef, Converter, DataError, HeaderConverter, Schema
+from standalone import ConfigDef, Converter, DataError, HeaderConverter, Schema
 from standalone.converters.part import PART
+from standalone.data.column import is_stored_as, to_bytes
 from standalone.data.schema import BYTES
 
 
@@ -34,11 +35,9 @@ class ByteArrayConverter(Converter, HeaderConverter):
     def encode(self, topic, schema, column, count):
         if schema is None or schema.type != BYTES or schema.logical:
             return None  # whether that is an error hangs on the values
-        if column is None or isinstance(column, ByteColumn):
-            return column, None
-        if isinstance(column, list):
-            return None
-        return ByteColumn.from_arrow(column), None
+        if column is None:
+            return None, None
+        return (to_bytes(column), None) if is_stored_as(column, schema) else None
 
     def decode(self, topic, column):
         return Schema.OPTIONAL_BYTES, column, None

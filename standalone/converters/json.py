@@ -19,7 +19,7 @@ from standalone.converters import json_decode, json_encode, json_quick, json_tex
 from standalone.converters.json_schema import read_schema, write_schema
 from standalone.converters.json_values import MISSING, Inexact, read_schemaless, reader_of, write_schemaless, writer_of
 from standalone.converters.part import PART
-from standalone.data.struct_column import Shaped
+from standalone.data.column import shape_of
 
 
 class JsonConverter(Converter, HeaderConverter):
@@ -98,7 +98,7 @@ class JsonConverter(Converter, HeaderConverter):
         self._writers = {}  # schema -> (what stands before the payload, payload writer)
         self._last_writer = None, None  # (schema, what is in _writers): batches have one
         self._readers = {}  # text of a JSON schema -> (schema, payload reader)
-        self._columns = {}  # schema, or (Shaped, shape) -> json_encode.Plan, or None for no column meaning
+        self._columns = {}  # schema, or ("shape", shape) -> json_encode.Plan, or None for no column meaning
         self._prefix = None  # how the last envelope began, up to its payload
         self._shapes = json_decode.Shapes()
         self._fixed = None
@@ -162,7 +162,7 @@ class JsonConverter(Converter, HeaderConverter):
     # Column meaning: kernels between JSON bytes and Arrow.
     def encode(self, topic, schema, column, count):
         if schema is None:
-            return self._encode_shaped(column, count) if isinstance(column, Shaped) else None
+            return self._encode_shaped(column, shape, count) if (shape := shape_of(column)) is not None else None
         if column is None:
             return self._encode_nulls(topic, schema, count)
         if schema not in self._columns:
@@ -176,11 +176,11 @@ class JsonConverter(Converter, HeaderConverter):
         except DataError:
             return None
 
-    def _encode_shaped(self, column, count):
-        key = (Shaped, column.shape)
+    def _encode_shaped(self, column, shape, count):
+        key = ("shape", shape)
         if key not in self._columns:
             opening = '{"schema":null,"payload":' if self.has_envelope else None
-            _keep(self._columns, key, json_encode.shape_plan(column.shape, opening), self._most)
+            _keep(self._columns, key, json_encode.shape_plan(shape, opening), self._most)
         plan = self._columns[key]
         return plan and plan.encode(column.column, count)
 

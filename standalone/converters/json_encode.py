@@ -6,17 +6,16 @@ Declined are lists of Python values, which the row meaning does as fast and judg
 """
 
 import numpy as np
-import pyarrow as pa
 
 from standalone import ByteColumn, DataError
 from standalone.converters import json_kernels as k
 from standalone.converters.json_text import quoted
 from standalone.converters.json_values import DAY_MS, scale_of, writer_of
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, buffer_of, nulls_of
+from standalone.data.arrow import buffer_of
 from standalone.data.assemble import NOTHING, Part, assembled, joined
+from standalone.data.column import fields_of, is_stored_as, null_count, nulls_of, one_piece, to_bytes
 from standalone.data.java_digits import LONGEST, new_scratch
-from standalone.data.struct_column import StructColumn
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
 
@@ -48,22 +47,13 @@ class Plan:
 
     def encode(self, column, count):
         """(ByteColumn, rows it could not do or None), or None to be run by rows."""
-        if column is None or isinstance(column, list) or not count:
-            return None
-        if isinstance(column, StructColumn):
-            if column.schema != self._schema:
-                return None
-        elif not isinstance(column, ByteColumn):
-            column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
-            if column.type != arrow_type(self._schema):
-                return None
-        elif self._schema.type not in (s.STRING, s.BYTES) or self._schema.logical:
+        column = one_piece(column)
+        if not count or not is_stored_as(column, self._schema):
             return None
         failed = np.zeros(count, np.bool_)
         texts = self._writer.rows(column, count, failed, self._before, self._behind)
-        if self._is_shape and not isinstance(column, StructColumn):  # a null without a schema is no message, not even the word
-            nulls = column.lengths < 0 if isinstance(column, ByteColumn) else nulls_of(column)
-            texts = ByteColumn(texts.data, texts.starts, np.where(nulls, -1, texts.lengths).astype(np.int32))
+        if self._is_shape and null_count(column):  # a null without a schema is no message, not even the word
+            texts = ByteColumn(texts.data, texts.starts, np.where(nulls_of(column), -1, texts.lengths).astype(np.int32))
         return texts, np.flatnonzero(failed) if failed.any() else None
 
 
@@ -99,7 +89,7 @@ class _Writer:
     def rows(self, column, count, failed, before=b"", behind=b""):
         """A ByteColumn of the texts, each between two others; rows that cannot be done are marked and have no text."""
         if self._kind == s.STRUCT:
-            absent = np.zeros(count, np.bool_) if isinstance(column, StructColumn) else nulls_of(column)
+            absent = nulls_of(column)
             parts = self._struct_parts(column, count, failed, absent)
             ending = b"}" if parts else b"{}"
             if not absent.any():
@@ -120,9 +110,9 @@ class _Writer:
 
     def _struct_parts(self, column, count, failed, absent):
         parts = []
-        for at, (before, writer) in enumerate(self._fields):
+        for inner, (before, writer) in zip(fields_of(column), self._fields):
             inside = np.zeros(count, np.bool_)
-            part = writer.part(column.parts[at] if isinstance(column, StructColumn) else column.field(at), count, inside)
+            part = writer.part(inner, count, inside)
             null = writer._null_or_mark(part, inside)
             failed |= inside & ~absent
             parts.append((before, part, null))
@@ -135,7 +125,7 @@ class _Writer:
     # --- one for each kind ---
 
     def _strings(self, column, count, failed):
-        column = column if isinstance(column, ByteColumn) else ByteColumn.from_arrow(column)
+        column = to_bytes(column)
         data, starts, lengths = readonly(column.data), readonly(column.starts), readonly(column.lengths)
         sizes = np.empty(count, np.int32)
         total, malformed = k.escaped_sizes(data, starts, lengths, sizes)
@@ -148,7 +138,7 @@ class _Writer:
         return Part(data, side, new_starts, np.where(sizes, sizes, lengths), True)
 
     def _bytes(self, column, count, failed):
-        column = column if isinstance(column, ByteColumn) else ByteColumn.from_arrow(column)
+        column = to_bytes(column)
         side = np.empty(int(((np.maximum(column.lengths, 0).astype(np.int64) + 2) // 3).sum()) * 4, np.uint8)
         starts, lengths = np.empty(count, np.int64), np.empty(count, np.int32)
         k.base64(readonly(column.data), readonly(column.starts), readonly(column.lengths), side, starts, lengths)
@@ -192,7 +182,7 @@ class _Writer:
         return Part(NOTHING, side, starts, lengths)
 
     def _structs(self, column, count, failed):
-        absent = np.zeros(count, np.bool_) if isinstance(column, StructColumn) else nulls_of(column)
+        absent = nulls_of(column)
         parts = self._struct_parts(column, count, failed, absent)
         texts = assembled(count, failed | absent, b"", parts, b"}" if parts else b"{}")
         return Part(texts.data, NOTHING, texts.starts, texts.lengths)

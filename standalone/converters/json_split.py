@@ -28,7 +28,8 @@ from standalone.converters.json_scan import (
 from standalone.converters.json_text import quoted
 from standalone.converters.json_values import from_base64, scale_of
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, int_bytes, to_arrow
+from standalone.data.arrow import arrow_type, int_bytes
+from standalone.data.column import to_arrow
 from standalone.data.struct_column import StructColumn
 from standalone.kernels import readonly
 

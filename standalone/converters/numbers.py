@@ -7,9 +7,9 @@ import pyarrow as pa
 
 from standalone import ByteColumn, ConfigDef, Converter, DataError, HeaderConverter, Schema
 from standalone.converters.part import PART
-from standalone.data.arrow import arrow_type, buffer_of, nulls_of
+from standalone.data.arrow import arrow_type, buffer_of
+from standalone.data.column import is_stored_as, nulls_of, one_piece, unshaped
 from standalone.data.struct import fits
-from standalone.data.struct_column import Shaped
 
 
 class _NumberConverter(Converter, HeaderConverter):
@@ -46,18 +46,16 @@ class _NumberConverter(Converter, HeaderConverter):
 
     # Column meaning: the bytes of all numbers at once, each turned about.
     def encode(self, topic, schema, column, count):
-        if isinstance(column, Shaped):
-            schema, column = column.shape, column.column
-        elif schema is None and column is not None:
+        column, schema = unshaped(column, schema)
+        if schema is None and column is not None:
             return None  # whether these are numbers hangs on each of them
         if schema is not None and (schema.type != self.schema.type or schema.logical):
             return None  # an error, or not numbers but points in time
         if column is None:
             return None, None
-        if not isinstance(column, (pa.Array, pa.ChunkedArray)) or column.type != arrow_type(self.schema):
+        if not is_stored_as(column, self.schema):
             return None
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
+        column = one_piece(column)
         numbers = buffer_of(column).astype(self._wide)
         starts = np.arange(len(column)) * numbers.itemsize
         return ByteColumn(numbers.view(np.uint8), starts, np.where(nulls_of(column), -1, numbers.itemsize).astype(np.int32)), None

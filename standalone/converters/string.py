@@ -6,7 +6,7 @@ from standalone import HIGH, STRING, ByteColumn, ConfigDef, Converter, HeaderCon
 from standalone.converters import text_column
 from standalone.converters.part import PART
 from standalone.data import utf8
-from standalone.data.batch import values_of
+from standalone.data.column import values_of
 
 _UTF_8 = "utf-8"
 

@@ -1,14 +1,13 @@
 """StringConverter's column meaning, to the log: strings and bytes are handed on as they are, numbers are written by kernels."""
 
 import numpy as np
-import pyarrow as pa
 
 from standalone import ByteColumn
 from standalone.data import java_digits
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, buffer_of, nulls_of
+from standalone.data.arrow import buffer_of
+from standalone.data.column import is_stored_as, nulls_of, one_piece, shape_of, to_bytes
 from standalone.data.java_text_column import java_texts
-from standalone.data.struct_column import Shaped, StructColumn
 from standalone.kernels import readonly
 
 _INTS = (s.INT8, s.INT16, s.INT32, s.INT64)
@@ -17,20 +16,14 @@ _WORDS = np.frombuffer(b"truefalse", np.uint8)
 
 def encode(schema, column):
     """(ByteColumn, None), or None where there is no kernel: lists, maps and structs with a schema, logical types."""
-    if isinstance(column, Shaped):
-        is_bytes = column.shape.type == s.BYTES  # which are written as they are
-        return None if is_bytes else (java_texts(column), None)
-    if schema is None or schema.logical or isinstance(column, StructColumn):
+    shape = shape_of(column)
+    if shape is not None:
+        return None if shape.type == s.BYTES else (java_texts(column), None)  # bytes are written as they are
+    if schema is None or schema.logical or schema.type not in s.PRIMITIVES or not is_stored_as(column, schema):
         return None
-    if isinstance(column, ByteColumn):
-        return (column, None) if schema.type in (s.STRING, s.BYTES) else None
-    if isinstance(column, list) or schema.type not in s.PRIMITIVES or column.type != arrow_type(schema):
-        return None
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
     if schema.type in (s.STRING, s.BYTES):
-        return ByteColumn.from_arrow(column), None
-    return _written(schema.type, column), None
+        return to_bytes(column), None
+    return _written(schema.type, one_piece(column)), None
 
 
 def _written(kind, column):

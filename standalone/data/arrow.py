@@ -15,9 +15,8 @@ import pyarrow as pa
 
 from standalone.data import schema as s
 from standalone.data.map_key import as_key
-from standalone.data.scalars import Instant
+from standalone.data.scalars import CLASSES, Float32, Instant
 from standalone.data.struct import Struct
-from standalone.data.struct_column import StructColumn
 from standalone.data.utf8 import texts_of
 from standalone.wire import ByteColumn
 
@@ -52,23 +51,34 @@ def arrow_type(schema):
     return _PLAIN[schema.type]
 
 
-def to_arrow(column, schema, count=None):
-    """A column as data/batch.py has them as an Arrow array of the schema's type. `count` is needed where the column is None.
+def same_type(one, other):
+    """Whether two types are the same, whatever may be null in them."""
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        fields = zip(one, other) if one.num_fields == other.num_fields else ()
+        return one.num_fields == other.num_fields and all(a.name == b.name and same_type(a.type, b.type) for a, b in fields)
+    if pa.types.is_list(one) and pa.types.is_list(other):
+        return same_type(one.value_type, other.value_type)
+    if pa.types.is_map(one) and pa.types.is_map(other):
+        return same_type(one.key_type, other.key_type) and same_type(one.item_type, other.item_type)
+    return one == other
 
-    Raises ValueError or TypeError (pyarrow's errors are such) where a value is not what the schema says.
-    """
-    kind = arrow_type(schema)
-    if column is None:
-        return pa.nulls(count, kind)
-    if isinstance(column, ByteColumn):
-        column = column.to_arrow(text=schema.type == s.STRING)
-    if isinstance(column, StructColumn):
-        parts = [to_arrow(part, field.schema, column.count) for part, field in zip(column.parts, schema.fields)]
-        parts = [part.combine_chunks() if isinstance(part, pa.ChunkedArray) else part for part in parts]
-        return pa.StructArray.from_arrays(parts, fields=list(kind)) if parts else pa.array([{}] * column.count, kind)
-    if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        return column if column.type == kind else column.cast(kind)
-    return pa.array([_plain(value, schema) for value in column], kind)
+
+def is_of_type(value, kind):
+    """Whether a literal is a value of that type as it stands."""
+    if value is None:
+        return True
+    if isinstance(value, bool):
+        return kind == pa.bool_()
+    if isinstance(value, int):
+        return pa.types.is_integer(kind) and -(1 << kind.bit_width - 1) <= value < 1 << kind.bit_width - 1
+    if isinstance(value, float):
+        return kind == pa.float64() or kind == pa.float32() and isinstance(value, Float32)
+    return kind == (pa.string() if isinstance(value, str) else pa.binary())
+
+
+def array_of(values, schema):
+    """Python values as an Arrow array of the schema's type. Raises ValueError or TypeError where one is not what the schema says."""
+    return pa.array([_plain(value, schema) for value in values], arrow_type(schema))
 
 
 def _plain(value, schema):
@@ -97,6 +107,63 @@ def _plain(value, schema):
 
 def _has_surrogate(text):
     return not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text)
+
+
+class NotColumns(ValueError):
+    """These values are no column of that schema: what is wrong with them is for the rows engine to say."""
+
+
+_EXACT = {s.STRING: {str}, s.BYTES: {bytes}, s.BOOLEAN: {bool}, s.FLOAT64: {float}, s.FLOAT32: {Float32}}
+_EXACT.update({kind: {int, width} for kind, width in CLASSES.items()})
+
+
+def exact_array(values, schema):
+    """The same of values that are of exactly the classes that the schema says. Raises NotColumns where one is not."""
+    try:
+        return _exact(values, schema)
+    except NotColumns:
+        raise
+    except (ValueError, TypeError, OverflowError) as error:
+        raise NotColumns(str(error)) from error
+
+
+def _exact(values, schema):
+    kind = arrow_type(schema)
+    classes = set(map(type, values)) - {type(None)}
+    if schema.name == s.DECIMAL:
+        return array_of(values, schema)
+    if schema.logical:
+        _must_be(classes, {Instant}, schema)
+        return pa.array([None if value is None else value.ms for value in values], kind)
+    if schema.type in _EXACT:
+        _must_be(classes, _EXACT[schema.type], schema)
+        return pa.array(values, kind)
+    nulls = pa.array([value is None for value in values], pa.bool_()) if None in values else None
+    if schema.type == s.STRUCT:
+        _must_be(classes, {Struct}, schema)
+        if not all(value is None or value.schema is schema or value.schema == schema for value in values):
+            raise NotColumns("structs of another schema")
+        if not schema.fields:
+            return array_of(values, schema)
+        blank = [None] * len(schema.fields)
+        columns = zip(*(blank if value is None else value.values for value in values))
+        parts = [_exact(list(column), field.schema) for column, field in zip(columns, schema.fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=nulls)
+    _must_be(classes, {list} if schema.type == s.ARRAY else {dict}, schema)
+    ends = np.cumsum([0] + [len(value or ()) for value in values], dtype=np.int32)
+    if schema.type == s.ARRAY:
+        items = _exact([item for value in values for item in value or ()], schema.value_schema)
+        return pa.ListArray.from_arrays(pa.array(ends), items, type=kind, mask=nulls)
+    keys = _exact([key for value in values for key in value or ()], schema.key_schema)
+    if keys.null_count:
+        raise NotColumns("a null among the keys of a map")
+    items = _exact([item for value in values for item in (value or {}).values()], schema.value_schema)
+    return pa.MapArray.from_arrays(pa.array(ends), keys, items, type=kind, mask=nulls)
+
+
+def _must_be(found, allowed, schema):
+    if not found <= allowed:
+        raise NotColumns(f"a {', '.join(sorted(each.__name__ for each in found - allowed))} is no {schema.name or schema.type}")
 
 
 def from_arrow(array, schema):
@@ -146,13 +213,6 @@ def decimal_of(unscaled, scale):
     """The Decimal of such bytes and a scale."""
     number = int.from_bytes(unscaled, "big", signed=True)
     return decimal.Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
-
-
-def nulls_of(array):
-    """A boolean numpy array: which rows of an Arrow array are null."""
-    if not array.null_count:
-        return np.zeros(len(array), bool)
-    return array.is_null().to_numpy(zero_copy_only=False)
 
 
 def buffer_of(array, count=None):

@@ -1,46 +1,29 @@
 """A batch: a run of records that share key schema and value schema, seen as rows or as columns.
 
-A column is one of
-- None: null in every row,
-- a `ByteColumn`: strings (as UTF-8) or bytes, sliced out of a buffer; what files and the log hold,
-- an Arrow array of the schema's Arrow type (data/arrow.py),
-- a `StructColumn`: structs of which none is null, as the columns of their fields,
-- a `Shaped`: values without a schema that are all of one shape, as one of the above,
-- a list of Python values, as they stand in records.
-Each view is made from the other only when someone asks.
+What a column is, and what can be done with one, is in data/column.py. Each view is made from the other only when someone asks.
 """
 
 import numpy as np
 
 from standalone.data import schema as s
-from standalone.data import utf8
+from standalone.data.column import (
+    concat,
+    concat_headers,
+    concat_longs,
+    concat_spread,
+    cut,
+    folded,
+    is_stored_as,
+    nbytes,
+    shape_of,
+    spread,
+    to_bytes,
+    values_of,
+)
 from standalone.data.record import SinkRecord, SourceRecord
-from standalone.data.struct import Struct
-from standalone.data.struct_column import Shaped, StructColumn, cut, loosened, maps_of
-from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn, concat
+from standalone.wire import NO_TIMESTAMP, NO_TIMESTAMP_TYPE, ByteColumn
 
-
-def values_of(column, schema, count):
-    """The Python values of a column, as a list."""
-    if column is None:
-        return [None] * count
-    if isinstance(column, list):
-        return column
-    if isinstance(column, ByteColumn):
-        return utf8.texts_of(column) if schema is not None and schema.type == s.STRING else list(column)
-    if isinstance(column, Shaped) and isinstance(column.column, StructColumn) and column.shape.fields:
-        fields = list(zip(column.shape.fields, column.column.parts))
-        parts = [values_of(None if part is None else Shaped(field.schema, part), None, count) for field, part in fields]
-        return maps_of([field.name for field, _ in fields], parts)
-    if isinstance(column, Shaped):
-        return loosened(values_of(column.column, column.shape, count), column.shape)
-    if isinstance(column, StructColumn):
-        fields = [values_of(part, field.schema, count) for part, field in zip(column.parts, column.schema.fields)]
-        trusted = Struct.trusted
-        return [trusted(column.schema, list(row)) for row in zip(*fields)] if fields else [trusted(column.schema, []) for _ in range(count)]
-    from standalone.data.arrow import from_arrow
-
-    return from_arrow(column, schema)
+NO_OFFSET = -1
 
 
 class Batch:
@@ -67,7 +50,7 @@ class Batch:
     @property
     def nbytes(self):
         """About what keys and values take: a bound for queues, not an account. Of values in lists nobody knows."""
-        return sum(column.nbytes for column in (self.key, self.value) if column is not None and not isinstance(column, list))
+        return nbytes(self.key) + nbytes(self.value)
 
     def records(self):
         """The row view: a list of records."""
@@ -80,39 +63,30 @@ class Batch:
         where they are not in columns, or there is no quick way: then each record has its own.
         """
         column, schema = self.value, self.value_schema
-        if column is None or isinstance(column, (list, StructColumn)):
-            return None
-        if isinstance(column, ByteColumn):
-            return column
-        if isinstance(column, Shaped):
+        shape = shape_of(column)
+        if shape is not None:
             from standalone.data.java_text_column import java_texts
 
-            return None if column.shape.type == s.BYTES else java_texts(column)
+            return None if shape.type == s.BYTES else java_texts(column)
+        if isinstance(column, ByteColumn):
+            return column
         is_text = schema is not None and schema.type in (s.STRING, s.BYTES) and not schema.logical
-        return ByteColumn.from_arrow(column) if is_text else None
+        return to_bytes(column) if is_text and is_stored_as(column, schema) else None
 
     def _parts(self, low, high):
         """What a batch of the rows low to high shares with this one, as keyword arguments."""
-        rows = slice(low, high)
-        return {
-            "count": len(range(*rows.indices(self.count))),
-            "topic": self.topic[rows] if isinstance(self.topic, list) else self.topic,
-            "partition": self.partition[rows] if isinstance(self.partition, list) else self.partition,
-            "key": cut(self.key, low, high),
-            "key_schema": self.key_schema,
-            "value": cut(self.value, low, high),
-            "value_schema": self.value_schema,
-            "timestamps": cut(self.timestamps, low, high),
-            "headers": cut(self.headers, low, high),
-        }
+        names = ("topic", "partition", "key", "value", "timestamps", "headers")
+        count = len(range(*slice(low, high).indices(self.count)))
+        columns = {name: cut(getattr(self, name), low, high) for name in names}
+        return {"count": count, "key_schema": self.key_schema, "value_schema": self.value_schema, **columns}
 
     def _shared_rows(self):
         count = self.count
         unset = [None] * count
         times = unset if self.timestamps is None else [None if t == NO_TIMESTAMP else t for t in self.timestamps.tolist()]
         return zip(
-            self.topic if isinstance(self.topic, list) else [self.topic] * count,
-            self.partition if isinstance(self.partition, list) else [self.partition] * count,
+            spread(self.topic, count),
+            spread(self.partition, count),
             values_of(self.key, self.key_schema, count),
             values_of(self.value, self.value_schema, count),
             times,
@@ -169,17 +143,8 @@ class SourceBatch(Batch):
             at = int(np.searchsorted(ends, row, side="right"))
             return batches[at].offset_of(row - (int(ends[at - 1]) if at else 0))
 
-        return cls(
-            int(ends[-1]),
-            first.topic,
-            concat([batch.value for batch in batches]),
-            first.value_schema,
-            source_partition=first.source_partition,
-            offset_of=offset_of,
-            partition=first.partition,
-            key_schema=first.key_schema,
-            timestamps=None if first.timestamps is None else np.concatenate([batch.timestamps for batch in batches]),
-        )
+        schemas = {"key_schema": first.key_schema, "value_schema": first.value_schema}
+        return cls(source_partition=first.source_partition, offset_of=offset_of, **schemas, **joined_parts(batches))
 
     def _rows(self):
         for row, (topic, partition, key, value, timestamp, headers) in enumerate(self._shared_rows()):
@@ -243,6 +208,21 @@ class SinkBatch(Batch):
             yield fetched(origin, offset, timestamp_type, topic, partition, key_schema, key, value_schema, value, timestamp, tuple(headers))
 
 
+def joined_parts(batches):
+    """What batches of the same schemas are, one behind the other: what a batch of their kind is made of, but for the schemas."""
+    first, counts = batches[0], [batch.count for batch in batches]
+
+    def each(name):
+        return [getattr(batch, name) for batch in batches]
+
+    parts = {name: concat(each(name), getattr(first, f"{name}_schema"), counts) for name in ("key", "value")}
+    parts.update({name: concat_spread(each(name), counts) for name in ("topic", "partition")})
+    parts.update(timestamps=concat_longs(each("timestamps"), counts, NO_TIMESTAMP), headers=concat_headers(each("headers"), counts))
+    if hasattr(first, "offsets"):
+        parts["offsets"] = concat_longs(each("offsets"), counts, NO_OFFSET)
+    return {"count": sum(counts), **parts}
+
+
 def _alike(a, b):
     return (a.value_schema is b.value_schema or a.value_schema == b.value_schema) and (a.key_schema is b.key_schema or a.key_schema == b.key_schema)
 
@@ -250,15 +230,10 @@ def _alike(a, b):
 def columns_of(records):
     """The column view of records that are alike: lists of their values; one value where all rows have it."""
     first = records[0]
-
-    def one_or_all(name):
-        items = [getattr(record, name) for record in records]
-        return items[0] if items.count(items[0]) == len(items) else items
-
     times = [NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records]
     return {
-        "topic": one_or_all("topic"),
-        "partition": one_or_all("partition"),
+        "topic": folded([record.topic for record in records]),
+        "partition": folded([record.partition for record in records]),
         "key": [record.key for record in records],
         "key_schema": first.key_schema,
         "value": [record.value for record in records],

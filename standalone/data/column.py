@@ -1,53 +1,342 @@
-"""What can be done with a column of any kind that data/batch.py knows: the one place that asks which kind it is.
+"""What can be done with a column, of whatever kind: the one place that knows the kinds. A column is one of
 
-    take(column, rows)      the items at these rows            cut(column, low, high)   a run of them, not copied
-    concat(columns, ...)    one behind the other               compact(column, rows)    a copy that holds nothing else
+- None: null in every row,
+- a `ByteColumn`: strings (as UTF-8) or bytes, sliced out of a buffer; what files and the log hold,
+- an Arrow array of the schema's Arrow type (data/arrow.py),
+- a `StructColumn`: structs of which none is null, as the columns of their fields,
+- a `Shaped`: values without a schema that are all of one shape, as one of the above,
+- a list of Python values, as they stand in records.
+
+    take(column, rows)  cut(column, low, high)  compact(column, low, high)      some of its rows
+    concat(columns, schema, counts)                                             several, one behind the other
+    values_of(column, schema, count)  to_arrow(column, schema, count)           as Python values, as an Arrow array
+    columnar(column, schema, count)                                             as what kernels and Spark can work on
+    nulls_of(column)  null_count(column)  nbytes(column)  fields_of(column)     what is in it
+    shape_of(column)  unshaped(column, schema)  is_stored_as(column, schema)
+
+Of numpy arrays rows can be taken and cut as well; and of what stands for all rows, such as the topic of a batch, which then stays.
 """
+
+import functools
 
 import numpy as np
 import pyarrow as pa
 
-from standalone.data.arrow import to_arrow
-from standalone.data.batch import values_of
-from standalone.data.struct_column import Shaped, StructColumn, cut
-from standalone.data.struct_column import pick as take
+from standalone.data import schema as s
+from standalone.data import utf8
+from standalone.data.arrow import NotColumns, array_of, arrow_type, exact_array, from_arrow
+from standalone.data.struct import Struct
+from standalone.data.struct_column import Shaped, StructColumn, loosened, maps_of
+from standalone.data.utf8_column import repair
 from standalone.wire import ByteColumn
 from standalone.wire import concat as concat_bytes
 
-__all__ = ["compact", "concat", "cut", "one_piece", "take"]
+# --- Some of its rows ----------------------------------------------------------------------------------------------
 
 
+@functools.singledispatch
+def take(column, rows):
+    """The items at these rows, an array of numbers."""
+    return column
+
+
+@take.register
+def _(column: list, rows):
+    return [column[row] for row in rows.tolist()]
+
+
+@take.register
+def _(column: StructColumn, rows):
+    return StructColumn(column.schema, [take(part, rows) for part in column.parts], len(rows))
+
+
+@take.register(pa.Array)
+@take.register(pa.ChunkedArray)
+def _(column, rows):
+    return column.take(pa.array(rows))
+
+
+take.register(ByteColumn, ByteColumn.take)
+take.register(np.ndarray, lambda column, rows: column[rows])
+take.register(Shaped, lambda column, rows: Shaped(column.shape, take(column.column, rows)))
+
+
+@functools.singledispatch
+def cut(column, low, high):
+    """The items from low to high, not copied."""
+    return column
+
+
+@cut.register(list)
+@cut.register(np.ndarray)
+@cut.register(pa.Array)
+@cut.register(pa.ChunkedArray)
+def _(column, low, high):
+    return column[low:high]
+
+
+@cut.register
+def _(column: StructColumn, low, high):
+    low, high, _ = slice(low, high).indices(column.count)
+    return StructColumn(column.schema, [cut(part, low, high) for part in column.parts], max(0, high - low))
+
+
+cut.register(ByteColumn, ByteColumn.slice)
+cut.register(Shaped, lambda column, low, high: Shaped(column.shape, cut(column.column, low, high)))
+
+
+@functools.singledispatch
 def compact(column, low, high):
     """The items from low to high, in buffers of their own."""
-    if isinstance(column, ByteColumn):
-        return column.slice(low, high).compact()
-    if isinstance(column, StructColumn):
-        return StructColumn(column.schema, [compact(part, low, high) for part in column.parts], high - low)
-    if isinstance(column, Shaped):
-        return Shaped(column.shape, compact(column.column, low, high))
-    if isinstance(column, (pa.Array, pa.ChunkedArray)):
-        return column.take(pa.array(np.arange(low, high)))
     return cut(column, low, high)
 
 
+@compact.register
+def _(column: StructColumn, low, high):
+    return StructColumn(column.schema, [compact(part, low, high) for part in column.parts], high - low)
+
+
+@compact.register(pa.Array)
+@compact.register(pa.ChunkedArray)
+def _(column, low, high):
+    return take(column, np.arange(low, high))
+
+
+compact.register(ByteColumn, lambda column, low, high: column.slice(low, high).compact())
+compact.register(Shaped, lambda column, low, high: Shaped(column.shape, compact(column.column, low, high)))
+
+
+# --- One behind the other ------------------------------------------------------------------------------------------
+
+
 def concat(columns, schema, counts):
-    """Columns of one schema (None: without one) one behind the other; None stays None where all are."""
+    """Columns of one schema (None: without one), one behind the other, as columns still where all of them fit that."""
     if all(column is None for column in columns):
         return None
-    kinds = set(map(type, columns))
-    if kinds == {ByteColumn}:
+    if all(isinstance(column, ByteColumn) for column in columns):
         return concat_bytes(columns)
-    if kinds == {StructColumn}:
-        parts = zip(zip(*(column.parts for column in columns)), schema.fields)
-        return StructColumn(schema, [concat(list(part), field.schema, counts) for part, field in parts], sum(counts))
-    if kinds == {Shaped}:
-        shape = columns[0].shape
+    shape = shape_of(columns[0])
+    if shape is not None and all(shape_of(column) == shape for column in columns):
         return Shaped(shape, concat([column.column for column in columns], shape, counts))
-    if schema is not None and list not in kinds:
-        return pa.concat_arrays([one_piece(to_arrow(column, schema, count)) for column, count in zip(columns, counts)])
+    try:
+        if schema is not None and not all(isinstance(column, list) for column in columns):
+            return _joined([exact_array(column, schema) if isinstance(column, list) else column for column in columns], schema, counts)
+    except NotColumns:
+        pass
     return [item for column, count in zip(columns, counts) for item in values_of(column, schema, count)]
 
 
+def _joined(columns, schema, counts):
+    if schema.type == s.STRUCT and not any(column is None or null_count(column) for column in columns):
+        parts = [concat(list(parts), field.schema, counts) for field, parts in zip(schema.fields, zip(*map(fields_of, columns)))]
+        return StructColumn(schema, parts, sum(counts))
+    if any(isinstance(column, ByteColumn) for column in columns):
+        nulls = (ByteColumn.repeat(None, count) for count in counts)
+        return concat_bytes([none if column is None else to_bytes(column) for column, none in zip(columns, nulls)])
+    return pa.concat_arrays([to_arrow(column, schema, count) for column, count in zip(columns, counts)])
+
+
+# --- As values, as Arrow -------------------------------------------------------------------------------------------
+
+
+@functools.singledispatch
+def values_of(column, schema, count):
+    """The Python values of a column, as a list."""
+    return from_arrow(column, schema)
+
+
+@values_of.register
+def _(column: ByteColumn, schema, count):
+    return utf8.texts_of(column) if schema is not None and schema.type == s.STRING else list(column)
+
+
+@values_of.register
+def _(column: StructColumn, schema, count):
+    fields = [values_of(part, field.schema, count) for part, field in zip(column.parts, column.schema.fields)]
+    trusted = Struct.trusted
+    return [trusted(column.schema, list(row)) for row in zip(*fields)] if fields else [trusted(column.schema, []) for _ in range(count)]
+
+
+@values_of.register
+def _(column: Shaped, schema, count):
+    inner, shape = column.column, column.shape
+    if isinstance(inner, StructColumn) and shape.fields:
+        parts = [None if part is None else Shaped(field.schema, part) for part, field in zip(inner.parts, shape.fields)]
+        return maps_of([field.name for field in shape.fields], [values_of(part, None, count) for part in parts])
+    return loosened(values_of(inner, shape, count), shape)
+
+
+values_of.register(type(None), lambda column, schema, count: [None] * count)
+values_of.register(list, lambda column, schema, count: column)
+
+
+@functools.singledispatch
+def to_arrow(column, schema, count=None):
+    """A column as an Arrow array of the schema's type. `count` is needed where the column is None.
+
+    Raises ValueError or TypeError (pyarrow's errors are such) where a value is not what the schema says.
+    """
+    return array_of(column, schema)
+
+
+@to_arrow.register
+def _(column: None, schema, count=None):
+    return pa.nulls(count, arrow_type(schema))
+
+
+@to_arrow.register
+def _(column: ByteColumn, schema, count=None):
+    return to_arrow(column.to_arrow(text=schema.type == s.STRING), schema)
+
+
+@to_arrow.register
+def _(column: StructColumn, schema, count=None):
+    kind, parts = arrow_type(schema), zip(column.parts, schema.fields)
+    arrays = [to_arrow(part, field.schema, column.count) for part, field in parts]
+    return pa.StructArray.from_arrays(arrays, fields=list(kind)) if arrays else pa.array([{}] * column.count, kind)
+
+
+@to_arrow.register(pa.Array)
+@to_arrow.register(pa.ChunkedArray)
+def _(column, schema, count=None):
+    kind, array = arrow_type(schema), one_piece(column)
+    return array if array.type == kind else array.cast(kind)
+
+
+@functools.singledispatch
+def columnar(column, schema, count):
+    """A column of that schema as a ByteColumn of valid text or bytes, a StructColumn, or an Arrow array. Raises NotColumns."""
+    try:
+        return to_arrow(column, schema, count)
+    except (ValueError, TypeError, OverflowError) as error:
+        raise NotColumns(str(error)) from error
+
+
+@columnar.register
+def _(column: ByteColumn, schema, count):
+    if not is_stored_as(column, schema):
+        raise NotColumns(f"bytes are no {schema.name or schema.type}")
+    return repair(column) if schema.type == s.STRING else column
+
+
+columnar.register(list, lambda column, schema, count: exact_array(column, schema))
+columnar.register(StructColumn, lambda column, schema, count: column)
+
+
+@functools.singledispatch
+def to_bytes(column):
+    """An Arrow array of strings or bytes as a ByteColumn."""
+    return ByteColumn.from_arrow(column)
+
+
+to_bytes.register(ByteColumn, lambda column: column)
+
+
 def one_piece(array):
-    """A chunked array as a plain one."""
+    """A chunked array as a plain one; everything else as it is."""
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+# --- What is in it -------------------------------------------------------------------------------------------------
+
+
+@functools.singledispatch
+def nulls_of(column):
+    """A boolean numpy array: which rows are null."""
+    if not column.null_count:
+        return np.zeros(len(column), bool)
+    return column.is_null().to_numpy(zero_copy_only=False)
+
+
+nulls_of.register(ByteColumn, lambda column: column.lengths < 0)
+nulls_of.register(StructColumn, lambda column: np.zeros(column.count, bool))
+
+
+@functools.singledispatch
+def null_count(column):
+    """How many rows are null."""
+    return column.null_count
+
+
+null_count.register(ByteColumn, lambda column: int(np.count_nonzero(column.lengths < 0)))
+null_count.register(StructColumn, lambda column: 0)
+
+
+@functools.singledispatch
+def nbytes(column):
+    """About what its values take; of Python values nobody knows."""
+    return 0 if column is None else column.nbytes
+
+
+nbytes.register(list, lambda column: 0)
+nbytes.register(StructColumn, lambda column: sum(map(nbytes, column.parts)))
+nbytes.register(Shaped, lambda column: nbytes(column.column))
+
+
+@functools.singledispatch
+def fields_of(column):
+    """The columns of the fields of structs; what they hold where a struct is null says nothing."""
+    return [column.field(at) for at in range(column.type.num_fields)]
+
+
+fields_of.register(StructColumn, lambda column: column.parts)
+
+
+def shape_of(column):
+    """The Schema that values without one have all the same; None where they have one, or nobody knows."""
+    return column.shape if isinstance(column, Shaped) else None
+
+
+def unshaped(column, schema):
+    """(the column, the schema of its values or the shape that they have without one)."""
+    return (column.column, column.shape) if isinstance(column, Shaped) else (column, schema)
+
+
+@functools.singledispatch
+def is_stored_as(column, schema):
+    """Whether it is stored as columns of that schema are: what kernels can work on as it is."""
+    return False
+
+
+@is_stored_as.register(pa.Array)
+@is_stored_as.register(pa.ChunkedArray)
+def _(column, schema):
+    return schema is not None and column.type == arrow_type(schema)
+
+
+is_stored_as.register(ByteColumn, lambda column, schema: schema is not None and schema.type in (s.STRING, s.BYTES) and not schema.logical)
+is_stored_as.register(StructColumn, lambda column, schema: column.schema == schema)
+
+
+# --- What a batch has beside columns: one value for all rows, or a list with one for each; numbers; headers ---------
+
+
+def spread(given, count):
+    """A list with one for each row."""
+    return given if isinstance(given, list) else [given] * count
+
+
+def folded(items):
+    """The one value of all rows where they have the same, else the list."""
+    return items[0] if items.count(items[0]) == len(items) else items
+
+
+def concat_spread(given, counts):
+    """Several such, one behind the other."""
+    if not any(isinstance(each, list) for each in given) and given.count(given[0]) == len(given):
+        return given[0]
+    return [item for each, count in zip(given, counts) for item in spread(each, count)]
+
+
+def concat_longs(arrays, counts, unset):
+    """Arrays of longs, or None where all are unset, one behind the other."""
+    if all(array is None for array in arrays):
+        return None
+    return np.concatenate([np.full(count, unset, np.int64) if array is None else array for array, count in zip(arrays, counts)])
+
+
+def concat_headers(given, counts):
+    """Lists with the headers of each row, or None where no row has any, one behind the other."""
+    if all(each is None for each in given):
+        return None
+    return [row for each, count in zip(given, counts) for row in spread(() if each is None else each, count)]

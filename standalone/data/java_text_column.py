@@ -4,15 +4,14 @@
 """
 
 import numpy as np
-import pyarrow as pa
 
 from standalone.data import java_digits
 from standalone.data import schema as s
-from standalone.data.arrow import buffer_of, nulls_of
+from standalone.data.arrow import buffer_of
 from standalone.data.assemble import NOTHING, Part, assembled, joined
-from standalone.data.batch import values_of
+from standalone.data.column import fields_of, nulls_of, one_piece, to_bytes, values_of
 from standalone.data.java_text import java_text
-from standalone.data.struct_column import Shaped, StructColumn
+from standalone.data.struct_column import Shaped
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
 from standalone.wire import ByteColumn
@@ -30,28 +29,24 @@ def java_texts(column):
 def _part(column, schema, count):
     if schema.logical or schema.type == s.MAP:
         return _by_value(column, schema, count)
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+    column = one_piece(column)
     if schema.type == s.STRUCT:
         return _maps(column, schema, count)
     if schema.type == s.ARRAY:
         return _lists(column, schema)
     if schema.type in (s.STRING, s.BYTES):
-        texts = column if isinstance(column, ByteColumn) else ByteColumn.from_arrow(column)
+        texts = to_bytes(column)
         texts = repair(texts) if schema.type == s.BYTES else texts
         return Part(texts.data, NOTHING, texts.starts, texts.lengths)
     return _numbers(column, schema.type)
 
 
 def _maps(column, schema, count):
-    apart = isinstance(column, StructColumn)
-    absent = np.zeros(count, np.bool_) if apart else nulls_of(column)
     parts = []
-    for field in schema.fields:
-        inner = column.parts[field.index] if apart else column.field(field.index)
+    for field, inner in zip(schema.fields, fields_of(column)):
         before = (("{" if not parts else ", ") + field.name + "=").encode()
         parts.append((before, _part(inner, field.schema, count), b"null"))
-    texts = assembled(count, absent, b"", parts, b"}" if parts else b"{}")
+    texts = assembled(count, nulls_of(column), b"", parts, b"}" if parts else b"{}")
     return Part(texts.data, NOTHING, texts.starts, texts.lengths)
 
 

@@ -4,9 +4,12 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, to_arrow
+from standalone.data.arrow import arrow_type
+from standalone.data.column import to_arrow
 from standalone.data.scalars import CLASSES, Float32, Int64
+from standalone.data.struct import Struct
 from standalone.data.struct_column import Shaped, StructColumn
+from standalone.errors import DataError
 
 _PLAIN = {bool: s.BOOLEAN, str: s.STRING, bytes: s.BYTES, float: s.FLOAT64, Float32: s.FLOAT32, int: s.INT64}
 _PLAIN.update({width: kind for kind, width in CLASSES.items()})
@@ -63,3 +66,32 @@ def _lists(values):
         return None
     schema = s.Schema(s.ARRAY, value_schema=found[0].with_(optional=False))
     return schema, pa.ListArray.from_arrays(pa.array(ends), to_arrow(found[1], found[0]), type=arrow_type(schema))
+
+
+# --- One value, by its looks ---------------------------------------------------------------------------------------
+
+_SCALARS = {bool: s.Schema.BOOLEAN, str: s.Schema.STRING, bytes: s.Schema.BYTES, float: s.Schema.FLOAT64, int: s.Schema.INT64}
+
+
+def shape_by_looks(value):
+    """The schema that a value without one has by its looks. Raises DataError where it is of no one type."""
+    if value is None:
+        return s.Schema.OPTIONAL_STRING
+    for kind, schema in _SCALARS.items():
+        if isinstance(value, kind):
+            return schema
+    if isinstance(value, dict):
+        builder = s.SchemaBuilder.struct()
+        for name, item in value.items():
+            if not isinstance(name, str):
+                raise DataError("A map without a schema is a struct only where its keys are texts.")
+            builder.field(name, shape_by_looks(item))
+        return builder.optional().build()
+    if isinstance(value, list):
+        shapes = list(dict.fromkeys(shape_by_looks(item) for item in value if item is not None))
+        if len(shapes) > 1:
+            raise DataError("A list without a schema has a type only where its items are all of one.")
+        return s.SchemaBuilder.array(shapes[0] if shapes else s.Schema.OPTIONAL_STRING).optional().build()
+    if isinstance(value, Struct):
+        return value.schema
+    raise DataError(f"A value of type {type(value).__name__} has no schema, and none that it could have.")

@@ -1,18 +1,17 @@
-"""Two more kinds of column: structs taken apart into the columns of their fields, and values that have no schema but all one shape.
+"""Two kinds of column of our own: structs taken apart into the columns of their fields, and values that have no schema but all one shape.
 
-Both keep what they are made of as it is: texts stay where they were read, and only what is looked at is ever copied.
+Both keep what they are made of as it is: texts stay where they were read, and only what is looked at is ever copied. What can be done
+with them is in data/column.py.
 """
 
 import functools
 
-import numpy as np
-
 from standalone.data import schema as s
-from standalone.wire import ByteColumn
+from standalone.data.scalars import CLASSES, Float32
 
 
 class StructColumn:
-    """Structs of a schema, none of them null: `parts` are the columns of its fields, of any kind that data/batch.py knows."""
+    """Structs of a schema, none of them null: `parts` are the columns of its fields, of any kind."""
 
     __slots__ = ("schema", "parts", "count")
 
@@ -23,17 +22,6 @@ class StructColumn:
 
     def __len__(self):
         return self.count
-
-    def slice(self, low, high):
-        low, high, _ = slice(low, high).indices(self.count)
-        return StructColumn(self.schema, [cut(part, low, high) for part in self.parts], max(0, high - low))
-
-    def take(self, rows):
-        return StructColumn(self.schema, [pick(part, rows) for part in self.parts], len(rows))
-
-    @property
-    def nbytes(self):
-        return sum(0 if part is None else len(part) if isinstance(part, list) else part.nbytes for part in self.parts)
 
 
 class Shaped:
@@ -50,31 +38,6 @@ class Shaped:
     def __len__(self):
         return len(self.column)
 
-    def slice(self, low, high):
-        return Shaped(self.shape, cut(self.column, low, high))
-
-    def take(self, rows):
-        return Shaped(self.shape, pick(self.column, rows))
-
-    @property
-    def nbytes(self):
-        return self.column.nbytes
-
-
-def pick(column, rows):
-    """The items of any kind of column at these rows, an array of numbers."""
-    if column is None:
-        return None
-    if isinstance(column, (ByteColumn, StructColumn, Shaped)):
-        return column.take(rows)
-    if isinstance(column, list):
-        return [column[row] for row in rows.tolist()]
-    if isinstance(column, np.ndarray):
-        return column[rows]
-    import pyarrow as pa
-
-    return column.take(pa.array(rows))
-
 
 def maps_of(names, columns):
     """A map for each row, of lists of values: one with these names as its keys, in this order."""
@@ -89,14 +52,6 @@ def _map_maker(names):
     return eval(f"lambda {', '.join(values)}: {{{items}}}")
 
 
-def cut(column, low, high):
-    if column is None:
-        return None
-    if isinstance(column, (ByteColumn, StructColumn, Shaped)):
-        return column.slice(low, high)
-    return column[low:high]
-
-
 def loosened(values, schema):
     """Values of a shape as they stand in records without a schema, given as they stand in records with that schema."""
     loosen = _loosener(schema)
@@ -104,9 +59,7 @@ def loosened(values, schema):
 
 
 def _loosener(schema):
-    """A function from a value with a schema to the like without one; None where they are the same."""
-    from standalone.data.scalars import CLASSES, Float32
-
+    """A function from a value with a schema to the like without one."""
     kind = schema.type
     if schema.logical:
         return _same

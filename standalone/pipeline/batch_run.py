@@ -8,10 +8,11 @@ import logging
 
 import numpy as np
 
+from standalone.data.arrow import NotColumns
 from standalone.data.batch import SourceBatch, columns_of
 from standalone.data.shaping import shaped
 from standalone.errors import Stopped
-from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, sink_batch
+from standalone.pipeline.columns.batch import ColumnBatch, sink_batch, source_batch
 from standalone.pipeline.columns.segments import NO_ROWS, ByRows, short
 from standalone.pipeline.repair import union
 from standalone.pipeline.rows.engine import TRANSFORMATION, kept
@@ -23,8 +24,8 @@ log = logging.getLogger(__name__)
 class SinkOrigin:
     """Where the records of a sink's batch come from: what was fetched. `refused` has what the value's converter said of single rows."""
 
-    def __init__(self, engine, topic, partition, records, refused):
-        self._engine, self._origin, self._records, self._refused = engine, (topic, partition), records, refused
+    def __init__(self, engine, topic, partition, records=None, refused=None):
+        self._engine, self._origin, self._records, self._refused = engine, (topic, partition), records, refused or {}
         self._decoded = {}
 
     def adopt(self, batch, rows):
@@ -80,13 +81,13 @@ class SourceOrigin:
     def carried(self, rows):
         return self._batch.source_partition, [self._batch.offset_of(row) for row in rows.tolist()]
 
+    @classmethod
+    def carried_here(cls, source_partition, offsets):
+        """What was `carried`, in the other process."""
+        return cls(SourceBatch(len(offsets), None, source_partition=source_partition, offset_of=offsets.__getitem__))
+
     def columns(self, records):
         return ColumnBatch(len(records), **columns_of(records))
-
-
-def source_batch(batch, source_partition, offset_of):
-    parts = {name: getattr(batch, name) for name in ("partition", "key", "key_schema", "timestamps", "headers")}
-    return SourceBatch(batch.count, batch.topic, batch.value, batch.value_schema, source_partition=source_partition, offset_of=offset_of, **parts)
 
 
 class BatchRun:
@@ -166,6 +167,8 @@ class BatchRun:
 
     def by_rows(self, segment):
         """One segment by rows, here: its links may remember what they see."""
+        self.by_columns = False
+        self.reason = self.reason or segment.describe()[0]
         pairs = self._rest(segment.low)
         if self.has_columns:
             rows = self.rows[self.places]
@@ -189,7 +192,8 @@ class BatchRun:
 
     def _worked(self, items, low, high):
         """[(place, row, record)] behind the links from low to high; what fails is noted."""
-        made, failures = self._engine.through(items, low, high)
+        failures = []
+        made = list(self._engine.through(items, low, high, failures))
         for row, failure in failures:
             self.fail(row, failure)
         return made

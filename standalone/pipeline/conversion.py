@@ -3,13 +3,12 @@
 import numpy as np
 
 from standalone.data import schema as s
-from standalone.data.batch import values_of
-from standalone.data.struct_column import pick
+from standalone.data.column import concat, take, values_of
 from standalone.errors import without_frames
 from standalone.pipeline.columns.batch import ColumnBatch
 from standalone.pipeline.columns.segments import NO_ROWS, ByRows
-from standalone.pipeline.encoded import Encoded
-from standalone.pipeline.repair import joined, union
+from standalone.pipeline.encoded import Outgoing, groups
+from standalone.pipeline.repair import union
 from standalone.wire import ByteColumn, Records
 
 
@@ -27,18 +26,14 @@ class Conversion:
     # --- to the log ---
 
     def encode(self, batch, numbers):
-        """([Encoded], numbers left to the rows engine) of a batch; `numbers` are those of its rows in the batch, None for all."""
+        """([Outgoing], numbers left to the rows engine) of a batch; `numbers` are those of its rows in the batch, None for all."""
         if not batch.count:
             return [], NO_ROWS
         if not isinstance(batch.topic, list):
             return self._encode_topic(batch, numbers)
         numbers = np.arange(batch.count) if numbers is None else numbers
-        places = {}
-        for at, topic in enumerate(batch.topic):
-            places.setdefault(topic, []).append(at)
         parts, left = [], NO_ROWS
-        for topic, at in places.items():
-            at = np.array(at, np.int64)
+        for topic, at in groups(batch.topic):
             more, bad = self._encode_topic(batch.take(at).with_(topic=topic), numbers[at])
             parts += more
             left = union(left, bad)
@@ -55,11 +50,10 @@ class Conversion:
             bad = union(bad, bad_headers)
         records = Records(count, keys, values, batch.timestamps, headers)
         if not len(bad):
-            return [Encoded(topic, batch.partition, records, numbers)], NO_ROWS
+            return [Outgoing(topic, batch.partition, records, numbers)], NO_ROWS
         numbers = np.arange(count) if numbers is None else numbers
         good = np.delete(np.arange(count), bad)
-        partition = [batch.partition[row] for row in good.tolist()] if isinstance(batch.partition, list) else batch.partition
-        return [Encoded(topic, partition, records.take(good), numbers[good])] if len(good) else [], numbers[bad]
+        return [Outgoing(topic, take(batch.partition, good), records.take(good), numbers[good])] if len(good) else [], numbers[bad]
 
     # --- from the log ---
 
@@ -161,12 +155,12 @@ def _mended(converter, topic, column, schema, values, bad, refused):
     if not read:
         return values, bad
     rows = [row for row, _ in read]
-    every = joined(values, schema, len(column), [value for _, value in read])
-    if isinstance(every, list) and not isinstance(values, list):
-        return values, bad  # it would be no column any more
+    every = concat([values, [value for _, value in read]], schema, [len(column), len(read)])
+    if type(every) is not type(values):
+        return values, bad  # it would be no such column any more
     order = np.arange(len(column))
     order[rows] = len(column) + np.arange(len(rows))
-    return pick(every, order), np.setdiff1d(bad, rows)
+    return take(every, order), np.setdiff1d(bad, rows)
 
 
 def _each(items, work):

@@ -4,102 +4,70 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from standalone.wire import NO_TIMESTAMP, ByteColumn, Records, concat
+from standalone.data.column import concat, concat_headers, concat_longs, concat_spread, folded, spread, take
+from standalone.data.schema import Schema
+from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
 
 class Outgoing(NamedTuple):
-    """Records for one topic, and for one partition where it is said.
+    """Records for one topic, and for one partition where it is said; before they are divided also lists with one for each.
 
     `rows` are the rows of the batch they came from, ascending; None for all.
     """
-
-    topic: str
-    partition: Any
-    records: Records
-    rows: Any = None
-
-
-class Encoded(NamedTuple):
-    """Encoded records: `topic` and `partition` are one value for all, or a list with one for each; `rows` an array, or None for all."""
 
     topic: Any
     partition: Any
     records: Records
     rows: Any = None
 
-    @classmethod
-    def of_rows(cls, sent):
-        """Of what the rows engine encoded: rows.engine.EncodedRows."""
-        keys = None if sent.keys.count(None) == len(sent.keys) else ByteColumn.of(sent.keys)
-        headers = sent.headers if any(sent.headers) else None
-        records = Records(len(sent.rows), keys, ByteColumn.of(sent.values), sent.times(), headers)
-        return cls(_one_or_all(sent.topics), _one_or_all(sent.partitions), records, np.array(sent.rows, np.int64))
 
-
-def _one_or_all(items):
-    return items[0] if items.count(items[0]) == len(items) else items
+def of_rows(done):
+    """An Outgoing of a list of (row, record, (key, value, headers) as bytes), which the rows engine makes."""
+    rows, records, parts = zip(*done)
+    keys, values, headers = map(list, zip(*parts))
+    times = [NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records]
+    encoded = Records(
+        len(rows),
+        None if keys.count(None) == len(keys) else ByteColumn.of(keys),
+        ByteColumn.of(values),
+        None if times.count(NO_TIMESTAMP) == len(times) else np.array(times, np.int64),
+        headers if any(headers) else None,
+    )
+    topics, partitions = [record.topic for record in records], [record.partition for record in records]
+    return Outgoing(folded(topics), folded(partitions), encoded, np.array(rows, np.int64))
 
 
 def join(parts):
-    """Several Encoded as one, in the order of their rows."""
+    """Several Outgoings as one, in the order of their rows."""
     if len(parts) == 1:
         return parts[0]
     rows = np.concatenate([part.rows for part in parts])
     order = np.argsort(rows, kind="stable")
-    both = [part.records for part in parts]
-    records = Records(
-        len(rows),
-        _joined_bytes(both, "keys"),
-        _joined_bytes(both, "values"),
-        _joined_times(both),
-        _joined_headers(both),
-    )
-    topic, partition = (_joined_values(parts, name, order) for name in ("topic", "partition"))
-    return Encoded(topic, partition, records.take(order), rows[order])
+    counts = [part.records.count for part in parts]
 
+    def each(name):
+        return [getattr(part.records, name) for part in parts]
 
-def _joined_bytes(parts, name):
-    columns = [getattr(part, name) for part in parts]
-    if all(column is None for column in columns):
-        return None
-    return concat([ByteColumn.repeat(None, part.count) if column is None else column for part, column in zip(parts, columns)])
-
-
-def _joined_times(parts):
-    if all(part.timestamps is None for part in parts):
-        return None
-    return np.concatenate([np.full(part.count, NO_TIMESTAMP, np.int64) if part.timestamps is None else part.timestamps for part in parts])
-
-
-def _joined_headers(parts):
-    if all(part.headers is None for part in parts):
-        return None
-    return [row for part in parts for row in (part.headers if part.headers is not None else [None] * part.count)]
-
-
-def _joined_values(parts, name, order):
-    values = [getattr(part, name) for part in parts]
-    if not any(isinstance(value, list) for value in values) and values.count(values[0]) == len(values):
-        return values[0]
-    every = [item for part, value in zip(parts, values) for item in (value if isinstance(value, list) else [value] * part.records.count)]
-    return [every[at] for at in order.tolist()]
+    keys, values = (concat(each(name), Schema.OPTIONAL_BYTES, counts) for name in ("keys", "values"))
+    times, headers = concat_longs(each("timestamps"), counts, NO_TIMESTAMP), concat_headers(each("headers"), counts)
+    topic, partition = (take(concat_spread([getattr(part, name) for part in parts], counts), order) for name in ("topic", "partition"))
+    return Outgoing(topic, partition, Records(len(rows), keys, values, times, headers).take(order), rows[order])
 
 
 def without(parts, rows):
-    """Encoded parts but for what came of these rows."""
+    """Outgoings but for what came of these rows."""
     if not len(rows):
         return parts
     left = []
     for part in parts:
         kept = np.flatnonzero(~np.isin(part.rows, rows))
         if len(kept):
-            lists = {name: [given[at] for at in kept.tolist()] for name in ("topic", "partition") if isinstance(given := getattr(part, name), list)}
-            left.append(part._replace(records=part.records.take(kept), rows=part.rows[kept], **lists))
+            left.append(Outgoing(take(part.topic, kept), take(part.partition, kept), part.records.take(kept), part.rows[kept]))
     return left
 
 
 def divided(parts, count):
-    """Encoded parts of a batch of that many rows as Outgoings."""
+    """All that came of a batch of that many rows, divided."""
     if not parts:
         return []
     whole = join(parts)
@@ -113,22 +81,21 @@ def divide(sent):
         return []
     if not isinstance(sent.topic, list) and not isinstance(sent.partition, list):
         return [Outgoing(sent.topic, sent.partition, sent.records, sent.rows)]
-    topics = sent.topic if isinstance(sent.topic, list) else [sent.topic] * sent.records.count
     out = []
-    for topic, at in _groups(topics):
-        partitions = [sent.partition[row] for row in at.tolist()] if isinstance(sent.partition, list) else None
-        if partitions is None:
-            out.append(_piece(sent, topic, sent.partition, at))
+    for topic, at in groups(spread(sent.topic, sent.records.count)):
+        partitions = take(sent.partition, at)
+        if not isinstance(partitions, list):
+            out.append(_piece(sent, topic, partitions, at))
         elif None in partitions:
             # A record without a partition may go to any: only neighbours can be joined without one overtaking another.
             bounds = [0, *(row for row in range(1, len(at)) if partitions[row] != partitions[row - 1]), len(at)]
             out.extend(_piece(sent, topic, partitions[low], at[low:high]) for low, high in zip(bounds, bounds[1:]))
         else:
-            out.extend(_piece(sent, topic, partition, at[inner]) for partition, inner in _groups(partitions))
+            out.extend(_piece(sent, topic, partition, at[inner]) for partition, inner in groups(partitions))
     return out
 
 
-def _groups(values):
+def groups(values):
     """(value, its places) for each different value, in the order in which they first come."""
     numbers = {}
     codes = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values))

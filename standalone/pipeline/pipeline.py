@@ -16,16 +16,17 @@ import logging
 import numpy as np
 
 from standalone import kernels
+from standalone.data.arrow import NotColumns
 from standalone.data.batch import SinkBatch
 from standalone.pipeline.backlog import Backlog
 from standalone.pipeline.batch_run import BatchRun, SinkOrigin, SourceOrigin, warn
-from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, sink_batch
-from standalone.pipeline.columns.segments import NO_ROWS, ByRows, Expressions, segments_of, short
+from standalone.pipeline.columns.batch import ColumnBatch, sink_batch
+from standalone.pipeline.columns.segments import NO_ROWS, ByRows, Expressions, PythonHere, segments_of, short
 from standalone.pipeline.conversion import Conversion
-from standalone.pipeline.encoded import Encoded, divided, without
+from standalone.pipeline.encoded import divided, of_rows, without
 from standalone.pipeline.repair import merged, union
 from standalone.pipeline.result import COLUMNS, IDENTITY, ROWS, SPARK, EngineCounts, Result
-from standalone.pipeline.rows.engine import EncodedRows, RowsEngine, class_name, sink_rows, source_rows
+from standalone.pipeline.rows.engine import RowsEngine, class_name, sink_rows, source_rows
 from standalone.pipeline.spark.python import PythonLinks, may_be_copied
 from standalone.pipeline.spark.sql import Query
 from standalone.stage import StageFailed
@@ -38,28 +39,6 @@ MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, and edits of the schema
 ROWS_TO_ASK = 2_000  # a batch of so many has Spark started for a chain whose configuration did not say that it computes
 MOST_WAITING_JOBS = 4
 GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the more it is given
-
-
-class PythonHere:
-    """The segment of links without a column meaning that remember records: run by rows, in the task's thread."""
-
-    computes = False
-    title = "links of Python that remember records"
-
-    def __init__(self, low, links):
-        self.low, self.high = low, low + len(links)
-
-    def spark_plan(self, session, batch):
-        return None
-
-    def spark_plans(self):
-        return []
-
-    def run(self, batch, origin, rows):
-        raise ByRows(self.describe()[0])
-
-    def describe(self):
-        return ["links of Python that remember records: by rows, in the task's thread"]
 
 
 class Work:
@@ -99,7 +78,7 @@ class Pipeline:
         queries = {segment.low: segment for segment in self.segments if isinstance(segment, Query)}
         self._rows = RowsEngine(chain, retry, {chain.links[at].alias: query for at, query in queries.items()})
         self._has_queries = bool(queries)
-        self._first_here = next((at for at, each in enumerate(self.segments) if isinstance(each, PythonHere)), len(self.segments))
+        self._first_here = next((at for at, each in enumerate(self.segments) if each.remembers), len(self.segments))
         self._conversion = Conversion(chain, self._rows)
         self._warned = set()
         self.is_identity = not chain.links and self._conversion.hand_bytes_through(chain.kind)
@@ -119,7 +98,7 @@ class Pipeline:
                     return PythonLinks(low, alone, self._session, worth)
                 except Exception as error:
                     log.info("A chain's links cannot be copied to other processes, so one core does their work: %s", short(error))
-            return PythonHere(low, links)
+            return PythonHere(low, len(links))
 
         def expressions(low, links):
             return Expressions(low, links, self._session, worth)
@@ -174,7 +153,7 @@ class Pipeline:
         return f"batches of fewer than {MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows} records"
 
     def _needs_no_job_so_far(self):
-        return all(isinstance(each, PythonHere) or isinstance(each, Expressions) and each.is_free for each in self.segments)
+        return all(each.is_free for each in self.segments)
 
     def prefers_more_than(self, count):
         """Whether a batch of that size would be done quicker as a part of a larger one."""
@@ -243,16 +222,16 @@ class Pipeline:
         done = [each for each in done if int(run.rows[each[0]]) not in run.failures]
         failed = np.flatnonzero(np.isin(run.rows, list(run.failures))) if run.failures else NO_ROWS
         parts = without(parts, union(run.left, failed))
-        parts += [Encoded.of_rows(EncodedRows(done))] if done else []
+        parts += [of_rows(done)] if done else []
         parts = [part._replace(rows=run.rows[part.rows]) for part in parts]
         self._count(run)
         return Result.of(run.failures.values(), run.dropped([part.rows for part in parts]), out=divided(parts, batch.count))
 
     def _source_by_rows(self, batch, reason):
-        sent, failures, dropped = source_rows(self._rows, batch.records(), range(batch.count))
+        done, failures, dropped = source_rows(self._rows, batch.records())
         self.counts.add(ROWS, batch.count, reason=reason)
         self._backlog.done_by_rows(batch.count)
-        return Result.of(failures, dropped, out=divided([Encoded.of_rows(sent)] if sent.rows else [], batch.count))
+        return Result.of(failures, dropped, out=divided([of_rows(done)] if done else [], batch.count))
 
     # --- sink ---
 
@@ -295,7 +274,7 @@ class Pipeline:
         return Result.of(run.failures.values(), run.dropped(there), batches=batches)
 
     def _sink_by_rows(self, topic, partition, records, reason):
-        done, failures, dropped = sink_rows(self._rows, topic, partition, records, range(records.count))
+        done, failures, dropped = sink_rows(self._rows, topic, partition, records)
         self.counts.add(ROWS, records.count, reason=reason)
         self._backlog.done_by_rows(records.count)
         return Result.of(failures, dropped, batches=list(SinkBatch.runs([record for _, record in done])))
@@ -304,26 +283,13 @@ class Pipeline:
 
     def _begun(self, run, end):
         """The segments up to the first one that remembers records: in a thread of Spark's where there is a job to wait for."""
-        ahead = self.segments[: self._first_here]
-        at = 0
-        while at < len(ahead) and run.has_columns and isinstance(ahead[at], Expressions):
-            try:
-                if ahead[at].needs_job(run.batch):
-                    break
-            except NotColumns as reason:
-                run.reason = str(reason)
-                run.leave_all()
-                break
-            run.through(ahead[at], self._failed)
-            at += 1
-        left = ahead[at:]
-        if not left or not run.has_columns:
+        left = self._through(run, self.segments[: self._first_here], up_to_a_job=True)
+        if not left:
             return Work(end)
 
         def work():
-            for segment in left:
-                if run.has_columns:
-                    run.by_spark |= run.through(segment, self._failed)
+            run.by_spark |= run.through(left[0], self._failed)
+            self._through(run, left[1:])
 
         if self._session is None:
             work()
@@ -331,12 +297,24 @@ class Pipeline:
         return Work(end, self._session.threads.submit(work))
 
     def _through_here(self, run):
-        for segment in self.segments[self._first_here :]:
-            if isinstance(segment, PythonHere):
+        self._through(run, self.segments[self._first_here :])
+
+    def _through(self, run, segments, up_to_a_job=False):
+        """Take a batch through these segments; the segments that are left."""
+        for at, segment in enumerate(segments):
+            if segment.remembers:
                 run.by_rows(segment)
             elif run.has_columns:
-                needs_job = not isinstance(segment, Expressions) or segment.needs_job(run.batch)
+                try:
+                    needs_job = segment.needs_job(run.batch)
+                except NotColumns as reason:
+                    run.reason = str(reason)
+                    run.leave_all()
+                    continue
+                if needs_job and up_to_a_job:
+                    return segments[at:]
                 run.by_spark |= run.through(segment, self._failed) and needs_job
+        return []
 
     def _failed(self, error):
         """An engine broke on a batch, which is done by rows then."""

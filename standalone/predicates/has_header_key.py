@@ -1,6 +1,6 @@
 """HasHeaderKey: whether a record has a header of that name."""
 
-from standalone import MEDIUM, STRING, ConfigDef, F, Option, Predicate, non_empty
+from standalone import MEDIUM, STRING, ConfigDef, F, Fact, Option, Predicate, non_empty
 
 
 class HasHeaderKey(Predicate):
@@ -12,18 +12,21 @@ class HasHeaderKey(Predicate):
     )
 
     def configure(self, config):
-        self.name = config["name"]
+        self.asks(_HasHeader(config["name"]))
 
-    # Row meaning: the truth.
-    def test(self, record):
+
+class _HasHeader(Fact):
+    def __init__(self, name):
+        self.name = name
+
+    def row(self, record):
         return any(header.name == self.name for header in record.headers)
 
-    # Column meaning: the names that the rows came with, and what the links before this one did to them.
-    def columns(self, columns):
+    def column(self, columns, has_schema):
+        """The names that the rows came with, and what the links before this one did to them."""
         has_it = False if columns.header_names is None else F.array_contains(columns.header_names, self.name)
         for edit in columns.header_edits:
-            adds = edit.added is not None and edit.added.name == self.name
-            if not adds and self.name not in edit.dropped:
-                continue
-            has_it = adds if edit.where is None else F.when(edit.where, F.lit(adds)).otherwise(has_it)
-        return has_it
+            said = edit.tells_of(self.name)
+            if said is not None:
+                has_it = said if edit.where is None else F.when(edit.where, F.lit(said)).otherwise(has_it)
+        return has_it, None

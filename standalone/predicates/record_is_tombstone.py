@@ -1,6 +1,6 @@
 """RecordIsTombstone: whether a record's value is null."""
 
-from standalone import ConfigDef, NoColumns, Predicate
+from standalone import ConfigDef, Fact, NoColumns, Predicate
 
 
 class RecordIsTombstone(Predicate):
@@ -9,14 +9,17 @@ class RecordIsTombstone(Predicate):
     java_name = "org.apache.kafka.connect.transforms.predicates.RecordIsTombstone"
     config_def = ConfigDef()
 
-    # Row meaning: the truth.
-    def test(self, record):
+    def configure(self, config):
+        self.asks(_Tombstone())
+
+
+class _Tombstone(Fact):
+    def row(self, record):
         return record.value is None
 
-    # Column meaning: the same.
-    def columns(self, columns):
+    def column(self, columns, has_schema):
         if "value" in columns.nulls:
-            return True
+            return True, None
         if columns.value is None:
             raise NoColumns("the value has no schema, and not all rows are known to have one shape")
-        return columns.value.isNull()
+        return columns.value.isNull(), None

@@ -1,8 +1,9 @@
 """TopicNameMatches: whether a record's topic has a name like that."""
 
-from standalone import MEDIUM, STRING, ConfigDef, Expression, F, NoColumns, Option, Predicate, all_of, non_empty, regex_compiles
+from standalone import MEDIUM, STRING, ConfigDef, F, Function, NoColumns, Option, Predicate, Schema, all_of, non_empty, regex_compiles
 from standalone.data.java_regex import compile_java
 from standalone.data.whole_regex import whole
+from standalone.stage import OfTopic
 
 
 class TopicNameMatches(Predicate):
@@ -14,18 +15,24 @@ class TopicNameMatches(Predicate):
     )
 
     def configure(self, config):
-        self.pattern = config["pattern"]
-        self._matches = compile_java(self.pattern).fullmatch
+        self.asks(OfTopic(_Matches(config["pattern"])))
 
-    # Row meaning: the truth.
-    def test(self, record):
-        return record.topic is not None and self._matches(record.topic) is not None
 
-    # Column meaning: Spark's regular expressions are Java's own.
-    def columns(self, columns):
-        if not isinstance(columns.topic, Expression):
-            return columns.topic is not None and self._matches(columns.topic) is not None
+class _Matches(Function):
+    """Whether the whole topic matches; no topic does not."""
+
+    schema = Schema.BOOLEAN
+
+    def __init__(self, pattern):
+        self.pattern = pattern
+        self._matches = compile_java(pattern).fullmatch
+
+    def row(self, topic):
+        return topic is not None and self._matches(topic) is not None
+
+    def column(self, topic):
+        """Spark's regular expressions are Java's own."""
         regex = whole(self.pattern)
         if regex is None:
             raise NoColumns("the pattern is none that can be held to the whole topic")
-        return F.coalesce(F.rlike(columns.topic, F.lit(regex)), F.lit(False))
+        return F.coalesce(F.rlike(topic, F.lit(regex)), F.lit(False)), None

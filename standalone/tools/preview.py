@@ -14,13 +14,13 @@ from standalone.data.batch import SourceBatch
 from standalone.data.record import SourceRecord
 from standalone.data.schema import Schema
 from standalone.errors import BadRequestError, ConnectError, RetriableError
-from standalone.pipeline import preview
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.stage import QueryTransform
+from standalone.tools import trace
 from standalone.tools.log_access import LogAccess
 from standalone.wire import ByteColumn, Records
 
@@ -130,7 +130,7 @@ class ConnectorPreview:
     def traces(self, taken, holder=None):
         """The trace of each record; starts Spark where a transform is an SQL statement."""
         with self._session(holder, any(isinstance(link.transform, QueryTransform) for link in self.chain.links)) as holder:
-            shown = preview.Preview(self.chain, holder)
+            shown = trace.Preview(self.chain, holder)
             if self.is_source:
                 return [shown.source(record) for record in taken]
             return [shown.sink(topic, partition, records, row) for topic, partition, records in taken for row in range(len(records))]
@@ -140,7 +140,7 @@ class ConnectorPreview:
         if not taken:
             raise BadRequestError("There is no record to compile the chain for: its plan depends on their schemas. Give some lines by --stdin.")
         with self._session(holder, bool(self.chain.links)) as holder:
-            return preview.explain(self.chain, list(SourceBatch.runs(taken)) if self.is_source else taken, holder)
+            return trace.explain(self.chain, list(SourceBatch.runs(taken)) if self.is_source else taken, holder)
 
     @contextlib.contextmanager
     def _session(self, holder, is_needed):

@@ -1,10 +1,11 @@
 """DropHeaders: take headers off."""
 
-from standalone import HIGH, LIST, ConfigDef, HeaderEdit, Option, Transform
+from standalone import HIGH, LIST, ConfigDef, HeaderEdit, Option
+from standalone.stage import HeaderTransform
 from standalone.transforms import field_path
 
 
-class DropHeaders(Transform):
+class DropHeaders(HeaderTransform):
     """Take off all headers of these names.
 
     headers=trace      headers trace=1, host=web1, trace=2  ->  headers host=web1
@@ -15,16 +16,5 @@ class DropHeaders(Transform):
         Option("headers", LIST, HIGH, "Names of the headers to take off.", check=field_path.field_names),
     )
 
-    def computes(self):
-        return False
-
     def configure(self, config):
-        self.headers = frozenset(config["headers"])
-
-    # Row meaning: the truth.
-    def apply(self, record):
-        return record.with_(headers=tuple(header for header in record.headers if header.name not in self.headers))
-
-    # Column meaning: the same names for all.
-    def columns(self, columns):
-        return columns.with_header_edits(HeaderEdit(dropped=self.headers))
+        self.edit = HeaderEdit(dropped=frozenset(config["headers"]))

@@ -1,8 +1,8 @@
 """ExtractField: put one field in the place of the whole key or value."""
 
-from standalone import BOOLEAN, MEDIUM, NULL_IS_GIVEN, STRING, Change, ConfigDef, DataError, FieldTransform, Function, Option
+from standalone import BOOLEAN, MEDIUM, NULL_IS_GIVEN, STRING, Change, ConfigDef, DataError, FieldTransform, Option
 from standalone.transforms import field_path
-from standalone.transforms.struct_copy import column_at
+from standalone.transforms.struct_copy import FieldAt
 
 
 class ExtractField(FieldTransform):
@@ -25,13 +25,11 @@ class ExtractField(FieldTransform):
         return False
 
     def configure(self, config):
-        path = field_path.field_path(config["field"], config)
-        self.does(_Extract(config["field"], path, self.where, config["replace.null.with.default"]))
+        self.does(_Extract(field_path.field_path(config["field"], config), self.where, config["replace.null.with.default"]))
 
 
 class _Extract(Change):
-    def __init__(self, name, path, where, fills_defaults):
-        self.name = name
+    def __init__(self, path, where, fills_defaults):
         self.path = path
         self.where = where
         self.fills_defaults = fills_defaults
@@ -40,30 +38,10 @@ class _Extract(Change):
         if schema.type != "struct":
             found = schema.name or schema.type
             raise DataError(f"ExtractField needs a struct where the {self.where} has a schema; found a {found}.")
-        field = field_path.field_at(schema, self.path)
-        if field is None:
-            names = ", ".join(each.name for each in schema.fields)
-            raise DataError(f"ExtractField finds no field '{self.name}' in the {self.where}. Its fields: {names or 'none'}.")
-        return _Extracted(self.path, schema, field.schema, self.fills_defaults and has_schema)
+        return FieldAt(self.path, schema, self.fills_defaults and has_schema, "ExtractField", self.where)
 
     def bare(self, value):
         if value is None:
             return None
         field_path.need_map(value, "ExtractField", self.where)
         return field_path.in_map(value, self.path)
-
-
-class _Extracted(Function):
-    """The field at the end of a path; null where there is none."""
-
-    def __init__(self, path, source, schema, fills_defaults):
-        self._path = path
-        self._source = source
-        self.schema = schema
-        self._fills = fills_defaults
-
-    def row(self, value):
-        return None if value is None else field_path.in_struct(value, self._path, self._fills)
-
-    def column(self, column):
-        return column_at(column, self._source, self._path, self._fills), None

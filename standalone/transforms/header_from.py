@@ -5,6 +5,7 @@ from standalone import (
     HIGH,
     LIST,
     MEDIUM,
+    NULL_IS_REFUSED,
     STRING,
     ConfigDef,
     ConfigError,
@@ -21,8 +22,8 @@ from standalone.data.schema import ARRAY, MAP, STRUCT
 from standalone.stage import PerSchema, left_to_rows
 from standalone.transforms import field_path
 from standalone.transforms.field_path import EMPTY_TREE, PathTree
-from standalone.transforms.struct_copy import column_at
-from standalone.transforms.struct_edit import FieldsKept
+from standalone.transforms.struct_copy import FieldAt
+from standalone.transforms.struct_edit import FieldsKept, Unchanged
 
 
 class HeaderFrom(FieldTransform):
@@ -40,6 +41,8 @@ class HeaderFrom(FieldTransform):
         field_path.OWN_SYNTAX,
     )
 
+    nulls = NULL_IS_REFUSED
+
     def computes(self):
         return False
 
@@ -51,51 +54,42 @@ class HeaderFrom(FieldTransform):
         paths = [field_path.field_path(name, config) for name in fields]
         self.pairs = list(zip(paths, headers))
         self.fills_defaults = config["replace.null.with.default"]
-        self.rest = None
+        self._fields = PerSchema(self._fields_of)
         if config["operation"] == "move":
             moved = PathTree.of(dict.fromkeys(paths, True))
-            self.rest = FieldsKept(moved, None, EMPTY_TREE, "HeaderFrom", self.where, self.fills_defaults)
-            self._copies = PerSchema(self.rest.of)
+            self.does(FieldsKept(moved, None, EMPTY_TREE, "HeaderFrom", self.where, self.fills_defaults))
+        else:
+            self.does(Unchanged("HeaderFrom", self.where))
 
-    # Row meaning: the truth.
+    def _fields_of(self, schema, has_schema=True):
+        fills = self.fills_defaults and has_schema
+        return [(name, FieldAt(path, schema, fills, "HeaderFrom", self.where)) for path, name in self.pairs]
+
+    # What becomes of the key or value is stated above; beside it stand the headers.
     def apply(self, record):
         schema, value = self.part(record)
-        headers = list(record.headers)
         if schema is None:
             field_path.need_map(value, "HeaderFrom", self.where)
-            headers += [Header(name, field_path.in_map(value, path)) for path, name in self.pairs]
-            rest = value if self.rest is None else self.rest.map(value)
-            return self.with_part(record, None, rest).with_(headers=tuple(headers))
-        field_path.need_struct(value, "HeaderFrom", self.where)
-        for path, name in self.pairs:
-            field = field_path.field_at(schema, path)
-            if field is None:
-                names = ", ".join(each.name for each in schema.fields)
-                raise DataError(f"HeaderFrom finds no field '{'.'.join(path)}' in the {self.where}. Its fields: {names or 'none'}.")
-            headers.append(Header(name, field_path.in_struct(value, path, self.fills_defaults), field.schema))
-        if self.rest is not None:
-            copy = self._copies[schema]
-            schema, value = copy.schema, copy.row(value)
-        return self.with_part(record, schema, value).with_(headers=tuple(headers))
+            added = [Header(name, field_path.in_map(value, path)) for path, name in self.pairs]
+        else:
+            field_path.need_struct(value, "HeaderFrom", self.where)
+            added = [Header(name, field.row(value), field.schema) for name, field in self._fields[schema]]
+        return super().apply(record).with_(headers=(*record.headers, *added))
 
-    # Column meaning: a column of values for each header, and a struct of what stays.
     def columns(self, columns):
         known, value, has_schema = self.known_struct(columns)
         with left_to_rows(DataError):
-            edits = [self._header_edit(name, value, known, path, has_schema) for path, name in self.pairs]
-            copy = self.rest.of(known, has_schema) if self.rest else None
-        rest, failed = (value, None) if copy is None else copy.column(value)
-        target = known if copy is None else copy.schema
-        return self.with_known_part(columns, target, rest, [value.isNull(), failed], has_schema).with_header_edits(*edits)
+            fields = self._fields_of(known, has_schema)
+        return super().columns(columns).with_header_edits(*(_edit(name, field, value, has_schema) for name, field in fields))
 
-    def _header_edit(self, name, value, known, path, has_schema):
-        field = field_path.field_at(known, path)
-        if field is None:
-            raise NoColumns(f"there is no field '{'.'.join(path)}'")
-        if not has_schema and _has_names(field.schema):
-            raise NoColumns(f"without a schema the header '{name}' is a map")
-        column = column_at(value, known, path, self.fills_defaults and has_schema)
-        return HeaderEdit(added=Header(name, column, field.schema if has_schema else None), shape=None if has_schema else field.schema)
+
+def _edit(name, field, value, has_schema):
+    column, _ = field.column(value)
+    if has_schema:
+        return HeaderEdit(added=Header(name, column, field.schema))
+    if _has_names(field.schema):
+        raise NoColumns(f"without a schema the header '{name}' is a map")
+    return HeaderEdit(added=Header(name, column), shape=field.schema)
 
 
 def _has_names(shape):

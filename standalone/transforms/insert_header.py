@@ -1,11 +1,12 @@
 """InsertHeader: add a header with a fixed value."""
 
-from standalone import HIGH, STRING, ConfigDef, Header, HeaderEdit, Option, Transform
+from standalone import HIGH, STRING, ConfigDef, Header, HeaderEdit, Option
 from standalone.data.values import parse
+from standalone.stage import HeaderTransform
 from standalone.transforms import field_path
 
 
-class InsertHeader(Transform):
+class InsertHeader(HeaderTransform):
     """Add a header; its value is what the text says: null, a boolean, a number, a date, a list, a map, or else a string.
 
     header=version, value.literal=3      headers host=web1  ->  headers host=web1, version=3
@@ -17,17 +18,6 @@ class InsertHeader(Transform):
         Option("value.literal", STRING, HIGH, "What it says.", check=field_path.not_null),
     )
 
-    def computes(self):
-        return False
-
     def configure(self, config):
         schema, value = parse(config["value.literal"]) or (None, None)
-        self.header = Header(config["header"], value, schema)
-
-    # Row meaning: the truth.
-    def apply(self, record):
-        return record.with_(headers=(*record.headers, self.header))
-
-    # Column meaning: the same header for all.
-    def columns(self, columns):
-        return columns.with_header_edits(HeaderEdit(added=self.header))
+        self.edit = HeaderEdit(added=Header(config["header"], value, schema))

@@ -1,12 +1,12 @@
 """RegexRouter: send records to another topic, named after the one they were for."""
 
-from standalone import HIGH, STRING, ConfigDef, DataError, Expression, F, NoColumns, Option, Transform, regex_compiles
+from standalone import HIGH, STRING, ConfigDef, DataError, F, Function, NoColumns, Option, Schema, regex_compiles
 from standalone.data.java_regex import compile_java
 from standalone.data.whole_regex import begun, whole
-from standalone.transforms import expressions
+from standalone.stage import OfTopic, Router
 
 
-class RegexRouter(Transform):
+class RegexRouter(Router):
     """Where the whole topic matches `regex`, name it anew: `$1` or `${name}` in the replacement stand for groups of the match.
 
     regex=web-(.*), replacement=logs.$1      topic web-access  ->  topic logs.access
@@ -22,23 +22,22 @@ class RegexRouter(Transform):
         return False
 
     def configure(self, config):
-        self.regex = config["regex"]
-        self.replacement = config["replacement"]
-        self._pattern = compile_java(self.regex)
-        self._parts, self._error = _parsed(self.replacement, self._pattern)
-        self._routes = {}  # topics are few
+        self.routes(OfTopic(_Routed(config["regex"], config["replacement"])))
 
-    # Row meaning: the truth.
-    def apply(self, record):
-        topic = record.topic
-        routed = self._routes.get(topic)
-        if routed is None:
-            if len(self._routes) >= _MOST_ROUTES:
-                self._routes.clear()
-            routed = self._routes[topic] = self._routed(topic)
-        return record if routed == topic else record.with_(topic=routed)
 
-    def _routed(self, topic):
+class _Routed(Function):
+    """The topic that a replacement makes of one that the whole regex matches; others stay."""
+
+    schema = Schema.STRING
+    refuses_null = True
+
+    def __init__(self, regex, replacement):
+        self.regex = regex
+        self.replacement = replacement
+        self._pattern = compile_java(regex)
+        self._parts, self._error = _parsed(replacement, self._pattern)
+
+    def row(self, topic):
         if topic is None:
             raise DataError("RegexRouter needs a topic; this record has none.")
         if not self._pattern.fullmatch(topic):
@@ -50,24 +49,15 @@ class RegexRouter(Transform):
         named = "".join(part if isinstance(part, str) else match[part.group] or "" for part in self._parts)
         return topic[: match.start()] + named + topic[match.end() :]
 
-    # Column meaning: one topic for all rows is named by rows; else Spark does it, whose regular expressions are Java's own.
-    def columns(self, columns):
-        if not isinstance(columns.topic, Expression):
-            try:
-                return columns.with_(topic=self._routed(columns.topic))
-            except DataError as error:
-                raise NoColumns(f"it is an error: {error}") from error
+    def column(self, topic):
+        """Spark's regular expressions are Java's own."""
         if self._error:
             raise NoColumns("whether a topic matches, and fails then, hangs on the topic")
         if whole(self.regex) is None:
             raise NoColumns("the regex is none that can be held to the whole topic")
         # Since the whole topic matches, the first match begins at its start; held there, it is the only one.
-        named = F.regexp_replace(columns.topic, F.lit(begun(self.regex)), F.lit(self.replacement))
-        routed = F.when(F.rlike(columns.topic, F.lit(whole(self.regex))), named).otherwise(columns.topic)
-        return columns.with_(topic=routed, failed=expressions.any_of([columns.failed, columns.topic.isNull()]))
-
-
-_MOST_ROUTES = 10_000
+        named = F.regexp_replace(topic, F.lit(begun(self.regex)), F.lit(self.replacement))
+        return F.when(F.rlike(topic, F.lit(whole(self.regex))), named).otherwise(topic), None
 
 
 class _Group:

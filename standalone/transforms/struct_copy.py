@@ -1,6 +1,6 @@
 """A struct made out of another one: fields left out, renamed, changed, added. What transforms of structs share, in both meanings."""
 
-from standalone import ConnectError, F, Function, Instant, NoColumns, SchemaBuilder, Struct
+from standalone import ConnectError, DataError, F, Function, Instant, NoColumns, SchemaBuilder, Struct
 from standalone.data.arrow import arrow_type
 from standalone.data.struct import checked as checked_value
 from standalone.data.struct import validate_value
@@ -145,17 +145,27 @@ def _fitting(field, item):
     return Instant(int(item)) if field.schema.logical else item
 
 
-def column_at(column, schema, path, fills_default):
-    """The Spark column at the end of a path through a struct, as field_path.in_struct has it for rows. Raises NoColumns.
+class FieldAt(Function):
+    """The field at the end of a path through a struct; null where there is none."""
 
-    The field is known to be in the schema.
-    """
-    holder = None
-    for depth, name in enumerate(path, 1):
-        holder, column = column, column.getField(name)
-        field = field_path.field_at(schema, path[:depth])
-        if depth < len(path) and field.schema.default is not None:
-            raise NoColumns(f"a whole struct is the default of '{name}'")
-    if fills_default and field.schema.default is not None:
-        return F.when(holder.isNotNull(), F.coalesce(column, expressions.literal(field.schema.default, field.schema)))
-    return column
+    def __init__(self, path, source, fills_default, by, place):
+        """`by` looks for it in `place`, as errors say it. Raises DataError where the schema has no such field."""
+        field = field_path.field_at(source, path)
+        if field is None:
+            names = ", ".join(each.name for each in source.fields)
+            raise DataError(f"{by} finds no field '{'.'.join(path)}' in the {place}. Its fields: {names or 'none'}.")
+        self.name, self.schema = field.name, field.schema
+        self._path, self._source, self._fills = path, source, fills_default
+
+    def row(self, struct):
+        return None if struct is None else field_path.in_struct(struct, self._path, self._fills)
+
+    def column(self, column):
+        for depth, name in enumerate(self._path, 1):
+            holder, column = column, column.getField(name)
+            if depth < len(self._path) and field_path.field_at(self._source, self._path[:depth]).schema.default is not None:
+                raise NoColumns(f"a whole struct is the default of '{name}'")
+        if self._fills and self.schema.default is not None:
+            default = expressions.literal(self.schema.default, self.schema)
+            return F.when(holder.isNotNull(), F.coalesce(column, default)), None
+        return column, None

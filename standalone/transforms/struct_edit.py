@@ -1,6 +1,6 @@
 """Edits of structs and maps, said once for rows and columns, with schemas and without: fields changed, left out, renamed, added."""
 
-from standalone import Change, ConnectError, DataError, NoColumns
+from standalone import Change, ConnectError, DataError, Function, NoColumns
 from standalone.errors import SchemaBuilderError
 from standalone.stage import UNKNOWN
 from standalone.transforms import field_path
@@ -43,6 +43,30 @@ class StructEdit(Change):
             found = field.schema.name or field.schema.type
             raise DataError(f"{self.by} cannot go into '{field.name}': it is no struct but a {found}.")
         return edit.copy(field.schema, checked, inside=True)
+
+
+class Unchanged(StructEdit):
+    """Nothing is changed, but it must be a struct or a map."""
+
+    def __init__(self, by, place):
+        super().__init__(by, place, fills_defaults=False)
+
+    def copy(self, schema, checked, inside=False):
+        return _Same(schema)
+
+    def map(self, value):
+        return value
+
+
+class _Same(Function):
+    def __init__(self, schema):
+        self.schema = schema
+
+    def row(self, value):
+        return value
+
+    def column(self, column):
+        return column, None
 
 
 class FieldsChanged(StructEdit):

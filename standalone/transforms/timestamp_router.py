@@ -1,13 +1,14 @@
 """TimestampRouter: a topic for each stretch of time."""
 
-from standalone import HIGH, STRING, ConfigDef, DataError, Expression, F, NoColumns, Option, Transform
+from standalone import HIGH, STRING, ConfigDef, DataError, Expression, F, Fact, NoColumns, Option, Schema
+from standalone.stage import Router, left_to_rows
 from standalone.transforms import date_columns, expressions
 from standalone.transforms.date_format import DateFormat
 
 _TOPIC, _TIMESTAMP = "${topic}", "${timestamp}"
 
 
-class TimestampRouter(Transform):
+class TimestampRouter(Router):
     """Put the record's timestamp into the name of its topic.
 
     topic.format=${topic}-${timestamp}, timestamp.format=yyyyMMdd      topic "logs"  ->  topic "logs-20231114"
@@ -22,19 +23,22 @@ class TimestampRouter(Transform):
     )
 
     def computes(self):
-        return _TIMESTAMP in self.topic_format
+        return self.fact.has_time
 
     def configure(self, config):
-        self.topic_format = config["topic.format"]
-        self.pattern = config["timestamp.format"]
-        self._format = None  # as in Java a pattern that is none fails the records, not the configuration
+        self.routes(_Stamped(config["topic.format"], config["timestamp.format"]))
 
-    # Row meaning: the truth.
-    def apply(self, record):
-        if record.timestamp is None:
-            raise DataError(f"TimestampRouter needs a timestamp, but a record of topic {record.topic} has none.")
-        time = self.format().format(record.timestamp)
-        return record.with_(topic=self.topic_format.replace(_TOPIC, record.topic).replace(_TIMESTAMP, time))
+
+class _Stamped(Fact):
+    """The format of a topic with the record's topic and timestamp in it."""
+
+    schema = Schema.STRING
+
+    def __init__(self, topic_format, pattern):
+        self.topic_format = topic_format
+        self.pattern = pattern
+        self.has_time = _TIMESTAMP in topic_format
+        self._format = None  # as in Java a pattern that is none fails the records, not the configuration
 
     def format(self):
         if self._format is None:
@@ -44,23 +48,26 @@ class TimestampRouter(Transform):
                 raise ValueError(f"timestamp.format '{self.pattern}' is no pattern of SimpleDateFormat: {error}.") from None
         return self._format
 
-    # Column meaning: the topic becomes a column.
-    def columns(self, columns):
+    def row(self, record):
+        if record.timestamp is None:
+            raise DataError(f"TimestampRouter needs a timestamp, but a record of topic {record.topic} has none.")
+        time = self.format().format(record.timestamp)
+        return self.topic_format.replace(_TOPIC, record.topic).replace(_TIMESTAMP, time)
+
+    def column(self, columns, has_schema):
         if columns.timestamp is None or columns.topic is None:
             raise NoColumns("it is an error without a topic or a timestamp")
-        try:
+        with left_to_rows(ValueError):
             format = self.format()
-        except ValueError as error:
-            raise NoColumns(f"it is an error: {error}") from error
-        if not isinstance(columns.topic, Expression) and not self.computes():
-            topic, failed = self.topic_format.replace(_TOPIC, columns.topic), None
-        elif not isinstance(columns.topic, Expression):
-            first, *rest = self.topic_format.replace(_TOPIC, columns.topic).split(_TIMESTAMP)
-            parts = [(None, first), *(part for text in rest for part in (*format.parts, (None, text)))]
-            topic, failed = date_columns.text_of_parts(columns.timestamp, [part for part in parts if part[1]])
-        else:
+        if isinstance(columns.topic, Expression):
             time, failed = date_columns.text_of(columns.timestamp, format)
             first, *rest = self.topic_format.split(_TOPIC)
             named = F.concat(F.lit(first), *(part for text in rest for part in (columns.topic, F.lit(text))))
             topic = F.replace(named, F.lit(_TIMESTAMP), time)
-        return columns.with_(topic=topic, failed=expressions.any_of([columns.failed, columns.timestamp.isNull(), failed]))
+        elif self.has_time:
+            first, *rest = self.topic_format.replace(_TOPIC, columns.topic).split(_TIMESTAMP)
+            parts = [(None, first), *(part for text in rest for part in (*format.parts, (None, text)))]
+            topic, failed = date_columns.text_of_parts(columns.timestamp, [part for part in parts if part[1]])
+        else:
+            topic, failed = self.topic_format.replace(_TOPIC, columns.topic), None
+        return topic, expressions.any_of([columns.timestamp.isNull(), failed])

@@ -1,12 +1,25 @@
 """ValueToKey: make the key of fields of the value."""
 
-from standalone import BOOLEAN, HIGH, LIST, MEDIUM, ConfigDef, DataError, F, NoColumns, Option, Struct, Transform
-from standalone.stage import PerSchema, left_to_rows
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    LIST,
+    MEDIUM,
+    NULL_IS_REFUSED,
+    Change,
+    ConfigDef,
+    DataError,
+    F,
+    FieldTransform,
+    Function,
+    Option,
+    Struct,
+)
 from standalone.transforms import expressions, field_path
-from standalone.transforms.struct_copy import column_at, struct_schema
+from standalone.transforms.struct_copy import FieldAt, struct_schema
 
 
-class ValueToKey(Transform):
+class ValueToKey(FieldTransform):
     """Make a new key of these fields of the value. With nested paths each has the last name of its path.
 
     fields=id      value {"id": 7, "item": "nut"}  ->  key {"id": 7}, the value as it was
@@ -19,49 +32,57 @@ class ValueToKey(Transform):
         field_path.OWN_SYNTAX,
     )
 
+    where = "value"
+    nulls = NULL_IS_REFUSED
+
     def computes(self):
         return False
 
     def configure(self, config):
-        self.paths = [field_path.field_path(name, config) for name in dict.fromkeys(config["fields"])]
-        self.fills_defaults = config["replace.null.with.default"]
-        self._key_schemas = PerSchema(self._key_schema)
+        paths = [field_path.field_path(name, config) for name in dict.fromkeys(config["fields"])]
+        self.does(_Key(paths, config["replace.null.with.default"]))
 
-    def _key_schema(self, schema):
-        fields = []
-        for path in self.paths:
-            field = field_path.field_at(schema, path)
-            if field is None:
-                names = ", ".join(each.name for each in schema.fields)
-                raise DataError(f"ValueToKey finds no field '{'.'.join(path)}' in the value. Its fields: {names or 'none'}.")
-            fields.append((field.name, field.schema))
-        return struct_schema(fields)
+    # What is made of the value becomes the key.
+    def with_part(self, record, schema, value):
+        return record.with_key(schema, value)
 
-    # Row meaning: the truth.
-    def apply(self, record):
-        value = record.value
-        if record.value_schema is None:
-            field_path.need_map(value, "ValueToKey", "value")
-            return record.with_(key_schema=None, key={path[-1]: field_path.in_map(value, path) for path in self.paths})
-        field_path.need_struct(value, "ValueToKey", "value")
-        key_schema = self._key_schemas[value.schema]
-        key = Struct(key_schema)
-        for field, path in zip(key_schema.fields, self.paths):
-            key.put(field.name, field_path.in_struct(value, path, self.fills_defaults))
-        return record.with_(key_schema=key_schema, key=key)
+    def with_known_part(self, columns, known, column, failed, has_schema):
+        parts = {"key": column, "key_schema": known if has_schema else None, "key_shape": None if has_schema else known}
+        return columns.with_(**parts, failed=expressions.any_of([columns.failed, *failed]))
 
-    # Column meaning: a struct of some of the value's columns.
-    def columns(self, columns):
-        schema, value = columns.value_schema, columns.value
-        known = schema or columns.value_shape
-        if value is None or known is None:
-            raise NoColumns("the value has no schema, and not all rows are known to have one shape")
-        with left_to_rows(DataError):
-            key_schema = self._key_schema(known)
-        parts, failed = [], [columns.failed, value.isNull()]
-        for field, path in zip(key_schema.fields, self.paths):
-            part = column_at(value, known, path, self.fills_defaults and schema is not None)
-            failed.append(None if schema is None else expressions.misfit(part, field.schema))
-            parts.append(part.alias(field.name))
-        changes = {"key": F.struct(*parts), "key_schema": None, "key_shape": None, "failed": expressions.any_of(failed)}
-        return columns.with_(**{**changes, "key_shape" if schema is None else "key_schema": key_schema})
+
+class _Key(Change):
+    def __init__(self, paths, fills_defaults):
+        self.paths = paths
+        self.fills_defaults = fills_defaults
+
+    def of(self, schema, has_schema=True):
+        if schema.type != "struct":
+            found = schema.name or schema.type
+            raise DataError(f"ValueToKey needs a struct where the value has a schema; found a {found}.")
+        fills = self.fills_defaults and has_schema
+        return _StructOf([FieldAt(path, schema, fills, "ValueToKey", "value") for path in self.paths], has_schema)
+
+    def bare(self, value):
+        field_path.need_map(value, "ValueToKey", "value")
+        return {path[-1]: field_path.in_map(value, path) for path in self.paths}
+
+
+class _StructOf(Function):
+    """A struct of these fields of another one."""
+
+    def __init__(self, fields, checked):
+        self._fields = fields
+        self._checked = checked  # False for a shape, which nobody checks
+        self.schema = struct_schema([(field.name, field.schema) for field in fields])
+
+    def row(self, value):
+        made = Struct(self.schema)
+        for field in self._fields:
+            made.put(field.name, field.row(value))
+        return made
+
+    def column(self, column):
+        parts = [(field, field.column(column)[0]) for field in self._fields]
+        failed = [expressions.misfit(part, field.schema) for field, part in parts] if self._checked else []
+        return F.struct(*(part.alias(field.name) for field, part in parts)), expressions.any_of(failed)

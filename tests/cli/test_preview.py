@@ -10,9 +10,9 @@ import pytest
 from standalone import properties
 from standalone.data.schema import Schema, SchemaBuilder
 from standalone.data.struct import Struct
-from standalone.pipeline.preview import plain, schema_text
 from standalone.tools.log_access import LogAccess
 from standalone.tools.preview import ConnectorPreview
+from standalone.tools.trace import plain, schema_text
 from tests.runtime.local import wait_for
 
 TRANSFORMS = "org.apache.kafka.connect.transforms"

@@ -13,8 +13,7 @@ from pytest import param
 
 from standalone import ByteColumn, ConfigError, DataError, Schema, SchemaBuilder, Struct, date_schema
 from standalone.converters.json import JsonConverter
-from standalone.data.arrow import to_arrow
-from standalone.data.batch import values_of
+from standalone.data.column import to_arrow, values_of
 from standalone.testing import check_converter
 
 _spec = importlib.util.spec_from_file_location("generated", pathlib.Path(__file__).parent / "generated.py")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from standalone import ByteColumn, DataError, SinkBatch
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
-from standalone.data.batch import values_of
+from standalone.data.column import values_of
 from standalone.data.java_text import java_text
 
 PLAIN = {"schemas.enable": "false"}

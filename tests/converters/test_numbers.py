@@ -18,7 +18,7 @@ from standalone.converters.numbers import (
     ShortConverter,
 )
 from standalone.data.arrow import arrow_type
-from standalone.data.batch import values_of
+from standalone.data.column import values_of
 from standalone.data.struct_column import Shaped
 from standalone.testing import check_converter
 

@@ -8,6 +8,7 @@ from pytest import param
 
 from standalone import Instant, Schema, SchemaBuilder, Struct, date_schema, decimal_schema
 from standalone.data import arrow
+from standalone.data.column import to_arrow
 
 POINT = SchemaBuilder.struct().field("x", Schema.OPTIONAL_INT32).field("at", date_schema()).build()
 
@@ -29,7 +30,7 @@ POINT = SchemaBuilder.struct().field("x", Schema.OPTIONAL_INT32).field("at", dat
     ],
 )
 def test_values_come_back(schema, values):
-    array = arrow.to_arrow(values, schema)
+    array = to_arrow(values, schema)
     assert array.type == arrow.arrow_type(schema)
     assert arrow.from_arrow(array, schema) == values
     twice = pa.concat_arrays([array, array])
@@ -38,14 +39,14 @@ def test_values_come_back(schema, values):
 
 
 def test_no_rows_and_only_nulls():
-    assert arrow.to_arrow([], Schema.STRING).type == pa.string()
-    assert arrow.from_arrow(arrow.to_arrow(None, POINT, 2), POINT) == [None, None]
+    assert to_arrow([], Schema.STRING).type == pa.string()
+    assert arrow.from_arrow(to_arrow(None, POINT, 2), POINT) == [None, None]
 
 
 @pytest.mark.parametrize("value", ["text", b"bytes", [1]])
 def test_a_value_of_another_type_is_refused(value):
     with pytest.raises((ValueError, TypeError)):
-        arrow.to_arrow([value], POINT)
+        to_arrow([value], POINT)
 
 
 @pytest.mark.parametrize("number, data", [(0, b"\0"), (127, b"\x7f"), (128, b"\0\x80"), (-128, b"\x80"), (-129, b"\xff\x7f")])

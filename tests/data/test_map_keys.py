@@ -8,7 +8,8 @@ from pytest import param
 
 from standalone import DataError, Schema, SchemaBuilder, SourceRecord, Struct, decimal_schema
 from standalone.converters.json import JsonConverter
-from standalone.data.arrow import from_arrow, to_arrow
+from standalone.data.arrow import from_arrow
+from standalone.data.column import to_arrow
 from standalone.data.map_key import as_key
 from standalone.data.projector import project
 from standalone.data.values import parse, to_text

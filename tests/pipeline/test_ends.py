@@ -6,7 +6,7 @@ from pytest import param
 from standalone import ByteColumn, Schema
 from standalone.converters.json import JsonConverter
 from standalone.converters.numbers import IntegerConverter
-from standalone.data.batch import values_of
+from standalone.data.column import values_of
 from standalone.pipeline.conversion import decoded
 
 

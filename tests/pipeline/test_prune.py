@@ -11,7 +11,7 @@ from pytest import param
 from standalone import ByteColumn, F, Float32, Schema, SchemaBuilder, SourceRecord, Struct, Transform, to_float32
 from standalone.converters.string import StringConverter
 from standalone.data import schema as s
-from standalone.data.arrow import to_arrow
+from standalone.data.column import to_arrow
 from standalone.data.scalars import WIDTHS
 from standalone.pipeline.chain import Link
 from standalone.pipeline.columns.batch import ColumnBatch

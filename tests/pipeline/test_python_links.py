@@ -11,7 +11,8 @@ from standalone import ByteColumn, DataError, Schema, SourceBatch, Transform
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
-from standalone.pipeline.pipeline import Pipeline, PythonHere
+from standalone.pipeline.columns.segments import PythonHere
+from standalone.pipeline.pipeline import Pipeline
 from standalone.pipeline.spark.python import PythonLinks, may_be_copied
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField

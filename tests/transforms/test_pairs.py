@@ -14,6 +14,7 @@ import struct
 import pyarrow as pa
 import pytest
 
+import standalone.predicates
 import standalone.transforms
 from standalone import (
     ConnectError,
@@ -35,15 +36,20 @@ from standalone.data import arrow
 from standalone.data.scalars import CLASSES, WIDTHS
 from standalone.expression import FLOAT_TEXT
 from standalone.pipeline.spark.columns import SparkColumns
+from standalone.predicates.topic_name_matches import TopicNameMatches
 from standalone.transforms import cast_functions
 from standalone.transforms.cast_functions import TARGETS
 from standalone.transforms.date_format import DateFormat
 from standalone.transforms.extract_field import ExtractField
 from standalone.transforms.flatten import Flatten
+from standalone.transforms.header_from import HeaderFrom
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.mask_field import MaskField
+from standalone.transforms.regex_router import RegexRouter
 from standalone.transforms.replace_field import ReplaceField
+from standalone.transforms.set_schema_metadata import SetSchemaMetadata
 from standalone.transforms.timestamp_converter import PER_SECOND, SCHEMAS, Convert
+from standalone.transforms.value_to_key import ValueToKey
 
 DRAW = random.Random(23)
 FORMAT = DateFormat("yyyy-MM-dd'T'HH:mm:ss.SSSX")
@@ -204,6 +210,11 @@ def test_masks(schema, spark_holder):
         Flatten.Value.of({"delimiter": "."}),
         ExtractField.Value.of({"field": "by.name", "field.syntax.version": "V2"}),
         ReplaceField.Value.of({"exclude": "paid", "renames": "id:number"}),
+        SetSchemaMetadata.Value.of({"schema.name": "N"}),
+        ValueToKey.of({"fields": "paid,id"}),
+        ValueToKey.of({"fields": "by.name", "field.syntax.version": "V2"}),
+        HeaderFrom.Value.of({"fields": "id", "headers": "h", "operation": "copy"}),
+        HeaderFrom.Value.of({"fields": "id", "headers": "h", "operation": "move"}),
         ReplaceField.Value.of({"exclude": "by.age", "renames": "by.name:called", "field.syntax.version": "V2"}),
     ],
     ids=lambda transform: type(transform).__qualname__,
@@ -213,21 +224,34 @@ def test_edits_of_structs(transform, spark_holder):
     assert list(done.values()) == [1.0]
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize("regex", ["web-(.*)", "(?<all>.*)", "a|ab", "[0-9.]+", ".", ""])
+def test_topics(regex, spark_holder):
+    replacement = "${all}!" if "<all>" in regex else "$1-copy" if "(" in regex else "new"
+    functions = [RegexRouter.of(regex=regex, replacement=replacement).fact.function]
+    functions += [TopicNameMatches.of(pattern=regex).fact.function] if regex else []
+    done = check_pairs(functions, Schema.STRING, spark_holder.ready())
+    assert set(done.values()) == {1.0}
+
+
 CHECKED = {
     *("Refused", "NumberOfNumber", "NumberOfText", "NumberOfBytes", "NumberOfPoint", "NumberOfDecimal", "TextOfText", "TextOfWhole"),
     *("TextOfBoolean", "TextOfFloat", "TextOfBytes", "TextOfPoint", "TextOfDecimal"),  # casts
-    *("Converted", "NoPoint", "_Mask", "_Hoisted", "_Extracted", "_Flattened", "_FlattenedShape", "StructCopy"),
+    *("_Routed", "_Matches"),  # of topics
+    *("Converted", "NoPoint", "_Mask", "_Hoisted", "FieldAt", "_Flattened", "_FlattenedShape", "StructCopy", "_StructOf", "_Same"),
 }
 
 
 def test_no_function_is_left_out():
     for module in pkgutil.iter_modules(standalone.transforms.__path__):
         importlib.import_module(f"standalone.transforms.{module.name}")
+    for module in pkgutil.iter_modules(standalone.predicates.__path__):
+        importlib.import_module(f"standalone.predicates.{module.name}")
 
     def below(kind):
         return {each for child in kind.__subclasses__() for each in (child, *below(child))}
 
-    found = {kind.__name__ for kind in below(Function) if kind.__module__.startswith("standalone.transforms.") and not kind.__subclasses__()}
+    found = {kind.__name__ for kind in below(Function) if kind.__module__.startswith(("standalone.transforms.", "standalone.predicates.")) and not kind.__subclasses__()}
     assert found == CHECKED
 
 

@@ -1,6 +1,6 @@
 """Headers of a batch in columns: they stay on this side as lists, and what the transforms said of them is done here."""
 
-from standalone.data.batch import values_of
+from standalone.data.column import values_of
 from standalone.data.record import Header
 from standalone.expression import is_expression
 

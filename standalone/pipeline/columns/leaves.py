@@ -6,11 +6,9 @@ A struct that is null in no row is taken apart: each field is a leaf of its own 
 import pyarrow as pa
 
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, to_arrow
-from standalone.data.struct_column import Shaped, StructColumn
-from standalone.pipeline.columns.batch import columnar
-from standalone.pipeline.columns.types import has_parts
-from standalone.wire import NO_TIMESTAMP, ByteColumn
+from standalone.data.arrow import arrow_type
+from standalone.data.column import columnar, fields_of, null_count, to_arrow, unshaped
+from standalone.pipeline.columns.batch import arrow_each, arrow_times
 
 HEADER_NAMES = s.SchemaBuilder.array(s.Schema.STRING).build()
 
@@ -79,14 +77,12 @@ class Leaves:
         schema = s.Schema.OPTIONAL_INT32
         if partition is None or isinstance(partition, list):
             return self._one_or_all("partition", partition, schema)
-        return self._leaf("partition", pa.repeat(pa.scalar(partition, pa.int32()), self.count), schema)
+        return self._leaf("partition", arrow_each(partition, self.count, pa.int32()), schema)
 
     def _timestamp(self, timestamps):
         if timestamps is None:
             return self.NULL
-        unset = timestamps == NO_TIMESTAMP
-        array = pa.array(timestamps, mask=unset if unset.any() else None)
-        return self._leaf("timestamp", array, s.Schema.OPTIONAL_INT64)
+        return self._leaf("timestamp", arrow_times(timestamps, self.count), s.Schema.OPTIONAL_INT64)
 
     def _header_names(self, headers):
         """One leaf, for those who ask which headers a row has: few do, so it is made an array only for them."""
@@ -96,8 +92,7 @@ class Leaves:
         return Leaf("header_names", HEADER_NAMES, False)
 
     def _part(self, name, column, schema):
-        if isinstance(column, Shaped):
-            column, schema = column.column, column.shape
+        column, schema = unshaped(column, schema)
         if schema is None:
             return self.UNKNOWN
         if column is None:
@@ -105,14 +100,14 @@ class Leaves:
         return self._taken_apart(name, columnar(column, schema, self.count), schema)
 
     def _taken_apart(self, name, column, schema):
-        if isinstance(column, StructColumn) or has_parts(schema) and not isinstance(column, ByteColumn) and not column.null_count:
-            parts = zip(column.parts if isinstance(column, StructColumn) else column.flatten(), schema.fields)
+        if schema.type == s.STRUCT and not null_count(column):
+            parts = zip(fields_of(column), schema.fields)
             return tuple(self._taken_apart(f"{name}_{field.index}", part, field.schema) for part, field in parts)
         return self._leaf(name, column, schema)
 
     def _leaf(self, name, column, schema):
         self.columns[name] = column
-        if (column.lengths < 0).any() if isinstance(column, ByteColumn) else column.null_count:
+        if null_count(column):
             self._seen_nulls.add((name, schema))
         return Leaf(name, schema, (name, schema) in self._seen_nulls)
 

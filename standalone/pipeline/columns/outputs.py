@@ -8,11 +8,12 @@ import pyarrow as pa
 
 from standalone.data import schema as s
 from standalone.data import utf8
-from standalone.data.arrow import arrow_type, nulls_of, to_arrow
+from standalone.data.arrow import arrow_type
+from standalone.data.column import is_stored_as, nulls_of, to_arrow
 from standalone.data.java_text_column import java_texts
 from standalone.data.struct_column import Shaped, StructColumn
 from standalone.pipeline.columns.leaves import Leaf
-from standalone.wire import NO_TIMESTAMP, ByteColumn
+from standalone.wire import ByteColumn
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +114,7 @@ def build(node, schema, leaves, computed):
         return None
     if isinstance(node, Leaf):
         column = leaves.columns[node.name]
-        return column if isinstance(column, ByteColumn) and node.schema.type == schema.type else to_arrow(column, schema)
+        return column if is_stored_as(column, schema) else to_arrow(column, schema)
     if isinstance(node, FloatText):
         return java_texts(Shaped(node.schema, build(node.node, node.schema, leaves, computed)))
     kind = arrow_type(schema)
@@ -135,15 +136,6 @@ def _part(node, schema, leaves, computed):
     return to_arrow(None, schema, leaves.count) if column is None else column
 
 
-def timestamps_of(column):
-    """A column of timestamps as a batch has them."""
-    if column is None:
-        return None
-    if column.null_count:
-        column = column.fill_null(NO_TIMESTAMP)
-    return column.to_numpy(zero_copy_only=False)
-
-
 def mask_of(node, leaves, computed):
     """The rows of a condition, as an array; where it is null, the rows engine shall look, and so it counts as true."""
     if isinstance(node, Literal):
@@ -151,14 +143,10 @@ def mask_of(node, leaves, computed):
     if isinstance(node, AnyOf):
         return np.logical_or.reduce([mask_of(each, leaves, computed) for each in node.nodes])
     if isinstance(node, NullMask):
-        nulls = np.logical_or.reduce([_nulls(leaves.columns[name]) for name in node.names])
+        nulls = np.logical_or.reduce([nulls_of(leaves.columns[name]) for name in node.names])
         return ~nulls if node.negated else nulls
     array = computed[node.name] if isinstance(node, Computed) else leaves.columns[node.name]
     return array.fill_null(True).to_numpy(zero_copy_only=False)
-
-
-def _nulls(column):
-    return column.lengths < 0 if isinstance(column, ByteColumn) else nulls_of(column)
 
 
 def says_nothing(name, node, shape):

@@ -5,13 +5,14 @@ side. Only what is computed travels: the leaves that it reads go, its results co
 """
 
 from standalone.data import schema as s
-from standalone.data.batch import values_of
+from standalone.data.column import values_of
 from standalone.data.struct_column import Shaped
 from standalone.expression import COLUMN, is_expression
+from standalone.pipeline.columns.batch import timestamps_of
 from standalone.pipeline.columns.compile import compiled
 from standalone.pipeline.columns.headers import Headers
 from standalone.pipeline.columns.leaves import Leaf, leaves_in
-from standalone.pipeline.columns.outputs import Literal, build, computed_in, is_node, mask_of, says_nothing, timestamps_of
+from standalone.pipeline.columns.outputs import Literal, build, computed_in, is_node, mask_of, says_nothing
 from standalone.pipeline.columns.prune import Declined
 from standalone.pipeline.spark.columns import SparkColumns
 from standalone.pipeline.spark.job import Projection, table_of

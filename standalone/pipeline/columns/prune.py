@@ -9,8 +9,7 @@ import inspect
 import pyarrow as pa
 
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type
-from standalone.data.scalars import Float32
+from standalone.data.arrow import arrow_type, is_of_type, same_type
 from standalone.expression import COLUMN, FLOAT_TEXT, Expression, F, is_expression
 from standalone.pipeline.columns.leaves import Leaf
 from standalone.pipeline.columns.outputs import MASKS, AnyOf, Computed, FloatText, Literal, NullMask, Struct, computed_in
@@ -281,39 +280,14 @@ def _cast_node(node, target):
     if not isinstance(target, pa.DataType):
         return None
     if isinstance(node, Literal):
-        return Literal(node.value, node.expression.cast(target)) if _is_of(node.value, target) else None
+        return Literal(node.value, node.expression.cast(target)) if is_of_type(node.value, target) else None
     if isinstance(node, Leaf):
-        return node if _same(arrow_type(node.schema), target) else None
+        return node if same_type(arrow_type(node.schema), target) else None
     if isinstance(node, FloatText):
         return node if target == pa.string() else None
     if isinstance(node, MASKS):
         return node if target == pa.bool_() else None
     return None
-
-
-def _same(one, other):
-    """Whether two types are the same, whatever may be null in them."""
-    if pa.types.is_struct(one) and pa.types.is_struct(other):
-        fields = zip(one, other) if one.num_fields == other.num_fields else ()
-        return one.num_fields == other.num_fields and all(a.name == b.name and _same(a.type, b.type) for a, b in fields)
-    if pa.types.is_list(one) and pa.types.is_list(other):
-        return _same(one.value_type, other.value_type)
-    if pa.types.is_map(one) and pa.types.is_map(other):
-        return _same(one.key_type, other.key_type) and _same(one.item_type, other.item_type)
-    return one == other
-
-
-def _is_of(value, kind):
-    """Whether a literal is a value of that type as it stands."""
-    if value is None:
-        return True
-    if isinstance(value, bool):
-        return kind == pa.bool_()
-    if isinstance(value, int):
-        return pa.types.is_integer(kind) and -(1 << kind.bit_width - 1) <= value < 1 << kind.bit_width - 1
-    if isinstance(value, float):
-        return kind == pa.float64() or kind == pa.float32() and isinstance(value, Float32)
-    return kind == (pa.string() if isinstance(value, str) else pa.binary())
 
 
 # --- Conditions ----------------------------------------------------------------------------------------------------

@@ -17,12 +17,13 @@ from standalone.pipeline.columns.leaves import Leaves
 from standalone.pipeline.columns.plan import ColumnPlan
 from standalone.pipeline.columns.prune import Declined
 from standalone.pipeline.spark.job import SparkGone
-from standalone.stage import Predicate, QueryTransform, Transform
+from standalone.stage import QueryTransform
 
 log = logging.getLogger(__name__)
 
 NO_ROWS = np.empty(0, np.int64)
 MOST_PLANS = 1000
+_NOT_ASKED = (None, None, None)
 MOST_FAILED_JOBS = 3  # of one plan in a row, before it is left to the rows engine
 
 
@@ -50,37 +51,75 @@ def segments_of(links, expressions, sql, python, remembers=lambda link: False):
     return segments
 
 
+class Segment:
+    """Links of a chain, from `low` to `high`, that are done together."""
+
+    title = ""  # what they are, in words
+    computes = False  # whether, by their configuration, Spark will be needed
+    is_free = False  # whether no batch so far had anything for Spark to do
+    remembers = False  # whether they must see each record once and in order: done by rows, in the task's thread
+
+    def __init__(self, low, count):
+        self.low, self.high = low, low + count
+
+    def run(self, batch, origin, rows):
+        raise NotImplementedError(f"{type(self).__name__} must define run")
+
+    def needs_job(self, batch):
+        return True
+
+    def describe(self):
+        """What was compiled, in words."""
+        return [self.title]
+
+    def spark_plan(self, session, batch):
+        """Spark's own words for the job of such a batch; None where there is none."""
+        return None
+
+    def spark_plans(self):
+        """[(title, Spark's optimized plan)] of the jobs so far."""
+        return []
+
+
+class PythonHere(Segment):
+    """Links without a column meaning that remember records."""
+
+    title = "links of Python that remember records: by rows, in the task's thread"
+    is_free = remembers = True
+
+    def run(self, batch, origin, rows):
+        raise ByRows(self.title)
+
+
 sql_kind, python_kind, remembering_kind, expressions_kind = "sql", "python", "python that remembers", "expressions"
 
 
 def _kind(link):
     if isinstance(link.transform, QueryTransform):
         return sql_kind
-    has_no_columns = type(link.transform).columns is Transform.columns
-    has_no_columns |= link.predicate is not None and type(link.predicate).columns is Predicate.columns
-    return python_kind if has_no_columns else expressions_kind
+    has_columns = all(stage is None or stage.has_columns for stage in (link.transform, link.predicate))
+    return expressions_kind if has_columns else python_kind
 
 
-class Expressions:
+class Expressions(Segment):
     """Links with column meanings: compiled once for each shape of batch."""
 
     def __init__(self, low, links, holder, is_worth_a_job):
         """`is_worth_a_job(count)` says whether Spark shall compute a batch of that size."""
-        self.low, self.high = low, low + len(links)
+        super().__init__(low, len(links))
         self._links = links
         self._holder = holder
         self._is_worth_a_job = is_worth_a_job
         self._plans = {}  # shape of a batch -> _Plan, the last used last
         self._lock = threading.Lock()
         self._seen_nulls = set()
+        self._asked = _NOT_ASKED  # the batch that `needs_job` was asked of last, its plan and its leaves
 
     def spark_plan(self, session, batch):
-        """Spark's own words for the job of such a batch; None where there is none."""
         plan, leaves = self._plan(batch)
         return None if plan.is_free else plan.compiled.spark_plan(leaves, session)
 
     def spark_plans(self):
-        """[(title, Spark's optimized plan)] of the jobs so far."""
         plans = [(plan.title, plan.compiled.spark_words) for plan in list(self._plans.values()) if plan.compiled is not None]
         return [(title, words) for title, words in plans if words is not None]
 
@@ -93,10 +132,16 @@ class Expressions:
         return all(plan.is_free for plan in list(self._plans.values()))
 
     def needs_job(self, batch):
-        return not self._plan(batch)[0].is_free
+        plan, leaves = self._plan(batch)
+        self._asked = (batch, plan, leaves)  # most likely it is run next
+        return not plan.is_free
 
     def run(self, batch, origin=None, rows=None):
-        plan, leaves = self._plan(batch)
+        asked, plan, leaves = self._asked
+        if asked is batch:
+            self._asked = _NOT_ASKED
+        else:
+            plan, leaves = self._plan(batch)
         if plan.declined:
             raise ByRows(plan.declined)
         if plan.compiled.computes and not self._is_worth_a_job(batch.count):
@@ -122,7 +167,6 @@ class Expressions:
         return plan, leaves
 
     def describe(self):
-        """What was compiled, in words."""
         return [line for plan in list(self._plans.values()) for line in plan.describe()]
 
 

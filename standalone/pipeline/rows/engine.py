@@ -1,6 +1,6 @@
 """The rows engine: the chain record by record, as its row meanings say. It is the truth that the columns engine is held to."""
 
-import numpy as np
+import functools
 
 from standalone.data.record import Header, SinkRecord
 from standalone.errors import RetriableError, Stopped, without_frames
@@ -10,7 +10,6 @@ from standalone.wire import NO_TIMESTAMP, Records
 TRANSFORMATION = "TRANSFORMATION"
 KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER = "KEY_CONVERTER", "VALUE_CONVERTER", "HEADER_CONVERTER"
 DROPPED = None
-NOTHING = {}
 
 
 def class_name(stage):
@@ -29,6 +28,8 @@ class RowsEngine:
         """`queries` runs the links that are SQL statements: {alias: Query}."""
         self._retry = retry
         self._queries = queries or {}
+        self.has_queries = bool(self._queries)
+        self._steps = {}  # (low, high) -> what to do between these links
         self._links = [
             (link.alias, class_name(link.transform), link.predicate and link.predicate.test, bool(link.negate), self._apply(link))
             for link in chain.links
@@ -44,32 +45,67 @@ class RowsEngine:
         """The record behind all links, or DROPPED; a list where a link makes several of one."""
         return self._through(self._links, record, row, record)
 
-    def through(self, items, low, high):
-        """[(place, row, record)] behind the links from low to high, and [(row, failure)], whose failures know no record."""
-        links = self._links[low:high]
-        if any(alias in self._queries for alias, *_ in links):
-            worked, failures = self.transform_all([((place, row), record) for place, row, record in items], links)
-            made = [(place, row, each) for (place, row), records in worked for each in records]
-            for failure in failures:
-                failure.row = failure.row[1]
-            return made, [(failure.row, failure) for failure in failures]
-        made, failures, work = [], [], self._part(links)
-        for place, row, record in items:
+    def through(self, items, low, high, failures):
+        """An iterator of (place, row, record) behind the links from low to high; the list `failures` gets (row, failure) on the way. Each
+        record goes all the way before the next one comes, but for statements: their jobs are as quick for many records as for one.
+        """
+        steps = self._steps.get((low, high))
+        if steps is None:
+            steps = self._steps[low, high] = self._steps_of(self._links[low:high])
+        for step in steps:
+            items = step(items, failures)
+        return items
+
+    def _steps_of(self, links):
+        """A step for each statement, and for each run of links between them."""
+        runs = [[]]
+        for link in links:
+            if link[0] in self._queries:
+                runs += [[link], []]
+            else:
+                runs[-1].append(link)
+        runs = [run for run in runs if run] or [[]]
+        is_query = [bool(run) and run[0][0] in self._queries for run in runs]
+        return [functools.partial(self._asked, run[0]) if asks else functools.partial(_worked, self._part(run)) for run, asks in zip(runs, is_query)]
+
+    def transformed(self, records):
+        """What stands for `transform` on these records, {row: record}, which are worked all at once."""
+        made, failures = {row: [] for row in records}, []
+        for _, row, record in self.through([(row, row, record) for row, record in records.items()], 0, None, failures):
+            made[row].append(record)
+        failed = dict(failures)
+
+        def transform(record, row):
+            if row in failed:
+                failed[row].record = record
+                raise failed[row]
+            return made[row]
+
+        return transform
+
+    def _asked(self, link, items, failures):
+        alias, name, test, negate, _ = link
+        asked, left = [], []
+        for item in items:
             try:
-                result = work(record, row)
+                self._through([(alias, name, test, negate, asked.append)], item[2], item[1])
+                left.append(item)
             except StageFailed as failure:
+                failures.append((item[1], kept(failure)))
+        outcomes = dict(zip(map(id, asked), self._queries[alias].records(asked)))
+        for place, row, record in left:
+            outcome = outcomes.get(id(record), [record])  # the predicate may say that it is not for the statement
+            if isinstance(outcome, Exception):
+                failure = StageFailed(TRANSFORMATION, alias, row, outcome, None, name)
+                failure.__cause__ = outcome
                 failures.append((row, kept(failure)))
-                continue
-            if result.__class__ is list:
-                made += [(place, row, each) for each in result]
-            elif result is not DROPPED:
-                made.append((place, row, result))
-        return made, failures
+            else:
+                yield from ((place, row, each) for each in outcome)
 
     def _part(self, links):
         """The like of `transform` that does only these links."""
         if len(links) != 1 or links[0][2] is not None:
-            return lambda record, row: self._through(links, record, row, None)
+            return functools.partial(self._through, links)
         alias, name, _, _, apply = links[0]
 
         def alone(record, row):
@@ -80,7 +116,7 @@ class RowsEngine:
 
         return alone
 
-    def _through(self, links, result, row, record):
+    def _through(self, links, result, row, record=None):
         links = iter(links)
         for alias, name, test, negate, apply in links:
             try:
@@ -99,63 +135,6 @@ class RowsEngine:
                 rest = tuple(links)
                 return [last for each in result for last in listed(self._through(rest, each, row, record))]
         return result
-
-    def transform_all(self, items, links=None):
-        """The same for [(row, record)], link by link, for chains with queries: their jobs are as quick for many records as for one.
-
-        Returns ([(row, list of records)], failures).
-        """
-        current, failures = [(row, record, [record]) for row, record in items], []
-        for link in self._links if links is None else links:
-            alias, name, test, negate, apply = link
-            query = self._queries.get(alias)
-            if query is None:
-                current = self._each(current, failures, lambda each, row, record, link=link: listed(self._through((link,), each, row, record)))
-                continue
-            asked = []
-
-            def ask(each, row, record, link=(alias, name, test, negate, asked.append)):
-                self._through((link,), each, row, record)
-                return [each]
-
-            def outcome(each, row, record, alias=alias, name=name):
-                made = told.get(id(each), [each])
-                if isinstance(made, Exception):
-                    raise StageFailed(TRANSFORMATION, alias, row, made, record, name) from made
-                return made
-
-            current = self._each(current, failures, ask)
-            told = dict(zip(map(id, asked), query.records(asked)))
-
-            current = self._each(current, failures, outcome)
-        return [(row, records) for row, _, records in current], failures
-
-    def transformed(self, rows, records):
-        """What stands for `transform` on these records: they are worked all at once."""
-        worked, failures = self.transform_all(list(zip(rows, records)))
-        made = dict(worked)
-        failed = {failure.row: failure for failure in failures}
-
-        def transform(record, row):
-            if row in failed:
-                raise failed[row]
-            return made[row]
-
-        return transform
-
-    @staticmethod
-    def _each(current, failures, work):
-        after = []
-        for row, record, records in current:
-            try:
-                after.append((row, record, [made for each in records for made in work(each, row, record)]))
-            except StageFailed as failure:
-                failures.append(kept(failure))
-        return after
-
-    @property
-    def has_queries(self):
-        return bool(self._queries)
 
     # --- to the log ---
 
@@ -259,14 +238,26 @@ def kept(failure):
     return failure.with_traceback(None)
 
 
-def source_rows(engine, records, rows):
-    """Work these records of a source: (EncodedRows, failures, dropped rows). `rows` are their row numbers."""
+def _worked(work, items, failures):
+    for place, row, record in items:
+        try:
+            result = work(record, row)
+        except StageFailed as failure:
+            failures.append((row, kept(failure)))
+            continue
+        if result.__class__ is list:
+            for each in result:
+                yield place, row, each
+        elif result is not DROPPED:
+            yield place, row, result
+
+
+def source_rows(engine, records):
+    """Work the records of a source: ([(row, record, (key, value, headers) as bytes)], failures, dropped rows)."""
     done, failures, dropped = [], [], []
-    transform, encode, add = engine.transform, engine.encode, done.append
-    if engine.has_queries:
-        records = list(records)
-        transform = engine.transformed(rows, records)
-    for row, record in zip(rows, records):
+    encode, add = engine.encode, done.append
+    transform = engine.transformed(dict(enumerate(records))) if engine.has_queries else engine.transform
+    for row, record in enumerate(records):
         try:
             changed = transform(record, row)
             if changed is DROPPED:
@@ -279,22 +270,24 @@ def source_rows(engine, records, rows):
         except StageFailed as failure:
             failure.record = record
             failures.append(kept(failure))
-    return EncodedRows(done), failures, dropped
+    return done, failures, dropped
 
 
-def sink_rows(engine, topic, partition, records, rows, refused=NOTHING):
-    """Work these rows of what was fetched: ([(row, SinkRecord)], failures, dropped rows). `refused` is what Ends.decode noted there."""
-    done, failures, dropped = [], [], []
-    if 2 * len(rows) > records.count:
-        records = _listed(records)
-    decoded = []
+def sink_rows(engine, topic, partition, records):
+    """Work what was fetched: ([(row, SinkRecord)], failures, dropped rows)."""
+    done, failures, dropped, listed = [], [], [], _listed(records)
+    rows, decode, transform = range(records.count), engine.decode, engine.transform
+    if engine.has_queries:
+        came = {}
+        for row in rows:
+            try:
+                came[row] = decode(topic, partition, listed, row)
+            except StageFailed as failure:
+                failures.append(kept(failure))
+        rows, decode, transform = came, lambda topic, partition, listed, row: came[row], engine.transformed(came)
     for row in rows:
         try:
-            record = engine.decode(topic, partition, records, row, refused.get(row))
-            if engine.has_queries:
-                decoded.append((row, record))
-                continue
-            changed = engine.transform(record, row)
+            changed = transform(decode(topic, partition, listed, row), row)
             if changed is DROPPED or changed == []:
                 dropped.append(row)
             elif changed.__class__ is list:
@@ -303,11 +296,6 @@ def sink_rows(engine, topic, partition, records, rows, refused=NOTHING):
                 done.append((row, changed))
         except StageFailed as failure:
             failures.append(kept(failure))
-    if decoded:
-        worked, failed = engine.transform_all(decoded)
-        done = [(row, each) for row, made in worked for each in made]
-        dropped = [row for row, made in worked if not made]
-        failures = sorted(failures + failed, key=lambda failure: failure.row)
     return done, failures, dropped
 
 
@@ -323,24 +311,3 @@ def _listed(records):
         records.offsets.tolist(),
         records.timestamp_type,
     )
-
-
-class EncodedRows:
-    """Records on their way to the log, as lists: what the rows engine makes of a source's records."""
-
-    __slots__ = ("topics", "partitions", "keys", "values", "timestamps", "headers", "rows")
-
-    def __init__(self, done):
-        """`done` is a list of (row, record, (key, value, headers) as bytes)."""
-        self.rows = [row for row, _, _ in done]
-        self.topics = [record.topic for _, record, _ in done]
-        self.partitions = [record.partition for _, record, _ in done]
-        self.timestamps = [record.timestamp for _, record, _ in done]
-        self.keys = [encoded[0] for _, _, encoded in done]
-        self.values = [encoded[1] for _, _, encoded in done]
-        self.headers = [encoded[2] for _, _, encoded in done]
-
-    def times(self):
-        if self.timestamps.count(None) == len(self.timestamps):
-            return None
-        return np.array([NO_TIMESTAMP if time is None else time for time in self.timestamps], np.int64)

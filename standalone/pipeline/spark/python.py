@@ -12,9 +12,9 @@ import sys
 import numpy as np
 import pyarrow as pa
 
-from standalone.pipeline.batch_run import SinkOrigin, SourceOrigin, alike_in_columns, source_batch
+from standalone.pipeline.batch_run import SinkOrigin, SourceOrigin, alike_in_columns
 from standalone.pipeline.columns.batch import ColumnBatch, joined_batches
-from standalone.pipeline.columns.segments import ByRows
+from standalone.pipeline.columns.segments import ByRows, Segment
 from standalone.pipeline.rows.engine import RowsEngine
 from standalone.pipeline.spark import job
 
@@ -40,27 +40,17 @@ def copied(chain):
     return cloudpickle.dumps(chain)
 
 
-class PythonLinks:
-    """The segment of such links."""
+class PythonLinks(Segment):
+    """The segment of such links. Spark is asked for once a batch is large enough."""
 
-    computes = False  # Spark is asked for once a batch is large enough
     title = "links of Python"
 
     def __init__(self, low, chain, holder, is_worth_a_job):
         """`chain` has these links alone. Raises what pickle raises."""
-        self.low, self.high = low, low + len(chain.links)
+        super().__init__(low, len(chain.links))
         self._kind, self._stages = chain.kind, copied(chain)
         self._holder = holder
         self._is_worth_a_job = is_worth_a_job
-
-    def needs_job(self, batch):
-        return True
-
-    def spark_plan(self, session, batch):
-        return None
-
-    def spark_plans(self):
-        return []
 
     def run(self, batch, origin, rows):
         if not self._is_worth_a_job(batch.count):
@@ -122,32 +112,13 @@ def work_piece(kind, stages, piece):
     if key not in _engines:
         _engines[key] = RowsEngine(pickle.loads(stages))
     batch, carried = pickle.loads(piece)
-    origin = _Sink(*carried) if kind == "sink" else _Source(*carried)
-    made, failures = _engines[key].through(((row, row, record) for row, record in enumerate(origin.records(batch))), 0, None)
+    origin = SinkOrigin(None, *carried) if kind == "sink" else SourceOrigin.carried_here(*carried)
+    records = origin.records(batch, np.arange(batch.count))
+    failures = []
+    made = list(_engines[key].through(((row, row, record) for row, record in enumerate(records)), 0, None, failures))
     failed = {row for row, _ in failures}
     made = [each for each in made if each[1] not in failed]
     records = [record for _, _, record in made]
     numbers = np.fromiter((row for _, row, _ in made), np.int64, len(made))
     columns = alike_in_columns(records, origin.columns) if records else None
     return pickle.dumps((records if columns is None else columns, numbers, np.array(sorted(failed), np.int64)), 5)
-
-
-class _Sink:
-    """Where the records of a piece come from."""
-
-    def __init__(self, topic, partition):
-        self._origin = SinkOrigin(None, topic, partition, None, {})
-        self.columns = self._origin.columns
-
-    def records(self, batch):
-        return self._origin.records(batch, None)
-
-
-class _Source:
-    def __init__(self, source_partition, offsets):
-        self._partition, self._offsets = source_partition, offsets
-        self.columns = SourceOrigin(None).columns
-
-    def records(self, batch):
-        return source_batch(batch, self._partition, self._offsets.__getitem__).records()
-

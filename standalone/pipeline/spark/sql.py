@@ -12,24 +12,24 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, to_arrow
-from standalone.data.batch import values_of
-from standalone.data.column import one_piece
-from standalone.data.schema import Schema, SchemaBuilder
-from standalone.data.struct import Struct
+from standalone.data.arrow import NotColumns, arrow_type
+from standalone.data.batch import columns_of
+from standalone.data.column import columnar, fields_of, folded, null_count, one_piece, take, to_arrow, unshaped, values_of
+from standalone.data.schema import SchemaBuilder
+from standalone.data.shaping import shape_by_looks
+from standalone.data.sql_types import from_sql, to_sql
 from standalone.data.struct_column import Shaped, StructColumn
 from standalone.errors import ConnectError, DataError, Stopped
-from standalone.pipeline.columns.batch import ColumnBatch, NotColumns, columnar
-from standalone.pipeline.columns.segments import NO_ROWS, ByRows
+from standalone.pipeline.columns.batch import ColumnBatch, arrow_each, arrow_times, source_batch, timestamps_of
+from standalone.pipeline.columns.segments import NO_ROWS, ByRows, Segment
 from standalone.pipeline.spark import job
-from standalone.pipeline.spark.sql_types import from_sql, to_sql
-from standalone.wire import NO_TIMESTAMP
 
 _ROW = "__row"
 _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY = "_topic", "_partition", "_offset", "_timestamp", "_key"
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 _BY_RECORD = {_LOGICAL + name for name in ("Project", "Filter", "Generate", "SubqueryAlias", "View", "LateralJoin")}
 
+_CHANGED = ("topic", "partition", "timestamp", "key", "key_schema", "value", "value_schema")  # what a statement may change of a record
 
 MOST_DEATHS = 5  # of Spark's Java process under the same records, before the task fails
 MOST_WORDS = 5  # plans that are told of one statement
@@ -41,7 +41,7 @@ class NoSpark(ConnectError):
     """There is no Spark to run the statement. The task fails by it: its records are not to blame."""
 
 
-class Query:
+class Query(Segment):
     """One statement at work: a segment of its own, and the row meaning of its link."""
 
     computes = True
@@ -49,7 +49,7 @@ class Query:
 
     def __init__(self, statement, holder, for_all=True, low=0, stopping=None):
         """`for_all`: no predicate says for which records it is. `stopping` is an event that ends all waiting for Spark."""
-        self.low, self.high = low, low + 1
+        super().__init__(low, 1)
         self._statement = statement
         self._holder = holder
         self._for_all = for_all
@@ -62,9 +62,6 @@ class Query:
         self._analysis = threading.Lock()  # two batches may be at work at once, and both are the view `record`
 
     # ---------------------------------------------------------------- columns
-    def needs_job(self, batch):
-        return True
-
     def run(self, batch, origin=None, rows=None):
         """(the batch that comes out, for each of its rows the row it is of, no rows to do again). Raises ByRows, NotColumns or NoSpark."""
         if not self._for_all:
@@ -151,7 +148,7 @@ class Query:
 
     def _fields(self, frame):
         """{name: (Arrow array, schema)} of the value's fields."""
-        column, schema = (frame.value.column, frame.value.shape) if isinstance(frame.value, Shaped) else (frame.value, frame.value_schema)
+        column, schema = unshaped(frame.value, frame.value_schema)
         if schema is None:
             raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
         if schema.type != s.STRUCT or schema.logical:
@@ -159,42 +156,37 @@ class Query:
         if column is None:
             raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
         column = columnar(column, schema, frame.count)
-        if not isinstance(column, StructColumn):
-            if column.null_count:
-                raise ByRows("a null passes")
-            column = StructColumn(schema, column.flatten(), frame.count)
-        parts = zip(schema.fields, column.parts)
-        return {field.name: (one_piece(to_arrow(part, field.schema, frame.count)), field.schema) for field, part in parts}
+        if null_count(column):
+            raise ByRows("a null passes")
+        return {field.name: (to_arrow(part, field.schema), field.schema) for field, part in zip(schema.fields, fields_of(column))}
 
     def _meta(self, frame, taken):
         """[(name, Arrow array)] of what the record has beside its value, as far as the statement asks for it."""
         count = frame.count
         wanted = [name for name in self._wanted if name not in taken]
         arrays = {
-            _TOPIC: lambda: _one_or_all(frame.topic, count, pa.string()),
-            _PARTITION: lambda: _one_or_all(frame.partition, count, pa.int32()),
+            _TOPIC: lambda: arrow_each(frame.topic, count, pa.string()),
+            _PARTITION: lambda: arrow_each(frame.partition, count, pa.int32()),
             _OFFSET: lambda: pa.nulls(count, pa.int64()) if frame.offsets is None else pa.array(frame.offsets, pa.int64()),
-            _TIMESTAMP: lambda: to_sql(_times(frame), s.timestamp_schema(optional=True)),
+            _TIMESTAMP: lambda: to_sql(arrow_times(frame.timestamps, count), s.timestamp_schema(optional=True)),
             _KEY: lambda: self._key(frame),
         }
         return [(name, arrays[name]()) for name in wanted]
 
     def _key(self, frame):
-        column, schema = (frame.key.column, frame.key.shape) if isinstance(frame.key, Shaped) else (frame.key, frame.key_schema)
+        column, schema = unshaped(frame.key, frame.key_schema)
         if column is not None and schema is None:
             raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
         if column is None:
             return pa.nulls(frame.count, pa.string())
-        return to_sql(one_piece(to_arrow(columnar(column, schema, frame.count), schema, frame.count)), schema)
+        return to_sql(to_arrow(columnar(column, schema, frame.count), schema), schema)
 
     # ---------------------------------------------------------------- Spark
     def spark_plan(self, session, batch):
-        """Spark's own words for its job, from what is asked of it to what it runs."""
         table = self._table(batch, self._fields(batch))
         return self._analysed(session, table)[0]._jdf.queryExecution().toString()
 
     def spark_plans(self):
-        """[(title, Spark's optimized plan)] of the jobs so far."""
         return [(self._statement, words) for words in list(self._words.values())[-MOST_WORDS:]]
 
     def _selected(self, session):
@@ -241,7 +233,7 @@ class Query:
         for name in dict.fromkeys(table.column_names):
             if name in kept:
                 array, schema = kept[name]
-                made[name] = array.take(pa.array(rows)), schema
+                made[name] = take(array, rows), schema
             elif name != _ROW:
                 column = table.column(table.column_names.index(name))
                 made[name] = from_sql(one_piece(column), kinds[name].dataType, kinds[name].nullable)
@@ -275,15 +267,15 @@ class Query:
             topics = taken[_TOPIC][0].to_pylist()
             if None in topics or "" in topics:
                 raise DataError(f"'{self._statement}' makes a topic that is null or empty.")
-            changes["topic"] = topics[0] if len(set(topics)) == 1 else topics
+            changes["topic"] = folded(topics)
         if _PARTITION in taken:
             partitions = taken[_PARTITION][0].cast(pa.int32()).to_pylist()
-            changes["partition"] = partitions[0] if len(set(partitions)) == 1 else partitions
+            changes["partition"] = folded(partitions)
         if _TIMESTAMP in taken:
             array, schema = taken[_TIMESTAMP]
             if schema.name != s.TIMESTAMP:
                 raise DataError(f"'{self._statement}' makes a _timestamp of type {schema.name or schema.type}; it must be a timestamp.")
-            changes["timestamps"] = array.fill_null(NO_TIMESTAMP).to_numpy(zero_copy_only=False)
+            changes["timestamps"] = timestamps_of(array)
         if _KEY in taken and not (frame.key is None and taken[_KEY][0].null_count == out.count):
             array, schema = taken[_KEY]
             if frame.key is None or frame.key_schema is not None:
@@ -311,7 +303,7 @@ class Query:
                 else:
                     groups.setdefault(_alike(record), []).append(at)
             except DataError as error:
-                outcomes[at] = error
+                outcomes[at] = DataError(f"Sql cannot work on this record. {error}")
         for places in groups.values():
             self._do([records[at] for at in places], places, outcomes)
         return outcomes
@@ -333,49 +325,15 @@ class Query:
                 outcomes[at] = result
 
     def _made_of(self, records):
-        count = len(records)
-        first = records[0]
-        value_schema, key_schema = first.value_schema, first.key_schema
-        times = np.array([NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records], np.int64)
-        frame = ColumnBatch(
-            count,
-            [record.topic for record in records],
-            partition=[record.partition for record in records],
-            value=_column([record.value for record in records], value_schema),
-            value_schema=value_schema,
-            key=_column([record.key for record in records], key_schema),
-            key_schema=key_schema,
-            timestamps=times,
-            offsets=np.array([record.offset for record in records], np.int64) if hasattr(first, "offset") else None,
-        )
-        out, rows = self._made(frame)
+        parts = columns_of(records)
+        parts.update({name: _column(parts[name], parts[f"{name}_schema"]) for name in ("key", "value")})
+        if hasattr(records[0], "offset"):
+            parts["offsets"] = np.array([record.offset for record in records], np.int64)
+        out, rows = self._made(ColumnBatch(len(records), **parts))
         results = [[] for _ in records]
-        values, keys = values_of(out.value, out.value_schema, out.count), values_of(out.key, out.key_schema, out.count)
-        for at, (row, value, key) in enumerate(zip(rows.tolist(), values, keys)):
-            time = int(out.timestamps[at])
-            results[row].append(
-                records[row].with_(
-                    topic=out.topic[at] if isinstance(out.topic, list) else out.topic,
-                    partition=out.partition[at] if isinstance(out.partition, list) else out.partition,
-                    timestamp=None if time == NO_TIMESTAMP else time,
-                    key=key,
-                    key_schema=out.key_schema,
-                    value=value,
-                    value_schema=out.value_schema,
-                )
-            )
+        for row, made in zip(rows.tolist(), source_batch(out, None, None).records()):
+            results[row].append(records[row].with_(**{name: getattr(made, name) for name in _CHANGED}))
         return results
-
-
-def _one_or_all(given, count, kind):
-    return pa.array(given, kind) if isinstance(given, list) else pa.repeat(pa.scalar(given, kind), count)
-
-
-def _times(frame):
-    if frame.timestamps is None:
-        return pa.nulls(frame.count, pa.int64())
-    unset = frame.timestamps == NO_TIMESTAMP
-    return pa.array(frame.timestamps, pa.int64(), mask=unset if unset.any() else None)
 
 
 def _failure(statement, error):
@@ -392,41 +350,12 @@ def _column(values, schema):
     """Values as a frame has them; those without a schema by the shape that they have in common."""
     if schema is not None or all(value is None for value in values):
         return None if all(value is None for value in values) else values
-    shape = _shape(next(value for value in values if value is not None))
+    shape = shape_by_looks(next(value for value in values if value is not None))
     return Shaped(shape, pa.array(values, arrow_type(shape)))
 
 
 def _alike(record):
     """What records must share to go through one job."""
-    value = record.value_schema if record.value_schema is not None else _shape(record.value)
-    key = record.key_schema if record.key_schema is not None or record.key is None else _shape(record.key)
+    value = record.value_schema if record.value_schema is not None else shape_by_looks(record.value)
+    key = record.key_schema if record.key_schema is not None or record.key is None else shape_by_looks(record.key)
     return value, record.value_schema is None, key, record.key_schema is None
-
-
-_SCALARS = {bool: Schema.BOOLEAN, str: Schema.STRING, bytes: Schema.BYTES, float: Schema.FLOAT64, int: Schema.INT64}
-
-
-def _shape(value):
-    """The schema that a value without one has by its looks. Raises DataError where it is of no one type."""
-    if value is None:
-        return Schema.OPTIONAL_STRING
-    for kind, schema in _SCALARS.items():
-        if isinstance(value, kind):
-            return schema
-    if isinstance(value, dict):
-        builder = SchemaBuilder.struct()
-        for name, item in value.items():
-            if not isinstance(name, str):
-                raise DataError("Sql works on maps whose keys are texts.")
-            builder.field(name, _shape(item))
-        return builder.optional().build()
-    if isinstance(value, list):
-        shapes = list(dict.fromkeys(_shape(item) for item in value if item is not None))
-        if len(shapes) > 1:
-            raise DataError("Sql works on lists whose items are all of one type.")
-        return SchemaBuilder.array(shapes[0] if shapes else Schema.OPTIONAL_STRING).optional().build()
-    if isinstance(value, Struct):
-        return value.schema
-    raise DataError(f"Sql cannot work on a value of type {type(value).__name__} that has no schema.")
-
-

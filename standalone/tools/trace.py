@@ -10,11 +10,12 @@ import math
 
 import numpy as np
 
+from standalone.data.arrow import NotColumns
 from standalone.data.java_text import java_text
 from standalone.data.scalars import Instant
 from standalone.data.struct import MOMENTS, Struct
 from standalone.pipeline.batch_run import SinkOrigin, SourceOrigin
-from standalone.pipeline.columns.batch import ColumnBatch, NotColumns
+from standalone.pipeline.columns.batch import ColumnBatch
 from standalone.pipeline.columns.segments import ByRows
 from standalone.pipeline.conversion import Conversion
 from standalone.pipeline.pipeline import ONLY_SPARK, Pipeline

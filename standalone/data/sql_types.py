@@ -67,16 +67,15 @@ def _to_sql(array, schema):
 
 def from_sql(array, kind, nullable):
     """(Arrow array as data/arrow.py has them, its schema) of a column that SQL made; `kind` is Spark's type, which knows about nulls."""
-    from pyspark.sql import types as t
-
-    if isinstance(kind, t.DecimalType):
+    name = kind.typeName()
+    if name == "decimal":
         return _decimals(array), s.decimal_schema(kind.scale, optional=nullable)
-    if isinstance(kind, (t.TimestampType, t.TimestampNTZType)):
+    if name.startswith("timestamp"):
         return _floored(array.cast(pa.timestamp("us")).cast(pa.int64()), 1000), s.timestamp_schema(optional=nullable)
-    if isinstance(kind, t.DateType):
+    if name == "date":
         days = array.cast(pa.date32()).cast(pa.int32()).cast(pa.int64())
         return pc.multiply(days, _DAY_MS), s.date_schema(optional=nullable)
-    if isinstance(kind, t.StructType):
+    if name == "struct":
         builder, parts = SchemaBuilder.struct(), []
         for field in kind.fields:
             part, schema = from_sql(array.field(field.name), field.dataType, field.nullable)
@@ -84,10 +83,10 @@ def from_sql(array, kind, nullable):
             parts.append(part)
         made = pa.StructArray.from_arrays(parts, [field.name for field in kind.fields], mask=array.is_null()) if parts else array
         return made, _made(builder, nullable)
-    if isinstance(kind, t.ArrayType):
+    if name == "array":
         items, schema = from_sql(array.values, kind.elementType, kind.containsNull)
         return pa.ListArray.from_arrays(array.offsets, items, mask=_mask(array)), _made(SchemaBuilder.array(schema), nullable)
-    if isinstance(kind, t.MapType):
+    if name == "map":
         keys, key_schema = from_sql(array.keys, kind.keyType, False)
         items, schema = from_sql(array.items, kind.valueType, kind.valueContainsNull)
         return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_mask(array)), _made(SchemaBuilder.map(key_schema, schema), nullable)
