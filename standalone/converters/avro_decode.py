@@ -14,7 +14,8 @@ from standalone.converters.avro_names import is_union
 from standalone.converters.avro_read_schema import optional_branch
 from standalone.converters.json_values import DAY_MS, scale_of
 from standalone.data import schema as s
-from standalone.data.arrow import DECIMAL, arrow_type, to_arrow
+from standalone.data.arrow import DECIMAL, arrow_type
+from standalone.data.column import to_arrow
 from standalone.data.struct_column import StructColumn
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly

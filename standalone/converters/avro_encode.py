@@ -14,7 +14,8 @@ from standalone.converters.avro_names import is_union
 from standalone.converters.avro_read_schema import optional_branch
 from standalone.converters.json_values import DAY_MS, scale_of
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, buffer_of, nulls_of
+from standalone.data.arrow import arrow_type, buffer_of
+from standalone.data.column import nulls_of
 from standalone.data.struct_column import StructColumn
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly

@@ -29,9 +29,10 @@ _OPENED = (
     "jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
 ).split()
 
-# Made for bulk: a collector that uses all cores, and both compilers. The second one comes late (twenty times its usual thresholds): it is worth its
-# price for what a job runs millions of times, while compiling Spark's start twice took half of the start's CPU time. Small at rest: the heap shrinks when it is trimmed. With less of a heap to begin with the start would collect
-# garbage three times as often, for half a CPU second.
+# Made for bulk: a collector that uses all cores, and both compilers. The second one comes late (twenty times its usual thresholds): it is
+# worth its price for what a job runs millions of times, while to compile Spark's start twice took half of the start's CPU time. Small at rest:
+# the heap shrinks when it is trimmed. With less of a heap to begin with the start would collect garbage three times as often, for half a CPU
+# second.
 _FLAGS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseParallelGC",

@@ -10,6 +10,8 @@ import threading
 import numpy as np
 import pyarrow as pa
 
+from standalone.data.column import one_piece
+
 log = logging.getLogger(__name__)
 
 JOB_BYTES = 24 << 20  # of one chunk: the Java heap holds it several times over
@@ -78,7 +80,7 @@ class Projection:
         found = pa.concat_tables(tables)
         if len(found) != table.num_rows:
             raise ValueError(f"Spark was sent {table.num_rows} rows and sent {len(found)} back")
-        arrays = [column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column for column in found.columns]
+        arrays = [one_piece(column) for column in found.columns]
         return dict(zip(found.column_names, arrays))
 
     def _frame(self, session, table, cores):

@@ -11,7 +11,8 @@ configuration was changed: a restart after `freeze` does not let pass what it st
 
 import logging
 
-from standalone.data.batch import SinkBatch, values_of
+from standalone.data.batch import SinkBatch
+from standalone.data.column import values_of
 from standalone.data.projector import project
 from standalone.errors import SchemaProjectorError
 
