@@ -88,8 +88,11 @@ def test_the_least_batch_for_columns_goes_by_columns(count, engine):
 
 
 @pytest.mark.parametrize("engine", ["rows", "auto"])
-def test_a_record_without_a_timestamp_has_none(engine):
-    result = sink(engine).sink("t", 0, messages(12))
+@pytest.mark.parametrize("first", [b'{"n":0}', b'"a text"'], ids=["as the others", "of another shape, so a row by itself"])
+def test_a_record_without_a_timestamp_has_none(engine, first):
+    records = messages(12)
+    records = Records(12, None, ByteColumn.of([first, *list(records.values)[1:]]), records.timestamps, None, records.offsets)
+    result = sink(engine).sink("t", 0, records)
     assert [record.timestamp for batch in result.batches for record in batch.records()] == [None, *range(11)]
 
 
