@@ -165,6 +165,20 @@ def numbered(low, high):
     return [b"%d" % number for number in range(low, high)]
 
 
+def test_what_is_under_way_does_not_expire_and_what_was_not_sent_does():
+    """Of a request that may be in the log nobody can say that it failed: its answer is waited for."""
+    simulation, error = Simulation(ModelBroker()), TimeoutError("too late")
+    simulation.hand_over(numbered(0, 3))
+    simulation.send()
+    simulation.queue.expire(1.0, error)
+    assert simulation.under_way and simulation.failed == {}
+    simulation.answer()
+    simulation.hand_over(numbered(3, 5))
+    simulation.queue.expire(1.0, error)
+    assert simulation.failed == dict.fromkeys(numbered(3, 5), error)
+    simulation.check_log()
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_each_record_is_in_the_log_once_and_in_order_whatever_happens(seed):
     rng = random.Random(seed)

@@ -1,6 +1,7 @@
-"""Conversion: headers between bytes and columns, and whether the bytes may go straight through."""
+"""Conversion, at its bounds: headers, bytes that go straight through, the least batch for columns, literals, rows that gave several records."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from standalone.converters.byte_array import ByteArrayConverter
@@ -8,7 +9,10 @@ from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain
+from standalone.pipeline.columns.prune import _is_of
 from standalone.pipeline.conversion import Conversion
+from standalone.pipeline.encoded import Encoded, divided
+from standalone.pipeline.pipeline import Pipeline
 from standalone.pipeline.rows.engine import RowsEngine
 from standalone.wire import ByteColumn, Records
 
@@ -64,3 +68,42 @@ def test_bad_keys_bad_values_and_their_union_leave_the_batch():
     chain = Chain("sink", JSON.of({"schemas.enable": "false"}, is_key=True), JSON.of({"schemas.enable": "false"}), SimpleHeaderConverter.of(), [])
     batch, numbers, bad = Conversion(chain, RowsEngine(chain)).decode("t", 0, Records(4, keys, values, offsets=np.arange(4)))
     assert numbers.tolist() == [0] and bad.tolist() == [1, 2, 3] and batch.count == 1
+
+
+def messages(count):
+    values = ByteColumn.of([b'{"n":%d}' % row for row in range(count)])
+    return Records(count, None, values, np.arange(count) - 1, None, np.arange(count))
+
+
+def sink(engine="auto", min_rows=10):
+    value = JSON.of({"schemas.enable": "false"})
+    return Pipeline(Chain("sink", STRINGS.of(is_key=True), value, SimpleHeaderConverter.of(), []), engine, min_rows=min_rows)
+
+
+@pytest.mark.parametrize("count, engine", [(9, "rows"), (10, "columns"), (11, "columns")])
+def test_the_least_batch_for_columns_goes_by_columns(count, engine):
+    pipeline = sink()
+    pipeline.sink("t", 0, messages(count))
+    assert {name: records for name, records in pipeline.counts.records.items() if records} == {engine: count}
+
+
+@pytest.mark.parametrize("engine", ["rows", "auto"])
+@pytest.mark.parametrize("first", [b'{"n":0}', b'"a text"'], ids=["as the others", "of another shape, so a row by itself"])
+def test_a_record_without_a_timestamp_has_none(engine, first):
+    records = messages(12)
+    records = Records(12, None, ByteColumn.of([first, *list(records.values)[1:]]), records.timestamps, None, records.offsets)
+    result = sink(engine).sink("t", 0, records)
+    assert [record.timestamp for batch in result.batches for record in batch.records()] == [None, *range(11)]
+
+
+@pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()], ids=str)
+def test_a_literal_is_of_an_integer_type_up_to_its_bounds(kind):
+    bound = 1 << kind.bit_width - 1
+    assert [_is_of(value, kind) for value in (-bound - 1, -bound, 0, bound - 1, bound)] == [False, True, True, True, False]
+
+
+@pytest.mark.parametrize("rows, told", [([0, 1, 2], None), ([0, 0, 2], [0, 0, 2]), ([0, 1], [0, 1])], ids=["all", "one gave two", "one is left out"])
+def test_rows_are_told_unless_each_of_the_batch_gave_one(rows, told):
+    records = Records(len(rows), values=ByteColumn.of([b"v"] * len(rows)))
+    (out,) = divided([Encoded("t", None, records, np.array(rows))], 3)
+    assert (None if out.rows is None else out.rows.tolist()) == told
