@@ -62,7 +62,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "testing"},
     "cramjam": {"log"},
     "fastavro": {"converters", "schema_registry"},
-    "jsonschema": {"converters"},
+    "jsonschema": {"converters", "schema_registry"},
     "google_crc32c": {"log"},
     "regex": {"data"},
     "freezegun": set(),

@@ -10,7 +10,8 @@ from standalone.converters.avro_decode import Decoding, common_id
 from standalone.converters.avro_encode import Encoding
 from standalone.converters.avro_read import reader_of
 from standalone.converters.avro_read_schema import connect_schema
-from standalone.converters.avro_write import bare_writer_of, writer_of
+from standalone.converters.avro_write import writer_of
+from standalone.converters.avro_write_bare import bare_writer_of
 from standalone.converters.avro_write_schema import SchemaOptions, avro_text
 from standalone.converters.registry_converter import RegistryConverter
 from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES

@@ -138,7 +138,7 @@ def test_entries_of_different_maps_are_numbered():
     first, second = (SchemaBuilder.map(Schema.INT32, each).build() for each in (Schema.STRING, Schema.INT64))
     schema = SchemaBuilder.struct().field("a", first).field("b", second).field("c", second).build()
     a, b, c = (field["type"]["items"] for field in avro_of(schema)["fields"])
-    assert (a["name"], b["name"], b["connect.internal.type"], c) == ("MapEntry", "MapEntry2", "MapEntry", "io.confluent.connect.avro.MapEntry2")
+    assert (a["name"], b["name"], b["connect.internal.type"], c) == ("MapEntry", "MapEntry2", "MapEntry", "MapEntry2")
     made = converter()
     value = Struct(schema, {"a": {1: "x"}, "b": {2: 3}, "c": {}})
     assert made.to_connect("t", made.from_connect("t", schema, value))[1].to_dict() == value.to_dict()
