@@ -17,6 +17,7 @@ _SPECS = {
 }  # fmt: skip
 _SUMS = {"allOf": "all", "anyOf": "any", "oneOf": "one"}
 _DEEPEST = 64
+_DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
 class JsonSchema:
@@ -26,7 +27,7 @@ class JsonSchema:
         self._raw = _loaded(text)
         self._others = {name: _loaded(each) for name, each in references.items()}
         try:
-            jsonschema_rs.meta.validate(self._raw)
+            jsonschema_rs.meta.validate(with_draft(self._raw))
         except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
             said = getattr(error, "message", None) or str(error).splitlines()[0]
             raise DataError(f"The JSON schema is not valid: {said.rstrip('.')}.") from None
@@ -68,6 +69,11 @@ class JsonSchema:
         elif isinstance(schema, list):
             for each in schema:
                 self._check(each)
+
+
+def with_draft(raw):
+    """The schema with the draft that Confluent's registry means where none is named: 7."""
+    return {"$schema": _DRAFT, **raw} if isinstance(raw, dict) else raw
 
 
 def _loaded(text):

@@ -5,13 +5,14 @@ import json
 import jsonschema_rs
 
 from standalone.errors import DataError, SerializationError
+from standalone.schema_registry.rules.json_schema import with_draft
 
 
 class JsonCodec:
     def __init__(self, text, references):
         others = [(name, json.loads(each)) for name, each in references.items()]
         registry = jsonschema_rs.Registry([(name if "://" in name else f"json-schema:///{name}", each) for name, each in others]) if others else None
-        self._validator = jsonschema_rs.validator_for(json.loads(text), **({"registry": registry} if registry else {}))
+        self._validator = jsonschema_rs.validator_for(with_draft(json.loads(text)), **({"registry": registry} if registry else {}))
 
     def encode(self, value):
         problem = next(self._validator.iter_errors(value), None)
