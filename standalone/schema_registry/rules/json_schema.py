@@ -17,20 +17,18 @@ _SPECS = {
 }  # fmt: skip
 _SUMS = {"allOf": "all", "anyOf": "any", "oneOf": "one"}
 _DEEPEST = 64
-_DRAFT = "http://json-schema.org/draft-07/schema#"
 
 
 class JsonSchema:
     def __init__(self, text, references):
-        import jsonschema_rs
+        from jsonschema import SchemaError
 
         self._raw = _loaded(text)
         self._others = {name: _loaded(each) for name, each in references.items()}
         try:
-            jsonschema_rs.meta.validate(with_draft(self._raw))
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            said = getattr(error, "message", None) or str(error).splitlines()[0]
-            raise DataError(f"The JSON schema is not valid: {said.rstrip('.')}.") from None
+            draft_of(self._raw).check_schema(self._raw)
+        except SchemaError as error:
+            raise DataError(f"The JSON schema is not valid: {error.message.rstrip('.')}.") from None
         self._check(self._raw)
         self.text = json.dumps(self._raw, separators=(",", ":"), ensure_ascii=False)
         self.normalized = json.dumps(self._raw, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
@@ -71,9 +69,12 @@ class JsonSchema:
                 self._check(each)
 
 
-def with_draft(raw):
-    """The schema with the draft that Confluent's registry means where none is named: 7."""
-    return {"$schema": _DRAFT, **raw} if isinstance(raw, dict) else raw
+def draft_of(raw):
+    """The validator of the draft that a schema names; of draft 7, which Confluent's registry means, where it names none."""
+    from jsonschema import Draft7Validator
+    from jsonschema.validators import validator_for
+
+    return validator_for(raw, default=Draft7Validator)
 
 
 def _loaded(text):
