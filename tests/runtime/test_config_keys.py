@@ -30,7 +30,7 @@ CHANGED = {
 LEFT_OUT = {}  # (definition, key) -> reason: none
 
 OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file", "rest.allowed.hosts", "rest.hide.secrets", "files.allowed.paths"}
-OWN_PREFIXES = ("pipeline.", "embedded.log.", "task.restart.")
+OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.")
 
 
 @pytest.mark.parametrize("kind, definition", [("worker", WORKER), ("connector", CONNECTOR), ("source", SOURCE), ("sink", SINK)])
