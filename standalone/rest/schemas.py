@@ -79,10 +79,11 @@ class Decoded:
 
     def __init__(self, worker):
         self._worker, self._reader, self._gave_up = worker, None, False
+        self._strange = set()  # ids that the registry does not know: bytes that only look like it
 
     def shown(self, data):
         """{text, encoding, bytes, cut, schema: its id}; None where it is to be shown as bytes."""
-        if self._gave_up or not is_framed(data):
+        if self._gave_up or not is_framed(data) or (id := unframed(data)[0]) in self._strange:
             return None
         try:
             if self._reader is None:
@@ -91,11 +92,12 @@ class Decoded:
                 self._reader = Reader(self._worker.schemas.client())
             text = json.dumps(self._reader.value(data), ensure_ascii=False)
         except RegistryError as error:
-            self._gave_up = error.status != 404  # bytes that only look like it
+            self._gave_up = error.status != 404
+            self._strange.add(id)
             return None
         except NotFoundError:
             self._gave_up = True
             return None
         except (ConnectError, ValueError):
             return None
-        return {"text": text, "encoding": "utf-8", "bytes": len(data), "cut": False, "schema": unframed(data)[0]}
+        return {"text": text, "encoding": "utf-8", "bytes": len(data), "cut": False, "schema": id}

@@ -11,7 +11,7 @@ from standalone.schema_registry.keys import EMBEDDED, URL
 class SchemaRegistries:
     def __init__(self, config):
         self._config = config
-        self._embedded = self._client = None
+        self._embedded = None
         self._lock = threading.Lock()
 
     def open(self):
@@ -30,14 +30,13 @@ class SchemaRegistries:
             return self._embedded.url
 
     def client(self):
-        """Of the registry that the worker's converters ask, else of its own. Raises NotFoundError where there is none."""
+        """Of the registry that the worker's converters ask, else of its own. Raises NotFoundError where there is none.
+
+        Each is new: people see what is there now, also of what was deleted for good and registered anew.
+        """
         from standalone.schema_registry.client import SchemaRegistryClient
 
-        props = self._client_props()
-        with self._lock:
-            if self._client is None or self._client[0] != props:
-                self._client = props, SchemaRegistryClient.from_config(props)
-            return self._client[1]
+        return SchemaRegistryClient.from_config(self._client_props())
 
     def url(self):
         """The first address of that registry, without credentials. Raises NotFoundError where there is none."""
@@ -60,7 +59,5 @@ class SchemaRegistries:
         return {URL: self.embedded_url(), "max.retries": "0"}
 
     def close(self):
-        if self._client is not None:
-            self._client[1].close()
         if self._embedded is not None:
             self._embedded.stop()

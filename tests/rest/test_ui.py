@@ -1,5 +1,6 @@
 """The web page in a headless Chromium, against a worker on the embedded log: what a person sees, presses and types."""
 
+import json
 import os
 import re
 import shutil
@@ -7,6 +8,8 @@ import shutil
 import pytest
 from confluent_kafka import Producer
 
+from standalone.schema_registry.client import RegistrySchema, SchemaRegistryClient
+from standalone.schema_registry.values import Writer
 from tests.rest.conftest import SINK, SOURCE, Api
 from tests.rest.ui_plugins import MARKUP
 from tests.runtime.local import LocalWorker, wait_for
@@ -34,7 +37,7 @@ def browser():
 @pytest.fixture(scope="module")
 def ui_worker(tmp_path_factory):
     """Of this module's own: topics of other tests do not stand in its lists."""
-    with LocalWorker(tmp_path_factory.mktemp("ui")) as worker:
+    with LocalWorker(tmp_path_factory.mktemp("ui"), embedded__registry__enable="true") as worker:
         yield worker
 
 
@@ -288,6 +291,38 @@ def test_json_takes_what_can_be_posted(open_page, api):
     assert api.state("posted") == "PAUSED" and api.json("GET", "/connectors/posted/config")["burst"] == "3"
 
 
+# ---- schemas
+
+
+def registered(worker, subject, *fields):
+    """One more version of a subject: a record of numbers with these fields."""
+    client = SchemaRegistryClient.from_config({"schema.registry.url": worker.process.worker.schemas.embedded_url()})
+    text = json.dumps({"type": "record", "name": "R", "fields": [{"name": each, "type": "int", "default": 0} for each in fields]})
+    client.register(subject, RegistrySchema(text))
+    return client
+
+
+def test_subjects_versions_and_what_differs_are_shown(open_page, ui_worker):
+    subject = "orders/<b>value</b>"
+    for fields in ("a", "ab"):
+        registered(ui_worker, subject, *fields)
+    page = open_page("#/schemas")
+    page.get_by_role("link", name=subject).click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(subject)
+    expect(page.get_by_text("2 versions; a new one has to be compatible: BACKWARD")).to_be_visible()
+    expect(page.locator(".diff .new").filter(has_text='"name": "b"')).to_be_visible()
+    expect(page.get_by_role("heading", name="Version 1,")).to_be_visible()
+    page.get_by_label("Older version").select_option("2")
+    expect(page.locator(".diff")).to_have_text("No difference")
+
+
+def test_records_of_a_schema_are_shown_as_what_they_say(open_page, ui_worker):
+    client = registered(ui_worker, "said-value", "a")
+    ui_worker.send("said", [Writer(client, "said-value", client.latest("said-value")[2]).data({"a": 7})])
+    page = open_page("#/topics/said")
+    expect(page.locator(".records .preview").filter(has_text='{"a": 7}')).to_contain_text("schema")
+
+
 # ---- topics and offsets
 
 
@@ -474,7 +509,7 @@ def test_it_can_be_walked_by_keyboard_alone(open_page, api):
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_no_barrier_is_found_on_any_page(open_page, api, tmp_path, scheme):
+def test_no_barrier_is_found_on_any_page(open_page, api, ui_worker, tmp_path, scheme):
     api.create("ticks", ticker(secret="x", transforms="h", **{"transforms.h.type": "HoistField$Value", "transforms.h.field": "f"}))
     api.create("failing", {"connector.class": FAILING})
     api.create("sink", {"connector.class": SINK, "topics": "ticks", "file": str(tmp_path / "out")})
@@ -492,6 +527,10 @@ def test_no_barrier_is_found_on_any_page(open_page, api, tmp_path, scheme):
     check(shown("", lambda page: page.get_by_role("row", name="failing").get_by_text("Task failed")))
     check(shown("#/connectors/sink", lambda page: page.get_by_role("row", name="ticks")))
     check(shown("#/topics/ticks", lambda page: page.locator(".records tbody").first))
+    for fields in ("a", "ab"):
+        registered(ui_worker, "barrier", *fields)
+    check(shown("#/schemas", lambda page: page.locator("main tbody tr").first))
+    check(shown("#/schemas/barrier", lambda page: page.locator(".diff .new").first))
     page = shown("#/connectors/failing", lambda page: page.get_by_text("Trace of task 0"))
     page.get_by_text("Trace of task 0").click()
     check(page)

@@ -21,15 +21,14 @@ _DEEPEST = 64
 
 class JsonSchema:
     def __init__(self, text, references):
-        import jsonschema_rs
+        from jsonschema import SchemaError
 
         self._raw = _loaded(text)
         self._others = {name: _loaded(each) for name, each in references.items()}
         try:
-            jsonschema_rs.meta.validate(self._raw)
-        except (jsonschema_rs.ValidationError, jsonschema_rs.ReferencingError, ValueError) as error:
-            said = getattr(error, "message", None) or str(error).splitlines()[0]
-            raise DataError(f"The JSON schema is not valid: {said.rstrip('.')}.") from None
+            draft_of(self._raw).check_schema(self._raw)
+        except SchemaError as error:
+            raise DataError(f"The JSON schema is not valid: {error.message.rstrip('.')}.") from None
         self._check(self._raw)
         self.text = json.dumps(self._raw, separators=(",", ":"), ensure_ascii=False)
         self.normalized = json.dumps(self._raw, separators=(",", ":"), ensure_ascii=False, sort_keys=True)
@@ -68,6 +67,14 @@ class JsonSchema:
         elif isinstance(schema, list):
             for each in schema:
                 self._check(each)
+
+
+def draft_of(raw):
+    """The validator of the draft that a schema names; of draft 7, which Confluent's registry means, where it names none."""
+    from jsonschema import Draft7Validator
+    from jsonschema.validators import validator_for
+
+    return validator_for(raw, default=Draft7Validator)
 
 
 def _loaded(text):

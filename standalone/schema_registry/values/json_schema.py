@@ -2,21 +2,23 @@
 
 import json
 
-import jsonschema_rs
+from referencing import Registry, Resource
+from referencing.jsonschema import DRAFT7
 
 from standalone.errors import DataError, SerializationError
+from standalone.schema_registry.rules.json_schema import draft_of
 
 
 class JsonCodec:
     def __init__(self, text, references):
-        others = [(name, json.loads(each)) for name, each in references.items()]
-        registry = jsonschema_rs.Registry([(name if "://" in name else f"json-schema:///{name}", each) for name, each in others]) if others else None
-        self._validator = jsonschema_rs.validator_for(json.loads(text), **({"registry": registry} if registry else {}))
+        raw = json.loads(text)
+        others = [(name, Resource.from_contents(json.loads(each), DRAFT7)) for name, each in references.items()]
+        self._validator = draft_of(raw)(raw, registry=Registry().with_resources(others))
 
     def encode(self, value):
         problem = next(self._validator.iter_errors(value), None)
         if problem is not None:
-            where = ".".join(map(str, problem.instance_path))
+            where = ".".join(map(str, problem.absolute_path))
             raise DataError(f"{f'The field {where!r}' if where else 'The value'} does not fit the schema: {problem.message}.")
         return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
