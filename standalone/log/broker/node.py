@@ -118,6 +118,10 @@ class Node:
         else:
             over()
 
+    def beside(self, job):
+        """Have `job.run` called where nobody waits for it, not even an fsync."""
+        self._compact([job], None)
+
     def _arm_flush_timer(self):
         if self._flush_timer is None and not self._is_flushing:
             self._flush_timer = self.timers.after(self.settings["embedded.log.flush.interval.ms"] / 1000, self._flush_by_timer)

@@ -433,7 +433,7 @@ class Flush:
         try:
             for file, path, _, _ in self._rows:
                 _sync_file(file, path)
-            if self._new_files and self._rows:
+            if (self._new_files or self._new_folder) and self._rows:
                 _sync_folder(self._folder)
             if self._new_folder and self._rows:
                 _sync_folder(os.path.dirname(self._folder))
