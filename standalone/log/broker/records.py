@@ -14,6 +14,16 @@ MAX_INFLATED = 128 << 20
 _FEW = 200  # records that plain Python has looked at in a millisecond
 
 
+class Preparation:
+    """A job: what `check_records` needs is loaded beside, for the first batch would wait for it, and all others behind it."""
+
+    def run(self):
+        from standalone.log import record_batch, record_loops  # noqa: F401
+
+        if record_loops.check_records.is_there():
+            record_loops.check_records.load()
+
+
 def check_records(partition, batch, header, keyed):
     """Refusal: there is a record that cannot be read, or, if `keyed`, one without a key, of which a compaction would not know what it is of.
 
