@@ -37,7 +37,9 @@ def check_records(partition, batch, header, keyed):
     data, at = np.frombuffer(batch, np.uint8), batch_header.HEADER.size
     try:
         if codec := header.attributes & batch_header.CODEC_MASK:
-            data, at = compression.decompress(data[at:], codec, MAX_INFLATED), 0
+            body = data[at:]
+            data, at = compression.decompress(body, codec, MAX_INFLATED, int(1.2 * partition.inflation * len(body))), 0
+            partition.inflation = len(data) / max(len(body), 1)
     except CorruptBatchError as error:
         raise Refusal(codes.CorruptRecordError, f"{partition}: {error}") from error
     wrong, record = record_loops.check_records(readonly(data), at, header.count, keyed)
