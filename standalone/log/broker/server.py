@@ -43,7 +43,8 @@ from standalone.private import open_private
 
 LOCK_FILE = ".lock"
 _KEY_AND_VERSION = Struct(">hh")
-_UNREADABLE = (StructError, AssertionError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)  # as kafka-python's decoders raise them
+# As kafka-python's decoders raise them.
+_UNREADABLE = (StructError, AssertionError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)
 _ACCEPT_PAUSE_SECONDS = 1.0
 _IDLE_CHECK_SECONDS = 60.0
 _STOP_SECONDS = 60.0
