@@ -2,6 +2,8 @@
 
 import functools
 
+_TEXTS = ("texts",)  # or numbers: what is in an array of no fields of its own
+
 
 def refuse_nulls(request, version):
     """ValueError: there is one."""
@@ -20,6 +22,8 @@ def _rows(fields, version):
         if not field.for_version_q(version):
             continue
         inner = _rows(field.fields, version) if field.is_struct() or field.is_struct_array() else ()
+        if field.is_array() and not field.is_struct_array():
+            inner = _TEXTS
         strict = (field.is_array() or field.type_str in ("string", "bytes")) and not field.nullable_for_version_q(version)
         if strict or inner:
             rows.append((name, strict, inner, field.is_array()))
@@ -32,6 +36,9 @@ def _check(message, rows):
         if value is None:
             if strict:
                 raise ValueError(f"{name} is null")
+        elif inner == _TEXTS:
+            if None in value:
+                raise ValueError(f"{name} holds null")
         elif inner:
             for each in value if is_array else (value,):
                 _check(each, inner)
