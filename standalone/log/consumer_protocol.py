@@ -168,7 +168,7 @@ class ConsumerProtocolGroup(GroupLink):
             elif error is not None or is_retriable(code) or code in (codes.UNRELEASED_INSTANCE_ID, *_COMES_AGAIN):
                 self._put_off(code, error, now)
             else:
-                self._verdict = self._fatal(code, f"A heartbeat to group '{self.group_id}'")
+                self._verdict = self._fatal(code, f"A heartbeat to group '{self.group_id}'", answer.error_message)
         self._waker.wake()
 
     def _accepted(self, answer, told, now):

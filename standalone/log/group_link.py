@@ -53,14 +53,14 @@ class GroupLink:
     _AWAY = ("Group %s: the task has not asked for records for %d ms (max.poll.interval.ms): it leaves the group, and what it has not committed "
              "will come again.")
 
-    def _fatal(self, code, what):
+    def _fatal(self, code, what, message=None):
         if code == codes.FENCED_INSTANCE_ID:
             return LogFatalError(
                 f"{what}: another member has taken group.instance.id '{self.instance_id}'. Another worker runs the same connector "
                 "with the same state: stop one of the two, or give each its own state.dir.",
                 java_class("FencedInstanceIdException"),
             )
-        error = broker_error(code, what)
+        error = broker_error(code, what, message)
         return LogFatalError(" ".join(filter(None, [str(error), self._hints().get(code)])), error.java_class)
 
     def _hints(self):

@@ -467,9 +467,10 @@ def test_a_client_does_what_acls_allow_and_no_more_and_they_outlive_the_log(star
     assert sorted(binding.name for binding in owner.describe_acls(everything).result(10)) == ["g", "sha"]
     assert len(owner.delete_acls([everything])[everything].result(10)) == 2
     assert owner.describe_acls(everything).result(10) == []
-    assert "shared" not in stock.AdminClient(ann).list_topics(timeout=5).topics
+    client = stock.AdminClient(ann)
+    assert "shared" not in client.list_topics(timeout=5).topics
     with pytest.raises(confluent_kafka.KafkaException, match="may not do this"):
-        stock.AdminClient(ann).create_topics([stock.NewTopic("new", 1)])["new"].result(10)
+        client.create_topics([stock.NewTopic("new", 1)])["new"].result(10)
 
 
 def test_clients_of_the_same_process_may_do_everything_whatever_others_need(start, pem):

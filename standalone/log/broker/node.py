@@ -4,6 +4,7 @@ import logging
 
 from standalone.log.broker import compaction
 from standalone.log.broker.groups import Groups
+from standalone.log.broker.records import Preparation
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
 from standalone.log.broker.transactions import Transactions
@@ -48,6 +49,7 @@ class Node:
             self.appends += 1  # a crash left bytes that may not be on the disk
             self._arm_flush_timer()
         self.transactions.recover()
+        self.beside(Preparation())
         self._keep_house()
 
     def _skip_known_producer_ids(self):
@@ -117,6 +119,10 @@ class Node:
             self._hand_over(flushes, over)
         else:
             over()
+
+    def beside(self, job):
+        """Have `job.run` called where nobody waits for it, not even an fsync."""
+        self._compact([job], None)
 
     def _arm_flush_timer(self):
         if self._flush_timer is None and not self._is_flushing:

@@ -56,6 +56,7 @@ class Partition:
         self.end = self.segments[-1].next_offset
         self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
         self.cleaned = Cleaned(folder)
+        self.inflation = 4.0  # how many times larger the records of the last compressed batch were than it
         self.is_compacting = False
         self.aborted = AbortedTransactions.load(folder, self.start, self.end)
         self._unsaved_bytes = 0  # appended since the producers were saved last
@@ -433,7 +434,7 @@ class Flush:
         try:
             for file, path, _, _ in self._rows:
                 _sync_file(file, path)
-            if self._new_files and self._rows:
+            if (self._new_files or self._new_folder) and self._rows:
                 _sync_folder(self._folder)
             if self._new_folder and self._rows:
                 _sync_folder(os.path.dirname(self._folder))

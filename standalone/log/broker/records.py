@@ -14,6 +14,16 @@ MAX_INFLATED = 128 << 20
 _FEW = 200  # records that plain Python has looked at in a millisecond
 
 
+class Preparation:
+    """A job: what `check_records` needs is loaded beside, for the first batch would wait for it, and all others behind it."""
+
+    def run(self):
+        from standalone.log import record_batch, record_loops  # noqa: F401
+
+        if record_loops.check_records.is_there():
+            record_loops.check_records.load()
+
+
 def check_records(partition, batch, header, keyed):
     """Refusal: there is a record that cannot be read, or, if `keyed`, one without a key, of which a compaction would not know what it is of.
 
@@ -27,7 +37,9 @@ def check_records(partition, batch, header, keyed):
     data, at = np.frombuffer(batch, np.uint8), batch_header.HEADER.size
     try:
         if codec := header.attributes & batch_header.CODEC_MASK:
-            data, at = compression.decompress(data[at:], codec, MAX_INFLATED), 0
+            body = data[at:]
+            data, at = compression.decompress(body, codec, MAX_INFLATED, int(1.2 * partition.inflation * len(body))), 0
+            partition.inflation = len(data) / max(len(body), 1)
     except CorruptBatchError as error:
         raise Refusal(codes.CorruptRecordError, f"{partition}: {error}") from error
     wrong, record = record_loops.check_records(readonly(data), at, header.count, keyed)

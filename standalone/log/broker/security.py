@@ -24,7 +24,7 @@ class Security:
         self._users = None
         self._name_of = principal_rules(self._setting("ssl.principal.mapping.rules"))
         fixed = self._fixed_users()
-        tokens = Tokens.of(settings)
+        self._tokens = tokens = Tokens.of(settings)
         mechanisms = self._setting("sasl.enabled.mechanisms").split(",")
         mechanisms = [name.upper() for name in mechanisms if name] or default_mechanisms(tokens is not None)
         if OAUTHBEARER in mechanisms and tokens is None:
@@ -49,6 +49,8 @@ class Security:
     def settle(self, node):
         """The node's store is open: users and ACLs are known."""
         self._logins.know(node.users)
+        if self._tokens is not None:
+            self._tokens.beside = node.beside
         supers = [name.strip() for name in self._setting("super.users").split(";") if name.strip()]
         if self._own is not None:
             supers.append(f"User:{listeners.OWN_USER}")

@@ -32,6 +32,7 @@ from standalone.log.broker.call import Call
 from standalone.log.broker.connection import Connection
 from standalone.log.broker.logins import LoginError
 from standalone.log.broker.node import Node
+from standalone.log.broker.nulls import refuse_nulls
 from standalone.log.broker.operations import CLUSTER_NAME
 from standalone.log.broker.refusal import Refusal
 from standalone.log.broker.requests import API_VERSIONS, BEFORE_LOGIN, HANDLERS, refusal_of
@@ -42,7 +43,8 @@ from standalone.private import open_private
 
 LOCK_FILE = ".lock"
 _KEY_AND_VERSION = Struct(">hh")
-_UNREADABLE = (StructError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)  # as kafka-python's decoders raise them
+# As kafka-python's decoders raise them.
+_UNREADABLE = (StructError, AssertionError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)
 _ACCEPT_PAUSE_SECONDS = 1.0
 _IDLE_CHECK_SECONDS = 60.0
 _STOP_SECONDS = 60.0
@@ -368,6 +370,7 @@ class _BrokerThread:
             return
         try:
             request = row.request.decode(frame[at:], version=version)
+            refuse_nulls(request, version)
         except _UNREADABLE as error:
             call.hang_up(f"request {key} version {version}, which cannot be read: {error}")
             return

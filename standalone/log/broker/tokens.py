@@ -2,7 +2,6 @@
 
 import json
 import logging
-import threading
 import time
 import urllib.request
 
@@ -24,7 +23,7 @@ class Tokens:
         self._url, self._audience, self._issuer, self._claim, self._skew = url, audience, issuer, claim, skew_seconds
         self._keys = {}  # id -> key
         self._fetched_at = self._tried_at = 0.0
-        self._fetching = threading.Lock()
+        self.beside = None  # beside(job): has it run where the owner does not wait for it
 
     @classmethod
     def of(cls, settings):
@@ -81,14 +80,14 @@ class Tokens:
         known = key_id in self._keys if key_id is not None else len(self._keys) == 1
         if (not known or now - self._fetched_at > _REFRESH_SECONDS) and now - self._tried_at > _PAUSE_SECONDS:
             self._tried_at = now
-            threading.Thread(target=self._fetch_beside, name="embedded-log-keys", daemon=True).start()
+            self.beside(self)
         if not known:
             raise LoginError("Authentication failed: the token is signed by a key that is not known (yet)")
         return (self._keys[key_id] if key_id is not None else next(iter(self._keys.values()))).key
 
-    def _fetch_beside(self):
-        with self._fetching:
-            try:
-                self.fetch()
-            except (OSError, ValueError) as error:
-                logger.warning("The keys at %s, by which tokens are verified, cannot be read: %s. They are asked for again.", self._url, error)
+    def run(self):
+        """As a job beside."""
+        try:
+            self.fetch()
+        except (OSError, ValueError) as error:
+            logger.warning("The keys at %s, by which tokens are verified, cannot be read: %s. They are asked for again.", self._url, error)
