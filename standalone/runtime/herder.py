@@ -104,13 +104,16 @@ class Herder:
         """Validate what `config_of(connector or None)` says, store it and order it; once more where the connector changed meanwhile."""
         if name != well_formed(name):
             raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': half a surrogate pair is no letter.")
+        validated = None
         while True:
-            connector, generation, config = self._look_before(name, config_of)
-            plan, version = self._validated(name, config)
+            connector, config = self._look_before(name, config_of)
+            if config != validated:  # else only the connector changed meanwhile, and nothing that it is to have
+                plan, version = self._validated(name, config)
+                validated = config
             if must_be_new and connector is not None:  # as in Java what is wrong with a configuration is told first
                 raise AlreadyExistsError(f"There is a connector '{name}' already. Change it with PUT /connectors/{name}/config.")
             with self._changing(connector):
-                if not self._is_as_it_was(name, connector, generation):
+                if self._look_again(name, connector, config_of) != config:
                     continue
                 new = connector is None
                 target = (target or self._stored_target(name, config, from_file) or STARTED) if new else connector.target
@@ -128,20 +131,24 @@ class Herder:
         return call_plugin(lambda: plan_of(self._worker, {**config, "name": name}), connector=name, method="The validation", wait=bound)
 
     def _look_before(self, name, config_of):
-        """(the Connector, or None if it is to be made; its generation; the configuration that it is to have)"""
+        """(the Connector, or None if it is to be made; the configuration that it is to have)"""
         while True:
             with self._lock:
                 connector = self._connectors.get(name)
-                if connector is None:
-                    return None, 0, config_of(None)
-                if not connector.is_ending:
-                    return connector, connector.generation, self._with_secrets(connector, config_of(connector))
+                if connector is None or not connector.is_ending:
+                    return connector, self._wanted(connector, config_of)
             self._bounded(connector.ended, name, "end, having been deleted,")
 
-    def _is_as_it_was(self, name, connector, generation):
+    def _look_again(self, name, connector, config_of):
+        """The configuration that it is to have now, or None if the name is another's, or its own no more."""
         with self._lock:
             there = self._connectors.get(name)
-            return there is connector and (there is None or not there.is_ending and there.generation == generation)
+            is_other = there is not connector or there is not None and there.is_ending
+            return None if is_other else self._wanted(there, config_of)
+
+    def _wanted(self, connector, config_of):
+        config = config_of(connector)
+        return config if connector is None else self._with_secrets(connector, config)
 
     @contextlib.contextmanager
     def _changing(self, connector):
