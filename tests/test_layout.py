@@ -56,8 +56,6 @@ OWNERS = {  # outside package -> the parts that may import it
     "uvicorn": {"rest"},
     "urllib3": {"schema_registry"},
     "grpc_tools": {"schema_registry"},
-    "fastavro": {"converters", "schema_registry"},
-    "jsonschema": {"converters", "schema_registry"},
     "prometheus_client": {"rest"},
     "pyspark": {"pipeline"},
     "numba": {"kernels", "machine_code"},
