@@ -32,8 +32,8 @@ from standalone.converters import avro_tree
 from standalone.converters.avro import AvroConverter
 from standalone.converters.avro_read_schema import connect_schema
 from standalone.converters.avro_write_schema import avro_text
-from standalone.data.column import values_of
-from standalone.pipeline.columns.batch import NotColumns, columnar
+from standalone.data.arrow import NotColumns
+from standalone.data.column import columnar, values_of
 from standalone.schema_registry.client import Reference, RegistrySchema
 from standalone.testing import TOPIC, check_converter
 from tests.converters import generated

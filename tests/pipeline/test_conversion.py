@@ -8,10 +8,10 @@ from standalone.converters.byte_array import ByteArrayConverter
 from standalone.converters.json import JsonConverter
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.converters.string import StringConverter
+from standalone.data.arrow import is_of_type
 from standalone.pipeline.chain import Chain
-from standalone.pipeline.columns.prune import _is_of
 from standalone.pipeline.conversion import Conversion
-from standalone.pipeline.encoded import Encoded, divided
+from standalone.pipeline.encoded import Outgoing, divided
 from standalone.pipeline.pipeline import Pipeline
 from standalone.pipeline.rows.engine import RowsEngine
 from standalone.wire import ByteColumn, Records
@@ -99,11 +99,11 @@ def test_a_record_without_a_timestamp_has_none(engine, first):
 @pytest.mark.parametrize("kind", [pa.int8(), pa.int16(), pa.int32(), pa.int64()], ids=str)
 def test_a_literal_is_of_an_integer_type_up_to_its_bounds(kind):
     bound = 1 << kind.bit_width - 1
-    assert [_is_of(value, kind) for value in (-bound - 1, -bound, 0, bound - 1, bound)] == [False, True, True, True, False]
+    assert [is_of_type(value, kind) for value in (-bound - 1, -bound, 0, bound - 1, bound)] == [False, True, True, True, False]
 
 
 @pytest.mark.parametrize("rows, told", [([0, 1, 2], None), ([0, 0, 2], [0, 0, 2]), ([0, 1], [0, 1])], ids=["all", "one gave two", "one is left out"])
 def test_rows_are_told_unless_each_of_the_batch_gave_one(rows, told):
     records = Records(len(rows), values=ByteColumn.of([b"v"] * len(rows)))
-    (out,) = divided([Encoded("t", None, records, np.array(rows))], 3)
+    (out,) = divided([Outgoing("t", None, records, np.array(rows))], 3)
     assert (None if out.rows is None else out.rows.tolist()) == told
