@@ -285,7 +285,7 @@ def test_every_line_that_is_to_be_made_wrong_is_there_and_its_tests_are():
     mutate = importlib.util.module_from_spec(importlib.util.spec_from_loader("mutate", loader))
     loader.exec_module(mutate)
     places = mutate.chosen("")  # ends with what is not there once
-    assert len(places) >= 40 and {module.partition("/")[0] for module, *_ in places} == {"runtime", "log", "pipeline"}
+    assert len(places) >= 40 and {module.partition("/")[0] for module, *_ in places} >= {"runtime", "log", "pipeline"}
     assert [name for _, _, tests, _ in places for name in tests.split() if not (ROOT / "tests" / name).exists()] == []
 
 
