@@ -68,7 +68,8 @@ def _tell(done, total, name):
 
 
 def _end_with_parent():
-    sys.stdin.buffer.read()
+    while os.read(0, 1):  # not sys.stdin, whose lock this thread would hold while the interpreter ends: that aborts the process
+        pass
     os._exit(0)
 
 

@@ -315,8 +315,9 @@ def test_systemd_is_told_that_it_is_up_lives_and_stops(command):
     assert command.process.wait(20) == 0
 
 
-def test_a_worker_whose_rest_server_cannot_be_loaded_ends(command):
+def test_a_worker_whose_rest_server_cannot_be_loaded_ends(from_nothing):
     """It is loaded as the first request comes; from then on nobody could ask the worker for anything."""
+    command = from_nothing
     command.file("uvicorn.py", "raise ImportError('half installed')")
     command.start(command.worker(), command.connector(), PYTHONPATH=f"{command.folder}:{os.getcwd()}")
     wait_for(lambda: "Started in" in command.output(), 30)

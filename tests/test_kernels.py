@@ -25,8 +25,10 @@ from standalone.data.utf8_column import repair
 from standalone.errors import CorruptBatchError
 from standalone.kernels import BYTES, LONG, LONGS, Kernel, compiled, ready, written
 from standalone.log import fetch
+from standalone.log.batch_header import HEADER
 from standalone.log.partitioner import partition_for_keys
 from standalone.log.record_batch import pack_all, unpack
+from standalone.log.record_loops import check_records
 from standalone.schema_registry.client import RegistrySchema
 from standalone.warm_up import compile_all
 from tests.converters import avro_generated, generated
@@ -89,8 +91,10 @@ def codec(rows, limit, junk):
             column.take(np.arange(len(column))[::-1]).compact()
     unpack(buffer, from_offset=len(rows) // 3)
     fetch.next_offset(np.frombuffer(buffer, np.uint8), 0)
+    check_records(kernels.readonly(np.frombuffer(buffer, np.uint8)), HEADER.size, len(rows), junk[1] % 2 == 0)
     buffer[junk[0] % len(buffer)] = junk[1]
     fetch.next_offset(np.frombuffer(buffer, np.uint8), 0)
+    check_records(kernels.readonly(np.frombuffer(buffer, np.uint8)), HEADER.size, len(rows), junk[1] % 2 == 0)
     try:
         unpack(buffer, check_crc=False)
     except CorruptBatchError:

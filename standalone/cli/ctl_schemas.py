@@ -152,7 +152,7 @@ def diff(subject, older, newer, registry):
 @click.argument("subject")
 @click.argument("file", type=click.File("r"), default="-")
 @registry_options
-@click.option("-k", "--kind", type=click.Choice(["avro", "protobuf", "json-schema"]), default="avro", show_default=True)
+@click.option("-k", "--kind", type=click.Choice(["avro", "protobuf", "json-schema"]), default="avro", show_default=True, help="What the schema is written in.")
 @click.option("-r", "--reference", "references", metavar="NAME=SUBJECT:VERSION", multiple=True, help="What the schema refers to; may be given again.")
 @click.option("--normalize", is_flag=True, help="Take schemas that mean the same for one.")
 @click.option("--dry-run", is_flag=True, help="Only say whether it is compatible.")

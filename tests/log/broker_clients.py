@@ -1,6 +1,7 @@
 """For the tests of the embedded log: a bare client that speaks any version, batches, a server in a process of its own."""
 
 import contextlib
+import os
 import socket
 import subprocess
 import sys
@@ -195,6 +196,21 @@ class ServerProcess:
         self.bootstrap = self.process.stdout.readline().strip()
         if not self.bootstrap:
             raise AssertionError(self.process.stderr.read())
+
+    def cpu_seconds(self):
+        fields = open(f"/proc/{self.process.pid}/stat").read().rpartition(")")[2].split()
+        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+    def wait_until_idle(self):
+        """What it loads beside its first requests is loaded then."""
+        seen = [-1.0]
+
+        def is_idle():
+            time.sleep(0.3)
+            seen.append(self.cpu_seconds())
+            return seen[-1] == seen[-2]
+
+        wait_for(is_idle, 30)
 
     def kill(self):
         self.process.kill()

@@ -86,7 +86,7 @@ class Log:
         self._folder = tempfile.mkdtemp()
         settings = {"embedded.log.segment.bytes": "2048", "embedded.log.num.partitions": "2"}
         self._log = server.EmbeddedLog(self._folder, "127.0.0.1:0", settings)
-        self._owner = server._Owner(self._log._security, self._log._settings, self._log._clock)
+        self._owner = server._BrokerThread(self._log._security, self._log._settings, self._log._clock)
         node = server.Node(self._folder, self._log._settings, self._log._clock, self._owner._timers, self._at_once, self._at_once)
         self._owner._node = node
         self._log._security.settle(node)

@@ -119,6 +119,7 @@ def resident_bytes(pid):
 
 def test_a_length_alone_costs_no_memory(tmp_path):
     server = ServerProcess(tmp_path)
+    server.wait_until_idle()
     before = resident_bytes(server.process.pid)
     strangers = []
     for _ in range(10):

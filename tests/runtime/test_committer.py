@@ -21,12 +21,16 @@ class Sink:
         self.letters_stored, self.topic = [], "letters"
         self.commits, self.waits, self.skipped, self.failed_commits = [], [], 0, 0
         self.refuses = None
+        self.rewound, self.closed_after = [], None
         self.clock = HandClock()
         self.committer = Committer(
-            self, self, letters=self if letters else None, originals=Originals(), meter=self, clock=self.clock,
+            self, self, rewind=self.rewound.append, letters=self if letters else None, originals=Originals(), meter=self, clock=self.clock,
             every_seconds=60, flush_seconds=5, stop_seconds=2,
         )  # fmt: skip
         self.committer.begin()
+
+    def close(self):
+        self.closed_after = len(self.commits)
 
     def pre_commit(self, offsets):
         return self.says(offsets)
@@ -69,7 +73,7 @@ def test_a_task_says_nothing_of_partitions_that_it_was_not_asked_for():
     sink.committer.put(PAIR, 5)
     sink.committer.put(OTHER, 7)
     sink.says = lambda offsets: {PAIR: 5, OTHER: 7, ("u", 0): 1}
-    sink.committer.commit(only=[PAIR])
+    sink.committer.last_commit([PAIR], sink.close)
     assert sink.commits == [{PAIR: 5}]
 
 
@@ -88,29 +92,53 @@ def test_offsets_are_committed_only_behind_letters_that_are_stored(stored):
 def test_the_last_commit_waits_no_longer_than_a_stop_may_take():
     sink = Sink(letters=True)
     sink.committer.put(PAIR, 5)
-    sink.committer.commit(final=True)
+    sink.committer.last_commit([PAIR], sink.close, final=True)
     sink.committer.put(PAIR, 6)
     sink.committer.commit()
     assert sink.waits == [2, 2, 5, 5]
+    assert sink.closed_after == 0  # between the flush and the commit
 
 
-def test_a_task_that_cannot_flush_now_is_asked_again_and_one_that_fails_is_not_trusted():
+def later(offsets):
+    raise RetriableError("later")
+
+
+def broken(offsets):
+    raise ValueError("broken")
+
+
+def test_a_task_that_cannot_flush_now_is_asked_again():
     sink = Sink()
     sink.committer.put(PAIR, 5)
-
-    def later(offsets):
-        raise RetriableError("later")
-
-    def broken(offsets):
-        raise ValueError("broken")
-
     sink.says = later
     sink.committer.commit()
-    assert (sink.commits, sink.skipped, sink.committer.failed) == ([], 1, False)
-    sink.says = broken
-    with pytest.raises(ValueError):
+    assert (sink.commits, sink.skipped, sink.rewound) == ([], 1, [])
+    sink.says = dict
+    sink.committer.commit()
+    assert sink.commits == [{PAIR: 5}]
+
+
+def test_a_task_that_fails_to_flush_reads_on_behind_its_last_commit():
+    sink = Sink()
+    sink.committer.began(PAIR, 2)
+    for offset, rewound in ((5, 2), (7, 6)):
+        sink.committer.put(PAIR, offset)
+        sink.says = broken
         sink.committer.commit()
-    assert sink.committer.failed
+        assert sink.rewound.pop() == {PAIR: rewound} and sink.failed_commits == 1
+        sink.failed_commits, sink.says = 0, dict
+        sink.committer.commit()  # nothing was put since
+        sink.committer.put(PAIR, 6)
+        sink.committer.commit()
+    assert sink.commits == [{PAIR: 6}]
+
+
+def test_a_task_that_fails_its_last_flush_is_closed_and_commits_nothing():
+    sink = Sink()
+    sink.committer.put(PAIR, 5)
+    sink.says = broken
+    sink.committer.last_commit([PAIR], sink.close)
+    assert (sink.commits, sink.rewound, sink.closed_after, sink.failed_commits) == ([], [], 0, 1)
 
 
 def test_a_commit_that_did_not_get_through_is_made_again():
@@ -150,6 +178,7 @@ def test_the_bytes_of_what_lies_before_a_commit_are_let_go_and_those_from_it_on_
     sink = Sink()
     originals = sink.committer._originals
     originals.kept = True
+    sink.committer.began(PAIR, 0)
     for low in (0, 5):
         offsets = np.arange(low, low + 5)
         originals.begin([(*PAIR, Records(5, values=ByteColumn.of([b"x"] * 5), offsets=offsets))])
