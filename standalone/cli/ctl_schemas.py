@@ -12,6 +12,7 @@ from standalone.cli.ctl_rest import Refused
 from standalone.cli.ctl_show import Group, done, emit, printable, table
 
 _MARKS = {"-": "red", "+": "green", "@": "cyan"}
+KINDS = ("avro", "protobuf", "json-schema")
 LEVELS = ("NONE", "BACKWARD", "BACKWARD_TRANSITIVE", "FORWARD", "FORWARD_TRANSITIVE", "FULL", "FULL_TRANSITIVE")
 
 
@@ -152,7 +153,7 @@ def diff(subject, older, newer, registry):
 @click.argument("subject")
 @click.argument("file", type=click.File("r"), default="-")
 @registry_options
-@click.option("-k", "--kind", type=click.Choice(["avro", "protobuf", "json-schema"]), default="avro", show_default=True, help="What the schema is written in.")
+@click.option("-k", "--kind", type=click.Choice(KINDS), default="avro", show_default=True, help="What the schema is written in.")
 @click.option("-r", "--reference", "references", metavar="NAME=SUBJECT:VERSION", multiple=True, help="What the schema refers to; may be given again.")
 @click.option("--normalize", is_flag=True, help="Take schemas that mean the same for one.")
 @click.option("--dry-run", is_flag=True, help="Only say whether it is compatible.")

@@ -141,15 +141,19 @@ class Pipeline:
             return True
         if self.chain.links and self.engine == ONLY_ROWS:
             return False
-        # A chain that computes is quicker by rows, from bytes on, than by columns that turn out to be too few for a job.
-        return count >= min(MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows, self._min_rows)
+        if self._needs_no_job_so_far():
+            return count >= min(MIN_ROWS_WITHOUT_JOB, self._min_rows)
+        # A chain that computes is quicker by rows, from bytes on, than by columns of which Spark does nothing.
+        return count >= self._min_rows and self._is_worth_a_job(count)
 
-    def _why_rows(self):
+    def _why_rows(self, count):
         """The same in words, of a batch that does not."""
         if not kernels.ready():
             return "the kernels for columns are still being compiled"
         if self.engine == ONLY_ROWS:
             return "pipeline.engine=rows"
+        if count >= self._min_rows:
+            return "Spark is not up" if self._session is None or self._session.ready() is None else "Spark is busy"
         return f"batches of fewer than {MIN_ROWS_WITHOUT_JOB if self._needs_no_job_so_far() else self._min_rows} records"
 
     def _needs_no_job_so_far(self):
@@ -162,6 +166,13 @@ class Pipeline:
         if self._session.ready() is None and count >= ROWS_TO_ASK and self._session.start != "lazy":
             self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
         return self._session.ready() is not None or self._backlog.waits
+
+    @property
+    def is_by_rows(self):
+        """Whether rows do what comes next, however much that is: while Spark is not up."""
+        if not self.chain.links or self._needs_no_job_so_far() and not self._computes():
+            return False
+        return self.engine == ONLY_ROWS or self._session is None or self._session.ready() is None and not self._backlog.waits
 
     def explain(self):
         """What the chain was compiled to, in words."""
@@ -199,7 +210,7 @@ class Pipeline:
         if not batch.count:
             return Work(Result)
         if not self._goes_by_columns(batch.count):
-            return Work(lambda: self._source_by_rows(batch, self._why_rows()))
+            return Work(lambda: self._source_by_rows(batch, self._why_rows(batch.count)))
         run = BatchRun(self._rows, SourceOrigin(batch), ColumnBatch.of_source(batch), None, NO_ROWS, batch.count)
         return self._begun(run, lambda: self._end_source(run, batch))
 
@@ -243,7 +254,7 @@ class Pipeline:
         if not records.count:
             return Work(Result)
         if not self._goes_by_columns(records.count):
-            return Work(lambda: self._sink_by_rows(topic, partition, records, self._why_rows()))
+            return Work(lambda: self._sink_by_rows(topic, partition, records, self._why_rows(records.count)))
         refused = {}
         try:
             decoded, places, left = self._conversion.decode(topic, partition, records, refused)

@@ -1,7 +1,6 @@
 """The producer against the embedded log and a real Kafka; what arrived is read by another client (librdkafka)."""
 
 import contextlib
-import logging
 import threading
 import time
 import uuid

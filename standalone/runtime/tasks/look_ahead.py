@@ -8,6 +8,7 @@ import collections
 MOST_BATCHES = 3
 MOST_BYTES = 64 << 20
 GOOD_BYTES = 32 << 20  # of one batch, where the chain is quicker with more records at once: about 100,000 of 300 bytes
+ROWS_BYTES = 1 << 20  # of one batch that rows do: so that none of them waits long, nor a task that is told to stop
 
 _UnderWay = collections.namedtuple("_UnderWay", "batch work nbytes")
 

@@ -19,7 +19,7 @@ from standalone.runtime.metrics import SinkMeter
 from standalone.runtime.tasks.assigned import Assigned, shown
 from standalone.runtime.tasks.committer import Committer
 from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner
-from standalone.runtime.tasks.look_ahead import GOOD_BYTES, LookAhead
+from standalone.runtime.tasks.look_ahead import GOOD_BYTES, ROWS_BYTES, LookAhead
 from standalone.runtime.tasks.redelivery import POLL_SECONDS, Redelivery
 from standalone.runtime.tasks.sink_context import SinkContext
 
@@ -82,6 +82,8 @@ class SinkRunner(TaskRunner):
             self.task.initialize(self._context)
             self.task.start(self.config)
             at_end.callback(self.without_failing, self.task.stop)
+            if self.pipeline.is_by_rows:
+                self.consumer.expect(ROWS_BYTES)
             self.consumer.subscribe(**self._subscription)
             self.say(RUNNING)
             self._committer.begin()
@@ -145,6 +147,8 @@ class SinkRunner(TaskRunner):
                 self._note_topic(each.topic)
         if fetched and self.pipeline.prefers_more_than(max(len(each.records) for each in fetched)):
             self.consumer.expect(GOOD_BYTES)
+        elif self.pipeline.is_by_rows:
+            self.consumer.expect(ROWS_BYTES)
         return fetched
 
     def _work_chain(self, fetched):
