@@ -14,6 +14,7 @@ one that was sent; a wrong one fails the run.
 """
 
 import argparse
+import concurrent.futures
 import datetime
 import itertools
 import json
@@ -97,14 +98,10 @@ class Sent:
             for request in requests(count):
                 file.write(json.dumps(request, separators=(",", ":")) + "\n")
 
-    def __iter__(self):
-        with open(self.path) as file:
-            yield from map(json.loads, file)
-
     def size_behind(self, expected):
         """Of the right output: it does not hang on the order of the keys."""
         if expected not in self._sizes:
-            self._sizes[expected] = sum(len(java_text(expected(value, offset))) + 1 for offset, value in enumerate(self))
+            self._sizes[expected] = sum(in_parallel(_size_of_part, self.path, expected))
         return self._sizes[expected]
 
 
@@ -196,13 +193,35 @@ class Job(compare.Job):
         """Fails at the first line that is not the one that was sent. The keys' order is that of the first line."""
         with open(self.file) as out:
             order = re.findall(r"[{ ](\w+)=", out.readline())
-            out.seek(0)
-            for offset, (value, got) in enumerate(itertools.zip_longest(self.lines, out)):
-                if value is None or got is None:
-                    raise compare.Failed(f"too {'many' if value is None else 'few'} lines: from line {offset + 1} on")
-                wanted = java_text(self._expected(value, offset), order)
+        wrong = [each for each in in_parallel(_wrong_line_of_part, self.lines.path, self.file, self._expected, order) if each]
+        if wrong:
+            raise compare.Failed(min(wrong)[1])
+
+
+def in_parallel(function, *arguments):
+    """[what `function(part, parts, *arguments)` gives of each part]: as many as there are cores, each with every so-manyth line."""
+    parts = os.cpu_count() or 1
+    with concurrent.futures.ProcessPoolExecutor(parts) as pool:
+        return [each.result() for each in [pool.submit(function, part, parts, *arguments) for part in range(parts)]]
+
+
+def _size_of_part(part, parts, path, expected):
+    with open(path) as sent:
+        mine = ((offset, line) for offset, line in enumerate(sent) if offset % parts == part)
+        return sum(len(java_text(expected(json.loads(line), offset))) + 1 for offset, line in mine)
+
+
+def _wrong_line_of_part(part, parts, path, file, expected, order):
+    """(its number, what is wrong with it); None where every line is right."""
+    with open(path) as sent, open(file) as out:
+        for offset, (line, got) in enumerate(itertools.zip_longest(sent, out)):
+            if line is None or got is None:
+                return offset, f"too {'many' if line is None else 'few'} lines: from line {offset + 1} on"
+            if offset % parts == part:
+                wanted = java_text(expected(json.loads(line), offset), order)
                 if got != wanted + "\n":
-                    raise compare.Failed(f"line {offset + 1}: {got[:300]!r} is not {wanted[:300]!r}")
+                    return offset, f"line {offset + 1}: {got[:300]!r} is not {wanted[:300]!r}"
+    return None
 
 
 def java_text(value, order=()):
