@@ -172,6 +172,7 @@ def test_sigterm_loses_and_repeats_nothing(command):
         command.wait_up()
         assert command.stop() == 0, command.output()
     command.start(command.worker(), command.connector(), sink)
+    command.wait_up()  # all may be there already
     wait_for(lambda: out.exists() and len(out.read_text()) >= len(written), 20)
     assert command.stop() == 0
     assert out.read_text() == written
