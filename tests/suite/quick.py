@@ -15,12 +15,14 @@ FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/tes
 FILES = (
     *("tests/test_cli.py", "tests/test_cli_facts.py", "tests/test_docs.py", "tests/test_warm_up.py", "tests/test_golden.py", "tests/test_testing.py"),
     *("tests/test_suites.py", "tests/log/test_broker_crash.py", "tests/log/test_broker_server.py", "tests/log/test_client.py"),
-    *("tests/pipeline/test_session.py", "tests/pipeline/test_ahead.py", "tests/pipeline/test_rows_equal_spark.py", "tests/pipeline/test_mixed.py"),
-    *("tests/pipeline/test_errors_half.py", "tests/pipeline/test_engines.py", "tests/pipeline/test_local_cast.py", "tests/pipeline/test_text_numbers.py"),
+    *("tests/pipeline/test_session.py", "tests/pipeline/test_rows_equal_spark.py", "tests/pipeline/test_mixed.py"),
+    *("tests/pipeline/test_errors_half.py", "tests/pipeline/test_engines.py"),
     *("tests/converters/test_json_quick.py", "tests/runtime/test_sink_ahead.py", "tests/runtime/test_errors_kill.py", "tests/runtime/test_providers.py"),
     *("tests/runtime/test_errors_sinks.py", "tests/runtime/test_errors_sources.py", "tests/runtime/test_errors_several.py", "tests/runtime/test_runners.py"),
     *("tests/runtime/test_errors_docs.py", "tests/runtime/test_errors_transforms.py", "tests/runtime/test_restarts.py", "tests/runtime/test_worker.py"),
     *("tests/runtime/test_bad_input.py", "tests/runtime/test_errors_golden.py", "tests/runtime/test_many_callers.py", "tests/runtime/test_spark_kill.py"),
+    *("tests/runtime/test_machine.py", "tests/runtime/test_exactly_once.py", "tests/runtime/test_exactly_once_kill.py", "tests/connectors/test_mirror.py"),
+    *("tests/schema_registry/test_connectors.py", "tests/schema_registry/test_worker.py", "tests/log/test_histories.py"),
 )
 
 
