@@ -9,22 +9,11 @@ from standalone.converters import avro_names as names
 from standalone.converters.avro_misfit import misfit
 from standalone.converters.avro_tree import NO_DEFAULT
 from standalone.converters.avro_write_bare import default_datum, text
+from standalone.converters.avro_write_schema import TYPES
 from standalone.converters.json_values import DAY_MS, scale_of
 from standalone.data import schema as s
 from standalone.data.arrow import unscaled_bytes
 from standalone.data.struct import fits
-
-_TYPES = {
-    s.INT8: "int",
-    s.INT16: "int",
-    s.INT32: "int",
-    s.INT64: "long",
-    s.FLOAT32: "float",
-    s.FLOAT64: "double",
-    s.BOOLEAN: "boolean",
-    s.STRING: "string",
-    s.BYTES: "bytes",
-}
 
 
 def writer_of(schema, node, options, name_in_union):
@@ -102,7 +91,7 @@ class _Compiler:
             return node.type in ("enum", "string") if names.is_enum(schema) else node.type == "string"
         if kind == s.BYTES:
             return node.type == "fixed" and node.size == int(schema.parameters[names.FIXED_SIZE]) if names.is_fixed(schema) else node.type == "bytes"
-        return node.type == _TYPES[kind]
+        return node.type == TYPES[kind]
 
     def _value(self, schema, node, path):
         kind = schema.type
@@ -120,7 +109,7 @@ class _Compiler:
             return _string(schema, path) if node.type == "string" else _enum(schema, node, path)
         if kind == s.BYTES and node.type in ("bytes", "fixed"):
             return _bytes(schema, node, path)
-        if _TYPES[kind] != node.type:
+        if TYPES[kind] != node.type:
             return _misfits(path, node)
         return _plain(schema, path)
 
@@ -262,7 +251,7 @@ def _logical(schema, node, path):
     name = schema.name
     if name == s.DECIMAL:
         return _decimal(schema, node, path)
-    if node.type != _TYPES[schema.type]:
+    if node.type != TYPES[schema.type]:
         return _misfits(path, node)
 
     def write(value):

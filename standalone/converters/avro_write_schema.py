@@ -9,7 +9,7 @@ from standalone.converters.json_values import scale_of
 from standalone.data import schema as s
 from standalone.data.arrow import unscaled_bytes
 
-_TYPES = {
+TYPES = {
     s.INT8: "int",
     s.INT16: "int",
     s.INT32: "int",
@@ -96,7 +96,7 @@ class _Writer:
             return self._enum(schema)
         if names.is_fixed(schema):
             return {"type": "fixed", **self._named(schema), "size": int(schema.parameters[names.FIXED_SIZE])}
-        return {"type": _TYPES[kind]}
+        return {"type": TYPES[kind]}
 
     def _named(self, schema, doc=None):
         """ "name" and "namespace" as they stand in a definition, and the doc behind them."""
@@ -242,7 +242,7 @@ def default_json(schema, value, options):
         if names.is_union(schema):
             return next((each for each in parts.values() if each is not None), None)
         return {options.scrubbed(name): each for name, each in parts.items()}
-    if kind in _TYPES:
+    if kind in TYPES:
         return value
     raise DataError(f"A default of type {kind} cannot be said in Avro.")
 

@@ -10,6 +10,7 @@ from standalone.converters.protobuf_values import reader_of, writer_of
 from standalone.converters.protobuf_write_schema import ProtobufOptions, proto_text
 from standalone.converters.registry_converter import RegistryConverter
 from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
+from standalone.schema_registry.framing import index_bytes
 
 _NO_CLASSES = "Values become structs, not objects of generated classes"
 _NO_REFERENCES = "A schema that is registered imports known types only, which need no reference"
@@ -103,7 +104,7 @@ class ProtobufConverter(RegistryConverter):
             named = [at for at, each in enumerate(file.messages) if each.name == descriptor.name]
             path = [named[0]] if named else [0]
             descriptor = file.message(path)
-        prefix = wire_format.prefix(schema_id) + wire_format.message_indexes(path)
+        prefix = wire_format.prefix(schema_id) + index_bytes(path)
         return prefix, file.class_of(descriptor), writer_of(schema, descriptor, self._options)
 
     def _new_decoder(self, topic, schema_id, path):

@@ -4,6 +4,7 @@
 """
 
 from standalone import SerializationError
+from standalone.schema_registry.framing import read_varint
 
 MAGIC = 0
 HEAD = 5  # bytes before the value
@@ -34,48 +35,18 @@ def _found(data):
 # --- Protobuf: which message of the file ----------------------------------------------------------------------------
 
 
-def message_indexes(path):
-    """The bytes that name a message by its place in its file, and by those of the messages within: [0] is the first one."""
-    if list(path) == [0]:
-        return b"\0"
-    return b"".join(_zigzag(number) for number in (len(path), *path))
-
-
 def read_message_indexes(data, at):
     """(path, where the value begins)."""
     try:
-        count, at = _read_zigzag(data, at)
+        count, at = read_varint(data, at)
         if count == 0:
             return [0], at
         if count < 0 or count > len(data):
             raise IndexError
         path = []
         for _ in range(count):
-            number, at = _read_zigzag(data, at)
+            number, at = read_varint(data, at)
             path.append(number)
     except IndexError:
         raise SerializationError("The bytes end amid the message indexes, which stand between the schema's id and a Protobuf value.") from None
     return path, at
-
-
-def _zigzag(number):
-    number = number << 1 ^ number >> 63
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
-
-
-def _read_zigzag(data, at):
-    number = shift = 0
-    while True:
-        each = data[at]
-        at += 1
-        number |= (each & 0x7F) << shift
-        if each < 0x80:
-            return number >> 1 ^ -(number & 1), at
-        shift += 7
-        if shift > 63:
-            raise IndexError

@@ -8,7 +8,7 @@ _HEAD = struct.Struct(">bI")
 
 
 def framed(id, data, indexes=None):
-    return _HEAD.pack(0, id) + (_indexes(indexes) if indexes is not None else b"") + data
+    return _HEAD.pack(0, id) + (index_bytes(indexes) if indexes is not None else b"") + data
 
 
 def is_framed(data):
@@ -28,23 +28,27 @@ def unframed(data):
 
 def take_indexes(data):
     """([place of the message in the file, then within that message, …], what is behind it)"""
-    count, at = _varint(data, 0)
-    if not 0 <= count <= 100:
-        raise SerializationError(f"{count} is no number of Protobuf message indexes.")
-    indexes = []
-    for _ in range(count):
-        index, at = _varint(data, at)
-        indexes.append(index)
+    try:
+        count, at = read_varint(data, 0)
+        if not 0 <= count <= 100:
+            raise SerializationError(f"{count} is no number of Protobuf message indexes.")
+        indexes = []
+        for _ in range(count):
+            index, at = read_varint(data, at)
+            indexes.append(index)
+    except IndexError:
+        raise SerializationError("The Protobuf message indexes end too early.") from None
     return indexes or [0], data[at:]
 
 
-def _indexes(indexes):
+def index_bytes(indexes):
+    """The bytes that name a message by its place in its file, and by those of the messages within."""
     if list(indexes) == [0]:
         return b"\0"  # the first message of the file, which is what most have
-    return b"".join(map(_zigzag, [len(indexes), *indexes]))
+    return b"".join(map(_varint, [len(indexes), *indexes]))
 
 
-def _zigzag(number):
+def _varint(number):
     number = (number << 1) ^ (number >> 63)
     found = bytearray()
     while number > 0x7F:
@@ -53,12 +57,12 @@ def _zigzag(number):
     return bytes([*found, number])
 
 
-def _varint(data, at):
+def read_varint(data, at):
+    """(number, position behind it). Raises IndexError where it does not end in time."""
     number = shift = 0
-    while True:
-        if at >= len(data) or shift > 63:
-            raise SerializationError("The Protobuf message indexes end too early.")
+    while shift <= 63:
         number |= (data[at] & 0x7F) << shift
         at, shift = at + 1, shift + 7
         if not data[at - 1] & 0x80:
             return (number >> 1) ^ -(number & 1), at
+    raise IndexError
