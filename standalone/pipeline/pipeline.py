@@ -10,6 +10,7 @@
 A pipeline is one thread's at a time. Whatever goes wrong in Spark costs speed and never a record.
 """
 
+import concurrent.futures
 import contextlib
 import logging
 
@@ -38,6 +39,7 @@ MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
 MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, and edits of the schema
 ROWS_TO_ASK = 2_000  # a batch of so many has Spark started for a chain whose configuration did not say that it computes
 MOST_WAITING_JOBS = 4
+THREADS = 3  # of one pipeline: one decodes while the others wait for their jobs
 GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the more it is given
 
 
@@ -51,12 +53,10 @@ class Work:
 
     @property
     def is_under_way(self):
-        """Whether Spark is still at it."""
+        """Whether it is still worked on in the background."""
         return self._future is not None and not self._future.done()
 
     def result(self):
-        if self._future is not None:
-            self._future.result()
         return self._end()
 
 
@@ -81,6 +81,8 @@ class Pipeline:
         self._first_here = next((at for at, each in enumerate(self.segments) if each.remembers), len(self.segments))
         self._conversion = Conversion(chain, self._rows)
         self._warned = set()
+        # Threads of its own: where a converter waits for a schema registry, no other task's jobs wait with it.
+        self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "pipeline")
         self.is_identity = not chain.links and self._conversion.hand_bytes_through(chain.kind)
         if session is not None and session.start != "lazy" and (engine == ONLY_SPARK and chain.links or self._computes()):
             session.request()
@@ -113,6 +115,7 @@ class Pipeline:
         """Close the chain's stages, each whatever the others do."""
         stages = [stage for link in self.chain.links for stage in (link.transform, link.predicate)]
         stages += [self.chain.key_converter, self.chain.value_converter, self.chain.header_converter]
+        self._threads.shutdown(wait=False, cancel_futures=True)
         with contextlib.ExitStack() as stack:
             for stage in reversed([stage for stage in stages if stage is not None]):
                 stack.callback(stage.close)
@@ -212,10 +215,10 @@ class Pipeline:
         if not self._goes_by_columns(batch.count):
             return Work(lambda: self._source_by_rows(batch, self._why_rows(batch.count)))
         run = BatchRun(self._rows, SourceOrigin(batch), ColumnBatch.of_source(batch), None, NO_ROWS, batch.count)
-        return self._begun(run, lambda: self._end_source(run, batch))
+        return self._begun(lambda: (run, None), lambda run, why: self._end_source(run, batch))
 
     def _end_source(self, run, batch):
-        self._through_here(run)
+        self._through(run, self.segments[self._first_here :])
         if run.is_whole:
             parts, left = self._conversion.encode(run.batch, None)
             if not len(left):
@@ -255,22 +258,28 @@ class Pipeline:
             return Work(Result)
         if not self._goes_by_columns(records.count):
             return Work(lambda: self._sink_by_rows(topic, partition, records, self._why_rows(records.count)))
+
+        def end(run, why):
+            return self._sink_by_rows(topic, partition, records, why) if run is None else self._end_sink(run, topic, partition)
+
+        return self._begun(lambda: self._decoded(topic, partition, records), end)
+
+    def _decoded(self, topic, partition, records):
+        """(a BatchRun of what was fetched, None), or (None, why it goes by rows)."""
         refused = {}
         try:
-            decoded, places, left = self._conversion.decode(topic, partition, records, refused)
+            with self._rows.converting:
+                decoded, places, left = self._conversion.decode(topic, partition, records, refused)
         except (ByRows, NotColumns) as reason:
-            why = str(reason) or "a converter makes no columns of such bytes"
-            return Work(lambda: self._sink_by_rows(topic, partition, records, why))
+            return None, str(reason) or "a converter makes no columns of such bytes"
         except Exception as error:
             self._failed(error)
-            why = f"{type(error).__name__}: {short(error)}"
-            return Work(lambda: self._sink_by_rows(topic, partition, records, why))
+            return None, f"{type(error).__name__}: {short(error)}"
         origin = SinkOrigin(self._rows, topic, partition, records, refused)
-        run = BatchRun(self._rows, origin, decoded, places, left, records.count)
-        return self._begun(run, lambda: self._end_sink(run, topic, partition))
+        return BatchRun(self._rows, origin, decoded, places, left, records.count), None
 
     def _end_sink(self, run, topic, partition):
-        self._through_here(run)
+        self._through(run, self.segments[self._first_here :])
         if run.is_whole:
             self._count(run)
             return Result.of([], [], batches=[sink_batch(run.batch, topic, partition)])
@@ -292,27 +301,23 @@ class Pipeline:
 
     # --- run ---
 
-    def _begun(self, run, end):
-        """The segments up to the first one that remembers records: in a thread of Spark's where there is a job to wait for."""
-        left = self._through(run, self.segments[: self._first_here], up_to_a_job=True)
-        if not left:
-            return Work(end)
+    def _begun(self, make, end):
+        """The batch that `make` gives, on its way up to the first link that remembers records: in the background where Spark will work on it."""
 
         def work():
-            run.by_spark |= run.through(left[0], self._failed)
-            self._through(run, left[1:])
+            run, why = make()
+            if run is not None:
+                self._through(run, self.segments[: self._first_here])
+            return run, why
 
-        if self._session is None:
-            work()
-            return Work(end)
-        return Work(end, self._session.threads.submit(work))
+        if self._session is None or self._needs_no_job_so_far():
+            done = work()
+            return Work(lambda: end(*done))
+        return Work(lambda: end(*future.result()), future := self._threads.submit(work))
 
-    def _through_here(self, run):
-        self._through(run, self.segments[self._first_here :])
-
-    def _through(self, run, segments, up_to_a_job=False):
-        """Take a batch through these segments; the segments that are left."""
-        for at, segment in enumerate(segments):
+    def _through(self, run, segments):
+        """Take a batch through these segments."""
+        for segment in segments:
             if segment.remembers:
                 run.by_rows(segment)
             elif run.has_columns:
@@ -322,10 +327,7 @@ class Pipeline:
                     run.reason = str(reason)
                     run.leave_all()
                     continue
-                if needs_job and up_to_a_job:
-                    return segments[at:]
                 run.by_spark |= run.through(segment, self._failed) and needs_job
-        return []
 
     def _failed(self, error):
         """An engine broke on a batch, which is done by rows then."""

@@ -4,6 +4,8 @@ What Java's lenient calendar would make of an odd text, or of a year before 1583
 rows those are. Only whole numbers become text here: every JVM prints those alike.
 """
 
+import re
+
 from standalone import F, NoColumns
 from standalone.data.java_calendar import DAY_MS, DAYS, HALVES, MONTHS, ZONE_NAMES, first_of
 from standalone.transforms import expressions
@@ -42,7 +44,11 @@ def text_of(ms, format):
 
 def text_of_parts(ms, parts):
     """The same by the parts of a format, or of several with texts between them."""
-    return _written(ms, parts), outside(ms)
+    pattern = _spark_pattern(parts)
+    if pattern is None:
+        return _written(ms, parts), outside(ms)
+    # Not timestamp_millis, which fails where a long overflows: such rows are left to the rows engine, but not their whole batch.
+    return F.date_format(F.timestamp_micros(ms * F.lit(1000).cast("long")), pattern), outside(ms)
 
 
 def written(ms, format):
@@ -54,6 +60,27 @@ def _written(ms, parts):
     fields = _Parts(ms)
     pieces = [F.lit(count) if letter is None else fields.text(letter, count) for letter, count in parts]
     return F.concat(*pieces) if pieces else F.lit("")
+
+
+_ALIKE = {"y": "yyyy", "M": "MM", "d": "dd", "H": "HH", "m": "mm", "s": "ss"}  # up to so many letters both write the same
+
+
+def _spark_pattern(parts):
+    """The pattern by which Spark, whose letters are those of java.time, writes the same for the years from 1583 on; None where there is
+    none. It costs half of what the fields one by one do."""
+    pattern, literal = "", ""
+    for letter, count in parts:
+        if letter is None or letter in "XZ":
+            literal += count if letter is None else {"X": "Z", "Z": "+0000"}[letter]
+            continue
+        if not (letter == "S" and count == 3 or count <= len(_ALIKE.get(letter, "")) and (letter, count) != ("y", 2)):
+            return None
+        pattern += f"'{literal}'" if literal else ""
+        pattern += "y" if letter == "y" else letter * count  # from four on java.time puts a plus before a year of five digits
+        if "'" in literal:
+            return None
+        literal = ""
+    return None if not pattern or "'" in literal else pattern + (f"'{literal}'" if literal else "")
 
 
 class _Parts:
@@ -143,6 +170,9 @@ _NUMBERS.update({"m": "minute", "s": "second", "S": "millisecond"})
 
 def millis_of(text, format):
     """(the milliseconds that texts say, which rows this is not exact for). Raises NoColumns where no expression reads such a pattern."""
+    if (regex := _castable(format.parts)) is not None:
+        ms = F.unix_millis(text.try_cast("timestamp"))
+        return ms, ~F.coalesce(text.rlike(regex) & (ms >= FIRST_MS), F.lit(False))
     pattern = _TextPattern(format)
     if not pattern.is_exact:
         raise NoColumns(f"no expression reads texts of the pattern '{format.pattern}'")
@@ -167,6 +197,21 @@ def millis_of(text, format):
     fits = text.rlike(pattern.regex) & year.between(1583, LAST_YEAR) & month.between(1, 12)
     unread = expressions.any_of([~F.coalesce(fits, F.lit(False)), ambiguous])
     return ms, unread
+
+
+_CASTABLE = re.compile("yyyy-MM-dd(?:[ T]HH:mm:ss(?:[.]SSS)?(?:X|XXX)?)?")
+_LITERALS = {"-", " ", "T", ":", "."}
+
+
+def _castable(parts):
+    """A regular expression for the texts of a pattern that Spark casts to a timestamp, by a parser of its own for this one form; else None."""
+    if any(letter is None and count not in _LITERALS for letter, count in parts):
+        return None
+    if not _CASTABLE.fullmatch("".join(count if letter is None else letter * count for letter, count in parts)):
+        return None
+    zone = {1: "(?:Z|[+-][0-9]{2})", 3: "(?:Z|[+-][0-9]{2}:[0-9]{2})"}
+    digits = (f"\\Q{count}\\E" if letter is None else zone[count] if letter == "X" else f"[0-9]{{{count}}}" for letter, count in parts)
+    return "^" + "".join(digits) + "\\z"
 
 
 class _TextPattern:

@@ -20,6 +20,11 @@ WRITTEN = [
     "k K h H kk KK hh HH a m s S SS",
     "z zzzz G XXX",
     "",
+    "yyyy/MM/dd HH:mm:ss.SSS",
+    "'at' y-M-d 'T'H:m:s.SSSZX 'it''s'",
+    "'Hqy'yyyyy",
+    "HH:mm:ss.SSS'Z'",
+    "ddMMyyyyHHmmssSSS",
 ]
 READ = [
     "yyyy-MM-dd'T'HH:mm:ss.SSSX",
@@ -32,8 +37,13 @@ READ = [
     "yyyy-MM-dd HH:mm z",
     "HH:mm:ss",
     "yyyy-MM-dd'T'HH:mm:ssXXX",
+    "yyyy-MM-dd",
+    "yyyy-MM-dd HH:mm:ssX",
+    "yyyy'-MM-'dd",
 ]
 OTHERS = ["2023-11-14", "", "x", "2023-2-30 1:2:3", "2024-02-30T25:61:61.999Z", "2024-01-01T00:00:00.000+1", "31/12/1999 24:59", "13-13-13 13:13 pm"]
+OTHERS += [" 2024-01-01", "2024-01-01 ", "+024-01-01", "12024-01-01", "2024-01-01T00:00:00+01", "2024-01-01T00:00:00-23:59", "2024-01-01T00:00:00+19"]
+OTHERS += ["2024-01-01 00:00:00+01", "2024-01-01T23:59:60Z", "2024-02-30", "0000-01-01", "1582-10-10 00:00:00Z", "2024-01-01T00:00:00.123+05", "epoch"]
 
 
 def moments(count):

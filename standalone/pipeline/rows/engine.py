@@ -1,6 +1,7 @@
 """The rows engine: the chain record by record, as its row meanings say. It is the truth that the columns engine is held to."""
 
 import functools
+import threading
 
 from standalone.data.record import Header, SinkRecord
 from standalone.errors import RetriableError, Stopped, without_frames
@@ -27,6 +28,7 @@ class RowsEngine:
     def __init__(self, chain, retry=None, queries=None):
         """`queries` runs the links that are SQL statements: {alias: Query}."""
         self._retry = retry
+        self.converting = threading.Lock()  # converters are one thread's at a time, as in Java; the next batch is decoded in the background
         self._queries = queries or {}
         self.has_queries = bool(self._queries)
         self._steps = {}  # (low, high) -> what to do between these links
@@ -169,6 +171,10 @@ class RowsEngine:
 
     def decode(self, topic, partition, records, row, refused=None):
         """The SinkRecord of one row of wire.Records; `refused` is what its value's converter has raised already, if it was asked."""
+        with self.converting:
+            return self._decoded(topic, partition, records, row, refused)
+
+    def _decoded(self, topic, partition, records, row, refused):
         key_schema, key = self.decode_key(topic, None if records.keys is None else records.keys[row], row)
         data = None if records.values is None else records.values[row]
         if refused is None:

@@ -9,7 +9,6 @@ A session whose Java process ends is started again. One that cannot start is tri
 meanwhile.
 """
 
-import concurrent.futures
 import contextlib
 import gc
 import logging
@@ -137,7 +136,6 @@ class SessionHolder:
         self.cores = _cores(self.conf["spark.master"])
         self._slots = threading.BoundedSemaphore(self.cores)
         self._waiting = 0
-        self.threads = concurrent.futures.ThreadPoolExecutor(self.cores + 1, "spark-job")  # in which batches wait for their jobs
         if start == "eager":
             self.request()
 
@@ -229,7 +227,6 @@ class SessionHolder:
             thread.join(10)
         self._forget(patience)
         self._settled.set()
-        self.threads.shutdown(wait=False, cancel_futures=True)
 
     # --- on the session's own thread ---
 
