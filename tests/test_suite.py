@@ -124,8 +124,14 @@ def tried(number):
 def test_the_night_tries_more_examples_and_other_ones():
     held = getattr(tried, examples._HELD)
     assert (held.max_examples, held.deadline) == (7, None)
-    longer = examples.longer(held, 20)
+    longer = examples.scaled(held, 20)
     assert (longer.max_examples, longer.derandomize, longer.deadline) == (140, False, None)
+
+
+def test_the_quick_tests_try_fewer_examples_and_the_same_ones():
+    held = examples.scaled(settings(max_examples=100, derandomize=True), 0.2)
+    assert (held.max_examples, held.derandomize) == (20, True)
+    assert examples.scaled(settings(max_examples=4), 0.2).max_examples == 4
 
 
 # --- Groups and ports ------------------------------------------------------------------------------------------------

@@ -12,6 +12,8 @@ DEAR = {
     *("command", "forks", "lab", "pytester", "run_tests"),
 }
 FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/test_client_", "tests/log/test_broker_")
+# Handlers of the embedded log, by themselves.
+QUICK = tuple(f"tests/log/test_broker_{name}.py" for name in ("groups", "producers", "records", "segments", "topics", "versions"))
 FILES = (
     *("tests/test_cli.py", "tests/test_cli_facts.py", "tests/test_docs.py", "tests/test_warm_up.py", "tests/test_golden.py", "tests/test_testing.py"),
     *("tests/test_suites.py", "tests/log/test_broker_crash.py", "tests/log/test_broker_server.py", "tests/log/test_client.py"),
@@ -23,7 +25,18 @@ FILES = (
     *("tests/runtime/test_bad_input.py", "tests/runtime/test_errors_golden.py", "tests/runtime/test_many_callers.py", "tests/runtime/test_spark_kill.py"),
     *("tests/runtime/test_machine.py", "tests/runtime/test_exactly_once.py", "tests/runtime/test_exactly_once_kill.py", "tests/connectors/test_mirror.py"),
     *("tests/schema_registry/test_connectors.py", "tests/schema_registry/test_worker.py", "tests/log/test_histories.py"),
+    *("tests/log/test_transactions.py", "tests/runtime/test_crash_points.py", "tests/runtime/test_hostile.py", "tests/runtime/test_private_files.py"),
+    *("tests/connectors/test_file_rotation.py", "tests/connectors/test_allowed_files.py", "tests/test_kernels.py"),
 )
+NOT_SLOW = "not slow"
+
+
+def pytest_ignore_collect(collection_path, config):
+    """Whole files of them are not even read: that took a quarter of the time."""
+    if config.option.markexpr != NOT_SLOW or collection_path.suffix != ".py":
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    return True if not path.startswith(QUICK) and path.startswith((*FOLDERS, *FILES)) else None
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -34,12 +47,9 @@ def pytest_collection_modifyitems(items):
             item.add_marker(pytest.mark.slow)
 
 
-QUICK = ("groups", "producers", "records", "segments", "topics", "versions")  # handlers of the embedded log, by themselves
-
-
 def is_slow(item):
     if item.get_closest_marker("kafka") or item.get_closest_marker("spark") or DEAR & set(getattr(item, "fixturenames", ())):
         return True
-    if item.nodeid.startswith(tuple(f"tests/log/test_broker_{name}.py" for name in QUICK)):
+    if item.nodeid.startswith(QUICK):
         return False
     return item.nodeid.startswith((*FOLDERS, *FILES))
