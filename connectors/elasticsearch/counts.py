@@ -42,5 +42,6 @@ class Counts:
             refused = ", ".join(f"{kind}: {count}" for kind, count in self.refusals.most_common(5)) or "none"
             return (
                 f"{self.documents} documents, {self.bytes} bytes in {self.requests} requests ({1000 * average:.0f} ms each, "
-                f"{1000 * self.longest_seconds:.0f} ms the longest), {self.retries} sent again, {self.conflicts} older than what is there, refused: {refused}"
+                f"{1000 * self.longest_seconds:.0f} ms the longest), {self.retries} sent again, "
+                f"{self.conflicts} older than what is there, refused: {refused}"
             )

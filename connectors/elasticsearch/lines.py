@@ -55,7 +55,7 @@ class Lines:
             return None
         if batch.value_schema is None:
             raise DataError(
-                f"A value of the topic '{batch.topic}' has no schema to make a mapping of. Set schema.ignore=true, and the server finds out the types."
+                f"A value of the topic '{batch.topic}' has no schema to make a mapping of. Set schema.ignore=true: the server finds out the types."
             )
         if batch.value_schema.type != STRUCT:
             raise Malformed(f"A document is a struct or a map; the topic '{batch.topic}' holds values of type {batch.value_schema.type}.")

@@ -152,7 +152,8 @@ class Sender:
             elif verdict == b.CONFLICT:
                 self._counts.conflict()
             elif verdict == b.FATAL:
-                failure = failure or ConnectError(f"A document could not be written: {reason}. Mend the index or the user's rights, then restart the task.")
+                way = "Mend the index or the user's rights, then restart the task."
+                failure = failure or ConnectError(f"A document could not be written: {reason}. {way}")
             else:
                 failure = failure or self._refuse(bulk, line, kind, reason)
         self._counts.done(done)

@@ -105,7 +105,8 @@ class Server:
         said = f"Could not {what}: {self._shown} answers {status}" + (f" ({reason})" if reason else "")
         if status in (401, 403) and kind != "cluster_block_exception":
             way = "does not know these credentials" if status == 401 else "does not allow it"
-            return ConfigError(f"{said}. It {way}: check connection.username, connection.password or connection.api.key, and the rights of that user.")
+            keys = "connection.username, connection.password or connection.api.key"
+            return ConfigError(f"{said}. It {way}: check {keys}, and the rights of that user.")
         if status in PASSING or kind == "cluster_block_exception":
             return Unreachable(f"{said}.")
         return Refused(f"{said}.", status, kind)

@@ -82,7 +82,8 @@ class Targets:
             raise self._server.refusal(status, answer, f"look for '{name}'")
         if self._usage != DISABLED:
             kind = "data stream" if self._usage == DATASTREAM else "index, alias or data stream"
-            raise ConnectError(f"There is no {kind} '{name}', and external.resource.usage={self._usage.lower()} makes none. Create it, then restart the task.")
+            usage = f"external.resource.usage={self._usage.lower()}"
+            raise ConnectError(f"There is no {kind} '{name}', and {usage} makes none. Create it, then restart the task.")
         body = {"mappings": mapping_of(schema)} if schema is not None else {}
         try:
             if self._is_stream:
