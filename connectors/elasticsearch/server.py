@@ -216,12 +216,12 @@ def _seconds(ms):
 
 
 def _reason(error):
+    if isinstance(error, urllib3.exceptions.TimeoutError):
+        return "no answer in time (connection.timeout.ms, read.timeout.ms)"
     while True:
         inner = getattr(error, "reason", None)
         inner = inner if isinstance(inner, BaseException) else error.__cause__
         if inner is None or inner is error:
             break
         error = inner
-    if isinstance(error, urllib3.exceptions.TimeoutError):
-        return "no answer in time (connection.timeout.ms, read.timeout.ms)"
     return getattr(error, "strerror", None) or str(error).rpartition(": ")[2] or type(error).__name__

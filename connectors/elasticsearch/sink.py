@@ -40,18 +40,26 @@ class ElasticsearchSinkConnector(SinkConnector):
     passing = (HTTPS,)
 
     def validate(self, config):
-        """Also asks the server who it is, and whether this user may write."""
-        try:
-            parsed = KEYS.parse(config)
-        except ConfigError:
-            return {}
-        return contradictions(parsed) or _asked(parsed)
+        parsed = _parsed(config)
+        return contradictions(parsed) if parsed is not None else {}
+
+    def try_out(self, config):
+        """Who the server is, and whether this user may write."""
+        parsed = _parsed(config)
+        return _asked(parsed) if parsed is not None else {}
 
     def task_configs(self, max_tasks):
         return [{**self.config, "taskId": str(number)} for number in range(max_tasks)]
 
     def alter_offsets(self, config, offsets):
         return True  # what is indexed stays
+
+
+def _parsed(config):
+    try:
+        return KEYS.parse(config)
+    except ConfigError:
+        return None  # told key by key
 
 
 def _asked(config):
@@ -133,8 +141,12 @@ class ElasticsearchSinkTask(SinkTask):
 
     def flush(self, offsets):
         """Wait until all is stored, as long as that may take."""
-        self._send(everything=True)
         is_sync = self.config["flush.synchronously"]
+        try:
+            self._send(everything=True)
+        except RetriableError:  # later, with what else is to be stored
+            if is_sync:
+                raise
         if not self._sender.wait(self._flush_seconds if is_sync else COMMIT_SECONDS) and is_sync:
             self._sender.raise_failure()
             raise RetriableError(f"Not all documents are stored after flush.timeout.ms={self.config['flush.timeout.ms']}. {self._trouble()}")

@@ -113,7 +113,8 @@ class SearchServer:
         return self
 
     def _started(self, command, main):
-        arguments = ["-basePath", str(self._folder / "node"), "-numOfNode", "1", "-baseHttpPort", str(self._base)]
+        # A name of its own: two nodes of one name on a machine find each other, and become one cluster.
+        arguments = ["-basePath", str(self._folder / "node"), "-numOfNode", "1", "-baseHttpPort", str(self._base), "-clusterName", self._folder.name]
         whole = [command, *self._options, "-cp", f"{self._folder / 'libs'}/*", main, *arguments]
         with open(self._folder / "server.log", "ab") as log:
             return subprocess.Popen(

@@ -93,6 +93,7 @@ class Sink:
             "value.converter": JSON,
             "value.converter.schemas.enable": "false",
             "retry.backoff.ms": "50",
+            "read.timeout.ms": "30000",  # where a server has to share the machine
             **keys,
         }
         return {key: value for key, value in config.items() if value is not None}

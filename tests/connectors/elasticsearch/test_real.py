@@ -246,8 +246,13 @@ def test_a_server_that_stands_still_is_waited_for_and_nothing_is_lost(sink, capl
         param({}, None, None, id="all is right"),
     ],
 )
-def test_a_configuration_is_checked_with_the_server(sink, keys, key, said):
-    from connectors.elasticsearch.sink import ElasticsearchSinkConnector
+def test_a_validation_asks_the_server(sink, keys, key, said):
+    found = sink.worker.herder.examine({"name": "n", **sink.config(keys)})
+    errors = {value.name: value.errors[0] for _, value in found if value.errors}
+    assert not errors if key is None else said in errors[key]
 
-    found = ElasticsearchSinkConnector().validate(sink.config(keys))
-    assert (key is None and not found) or said in found[key]
+
+def test_a_task_says_that_its_server_is_away_when_it_starts(sink):
+    sink.send([("a", A1)])
+    sink.start(**{"connection.url": f"http://127.0.0.1:{free_port()}"})
+    assert "cannot be reached" in sink.wait_failed()
