@@ -1,6 +1,11 @@
-"""The public names, each from where it is defined. `from standalone import X` is how everybody imports them."""
+"""The public names, each from where it is defined. `from standalone import X` is how everybody imports them.
+
+JsonConverter is for connectors that write JSON themselves, tls_context for those that speak TLS: both are loaded when they are asked for.
+"""
 
 # ruff: noqa: F401
+
+from typing import TYPE_CHECKING
 
 from standalone.config import (
     BOOLEAN,
@@ -40,12 +45,14 @@ from standalone.connector import (
     SourceTask,
     TransactionContext,
 )
+from standalone.data.assemble import NOTHING, Part, assembled
 from standalone.data.batch import SinkBatch, SourceBatch
 from standalone.data.java_text import java_text
 from standalone.data.record import Header, Record, SinkRecord, SourceRecord
 from standalone.data.scalars import BigInt, Float32, Float64, Instant, Int8, Int16, Int32, Int64, to_float32
 from standalone.data.schema import Field, Schema, SchemaBuilder, date_schema, decimal_schema, time_schema, timestamp_schema
 from standalone.data.struct import Struct
+from standalone.data.struct_column import StructColumn
 from standalone.errors import ConfigError, ConnectError, DataError, RetriableError, SerializationError
 from standalone.expression import Expression, F, float_text
 from standalone.files import check_allowed_file, open_allowed
@@ -69,3 +76,22 @@ from standalone.stage import (
     Transform,
 )
 from standalone.wire import ByteColumn
+
+if TYPE_CHECKING:
+    from standalone.converters.json import JsonConverter
+
+
+def __getattr__(name):
+    if name == "JsonConverter":  # converters import the public names themselves
+        from standalone.converters.json import JsonConverter
+
+        return JsonConverter
+    raise AttributeError(f"module 'standalone' has no attribute '{name}'")
+
+
+def tls_context(given):
+    """An ssl.SSLContext of Kafka's own keys (ssl.truststore.location …) as {key: text, or Password}. Raises ConfigError by those names."""
+    from standalone.log import tls
+    from standalone.log.client_config import AdminConfig
+
+    return tls.context(AdminConfig.of({key: getattr(value, "value", value) for key, value in given.items() if value is not None}))

@@ -43,7 +43,7 @@ MAY_SEE = {
     "local_worker": {"*"},
     "pytest_plugin": {"local_worker"},
     "warm_up": {"kernels", "machine_code"},
-    "public": {"config", "connector", "data", "errors", "expression", "files", "provider", "stage", "wire"},
+    "public": {"config", "connector", "converters", "data", "errors", "expression", "files", "log", "provider", "stage", "wire"},
     "": {"public"},
 }
 
@@ -54,7 +54,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "sqlite_utils": {"runtime", "schema_registry"},
     "starlette": {"rest", "schema_registry"},
     "uvicorn": {"rest"},
-    "urllib3": {"schema_registry"},
+    "urllib3": {"schema_registry", "connectors", "cli"},
     "grpc_tools": {"schema_registry"},
     "prometheus_client": {"rest"},
     "pyspark": {"pipeline"},

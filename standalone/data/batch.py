@@ -15,8 +15,10 @@ from standalone.data.column import (
     folded,
     is_stored_as,
     nbytes,
+    nulls_of,
     shape_of,
     spread,
+    take,
     to_bytes,
     values_of,
 )
@@ -51,6 +53,15 @@ class Batch:
     def nbytes(self):
         """About what keys and values take: a bound for queues, not an account. Of values in lists nobody knows."""
         return nbytes(self.key) + nbytes(self.value)
+
+    def nulls(self):
+        """A boolean array: the rows whose value is null."""
+        column = self.value
+        if column is None:
+            return np.ones(self.count, bool)
+        if isinstance(column, list):
+            return np.array([value is None for value in column], bool)
+        return nulls_of(column.column if shape_of(column) is not None else column)
 
     def records(self):
         """The row view: a list of records."""
@@ -182,6 +193,13 @@ class SinkBatch(Batch):
         if self._records is not None:
             part._records = self._records[low:high]
         return part
+
+    def take(self, rows):
+        """These rows, an array of numbers, as a batch of their own."""
+        names = ("topic", "partition", "key", "value", "timestamps", "headers", "offsets")
+        columns = {name: take(getattr(self, name), rows) for name in names}
+        schemas = {"key_schema": self.key_schema, "value_schema": self.value_schema}
+        return SinkBatch(len(rows), timestamp_type=self.timestamp_type, origin=self.origin, **schemas, **columns)
 
     @classmethod
     def runs(cls, records):

@@ -16,11 +16,12 @@ import pytest
 
 ORDER = os.environ.get("CONNECT_TEST_ORDER")  # a seed: the tests of a file, and the files, in another order
 
-# What a test asks for -> its group: one Spark session, one broker that is killed and frozen, one browser.
-BY_FIXTURE = {"spark_holder": "spark", "outage_broker": "outage", "browser": "browser"}
+# What a test asks for -> its group: one Spark session, one broker that is killed and frozen, one browser, one search server that is frozen.
+BY_FIXTURE = {"spark_holder": "spark", "outage_broker": "outage", "browser": "browser", "search": "search"}
 # Folders and files that take long, the longest first; the others follow as they are collected.
 LONG = (
     "spark",
+    "search",
     "browser",
     "outage",
     "tests/rest/test_replay.py",

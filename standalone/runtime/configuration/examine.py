@@ -38,7 +38,8 @@ def examine(props, plugins, worker=None, recommend=False):
     """[(Option, ConfigValue)] of all keys that a connector with these texts has, each with what is wrong with it; in place of an Option None
     where a key that nobody has is wrong.
 
-    Recommended values are looked up on demand only: for them every plugin is imported.
+    Recommended values are looked up on demand only: for them every plugin is imported. Who wants those has a configuration validated: the
+    connector then asks the outside, too.
     """
     given = props
     kind, connector_class, wrong = connector_class_of(props, plugins)
@@ -60,7 +61,7 @@ def examine(props, plugins, worker=None, recommend=False):
         values = {value.name: value for value in part.validate(props, finder)}
         for option in part:
             found.setdefault(option.name, (option, values[option.name]))
-    for key, message in {**wrong, **_late_errors(props, kind, connector_class, worker, plugins)}.items():
+    for key, message in {**wrong, **_late_errors(props, kind, connector_class, worker, plugins, recommend)}.items():
         found.setdefault(key, (None, ConfigValue(key, props.get(key), [], [])))[1].errors.append(message)
     for key in given:
         if given[key] is None:
@@ -189,7 +190,7 @@ class _Choices:
         return self._visible
 
 
-def _late_errors(props, kind, connector_class, worker, plugins):
+def _late_errors(props, kind, connector_class, worker, plugins, tries_out):
     """{key: message} of what no single option can tell."""
     errors = dict(worker.refused_overrides(props)) if worker is not None else {}
     errors.update(_converters_that_cannot_be_made(props, plugins))
@@ -206,7 +207,9 @@ def _late_errors(props, kind, connector_class, worker, plugins):
     elif kind == "source" and worker is not None:
         errors.update(exactly_once.errors(props, connector_class, worker))
     if connector_class is not None:
-        errors.update(connector_class().validate({key: value for key, value in props.items() if value is not None}) or {})
+        connector, given = connector_class(), {key: value for key, value in props.items() if value is not None}
+        found = connector.validate(given) or {}
+        errors.update(found or tries_out and connector.try_out(given) or {})
     return errors
 
 

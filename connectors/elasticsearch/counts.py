@@ -1,0 +1,47 @@
+"""What a task has done, by numbers."""
+
+import collections
+import threading
+
+
+class Counts:
+    """Threads may count at the same time."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self.documents = self.bytes = self.requests = self.conflicts = self.retries = 0
+        self.seconds = self.longest_seconds = 0.0
+        self.refusals = collections.Counter()  # by the server's word for the reason
+
+    def answered(self, seconds, size):
+        with self._lock:
+            self.requests += 1
+            self.bytes += size
+            self.seconds += seconds
+            self.longest_seconds = max(self.longest_seconds, seconds)
+
+    def done(self, count):
+        with self._lock:
+            self.documents += count
+
+    def retried(self, count):
+        with self._lock:
+            self.retries += count
+
+    def conflict(self):
+        with self._lock:
+            self.conflicts += 1
+
+    def refused(self, kind):
+        with self._lock:
+            self.refusals[kind or "other"] += 1
+
+    def shown(self):
+        with self._lock:
+            average = self.seconds / self.requests if self.requests else 0.0
+            refused = ", ".join(f"{kind}: {count}" for kind, count in self.refusals.most_common(5)) or "none"
+            return (
+                f"{self.documents} documents, {self.bytes} bytes in {self.requests} requests ({1000 * average:.0f} ms each, "
+                f"{1000 * self.longest_seconds:.0f} ms the longest), {self.retries} sent again, "
+                f"{self.conflicts} older than what is there, refused: {refused}"
+            )
