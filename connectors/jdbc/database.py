@@ -16,7 +16,9 @@ class Database:
     """`connection` opens it when it is first asked for; `drop` closes it, whatever state it is in. `stopped` ends all waiting."""
 
     def __init__(self, config, stopped=None):
-        extra = {name.removeprefix("connection."): value for name, value in config.originals.items() if name.startswith("connection.") and name not in _OWN}
+        extra = {
+            name.removeprefix("connection."): value for name, value in config.originals.items() if name.startswith("connection.") and name not in _OWN
+        }
         password = config["connection.password"]
         self.location = parse(config["connection.url"], config["connection.user"], password.value if password is not None else None, extra)
         isolation = {"isolation": config["transaction.isolation.mode"]} if "transaction.isolation.mode" in config else {}

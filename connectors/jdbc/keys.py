@@ -42,10 +42,12 @@ def connection(group, *, url_default, url_dependents=()):
     """The options of the connection, {name: Option}."""
     required = {} if url_default is None else {"default": url_default}
     options = (
-        Option("connection.url", STRING, HIGH, "Where the database is: the jdbc: URL of PostgreSQL, MySQL, MariaDB, SQLite.", group=group, dependents=url_dependents, **required),
+        Option("connection.url", STRING, HIGH, "Where the database is: a jdbc: URL of PostgreSQL, MySQL, MariaDB or SQLite.", group=group,
+               dependents=url_dependents, **required),
         Option("connection.user", STRING, HIGH, "Who logs in.", default=None, group=group),
         Option("connection.password", PASSWORD, HIGH, "The password.", default=None, group=group),
-        Option("jdbc.credentials.provider.class", STRING, LOW, "Where user and password come from: connection.user and connection.password.", default=PROVIDER, check=one_of(PROVIDER), group=group),
+        Option("jdbc.credentials.provider.class", STRING, LOW, "Where user and password come from: connection.user and connection.password.",
+               default=PROVIDER, check=one_of(PROVIDER), group=group),
         Option("connection.attempts", INT, LOW, "How often it is tried to connect before the task fails.", default=3, check=at_least(1), group=group),
         Option("connection.backoff.ms", LONG, LOW, "How long to wait between two such tries.", default=10000, group=group),
         Option("dialect.name", STRING, LOW, "The dialect to speak, where the URL does not tell it.", default="", check=known_dialect, group=group),
@@ -54,7 +56,15 @@ def connection(group, *, url_default, url_dependents=()):
 
 
 def zone(group):
-    return Option("db.timezone", STRING, MEDIUM, "The time zone of the wall by which the database's timestamps without a zone are meant.", default="UTC", check=known_zone, group=group)
+    return Option(
+        "db.timezone",
+        STRING,
+        MEDIUM,
+        "The time zone of the wall by which the database's timestamps without a zone are meant.",
+        default="UTC",
+        check=known_zone,
+        group=group,
+    )
 
 
 def quoting(group):

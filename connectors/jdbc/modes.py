@@ -154,6 +154,4 @@ def _counting(columns, what):
 
 
 def _nullable(name, which, what):
-    return (
-        f"{what}: {which} '{name}' may be null, and rows where it is would be left out. Make it NOT NULL, or set validate.non.null=false."
-    )
+    return f"{what}: {which} '{name}' may be null, and rows where it is would be left out. Make it NOT NULL, or set validate.non.null=false."

@@ -1,7 +1,7 @@
 """JdbcSink: write records to tables of a database.
 
-    sink_fields.py    columns and keys of a record    sink_writer.py    rows to the database, bad ones found
-    sink_table.py     tables made and changed         sink_offsets.py   exactly once
+sink_fields.py    columns and keys of a record    sink_writer.py    rows to the database, bad ones found
+sink_table.py     tables made and changed         sink_offsets.py   exactly once
 """
 
 import logging

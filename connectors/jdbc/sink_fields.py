@@ -51,7 +51,9 @@ class Fields:
         elif schema.type == "struct":
             rest = self._fields(value, schema)
         else:
-            raise DataError(f"JdbcSink needs values that are structs with a schema, not {schema.name or schema.type}: give the fields a name by HoistField$Value.")
+            raise DataError(
+                f"JdbcSink needs values that are structs with a schema, not {schema.name or schema.type}: give the fields a name by HoistField$Value."
+            )
         return self._ordered(rest, keys), keys, has_value
 
     def _ordered(self, rest, keys):
@@ -70,7 +72,8 @@ class Fields:
             if column is None or isinstance(column, list) and all(item is None for item in column):
                 return None
             raise DataError(
-                f"JdbcSink needs a schema with each {part}, to know its columns: use JsonConverter with schemas.enable=true, or a converter with a schema registry."
+                f"JdbcSink needs a schema with each {part}, to know its columns: use JsonConverter with schemas.enable=true, or a converter with a "
+                "schema registry."
             )
         try:
             return batch.arrow(part)
@@ -93,7 +96,11 @@ class Fields:
         if pa.types.is_integer(array.type):
             return array if self._unit == 1 else arrow.floor(array, self._unit)
         try:
-            return pc.cast(pc.replace_substring_regex(array, r"(?:Z|\+00:?00)$", ""), pa.timestamp("ns")).cast(pa.timestamp("us"), safe=False).cast(pa.int64())
+            return (
+                pc.cast(pc.replace_substring_regex(array, r"(?:Z|\+00:?00)$", ""), pa.timestamp("ns"))
+                .cast(pa.timestamp("us"), safe=False)
+                .cast(pa.int64())
+            )
         except pa.ArrowInvalid as error:
             raise DataError(f"Field '{name}' is in timestamp.fields.list and no time such as 2020-01-31T23:59:59.123456: {error}") from error
 

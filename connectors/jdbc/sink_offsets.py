@@ -39,15 +39,19 @@ class StoredOffsets:
         for pair, end in ends.items():
             known = self._known.get(pair)
             if known is None:
-                self._run(connection, f"INSERT INTO {self._name} ({self._listed}) VALUES ({{}}, {{}}, {int(pair[1])}, {int(end)})", self._connector, pair[0])
+                self._run(
+                    connection, f"INSERT INTO {self._name} ({self._listed}) VALUES ({{}}, {{}}, {int(pair[1])}, {int(end)})", self._connector, pair[0]
+                )
                 continue
             changed = self._run(
-                connection, f"UPDATE {self._name} SET {self._column(3)} = {int(end)} WHERE {self._where} AND {self._column(3)} = {int(known)}", self._connector, pair[0],
-                partition=pair[1],
+                connection,
+                f"UPDATE {self._name} SET {self._column(3)} = {int(end)} WHERE {self._where} AND {self._column(3)} = {int(known)}",
+                self._connector, pair[0], partition=pair[1],
             )  # fmt: skip
             if changed != 1:
                 raise ConnectError(
-                    f"The offset of {pair[0]}-{pair[1]} in table '{self._table}' is not the {known} that this task wrote: another task has taken the partition over, or "
+                    f"The offset of {pair[0]}-{pair[1]} in table '{self._table}' is not the {known} that this task wrote: another task has taken "
+                    "the partition over, or "
                     f"somebody changed the table. Nothing was written; a restart reads it again."
                 )
 

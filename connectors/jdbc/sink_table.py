@@ -60,7 +60,9 @@ class SinkTable:
 
     def _create(self, connection, fields):
         if not self._creates:
-            raise ConnectError(f"There is no table '{self.table}', and auto.create is not set. Create it, look at table.name.format, or set auto.create=true.")
+            raise ConnectError(
+                f"There is no table '{self.table}', and auto.create is not set. Create it, look at table.name.format, or set auto.create=true."
+            )
         keys = [field.name for field in fields if field.is_key]
         keys.sort(key=lambda name: self._key_names.index(name) if name in self._key_names else len(keys))
         try:
@@ -73,11 +75,15 @@ class SinkTable:
     def _add(self, connection, fields):
         names = ", ".join(field.name for field in fields)
         if not self._evolves:
-            raise DataError(f"Table '{self.table}' has no column for {names}, and auto.evolve is not set. Add it, set auto.evolve=true, or choose by fields.whitelist.")
+            raise DataError(
+                f"Table '{self.table}' has no column for {names}, and auto.evolve is not set. Add it, set auto.evolve=true, or choose by "
+                "fields.whitelist."
+            )
         for field in fields:
             if not field.schema.optional and field.schema.default is None:
                 raise DataError(
-                    f"Table '{self.table}' has no column '{field.name}'. It cannot be added: the field may not be null and has no default, and rows that are there "
+                    f"Table '{self.table}' has no column '{field.name}'. It cannot be added: the field may not be null and has no default, and "
+                    "rows that are there "
                     f"would have nothing in it."
                 )
         self._dialect.add(connection, self.table, [self._said(field) for field in fields])
@@ -102,6 +108,7 @@ class SinkTable:
                 column = self.columns[field.name]
         if self._dialect.is_strict and column.kind not in _FITS.get(name, (c.STRING,)):
             raise DataError(
-                f"Field '{field.name}' is of type {name}, and column '{field.name}' of table '{self.table}' is {column.type_name}: the field's type has changed, or the "
+                f"Field '{field.name}' is of type {name}, and column '{field.name}' of table '{self.table}' is {column.type_name}: the field's "
+                "type has changed, or the "
                 f"table is another's. Change the column, or cast the field by a transform."
             )

@@ -1,8 +1,8 @@
 """JdbcSource: publish the rows of a database's tables, or of a query, and what is added to them.
 
-    table.py         which tables           table_reader.py   one table, query after query
-    modes.py         SQL of a mode          place.py          offsets
-    dialects/        the databases          column.py         types
+table.py         which tables           table_reader.py   one table, query after query
+modes.py         SQL of a mode          place.py          offsets
+dialects/        the databases          column.py         types
 """
 
 import logging
@@ -96,7 +96,11 @@ class JdbcSourceConnector(SourceConnector):
         if not parsed["topic.qualified"]:
             _refuse_same_names(tables)
         if not tables:
-            log.warning("No table of %s is chosen: %d were found. Look at table.*, schema.pattern and catalog.pattern", self._database.location.shown, len(found))
+            log.warning(
+                "No table of %s is chosen: %d were found. Look at table.*, schema.pattern and catalog.pattern",
+                self._database.location.shown,
+                len(found),
+            )
         changed, self._tables = tables != self._tables, tables
         return changed
 
@@ -123,8 +127,9 @@ class JdbcSourceTask(SourceTask):
         self._stopped = threading.Event()
         self._database = Database(parsed, self._stopped)
         dialect = self._database.dialect
+        numeric = parsed["numeric.mapping"] or ("precision_only" if parsed["numeric.precision.mapping"] else "none")
         mapping = Mapping(
-            "precision_only" if parsed["numeric.mapping"] is None and parsed["numeric.precision.mapping"] else (parsed["numeric.mapping"] or "none").lower(),
+            numeric.lower(),
             parsed["timestamp.granularity"], parsed["db.timezone"],
         )  # fmt: skip
         self._pause = parsed["poll.interval.ms"] / 1000
@@ -171,7 +176,9 @@ class JdbcSourceTask(SourceTask):
         if dialect.blame(error) != PASSING:
             raise ConnectError(f"The query to {where} failed: {dialect.said(error)}") from error
         if 0 <= most < self._failures:
-            raise ConnectError(f"The query to {where} failed {self._failures} times, which query.retry.attempts does not allow: {dialect.said(error)}") from error
+            raise ConnectError(
+                f"The query to {where} failed {self._failures} times, which query.retry.attempts does not allow: {dialect.said(error)}"
+            ) from error
         log.warning("The query to %s is tried again: %s", where, dialect.said(error))
         self._stopped.wait(RETRY_SECONDS)
 

@@ -112,7 +112,11 @@ class TableReader:
         if self._gaps is not None:
             given_up = self._gaps.note(before.number, numbers.tolist(), mark)
             if given_up:
-                log.warning("%s: %d ranges of missing numbers are no longer looked for: rows committed late there would be missed", self.table or "query", given_up)
+                log.warning(
+                    "%s: %d ranges of missing numbers are no longer looked for: rows committed late there would be missed",
+                    self.table or "query",
+                    given_up,
+                )
             if self._gaps:
                 known = self._gaps.ranges()
                 offset_of = lambda row: Place(None, int(numbers[row]), _below(known, int(numbers[row]))).offset()  # noqa: E731
@@ -128,7 +132,11 @@ class TableReader:
         now = self._dialect.now(connection)
         held = self._dialect.horizon(connection) if self._window == -1 else None
         if held is not None and now - held > _SLOW_MICROS and not self._warned:
-            log.warning("%s: rows of the last %d s wait for a transaction that is still open: look at pg_stat_activity", self.table or "query", (now - held) // 1_000_000)
+            log.warning(
+                "%s: rows of the last %d s wait for a transaction that is still open: look at pg_stat_activity",
+                self.table or "query",
+                (now - held) // 1_000_000,
+            )
         self._warned = held is not None and now - held > _SLOW_MICROS
         return min(now, now if held is None else held) - self._delay
 

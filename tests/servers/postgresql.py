@@ -1,6 +1,6 @@
 """A real PostgreSQL of Debian's packages, for tests; as root it runs as an unprivileged user.
 
-    python tests/servers/postgresql.py      runs one until Ctrl-C and prints its URL
+python tests/servers/postgresql.py      runs one until Ctrl-C and prints its URL
 """
 
 import contextlib
@@ -15,7 +15,15 @@ import time
 
 START_SECONDS = 60
 UNPRIVILEGED = 65534  # nobody: it refuses to run as root
-SETTINGS = ("fsync=off", "full_page_writes=off", "synchronous_commit=off", "max_connections=100", "shared_buffers=64MB", "wal_level=logical", "deadlock_timeout=200ms")
+SETTINGS = (
+    "fsync=off",
+    "full_page_writes=off",
+    "synchronous_commit=off",
+    "max_connections=100",
+    "shared_buffers=64MB",
+    "wal_level=logical",
+    "deadlock_timeout=200ms",
+)
 
 
 class Unavailable(Exception):

@@ -156,7 +156,9 @@ class Dialect:
             if name in self.sql_types:
                 found = self.sql_types[name]
                 return found(schema) if callable(found) else found
-        raise ConnectError(f"{self.name} has no column type for a field of type {schema.name or schema.type}: flatten it, or leave it out by 'fields.whitelist'.")
+        raise ConnectError(
+            f"{self.name} has no column type for a field of type {schema.name or schema.type}: flatten it, or leave it out by 'fields.whitelist'."
+        )
 
     def prepared(self, schema, array, target, as_timestamp=None):
         """Values of a record's field (an Arrow array) as `write` takes them for that column."""

@@ -35,7 +35,8 @@ _SESSIONS = {"primary": "primary", "master": "primary", "secondary": "standby", 
 _READS = pa.csv.ReadOptions(autogenerate_column_names=True, use_threads=False, block_size=1 << 26)
 _PARSES = pa.csv.ParseOptions(newlines_in_values=True)
 _TYPES = {
-    c.BOOLEAN: pa.bool_(), c.INT8: pa.int64(), c.INT16: pa.int16(), c.INT32: pa.int32(), c.INT64: pa.int64(), c.FLOAT32: pa.float32(), c.FLOAT64: pa.float64(),
+    c.BOOLEAN: pa.bool_(), c.INT8: pa.int64(), c.INT16: pa.int16(), c.INT32: pa.int32(), c.INT64: pa.int64(), c.FLOAT32: pa.float32(),
+    c.FLOAT64: pa.float64(),
 }  # fmt: skip
 _SAME = {"smallint": "int2", "int": "int4", "bigint": "int8", "real": "float4", "double precision": "float8", "decimal": "numeric"}
 
@@ -68,7 +69,9 @@ class PostgreSql(Dialect):
             host=",".join(host for host, _ in at.hosts), port=",".join(str(port) for _, port in at.hosts),
             dbname=at.database or at.user, user=at.user, password=at.password, keepalives_idle=60, **options,
         )  # fmt: skip
-        connection.execute("SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; SET bytea_output = 'hex'; SET extra_float_digits = 1")
+        connection.execute(
+            "SET DateStyle = 'ISO, MDY'; SET IntervalStyle = 'postgres'; SET TimeZone = 'UTC'; SET bytea_output = 'hex'; SET extra_float_digits = 1"
+        )
         if given.get("currentSchema"):
             connection.execute("SELECT set_config('search_path', %s, false)", [given["currentSchema"]])
         connection.commit()
@@ -124,7 +127,8 @@ class PostgreSql(Dialect):
         never_null = set()
         if places:
             rows = connection.execute(
-                "SELECT attrelid::bigint, attnum::int FROM pg_attribute WHERE attnotnull AND attrelid = ANY(%s::oid[])", [[table for table, _ in places]]
+                "SELECT attrelid::bigint, attnum::int FROM pg_attribute WHERE attnotnull AND attrelid = ANY(%s::oid[])",
+                [[table for table, _ in places]],
             )
             never_null = set(rows.fetchall())
         return base.check_columns(
@@ -136,7 +140,8 @@ class PostgreSql(Dialect):
         types = {}
         while numbers - types.keys():
             rows = connection.execute(
-                "SELECT oid::bigint, typname, typtype::text, CASE WHEN typcategory = 'A' THEN typelem::bigint ELSE 0 END, typbasetype::bigint, typtypmod "
+                "SELECT oid::bigint, typname, typtype::text, CASE WHEN typcategory = 'A' THEN typelem::bigint ELSE 0 END, typbasetype::bigint, "
+                "typtypmod "
                 "FROM pg_type WHERE oid = ANY(%s::oid[])",
                 [list(numbers - types.keys())],
             ).fetchall()
@@ -153,7 +158,8 @@ class PostgreSql(Dialect):
         rows = connection.execute(
             "SELECT attname, atttypid::bigint, atttypmod, NOT attnotnull, atthasdef OR attidentity <> '' OR attgenerated <> '', "
             "EXISTS (SELECT 1 FROM pg_index i WHERE i.indrelid = attrelid AND i.indisprimary AND attnum = ANY(i.indkey)), "
-            "attidentity <> '' OR coalesce((SELECT pg_get_expr(adbin, adrelid) LIKE 'nextval(%%' FROM pg_attrdef WHERE adrelid = attrelid AND adnum = attnum), false) "
+            "attidentity <> '' OR coalesce((SELECT pg_get_expr(adbin, adrelid) LIKE 'nextval(%%' FROM pg_attrdef WHERE adrelid = attrelid AND "
+            "adnum = attnum), false) "
             "FROM pg_attribute WHERE attrelid = %s AND attnum > 0 AND NOT attisdropped ORDER BY attnum",
             [found],
         ).fetchall()
@@ -200,7 +206,9 @@ class PostgreSql(Dialect):
         return min(each for each in (oldest, prepared and 0, self.now(connection)) if each is not None)
 
     def transactions_before(self, connection):
-        row = connection.execute("SELECT pg_snapshot_xmax(s)::text::bigint, pg_snapshot_xmin(s)::text::bigint FROM pg_current_snapshot() s").fetchone()
+        row = connection.execute(
+            "SELECT pg_snapshot_xmax(s)::text::bigint, pg_snapshot_xmin(s)::text::bigint FROM pg_current_snapshot() s"
+        ).fetchone()
         return tuple(row)
 
     def literal(self, micros, column):
@@ -269,9 +277,7 @@ class PostgreSql(Dialect):
         told = repr((table.parts, names, [(column.name, column.type_name) for column in self.columns(connection, table) or ()]))
         stage = self.quoted(f"connect_stage_{hashlib.sha1(told.encode()).hexdigest()[:16]}")
         listed = self._listed(names)
-        connection.execute(
-            f"CREATE TEMP TABLE IF NOT EXISTS {stage} ON COMMIT DELETE ROWS AS SELECT {listed} FROM {self.full(table)} WITH NO DATA"
-        )
+        connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {stage} ON COMMIT DELETE ROWS AS SELECT {listed} FROM {self.full(table)} WITH NO DATA")
         self._copy(connection, stage, names, arrays)
         return stage
 
@@ -319,7 +325,7 @@ def _selected(name, column):
         return f"({name} AT TIME ZONE 'UTC')::time"
     if column.type_name == "bit" and column.kind == c.BOOLEAN:
         return f"({name} = B'1')"
-    return name if column.kind != c.STRING or column.type_name in ("text", "varchar", "uuid") else f"{name}::text"
+    return name
 
 
 def _parsed(lines, columns, options, zone):
@@ -352,9 +358,9 @@ def _values(column, array, zone):
 
 def _items(items, column):
     if any(isinstance(item, list) for item in items):
-        raise ConnectError(f"Column '{column.name}' holds an array of arrays, which has no schema: select it as a text with `query`, by {column.name}::text.")
+        raise ConnectError(
+            f"Column '{column.name}' holds an array of arrays, which has no schema: select it as a text with `query`, by {column.name}::text."
+        )
     if column.item.kind in (c.FLOAT32, c.FLOAT64):
         return [None if item is None else float(item) for item in items]
     return items
-
-

@@ -40,7 +40,7 @@ def _micros(text):
 def parse_times(texts):
     """Texts as microseconds of the day; 24:00:00 is the end of it."""
     try:
-        return pc.cast(texts, pa.time64("us")).cast(pa.int64())
+        return pc.cast(pc.binary_join_element_wise("1970-01-01", texts, " "), pa.timestamp("us")).cast(pa.int64())
     except pa.ArrowInvalid:
         return pa.array([None if text is None else _time(text) for text in texts.to_pylist()], pa.int64())
 

@@ -88,11 +88,12 @@ class Sqlite(Dialect):
         if not found:
             return None
         keys = [name for _, name, _, _, _, place, _ in found if place]
+        number = next((name for _, name, declared, _, _, place, _ in found if keys == [name] and declared.upper() == "INTEGER"), None)
         return [
             # A lone INTEGER PRIMARY KEY is the row's number and never null; any other key may be, where it is not said otherwise.
             _column(
-                name, declared, nullable=not never_null and not (keys == [name] and declared.upper() == "INTEGER"), is_key=bool(place),
-                has_default=default is not None or (keys == [name] and declared.upper() == "INTEGER"), counts=keys == [name] and declared.upper() == "INTEGER",
+                name, declared, nullable=not never_null and name != number, is_key=bool(place),
+                has_default=default is not None or name == number, counts=name == number,
             )
             for _, name, declared, never_null, default, place, hidden in found
             if hidden != 1
@@ -139,7 +140,9 @@ class Sqlite(Dialect):
             return arrow.floor(array, 1000)
         if schema.name == base.DECIMAL:
             texts = arrow.decimal_texts(array)
-            return texts if target is None or "TEXT" in target.type_name.upper() or "CHAR" in target.type_name.upper() else _kept_exactly(texts, target)
+            return (
+                texts if target is None or "TEXT" in target.type_name.upper() or "CHAR" in target.type_name.upper() else _kept_exactly(texts, target)
+            )
         if schema.type in ("struct", "map", "array"):
             raise DataError(f"SQLite has no column type for a {schema.type}: flatten it, or leave '{target.name}' out by 'fields.whitelist'.")
         if schema.type == "boolean":
@@ -209,7 +212,8 @@ def _values(column, values, zone):
         return pa.array(values, _ARROW[kind])
     except (pa.ArrowException, ValueError, TypeError, OverflowError) as error:
         raise ConnectError(
-            f"Column '{column.name}' is declared {column.type_name or 'without a type'} and holds a value that is none: {error}. Correct it, or select it with "
+            f"Column '{column.name}' is declared {column.type_name or 'without a type'} and holds a value that is none: {error}. Correct it, or "
+            "select it with "
             f"`query` and CAST."
         ) from error
 
@@ -258,5 +262,3 @@ def _kept_exactly(texts, target):
         if len(number.as_tuple().digits) > _EXACT_DIGITS and decimal.Decimal(repr(float(text))) != number:
             raise DataError(f"SQLite would round {text} in column '{target.name}': it keeps {_EXACT_DIGITS} digits. Declare the column TEXT.")
     return texts
-
-

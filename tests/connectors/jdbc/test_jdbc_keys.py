@@ -54,16 +54,32 @@ def test_words_may_be_all_capitals_or_all_small(kind, key):
         pytest.param(JdbcSourceConnector, {"connection.url": "jdbc:sqlite:x"}, {"mode"}, id="no mode"),
         pytest.param(JdbcSourceConnector, {"connection.url": "jdbc:nothing://h", "mode": "bulk"}, {"connection.url"}, id="no such database"),
         pytest.param(JdbcSourceConnector, {"connection.url": "postgresql://h", "mode": "bulk"}, {"connection.url"}, id="no jdbc URL"),
-        pytest.param(JdbcSourceConnector, {"connection.url": "jdbc:sqlite:x", "mode": "timestamp"}, {"timestamp.column.name"}, id="no timestamp column"),
         pytest.param(
-            JdbcSourceConnector, {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "table.whitelist": "a", "table.blacklist": "b"}, {"table.blacklist"},
+            JdbcSourceConnector, {"connection.url": "jdbc:sqlite:x", "mode": "timestamp"}, {"timestamp.column.name"}, id="no timestamp column"
+        ),
+        pytest.param(
+            JdbcSourceConnector,
+            {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "table.whitelist": "a", "table.blacklist": "b"},
+            {"table.blacklist"},
             id="two filters",
         ),
-        pytest.param(JdbcSourceConnector, {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "table.whitelist": "a", "query": "q"}, {"query"}, id="query and tables"),
-        pytest.param(JdbcSourceConnector, {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "query.masked": "p", "query": "q"}, {"query.masked"}, id="two queries"),
+        pytest.param(
+            JdbcSourceConnector,
+            {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "table.whitelist": "a", "query": "q"},
+            {"query"},
+            id="query and tables",
+        ),
+        pytest.param(
+            JdbcSourceConnector,
+            {"connection.url": "jdbc:sqlite:x", "mode": "bulk", "query.masked": "p", "query": "q"},
+            {"query.masked"},
+            id="two queries",
+        ),
         pytest.param(JdbcSinkConnector, {"connection.url": "jdbc:sqlite:x", "insert.mode": "upsert"}, {"pk.mode"}, id="upsert without a key"),
         pytest.param(JdbcSinkConnector, {"connection.url": "jdbc:sqlite:x", "delete.enabled": "true"}, {"delete.enabled"}, id="delete without a key"),
-        pytest.param(JdbcSinkConnector, {"connection.url": "jdbc:sqlite:x", "pk.mode": "kafka", "pk.fields": "a"}, {"pk.fields"}, id="a third of a key"),
+        pytest.param(
+            JdbcSinkConnector, {"connection.url": "jdbc:sqlite:x", "pk.mode": "kafka", "pk.fields": "a"}, {"pk.fields"}, id="a third of a key"
+        ),
         pytest.param(JdbcSinkConnector, {"connection.url": "jdbc:sqlite:x", "topics": "t"}, set(), id="all well"),
         pytest.param(JdbcSourceConnector, {"connection.url": "jdbc:sqlite:x", "mode": "BULK"}, set(), id="capitals"),
     ],

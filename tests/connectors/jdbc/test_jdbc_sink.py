@@ -26,7 +26,9 @@ def items(*pairs):
 
 def test_a_worker_writes_records_to_a_table_it_makes(tmp_path, database):
     schema = '{"type":"struct","fields":[{"field":"id","type":"int32"},{"field":"name","type":"string","optional":true}]}'
-    messages = ['{"schema":%s,"payload":{"id":%d,"name":%s}}' % (schema, number, name) for number, name in ((1, '"one"'), (2, "null"), (3, '"a,\\"b\\"\\n"'))]
+    messages = [
+        '{"schema":%s,"payload":{"id":%d,"name":%s}}' % (schema, number, name) for number, name in ((1, '"one"'), (2, "null"), (3, '"a,\\"b\\"\\n"'))
+    ]
     with LocalWorker(tmp_path) as worker:
         worker.run_sink({
             "connector.class": "JdbcSink", "connection.url": database.url, "topics": "items", "auto.create": "true", "value.converter": JSON,

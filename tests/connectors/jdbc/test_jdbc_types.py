@@ -39,8 +39,8 @@ POSTGRESQL = [
     ("bytea", r"'\x00ff5c2c'", "bytes", b"\x00\xff\\,"),
     ("bytea", "''", "bytes", b""),
     ("date", "'2020-01-01'", "Date", Instant(1577836800000)),
-    ("date", "'0044-03-15 BC'", "Date", Instant(-63549619200000)),
-    ("date", "'12345-06-07'", "Date", Instant(327424118400000)),
+    ("date", "'0044-03-15 BC'", "Date", Instant(-63517824000000)),
+    ("date", "'12345-06-07'", "Date", Instant(327416947200000)),
     ("time", "'12:34:56.789'", "Time", Instant(45296789)),
     ("time", "'24:00:00'", "Time", Instant(86400000)),
     ("timetz", "'12:00:00+02'", "Time", Instant(36000000)),
@@ -153,16 +153,22 @@ def test_a_table_of_postgresql_goes_by_a_topic_to_sqlite_and_back(tmp_path, post
     source = {"connector.class": "JdbcSource", "mode": "incrementing", "incrementing.column.name": "id", "tasks.max": "1"}
     sink = {"connector.class": "JdbcSink", "insert.mode": "upsert", "pk.mode": "record_value", "pk.fields": "id", "auto.create": "true"}
     with LocalWorker(tmp_path, value__converter=JSON) as worker:
-        worker.create("one", {**source, "connection.url": postgresql_database.url, **postgresql_database.tables, "table.whitelist": "t", "topic.prefix": "a-"})
+        worker.create(
+            "one", {**source, "connection.url": postgresql_database.url, **postgresql_database.tables, "table.whitelist": "t", "topic.prefix": "a-"}
+        )
         worker.create("two", {**sink, "connection.url": sqlite_database.url, "topics": "a-t", "table.name.format": "t"})
         worker.values("a-t", 501)
         worker.wait_committed("two", "a-t")
-        worker.create("three", {**source, "connection.url": sqlite_database.url, "table.whitelist": "t", "topic.prefix": "b-", "numeric.mapping": "none"})
+        worker.create(
+            "three", {**source, "connection.url": sqlite_database.url, "table.whitelist": "t", "topic.prefix": "b-", "numeric.mapping": "none"}
+        )
         first = json.loads(worker.values("b-t", 501)[0])["payload"]
         assert first == {"id": 0, **dict.fromkeys(("name", "price", "at", "day", "clock", "ok", "raw", "big", "f"))}
         worker.create("four", {**sink, "connection.url": postgresql_database.url, "topics": "a-t", "table.name.format": "back"})
         worker.wait_committed("four", "a-t")
-    assert postgresql_database.rows("SELECT * FROM back EXCEPT SELECT * FROM t") == [] and postgresql_database.rows("SELECT count(*) FROM back") == [(501,)]
+    assert postgresql_database.rows("SELECT * FROM back EXCEPT SELECT * FROM t") == [] and postgresql_database.rows("SELECT count(*) FROM back") == [
+        (501,)
+    ]
     assert sqlite_database.rows("SELECT name, price, at, ok, raw, big FROM t WHERE id = 500") == [
         ("name 500", 500.5, 1577836800001 + 500 * 3_600_000, 1, b"\x01\xf4", 5_000_000_000_000)
     ]
@@ -196,14 +202,19 @@ def test_timestamps_have_the_granularity_that_is_asked_for(postgresql_database, 
     ],
 )
 def test_decimals_become_what_is_asked_for(postgresql_database, mapping, expected):
-    postgresql_database.run("CREATE TABLE t (a numeric(2), b numeric(9,0), c numeric(9,2), d numeric(20,0), e numeric)", "INSERT INTO t VALUES (12, 123456789, 1.5, 12345678901234567890, 1.5)")
+    postgresql_database.run(
+        "CREATE TABLE t (a numeric(2), b numeric(9,0), c numeric(9,2), d numeric(20,0), e numeric)",
+        "INSERT INTO t VALUES (12, 123456789, 1.5, 12345678901234567890, 1.5)",
+    )
     with SourceDriver(postgresql_database) as driver:
         record = driver.start(**{"mode": "bulk", "numeric.mapping": mapping}).take(1, is_all=False)[0]
     assert list(record.value.to_dict().values()) == expected
 
 
 def test_timestamps_without_a_zone_are_of_the_databases_wall(postgresql_database):
-    postgresql_database.run("CREATE TABLE t (at timestamp, moment timestamptz)", "INSERT INTO t VALUES ('2020-07-01 14:00:00', '2020-07-01 14:00:00+02')")
+    postgresql_database.run(
+        "CREATE TABLE t (at timestamp, moment timestamptz)", "INSERT INTO t VALUES ('2020-07-01 14:00:00', '2020-07-01 14:00:00+02')"
+    )
     options = {"db.timezone": "Europe/Berlin"}
     with SourceDriver(postgresql_database) as driver:
         record = driver.start(mode="bulk", **options).take(1, is_all=False)[0]
