@@ -50,7 +50,9 @@ MAY_SEE = {
 OWNERS = {  # outside package -> the parts that may import it
     "kafka": {"log"},
     "click": {"cli"},
-    "sqlite3": {"runtime", "log", "schema_registry"},
+    "sqlite3": {"runtime", "log", "schema_registry", "connectors"},
+    "psycopg": {"connectors"},
+    "pymysql": {"connectors"},
     "sqlite_utils": {"runtime", "schema_registry"},
     "starlette": {"rest", "schema_registry"},
     "uvicorn": {"rest"},

@@ -16,9 +16,11 @@ from standalone.data.column import (
     is_stored_as,
     nbytes,
     nulls_of,
+    one_piece,
     shape_of,
     spread,
     take,
+    to_arrow,
     to_bytes,
     values_of,
 )
@@ -68,6 +70,14 @@ class Batch:
         if self._records is None:
             self._records = list(self._rows())
         return self._records
+
+    def arrow(self, part="value"):
+        """The values (or, of "key", the keys) as an Arrow array of their schema's type, which data/arrow.py tells; None where they have no schema.
+
+        Raises ValueError or TypeError (pyarrow's errors are such) where one is not what the schema says.
+        """
+        schema = getattr(self, f"{part}_schema")
+        return None if schema is None else one_piece(to_arrow(getattr(self, part), schema, self.count))
 
     def texts(self):
         """The values as a ByteColumn of the texts that Java prints of them (bytes are as they are), null where they are null; or None

@@ -1,0 +1,95 @@
+"""What a column of a database is, and the schema that its values have in a record.
+
+Dialects say a column's `kind`; from there on databases are alike. While rows are read (arrow.py) values of a kind are
+
+    BOOLEAN, INT8 … INT64, FLOAT32, FLOAT64, STRING, BYTES      Arrow arrays of the like
+    DECIMAL                                                     texts of plain decimals
+    DATE                                                        days since the epoch, int64
+    TIME, TIMESTAMP                                             microseconds of the day, since the epoch (UTC), int64
+    ARRAY                                                       lists of such
+"""
+
+from dataclasses import dataclass, replace
+
+from standalone import Schema, SchemaBuilder, date_schema, decimal_schema, time_schema, timestamp_schema
+
+BOOLEAN, INT8, INT16, INT32, INT64 = "boolean", "int8", "int16", "int32", "int64"
+FLOAT32, FLOAT64, STRING, BYTES = "float32", "float64", "string", "bytes"
+DECIMAL, DATE, TIME, TIMESTAMP, ARRAY = "decimal", "date", "time", "timestamp", "array"
+PLAIN = (BOOLEAN, INT8, INT16, INT32, INT64, FLOAT32, FLOAT64, STRING, BYTES)
+INTEGERS = (INT8, INT16, INT32, INT64)
+
+CONNECT_LOGICAL = "connect_logical"
+GRANULARITIES = (
+    CONNECT_LOGICAL, "micros_long", "micros_string", "micros_iso_datetime_string", "nanos_long", "nanos_string", "nanos_iso_datetime_string",
+)  # fmt: skip
+_MOST_DIGITS = 18  # that fit any int64
+
+
+@dataclass(frozen=True)
+class Column:
+    name: str
+    kind: str
+    nullable: bool = True
+    type_name: str = ""  # the database's own
+    precision: int | None = None  # digits of a DECIMAL; None: nobody said
+    scale: int | None = None
+    item: "Column | None" = None  # of an ARRAY
+    is_key: bool = False
+    has_default: bool = False
+    counts: bool = False  # gives itself the next number
+    is_zoned: bool = False  # a TIMESTAMP that is a point in time, not a time on the wall
+
+    def with_(self, **changes):
+        return replace(self, **changes)
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """How columns become fields: numeric.mapping, timestamp.granularity, db.timezone."""
+
+    numeric: str = "none"
+    granularity: str = CONNECT_LOGICAL
+    zone: str = "UTC"
+    legacy_calendar: bool = True
+
+    def schema(self, column):
+        """The schema of a column's values."""
+        optional, kind = column.nullable, self.kind(column)
+        if kind in PLAIN:
+            return getattr(Schema, f"OPTIONAL_{kind.upper()}" if optional else kind.upper())
+        if kind == ARRAY:
+            array = SchemaBuilder.array(self.schema(column.item))
+            return (array.optional() if optional else array).build()
+        if kind == DECIMAL:
+            return decimal_schema(column.scale, optional=optional)
+        return {DATE: date_schema, TIME: time_schema, TIMESTAMP: timestamp_schema}[kind](optional=optional)
+
+    def kind(self, column):
+        """What its values are in records: a DECIMAL may become a number or a text, a TIMESTAMP a whole number or a text."""
+        if column.kind == TIMESTAMP and self.granularity != CONNECT_LOGICAL:
+            return INT64 if self.granularity.endswith("_long") else STRING
+        return self._decimal(column.precision, column.scale) if column.kind == DECIMAL else column.kind
+
+    def _decimal(self, precision, scale):
+        if scale is None:  # each value has a scale of its own, which Connect's Decimal has not: text is exact
+            return FLOAT64 if self.numeric.startswith("best_fit") else STRING
+        is_whole = scale == 0 if self.numeric == "precision_only" else scale < 1
+        if self.numeric != "none" and is_whole and precision is not None and precision <= _MOST_DIGITS:
+            return _smallest(precision)
+        is_double = self.numeric == "best_fit_eager_double" or self.numeric == "best_fit" and (precision or 99) <= _MOST_DIGITS
+        return FLOAT64 if is_double and scale > 0 else DECIMAL
+
+
+def _smallest(precision):
+    return INT64 if precision > 9 else INT32 if precision > 4 else INT16 if precision > 2 else INT8
+
+
+def struct_schema(name, columns, mapping):
+    """The schema of a row. Java's has the table's bare name; that of a query has none."""
+    builder = SchemaBuilder.struct()
+    if name:
+        builder.name(name)
+    for column in columns:
+        builder.field(column.name, mapping.schema(column))
+    return builder.build()

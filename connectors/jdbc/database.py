@@ -1,0 +1,56 @@
+"""The database of a configuration: its dialect, and a connection that is made anew where it was lost."""
+
+import logging
+import threading
+
+from connectors.jdbc.dialects import dialect_of
+from connectors.jdbc.url import parse
+from standalone import ConnectError
+
+log = logging.getLogger(__name__)
+
+_OWN = ("connection.url", "connection.user", "connection.password", "connection.attempts", "connection.backoff.ms")
+
+
+class Database:
+    """`connection` opens it when it is first asked for; `drop` closes it, whatever state it is in. `stopped` ends all waiting."""
+
+    def __init__(self, config, stopped=None):
+        extra = {
+            name.removeprefix("connection."): value for name, value in config.originals.items() if name.startswith("connection.") and name not in _OWN
+        }
+        password = config["connection.password"]
+        self.location = parse(config["connection.url"], config["connection.user"], password.value if password is not None else None, extra)
+        isolation = {"isolation": config["transaction.isolation.mode"]} if "transaction.isolation.mode" in config else {}
+        self.dialect = dialect_of(config, self.location, **isolation)
+        self._attempts, self._pause = config["connection.attempts"], config["connection.backoff.ms"] / 1000
+        self._stopped = stopped or threading.Event()
+        self._connection = None
+
+    @property
+    def connection(self):
+        if self._connection is None:
+            self._connection = self._opened()
+        return self._connection
+
+    def _opened(self):
+        for attempt in range(1, self._attempts + 1):
+            try:
+                return self.dialect.connect()
+            except self.dialect.error as error:
+                problem = self.dialect.said(error)
+            if attempt < self._attempts and not self._stopped.is_set():
+                log.warning("%s cannot be reached (attempt %d of %d): %s", self.location.shown, attempt, self._attempts, problem)
+                self._stopped.wait(self._pause)
+        raise ConnectError(
+            f"{self.location.shown} cannot be reached, tried {self._attempts} times: {problem}. Look at connection.url, connection.user and "
+            f"connection.password, and whether the database runs."
+        )
+
+    def drop(self):
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.close()
+            except self.dialect.error:
+                pass  # it was lost already

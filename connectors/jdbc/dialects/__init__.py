@@ -1,0 +1,23 @@
+"""Which dialect serves a URL: by dialect.name, else by the URL's protocol."""
+
+from connectors.jdbc import url as u
+from connectors.jdbc.dialects.postgresql import PostgreSql
+from connectors.jdbc.dialects.sqlite import Sqlite
+from standalone import ConfigError
+
+DIALECTS = {u.POSTGRESQL: PostgreSql, u.SQLITE: Sqlite}
+NAMES = (
+    "", "Db2DatabaseDialect", "DerbyDatabaseDialect", "GenericDatabaseDialect", "MySqlDatabaseDialect", "OracleDatabaseDialect",
+    "PostgreSqlDatabaseDialect", "SapHanaDatabaseDialect", "SqlServerDatabaseDialect", "SqliteDatabaseDialect", "SybaseDatabaseDialect",
+    "VerticaDatabaseDialect",
+)  # fmt: skip
+
+
+def dialect_of(config, location, **options):
+    """The dialect of a parsed configuration. Raises ConfigError where there is none."""
+    name = config["dialect.name"]
+    found = next((each for each in DIALECTS.values() if each.name == name), None) if name else DIALECTS.get(location.kind)
+    if found is None:
+        known = ", ".join(f"jdbc:{kind}:" for kind in DIALECTS)
+        raise ConfigError.of({"connection.url": f"names a database of the kind '{location.kind}', for which there is no dialect. Known: {known}"})
+    return found(location, quote=config["quote.sql.identifiers"], zone=config["db.timezone"], **options)

@@ -1,0 +1,93 @@
+"""Exactly once: the offset behind each partition's last row stands in a table, written in the transaction of the rows.
+
+It is read when a task is given the partition, and goes before what the group has committed. Who finds another offset there than it wrote
+itself has been replaced by another task: its rows are not written.
+"""
+
+from standalone import ConnectError
+
+_COLUMNS = ("connector", "topic", "part", "next_offset")
+_KINDS = ("VARCHAR(249)", "VARCHAR(249)", "INTEGER", "BIGINT")
+
+
+class StoredOffsets:
+    def __init__(self, dialect, parsed, connector):
+        self._dialect = dialect
+        self._table = dialect.table(parsed["exactly.once.table"])
+        self._connector = connector
+        self._known = {}  # (topic, partition) -> next offset, or None where there is none yet
+
+    def read(self, connection, partitions):
+        """{(topic, partition): next offset} of those that have one; the table is made if there is none."""
+        if self._dialect.columns(connection, self._table) is None:
+            self._dialect.create(connection, self._table, [(name, kind, False, None) for name, kind in zip(_COLUMNS, _KINDS)], list(_COLUMNS[:3]))
+        found = self._stored(connection)
+        connection.commit()
+        self._known.update({pair: found.get(pair) for pair in partitions})
+        return {pair: found[pair] for pair in partitions if pair in found}
+
+    def let_go(self, partitions):
+        for pair in partitions:
+            self._known.pop(pair, None)
+
+    def already(self, pair):
+        """Rows of the partition below this offset are in the database."""
+        return self._known.get(pair) or 0
+
+    def store(self, connection, ends):
+        """In the transaction: {(topic, partition): next offset}. What is known of them changes with `stored`."""
+        for pair, end in ends.items():
+            known = self._known.get(pair)
+            if known is None:
+                self._run(
+                    connection, f"INSERT INTO {self._name} ({self._listed}) VALUES ({{}}, {{}}, {int(pair[1])}, {int(end)})", self._connector, pair[0]
+                )
+                continue
+            changed = self._run(
+                connection,
+                f"UPDATE {self._name} SET {self._column(3)} = {int(end)} WHERE {self._where} AND {self._column(3)} = {int(known)}",
+                self._connector, pair[0], partition=pair[1],
+            )  # fmt: skip
+            if changed != 1:
+                raise ConnectError(
+                    f"The offset of {pair[0]}-{pair[1]} in table '{self._table}' is not the {known} that this task wrote: another task has taken "
+                    "the partition over, or "
+                    f"somebody changed the table. Nothing was written; a restart reads it again."
+                )
+
+    def stored(self, ends):
+        """The transaction is committed."""
+        self._known.update(ends)
+
+    def alter(self, connection, offsets):
+        """{(topic, partition): next offset, or None to forget it}"""
+        self.read(connection, list(offsets))
+        for pair, end in offsets.items():
+            self._run(connection, f"DELETE FROM {self._name} WHERE {self._where}", self._connector, pair[0], partition=pair[1])
+            if end is not None:
+                self._known[pair] = None
+                self.store(connection, {pair: end})
+        connection.commit()
+
+    # --- SQL -------------------------------------------------------------------------------------------------------------
+    @property
+    def _name(self):
+        return self._dialect.full(self._table)
+
+    def _column(self, at):
+        return self._dialect.quoted(_COLUMNS[at])
+
+    @property
+    def _listed(self):
+        return ", ".join(map(self._dialect.quoted, _COLUMNS))
+
+    @property
+    def _where(self):
+        return f"{self._column(0)} = {{}} AND {self._column(1)} = {{}} AND {self._column(2)} = {{partition}}"
+
+    def _run(self, connection, sql, *texts, partition=None):
+        return self._dialect.run(connection, sql.replace("{partition}", str(int(partition)) if partition is not None else ""), texts)
+
+    def _stored(self, connection):
+        rows = self._dialect.rows(connection, f"SELECT {self._listed} FROM {self._name} WHERE {self._column(0)} = {{}}", [self._connector])
+        return {(topic, partition): offset for _, topic, partition, offset in rows}

@@ -1,0 +1,198 @@
+"""Rows to the database: all batches of a put in one transaction, and a row that the database refuses found by halving, the rest written."""
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from connectors.jdbc.dialects.base import RECORD
+from connectors.jdbc.sink_fields import Fields
+from connectors.jdbc.sink_keys import INSERT, UPDATE
+from connectors.jdbc.sink_table import SinkTable
+from standalone import DataError
+
+_SAVEPOINT = "connect_rows"
+
+
+class BadRecord(Exception):
+    """A record that cannot be written, and why."""
+
+    def __init__(self, record, error):
+        super().__init__(str(error))
+        self.record, self.error = record, error
+
+
+class Rows:
+    """Rows of one table, of one shape. `numbers` are their places in their batch."""
+
+    def __init__(self, batch, numbers, target, fields, keys, is_delete):
+        self.batch, self.numbers, self.target = batch, numbers, target
+        self.fields, self.keys, self.is_delete = fields, keys, is_delete
+
+    def __len__(self):
+        return len(self.numbers)
+
+    def cut(self, low, high):
+        return Rows(self.batch, self.numbers[low:high], self.target, self.fields, self.keys, self.is_delete)
+
+    def record(self, at):
+        row = int(self.numbers[at])
+        return self.batch.slice(row, row + 1).records()[0]
+
+
+class Writer:
+    def __init__(self, dialect, parsed, offsets):
+        self._dialect, self._parsed, self._offsets = dialect, parsed, offsets
+        self._fields = Fields(parsed)
+        self._mode = parsed["insert.mode"].lower()
+        self._most = parsed["batch.size"] if "batch.size" in parsed.originals else 0
+        self._deletes = parsed["delete.enabled"]
+        self._targets = {}  # table's name -> SinkTable
+
+    def forget(self):
+        """What is known of tables may not be so."""
+        self._targets.clear()
+
+    def write(self, connection, batches, finds_bad):
+        """Write batches and commit. Returns the bad records, [(record, error)]; unless they are to be found all, the first is raised as BadRecord."""
+        bad, ends = [], {}
+        self._dialect.begin(connection)
+        for batch in batches:
+            batch = self._new_part(batch)
+            if not len(batch):
+                continue
+            self._write_batch(connection, batch, bad, finds_bad)
+            if self._offsets is not None:
+                ends[batch.origin] = int(batch.offsets[-1]) + 1
+        if self._offsets is not None:
+            self._offsets.store(connection, ends)
+        connection.commit()
+        if self._offsets is not None:
+            self._offsets.stored(ends)
+        return bad
+
+    def _new_part(self, batch):
+        """The rows that the database has not."""
+        if self._offsets is None:
+            return batch
+        return batch.slice(int(np.searchsorted(batch.offsets, self._offsets.already(batch.origin))), len(batch))
+
+    def _write_batch(self, connection, batch, bad, finds_bad):
+        try:
+            runs = list(self._runs(connection, batch))
+        except DataError as error:
+            self._refuse(batch.records(), error, bad, finds_bad)
+            return
+        for rows in runs:
+            step = self._most or len(rows)
+            for low in range(0, len(rows), step):
+                self._write_rows(connection, rows.cut(low, low + step), bad, finds_bad)
+
+    @staticmethod
+    def _refuse(records, error, bad, finds_bad):
+        if not finds_bad:
+            raise BadRecord(records[0], error) from error
+        bad += [(record, error) for record in records]
+
+    # --- What is to be written, in order ---------------------------------------------------------------------------------
+    def _runs(self, connection, batch):
+        fields, keys, has_value = self._fields.of(batch)
+        if pc.all(has_value).as_py() is not True and not self._deletes:
+            raise DataError("A record without a value cannot be written: it has no fields. With delete.enabled=true it deletes the row of its key.")
+        has_value = has_value.to_numpy(zero_copy_only=False)
+        for topic, numbers in _by_topic(batch):
+            target = self._target(topic)
+            target.ready(connection, fields or keys)
+            # A record that deletes and one that writes may be of one key: their order counts.
+            present = has_value[numbers]
+            for run in np.split(numbers, np.flatnonzero(present[1:] != present[:-1]) + 1):
+                is_delete = not has_value[run[0]]
+                yield Rows(batch, run, target, _Prepared(self._dialect, target, keys if is_delete else fields), [key.name for key in keys], is_delete)
+
+    def _target(self, topic):
+        name = self._parsed["table.name.format"].replace("${topic}", topic)
+        if name not in self._targets:
+            self._targets[name] = SinkTable(self._dialect, self._dialect.table(name), self._parsed)
+        return self._targets[name]
+
+    # --- Writing ---------------------------------------------------------------------------------------------------------
+    def _write_rows(self, connection, rows, bad, finds_bad):
+        """Write them; where one is refused, each half by itself, until it stands alone."""
+        dialect = self._dialect
+        dialect.savepoint(connection, _SAVEPOINT)
+        try:
+            self._execute(connection, rows)
+        except (dialect.error, DataError) as error:
+            if isinstance(error, dialect.error) and dialect.blame(error) != RECORD:
+                raise
+            dialect.back_to(connection, _SAVEPOINT)
+            dialect.release(connection, _SAVEPOINT)
+            if len(rows) == 1:
+                self._refuse([rows.record(0)], error, bad, finds_bad)
+                return
+            middle = len(rows) // 2
+            for part in (rows.cut(0, middle), rows.cut(middle, len(rows))):
+                self._write_rows(connection, part, bad, finds_bad)
+        else:
+            dialect.release(connection, _SAVEPOINT)
+
+    def _execute(self, connection, rows):
+        names, arrays = rows.fields.take(rows.numbers)
+        table, keys = rows.target.table, rows.keys
+        if self._mode == INSERT and not rows.is_delete:
+            self._dialect.insert(connection, table, names, arrays)
+            return
+        last = _last_of_each([arrays[names.index(key)] for key in keys])
+        if len(last) < len(rows):
+            arrays = [array.take(last) for array in arrays]
+        if rows.is_delete:
+            self._dialect.delete(connection, table, keys, [arrays[names.index(key)] for key in keys])
+        elif self._mode == UPDATE:
+            self._dialect.update(connection, table, names, keys, arrays)
+        else:
+            self._dialect.upsert(connection, table, names, keys, arrays)
+
+
+class _Prepared:
+    """Fields of a batch as the dialect writes them: all rows at once, the first time that any are asked for."""
+
+    def __init__(self, dialect, target, fields):
+        self._dialect, self._target, self._fields = dialect, target, fields
+        self._arrays = None
+
+    def take(self, numbers):
+        """(names, arrays) of these rows."""
+        names = [field.name for field in self._fields]
+        if self._arrays is None:
+            try:
+                self._arrays = [self._one(field, field.array) for field in self._fields]
+            except DataError:
+                if len(numbers) > 1:
+                    raise
+                rows = pa.array(numbers)  # the rows are looked at one by one
+                return names, [self._one(field, field.array.take(rows)) for field in self._fields]
+        whole = len(numbers) == len(self._arrays[0])
+        return names, self._arrays if whole else [array.take(pa.array(numbers)) for array in self._arrays]
+
+    def _one(self, field, array):
+        try:
+            found = self._dialect.prepared(field.schema, array, self._target.columns[field.name], field.as_timestamp)
+        except (pa.ArrowException, OverflowError) as error:
+            raise DataError(f"Field '{field.name}' cannot be written: {error}") from error
+        return found.combine_chunks() if isinstance(found, pa.ChunkedArray) else found
+
+
+def _by_topic(batch):
+    """[(topic, numbers of its rows)]: a transform may have given rows of one batch several topics."""
+    if not isinstance(batch.topic, list):
+        return [(batch.topic, np.arange(len(batch)))]
+    found = {}
+    for row, topic in enumerate(batch.topic):
+        found.setdefault(topic, []).append(row)
+    return [(topic, np.array(rows)) for topic, rows in found.items()]
+
+
+def _last_of_each(keys):
+    """The number of the last row of each key, ascending: one statement takes a key once."""
+    names = [f"k{at}" for at in range(len(keys))]
+    table = pa.table([*keys, pa.array(np.arange(len(keys[0])))], names=[*names, "row"])
+    return np.sort(table.group_by(names).aggregate([("row", "max")])["row_max"].to_numpy())

@@ -1,0 +1,94 @@
+"""connection.url: `jdbc:` URLs as they stand in Java's files, taken apart.
+
+    jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      several hosts, separated by commas
+    jdbc:mysql://u:p@host:3306/db    jdbc:mariadb://host/db
+    jdbc:sqlite:path    jdbc:sqlite::memory:    jdbc:sqlite:/path?foreign_keys=on
+
+A URL may hold a password: errors and logs tell `Location.shown`, which never has one, and `Location.masked(text)` takes it out of what others said.
+"""
+
+import re
+from dataclasses import dataclass, field
+from urllib.parse import parse_qsl, quote, quote_plus, unquote
+
+from standalone import ConfigError
+
+POSTGRESQL, MYSQL, SQLITE = "postgresql", "mysql", "sqlite"
+_ALIKE = {"mariadb": MYSQL}
+_PORTS = {POSTGRESQL: 5432, MYSQL: 3306}
+_SECRET = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)
+_HIDDEN = "[hidden]"
+
+
+@dataclass(frozen=True)
+class Location:
+    """Where a database is. `kind` is the URL's protocol (mariadb counts as mysql); `properties` are the driver's."""
+
+    kind: str
+    hosts: tuple = ()
+    database: str = ""
+    user: str | None = None
+    password: str | None = None
+    properties: dict = field(default_factory=dict)
+
+    @property
+    def shown(self):
+        """The database in a message: neither user nor password nor properties."""
+        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
+        return f"jdbc:{self.kind}:{f'//{hosts}/' if hosts else ''}{self.database}"
+
+    def masked(self, text):
+        """The text without any secret of the URL or of connection.password."""
+        secrets = [self.password, *(value for name, value in self.properties.items() if _SECRET.search(name))]
+        for secret in filter(None, secrets):
+            for form in {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}:
+                text = text.replace(form, _HIDDEN) if len(form) > 2 else text
+        return text
+
+
+def parse(url, user=None, password=None, extra=None):
+    """The Location of a URL; `user`, `password` and `extra` properties of the configuration go before what the URL says. Raises ConfigError."""
+    protocol, rest = _protocol(url)
+    kind = _ALIKE.get(protocol, protocol)
+    if kind == SQLITE:
+        path, properties = _query(rest)
+        return Location(kind, (), path or ":memory:", properties={**properties, **(extra or {})})
+    if kind not in _PORTS:
+        return Location(kind, (), "", user, password, {"url": url, **(extra or {})})
+    if kind == MYSQL and not rest.startswith("//"):
+        rest = rest[rest.find("//") :] if "//" in rest else rest  # jdbc:mariadb:sequential://…: one host after the other
+    rest, properties = _query(rest)
+    properties.update(extra or {})
+    if rest.startswith("//"):
+        authority, _, database = rest[2:].partition("/")
+    else:
+        authority, database = "", rest.lstrip("/")
+    login, _, hosts = authority.rpartition("@")
+    name, _, secret = login.partition(":")
+    return Location(
+        kind,
+        tuple(_host(each, _PORTS[kind]) for each in (hosts or "localhost").split(",")),
+        unquote(database),
+        user or properties.pop("user", None) or unquote(name) or None,
+        password or properties.pop("password", None) or unquote(secret) or None,
+        {name: value for name, value in properties.items() if name not in ("user", "password")},
+    )
+
+
+def _protocol(url):
+    found = re.match(r"jdbc:([a-z0-9]+):", url.strip(), re.IGNORECASE)
+    if not found:
+        raise ConfigError.of({"connection.url": "must begin with jdbc: and the database's kind, such as jdbc:postgresql://host:5432/database"})
+    return found[1].lower(), url.strip()[found.end() :]
+
+
+def _query(rest):
+    rest, _, query = rest.partition("?")
+    return rest, dict(parse_qsl(query, keep_blank_values=True))
+
+
+def _host(text, port):
+    found = re.fullmatch(r"(\[[^\]]+\]|[^:]*)(?::(\d+))?", text.strip())
+    if not found:
+        raise ConfigError.of({"connection.url": "has a host that is not host, host:port or [IPv6 address]:port"})
+    return found[1].strip("[]") or "localhost", int(found[2] or port)

@@ -1,0 +1,70 @@
+"""A database for a test: statements run in it by its own driver, and the URL that a connector is given."""
+
+import contextlib
+import sqlite3
+
+
+class SqliteDatabase:
+    kind = "sqlite"
+    counting = "INTEGER PRIMARY KEY"
+    timestamp = "TIMESTAMP"
+
+    def __init__(self, path):
+        self.path = path
+        self.url = f"jdbc:sqlite:{path}"
+        self.tables = {}  # what a source needs to find the test's tables alone
+        self.catalog = ""
+
+    def full(self, table):
+        """As a source partition has it."""
+        return table
+
+    def connect(self):
+        return sqlite3.connect(self.path, timeout=20)
+
+    def run(self, *statements):
+        with contextlib.closing(self.connect()) as connection:
+            for each in statements:
+                connection.execute(each)
+            connection.commit()
+
+    def rows(self, sql):
+        with contextlib.closing(self.connect()) as connection:
+            return connection.execute(sql).fetchall()
+
+
+class PostgresqlDatabase:
+    kind = "postgresql"
+    counting = "BIGSERIAL PRIMARY KEY"
+    timestamp = "TIMESTAMP"
+
+    def __init__(self, server, schema):
+        self.schema = schema
+        self._port = server["port"]
+        self.url = f"{server['jdbc']}&currentSchema={schema}"
+        self.tables = {"schema.pattern": schema}
+
+    def __enter__(self):
+        self.run(f"CREATE SCHEMA {self.schema}")
+        return self
+
+    def __exit__(self, *_):
+        self.run(f"DROP SCHEMA {self.schema} CASCADE")
+
+    def full(self, table):
+        return f"{self.schema}.{table}"
+
+    def connect(self):
+        import psycopg
+
+        options = f"-c search_path={self.schema} -c TimeZone=UTC"
+        return psycopg.connect(host="127.0.0.1", port=self._port, user="postgres", dbname="postgres", options=options)
+
+    def run(self, *statements):
+        with self.connect() as connection:
+            for each in statements:
+                connection.execute(each)
+
+    def rows(self, sql):
+        with self.connect() as connection:
+            return connection.execute(sql).fetchall()
