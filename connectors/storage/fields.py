@@ -38,7 +38,7 @@ def field_value(value, path):
 
 
 def missing(path, batch):
-    return DataError(f"There is no field '{path}' in a record of topic {batch.topic}. Check partition.field.name and timestamp.field, or the records.")
+    return DataError(f"There is no field '{path}' in a record of topic {batch.topic}. Check partition.field.name and timestamp.field.")
 
 
 def texts_of(array):

@@ -11,7 +11,6 @@ from standalone import BOOLEAN, HIGH, INT, LIST, LONG, LOW, MEDIUM, REQUIRED, ST
 FORMATS = Choice("format.class", NAMES, None, "format")
 AVRO_CODECS = ("null", "deflate", "snappy", "bzip2")
 PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
-_HADOOP = "Kerberos of HDFS is asked of the system: kinit, or KRB5_CONFIG and a keytab by KRB5_CLIENT_KTNAME."
 
 
 def class_key(name, importance, doc, choice, default=REQUIRED):
@@ -44,7 +43,7 @@ CONNECTOR = ConfigDef(
     Option("flush.size", INT, HIGH, "How many records of a topic's partition are written before its files are closed and put in place."),
     Option(
         "rotate.interval.ms", LONG, HIGH,
-        "Files are closed once a record comes that is so much later than their first one, by timestamp.extractor; with Wallclock also without one. "
+        "Files are closed once a record comes that is so much later than their first, by timestamp.extractor; with Wallclock also without. "
         "-1: never.", default=-1,
     ),
     Option(
@@ -52,10 +51,10 @@ CONNECTOR = ConfigDef(
         "Files are closed by the clock at this interval, counted from midnight in the timezone, also where nothing new comes. -1: never.", default=-1,
     ),
     Option("schemas.cache.config", INT, LOW, "How many schemas are kept at hand. Here it has no effect: they are few.", default=1000),
-    Option("enhanced.avro.schema.support", BOOLEAN, LOW, "In Avro files: keep enums as enums, and the namespaces of a union's members.", default=True),
+    Option("enhanced.avro.schema.support", BOOLEAN, LOW, "In Avro files: keep enums as enums, and namespaces of a union's members.", default=True),
     Option("connect.meta.data", BOOLEAN, LOW, "In Avro files: say in the schema what Avro has no words for (connect.name and more).", default=True),
     Option("retry.backoff.ms", LONG, LOW, "How long to wait before what the file system refused is tried again.", default=5000),
-    Option("shutdown.timeout.ms", LONG, MEDIUM, "How long a stop waits for closes under way. Here it has no effect: a stop waits for what it has begun.", default=3000),
+    Option("shutdown.timeout.ms", LONG, MEDIUM, "How long a stop may take. Without effect: it waits for what was begun.", default=3000),
     Option("filename.offset.zero.pad.width", INT, LOW, "To how many digits offsets in names are filled up with zeros.", default=10, check=at_least(0)),
     Option("avro.codec", STRING, LOW, "How blocks of Avro files are compressed.", default="null", check=one_of(*AVRO_CODECS)),
     Option("allow.optional.map.keys", BOOLEAN, LOW, "In Avro files: write maps with optional text keys as Avro maps.", default=False),
@@ -63,8 +62,8 @@ CONNECTOR = ConfigDef(
 SCHEMA = ConfigDef(
     Option(
         "schema.compatibility", STRING, HIGH,
-        "What a change of the values' schema does. NONE: files are closed. BACKWARD, FULL: a newer version closes them, older values are brought to it; "
-        "FORWARD: the other way round.", default="NONE", check=one_of(*MODES),
+        "What a change of the values' schema does. NONE: files are closed. BACKWARD, FULL: a newer version closes them, older values are brought to "
+        "it; FORWARD: the other way round.", default="NONE", check=one_of(*MODES),
     )
 )  # fmt: skip
 PARQUET = ConfigDef(Option("parquet.codec", STRING, LOW, "How Parquet files are compressed.", default="snappy", check=one_of(*PARQUET_CODECS)))

@@ -1,4 +1,5 @@
-"""Exactly once on file systems that rename atomically: how the files of one partition of a topic are put in place, and how a start mends what was cut short.
+"""Exactly once on file systems that rename atomically: how the files of one partition of a topic are put in place, and how a start mends what
+was cut short.
 
     topics/+tmp/orders/0/OWNER/      the owner's folder: what it writes, and its log
     logs/orders/0/log                the log of the last commit that was completed: the next offset
@@ -111,7 +112,8 @@ class Ledger:
         decided = [path for path in staged if seen is not None and (first := self._first(path)) is not None and first <= seen]
         if not decided:
             return None
-        log.warning("A log of topic %s, partition %s could not be read: %s files are put in place by their names", self._topic, self._partition, len(decided))
+        where = self._topic, self._partition
+        log.warning("A log of topic %s, partition %s could not be read: %s files are put in place by their names", *where, len(decided))
         self._put_in_place([(f"{folder}/{_FILES}/{path}", f"{self._place}/{path}") for path in decided])
         return self._highest() + 1
 
@@ -208,8 +210,8 @@ class Ledger:
         """Raise what has happened: another task may have taken the folder away."""
         if not self._files.exists(self._owner):
             raise ConnectError(
-                f"Partition {self._partition} of topic {self._topic} was taken over by another task, which has gone on from what this one had committed. "
-                "Nothing was written twice. Restart this task if it is the one that is to go on."
+                f"Partition {self._partition} of topic {self._topic} was taken over by another task, which has gone on from what this one had "
+                "committed. Nothing was written twice. Restart this task if it is the one that is to go on."
             ) from error
         raise error
 

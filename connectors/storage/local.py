@@ -54,7 +54,7 @@ class LocalFiles:
                 os.fsync(descriptor)
             finally:
                 os.close(descriptor)
-            os.replace(spool.path, path)
+            self.rename(spool.path, path)
             return
         self.write_bytes(path, spool.parts())
 

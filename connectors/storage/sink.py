@@ -23,6 +23,7 @@ from connectors.storage.task import Parts, StorageTask
 from connectors.storage.timestamps import EXTRACTORS
 from standalone import HIGH, INT, LOW, STRING, ConfigDef, ConfigError, Option, SinkConnector, between, one_of
 
+ORC_CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
 FORMAT_SETTINGS = {  # what formats go by, where a connector has no key for it
     "parquet.codec": "snappy",
     "codec.in.name": False,
@@ -50,7 +51,7 @@ class LakeSinkConnector(SinkConnector):
         *keys.PARTITIONER,
         *keys.HADOOP,
         *keys.HIVE,
-        Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of("uncompressed", "zlib", "snappy", "lz4", "zstd")),
+        Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
         Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
         Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
         Option("json.decimal.format", STRING, LOW, "Decimals in JSON: BASE64 or NUMERIC.", default="BASE64", check=one_of("BASE64", "NUMERIC")),

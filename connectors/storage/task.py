@@ -1,4 +1,5 @@
-"""What the tasks of all sinks that write files do: batches to the writers of their partitions, memory kept within bounds, offsets behind what is stored."""
+"""What the tasks of all sinks that write files do: batches to the writers of their partitions, memory kept within bounds, offsets behind what
+is stored."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor

@@ -102,7 +102,8 @@ def _of_text(text):
     if match is None:
         raise ValueError(text)
     year, month, day, hour, minute, second, fraction, zone = match.groups()
-    when = datetime.datetime(int(year), int(month or 1), int(day or 1), int(hour or 0), int(minute or 0), int(second or 0), tzinfo=datetime.timezone.utc)
+    clock = [int(each or 0) for each in (hour, minute, second)]
+    when = datetime.datetime(int(year), int(month or 1), int(day or 1), *clock, tzinfo=datetime.timezone.utc)
     ms = (when - _EPOCH) // datetime.timedelta(milliseconds=1) + int((fraction or "0")[:3].ljust(3, "0"))
     if zone and zone != "Z":
         digits = zone[1:].replace(":", "").ljust(4, "0")

@@ -50,8 +50,8 @@ class Versions:
     def _version(self, schema):
         if schema.version is None:
             raise DataError(
-                f"schema.compatibility={self._mode} goes by versions of schemas, and this one ({schema.name or schema.type}) has none. Set it to NONE, "
-                "or use a converter that gives versions (Avro, Protobuf or JSON Schema with a registry)."
+                f"schema.compatibility={self._mode} goes by versions of schemas, and this one ({schema.name or schema.type}) has none. Set it to "
+                "NONE, or use a converter that gives versions (Avro, Protobuf or JSON Schema with a registry)."
             )
         return schema.version
 

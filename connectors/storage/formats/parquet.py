@@ -13,7 +13,9 @@ GROUP_BYTES = 64 << 20  # in memory; what readers work on at once
 
 def must_be_structs(schema, name):
     if schema.type != "struct":
-        raise DataError(f"{name} files hold structs, and the values are of the type {schema.type}. Put them into one (HoistField), or choose another format.class.")
+        raise DataError(
+            f"{name} files hold structs, and the values are of the type {schema.type}. Put them into one (HoistField), or choose another format."
+        )
 
 
 class ParquetFormat(Format):
@@ -53,8 +55,8 @@ class Columns(Writer):
             self._pieces, self.memory = [], 0
 
     def _table(self):
-        batches = [pa.RecordBatch.from_arrays([piece.field(at) for at in range(piece.type.num_fields)], schema=self._schema) for piece in self._pieces]
-        return pa.Table.from_batches(batches, self._schema)
+        columns = [[piece.field(at) for at in range(piece.type.num_fields)] for piece in self._pieces]
+        return pa.Table.from_batches([pa.RecordBatch.from_arrays(each, schema=self._schema) for each in columns], self._schema)
 
     def _written(self, table):
         if self._file is None:

@@ -76,14 +76,15 @@ class BytesFormat(LinesFormat):
         if isinstance(values, ByteColumn) and (schema is None or schema.type == "bytes"):
             return values, {}
         if schema is not None and schema.type != "bytes":
-            raise DataError(f"BytesFormat writes values that are bytes, and these are of the type {schema.type}. Set value.converter to ByteArrayConverter.")
+            raise DataError(_not_bytes(schema.type))
         records = SinkBatch(count, topic, values, schema, partition=0, offsets=np.arange(count)).records()
-        bad = {row: DataError(_not_bytes(record.value)) for row, record in enumerate(records) if not isinstance(record.value, (bytes, bytearray, memoryview))}
+        kinds = (bytes, bytearray, memoryview)
+        bad = {row: DataError(_not_bytes(type(each.value).__name__)) for row, each in enumerate(records) if not isinstance(each.value, kinds)}
         return ByteColumn.of([None if row in bad else bytes(record.value) for row, record in enumerate(records)]), bad
 
     def open(self, schema, spool):
         return Lines(spool, self._separator, b"", self._level)
 
 
-def _not_bytes(value):
-    return f"BytesFormat writes values that are bytes, and this is a {type(value).__name__}. Set value.converter to ByteArrayConverter."
+def _not_bytes(kind):
+    return f"BytesFormat writes values that are bytes, and this is a {kind}. Set value.converter to ByteArrayConverter."
