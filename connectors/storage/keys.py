@@ -54,8 +54,8 @@ CONNECTOR = ConfigDef(
     Option("enhanced.avro.schema.support", BOOLEAN, LOW, "In Avro files: keep enums as enums, and namespaces of a union's members.", default=True),
     Option("connect.meta.data", BOOLEAN, LOW, "In Avro files: say in the schema what Avro has no words for (connect.name and more).", default=True),
     Option("retry.backoff.ms", LONG, LOW, "How long to wait before what the file system refused is tried again.", default=5000),
-    Option("shutdown.timeout.ms", LONG, MEDIUM, "How long a stop may take. Without effect: it waits for what was begun.", default=3000),
-    Option("filename.offset.zero.pad.width", INT, LOW, "To how many digits offsets in names are filled up with zeros.", default=10, check=at_least(0)),
+    Option("shutdown.timeout.ms", LONG, MEDIUM, "Without effect: a stop waits for the closes that it has begun.", default=3000),
+    Option("filename.offset.zero.pad.width", INT, LOW, "How many digits offsets in names have, with zeros before them.", default=10, check=at_least(0)),
     Option("avro.codec", STRING, LOW, "How blocks of Avro files are compressed.", default="null", check=one_of(*AVRO_CODECS)),
     Option("allow.optional.map.keys", BOOLEAN, LOW, "In Avro files: write maps with optional text keys as Avro maps.", default=False),
 )  # fmt: skip
@@ -80,24 +80,8 @@ PARTITIONER = ConfigDef(
     class_key("timestamp.extractor", MEDIUM, "When a record is of: by the clock, its timestamp, or a field of its value.", EXTRACTORS, "Wallclock"),
     Option("timestamp.field", STRING, MEDIUM, "The field by which RecordField goes.", default="timestamp"),
 )  # fmt: skip
-HIVE = ConfigDef(
-    Option("hive.integration", BOOLEAN, HIGH, "Keep an external table of Hive for each topic.", default=False),
-    Option("hive.metastore.uris", STRING, HIGH, "The metastore: thrift://host:9083. Empty: an embedded one, for one process at a time.", default=""),
-    Option("hive.conf.dir", STRING, HIGH, "The folder of hive-site.xml.", default=""),
-    Option("hive.home", STRING, HIGH, "Here it has no effect: Spark brings the client.", default=""),
-    Option("hive.database", STRING, HIGH, "The database of the tables; it is made if need be.", default="default"),
-)
-HADOOP = ConfigDef(
-    Option("hdfs.url", STRING, HIGH, "The old name of store.url, which goes before it.", default=None),
-    Option("hadoop.conf.dir", STRING, HIGH, "The folder of core-site.xml and hdfs-site.xml.", default=""),
-    Option("hadoop.home", STRING, HIGH, "Here it has no effect: no installation of Hadoop is needed.", default=""),
+LOGS = ConfigDef(
     Option("logs.dir", STRING, HIGH, "The folder of the write-ahead logs.", default="logs"),
-    Option("hive.table.name", STRING, LOW, "The table's name; ${topic} stands for the topic's.", default="${topic}"),
-    Option("hdfs.authentication.kerberos", BOOLEAN, HIGH, "Whether HDFS wants Kerberos.", default=False),
-    Option("connect.hdfs.principal", STRING, HIGH, "As whom to log in.", default=""),
-    Option("connect.hdfs.keytab", STRING, HIGH, "The keytab of that principal.", default=""),
-    Option("hdfs.namenode.principal", STRING, HIGH, "The principal of the name node.", default=""),
-    Option("kerberos.ticket.renew.period.ms", LONG, LOW, "How often the ticket is renewed.", default=3600000),
     Option("topic.capture.groups.regex", STRING, LOW, "A pattern whose groups ${1}, ${2} … stand in topics.dir and logs.dir.", default=None),
 )
 

@@ -1,9 +1,9 @@
-"""LakeSink: topics into files of a folder of this machine, or of HDFS, each record exactly once.
+"""LakeSink: topics into files of a folder of this machine, each record exactly once.
 
     keys.py               what can be set                partitioners.py, timestamps.py   into which folder
     task.py               batches, memory, errors        rotation.py                      when files are closed
     partition_writer.py   the files that are open        formats/                         how they are encoded
-    ledger.py             how they are put in place      local.py, hdfs.py                what a file system does
+    ledger.py             how they are put in place      local.py                         what a file system does
 """
 
 import re
@@ -49,8 +49,7 @@ class LakeSinkConnector(SinkConnector):
         *keys.SCHEMA,
         *keys.PARQUET,
         *keys.PARTITIONER,
-        *keys.HADOOP,
-        *keys.HIVE,
+        *keys.LOGS,
         Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
         Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
         Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
@@ -72,9 +71,9 @@ def refusals(config_def, config):
     except ConfigError:
         return {}  # told by the definition already
     errors = keys.refusals(parsed)
-    url = parsed["store.url"] or parsed["hdfs.url"]
+    url = parsed["store.url"]
     if not url:
-        errors["store.url"] = "must be given: where the files are (file:///data/lake, hdfs://namenode:8020)"
+        errors["store.url"] = "must be given: where the files are (file:///data/lake)"
     else:
         scheme = urlsplit(url).scheme
         if scheme not in _STORES:
@@ -137,7 +136,7 @@ def captured(values, key, topic):
 
 def open_store(values):
     """What the URL names."""
-    url = values["store.url"] or values["hdfs.url"]
+    url = values["store.url"]
     return _STORES[urlsplit(url).scheme](url, values)
 
 
