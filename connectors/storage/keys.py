@@ -55,7 +55,7 @@ CONNECTOR = ConfigDef(
     Option("connect.meta.data", BOOLEAN, LOW, "In Avro files: say in the schema what Avro has no words for (connect.name and more).", default=True),
     Option("retry.backoff.ms", LONG, LOW, "How long to wait before what the file system refused is tried again.", default=5000),
     Option("shutdown.timeout.ms", LONG, MEDIUM, "Without effect: a stop waits for the closes that it has begun.", default=3000),
-    Option("filename.offset.zero.pad.width", INT, LOW, "How many digits offsets in names have, with zeros before them.", default=10, check=at_least(0)),
+    Option("filename.offset.zero.pad.width", INT, LOW, "How many digits offsets in names have, filled with zeros.", default=10, check=at_least(0)),
     Option("avro.codec", STRING, LOW, "How blocks of Avro files are compressed.", default="null", check=one_of(*AVRO_CODECS)),
     Option("allow.optional.map.keys", BOOLEAN, LOW, "In Avro files: write maps with optional text keys as Avro maps.", default=False),
 )  # fmt: skip
