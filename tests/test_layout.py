@@ -124,9 +124,15 @@ def test_the_client_of_the_schema_registry_sees_no_server(path):
         assert not module.startswith((f"{OURS}.rest", f"{OURS}.schema_registry.server", "starlette", "sqlite")), module
 
 
+ALSO_SEE = {
+    "mirror": {f"{OURS}.log"},  # what copies a log is a client of logs
+    "storage": {f"{OURS}.converters.json", f"{OURS}.converters.avro_rows"},  # files hold what converters write
+}
+
+
 @pytest.mark.parametrize("path", _modules("connectors"), ids=lambda path: str(path.relative_to(ROOT)))
 def test_connectors_see_public_names_only(path):
-    clients = {f"{OURS}.log"} if path.is_relative_to(ROOT / "connectors" / "mirror") else set()  # what copies a log is a client of logs
+    clients = next((seen for folder, seen in ALSO_SEE.items() if path.is_relative_to(ROOT / "connectors" / folder)), set())
     for module, _ in _imports(path):
         assert not module.startswith(f"{OURS}.") or module in clients, f"{module} is not public"
 

@@ -59,7 +59,8 @@ class Encoding:
     def __init__(self, schema, node, options, schema_id):
         self._schema = schema
         self._options = options
-        self._head = readonly(np.frombuffer(wire_format.prefix(schema_id), np.uint8))
+        # Without an id there is nothing before the data: so files hold them.
+        self._head = readonly(np.frombuffer(b"" if schema_id is None else wire_format.prefix(schema_id), np.uint8))
         self._steps, self._columns, self._levels = [], 0, 1
         self._root = self._part(schema, node, 0)
         self._program = readonly(np.array(self._steps, np.int64).reshape(-1, 6))

@@ -7,6 +7,7 @@ import numpy as np
 
 from standalone.data import schema as s
 from standalone.data.column import (
+    columnar,
     concat,
     concat_headers,
     concat_longs,
@@ -22,6 +23,7 @@ from standalone.data.column import (
     take,
     to_arrow,
     to_bytes,
+    unshaped,
     values_of,
 )
 from standalone.data.record import SinkRecord, SourceRecord
@@ -93,6 +95,17 @@ class Batch:
             return column
         is_text = schema is not None and schema.type in (s.STRING, s.BYTES) and not schema.logical
         return to_bytes(column) if is_text and is_stored_as(column, schema) else None
+
+    def arrow(self):
+        """(schema, the values as one Arrow array of its type, as data/arrow.py has them). Values without a schema that all have one shape
+        are given in that. Raises ValueError where they are no column: the rows then say what is wrong.
+        """
+        column, schema = unshaped(self.value, self.value_schema)
+        if schema is None:
+            raise ValueError("the values have no schema")
+        if isinstance(column, list):
+            return schema, to_arrow(column, schema, self.count)  # also of a plain float where the schema says float32
+        return schema, to_arrow(columnar(column, schema, self.count), schema, self.count)
 
     def _parts(self, low, high):
         """What a batch of the rows low to high shares with this one, as keyword arguments."""

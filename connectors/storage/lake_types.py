@@ -1,0 +1,164 @@
+"""Connect's columns as the types that a lake's readers know.
+
+| Connect | Arrow in a batch | in Parquet and ORC |
+|---|---|---|
+| Decimal | struct {unscaled, scale} | decimal(precision, scale): the precision is the schema's connect.decimal.precision, or 38 |
+| Date | int64, milliseconds | date |
+| Time | int64, milliseconds | time of milliseconds; ORC has none: int32 |
+| Timestamp | int64, milliseconds | timestamp of milliseconds, in UTC |
+| all others | the like | the like; what is required is not nullable |
+"""
+
+import functools
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from standalone import DataError
+
+DECIMAL = "org.apache.kafka.connect.data.Decimal"
+DATE = "org.apache.kafka.connect.data.Date"
+TIME = "org.apache.kafka.connect.data.Time"
+TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+DAY_MS = 86_400_000
+MOST_DIGITS = 38
+_PLAIN = {
+    "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(), "float64": pa.float64(),
+    "boolean": pa.bool_(), "string": pa.string(), "bytes": pa.binary(),
+}  # fmt: skip
+_LOGICAL = {DATE: pa.date32(), TIME: pa.time32("ms"), TIMESTAMP: pa.timestamp("ms", "UTC")}
+
+
+@functools.lru_cache(1000)
+def lake_schema(schema, has_times=True):
+    """The Arrow schema of a file of structs of that Schema."""
+    return pa.schema(list(lake_type(schema, has_times)))
+
+
+def lake_type(schema, has_times=True):
+    if schema.name == DECIMAL:
+        return pa.decimal128(*digits_of(schema))
+    if schema.name == TIME and not has_times:
+        return pa.int32()
+    if schema.name in _LOGICAL:
+        return _LOGICAL[schema.name]
+    if schema.type == "struct":
+        if not schema.fields:
+            raise DataError("A struct without fields has no place in columnar files: leave it out, or write JSON or Avro.")
+        return pa.struct([field_of(each.name, each.schema, has_times) for each in schema.fields])
+    if schema.type == "array":
+        return pa.list_(field_of("element", schema.value_schema, has_times))
+    if schema.type == "map":
+        key = pa.field("key", lake_type(schema.key_schema, has_times), nullable=False)
+        return pa.map_(key, field_of("value", schema.value_schema, has_times))
+    return _PLAIN[schema.type]
+
+
+def field_of(name, schema, has_times=True):
+    return pa.field(name, lake_type(schema, has_times), nullable=schema.optional)
+
+
+def digits_of(schema):
+    """(precision, scale) of a Decimal's schema."""
+    parameters = schema.parameters or {}
+    scale = int(parameters.get("scale", 0))
+    precision = int(parameters.get("connect.decimal.precision", MOST_DIGITS))
+    if scale > MOST_DIGITS or scale < 0:
+        raise DataError(f"A Decimal of scale {scale} has no place in columnar files, whose decimals have 0 to {MOST_DIGITS} digits behind the point.")
+    return max(min(precision, MOST_DIGITS), scale, 1), scale
+
+
+def to_lake(array, schema, has_times=True):
+    """An Arrow array of Connect's type as one of the lake's. Raises DataError where a value has no place there."""
+    kind = lake_type(schema, has_times)
+    if schema.name == DECIMAL:
+        return _decimals(array, schema, kind)
+    if schema.name in _LOGICAL:
+        return _moments(array, schema, kind)
+    if schema.type == "struct":
+        parts = [to_lake(_field(array, at), each.schema, has_times) for at, each in enumerate(schema.fields)]
+        return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null() if array.null_count else None)
+    if schema.type == "array":
+        mask = array.is_null() if array.null_count else None
+        low, high = _extent(array)
+        items = to_lake(array.values[low:high], schema.value_schema, has_times)
+        return pa.ListArray.from_arrays(_offsets(array, low), items, type=kind, mask=mask)
+    if schema.type == "map":
+        mask = array.is_null() if array.null_count else None
+        low, high = _extent(array)
+        keys = to_lake(array.keys[low:high], schema.key_schema, has_times)
+        items = to_lake(array.items[low:high], schema.value_schema, has_times)
+        return pa.MapArray.from_arrays(_offsets(array, low), keys, items, type=kind, mask=mask)
+    return array
+
+
+def _field(array, at):
+    """A field's values, as far as the array reaches; what is under a null struct is null."""
+    return pc.struct_field(array, [at]) if array.null_count else array.field(at)
+
+
+def _offsets(array, low):
+    offsets = array.offsets
+    return offsets if not low else pc.subtract(offsets, pa.scalar(low, offsets.type))
+
+
+def _extent(array):
+    if not len(array):
+        return 0, 0
+    return array.offsets[0].as_py(), array.offsets[len(array)].as_py()
+
+
+def _moments(array, schema, kind):
+    if schema.name == DATE:
+        days = pa.array(np.floor_divide(_numbers(array), DAY_MS), pa.int64(), mask=_mask(array))
+        return days.cast(pa.int32()).cast(kind)
+    if schema.name == TIME:
+        short = array.cast(pa.int32())
+        return short if kind == pa.int32() else short.cast(kind)
+    return array.cast(kind)
+
+
+def _numbers(array):
+    return pc.fill_null(array, 0).to_numpy(zero_copy_only=False)
+
+
+def _mask(array):
+    return array.is_null().to_numpy(zero_copy_only=False) if array.null_count else None
+
+
+def _decimals(array, schema, kind):
+    """Big-endian bytes of any length become 16 of little-endian."""
+    scales, unscaled = pc.struct_field(array, [1]), pc.struct_field(array, [0])
+    count, valid = len(array), unscaled.is_valid().to_numpy(zero_copy_only=False)
+    if len(pc.unique(pc.drop_null(scales))) > 1 or (valid.any() and pc.drop_null(scales)[0].as_py() != kind.scale):
+        found = sorted(set(pc.drop_null(scales).to_pylist()) - {kind.scale})
+        raise DataError(f"A Decimal of the scale {found[0]} stands under a schema of the scale {kind.scale}.")
+    lengths = pc.fill_null(pc.binary_length(unscaled), 0).to_numpy(zero_copy_only=False)
+    wide = np.zeros((count, 16), np.uint8)
+    _, offsets, data = unscaled.buffers()
+    if data is not None and count:
+        starts = np.frombuffer(offsets, np.int32)[unscaled.offset : unscaled.offset + count].astype(np.int64)
+        source = np.frombuffer(data, np.uint8)
+        for length in np.unique(lengths[valid]).tolist():
+            if not length:
+                continue
+            rows = np.flatnonzero(valid & (lengths == length))
+            taken = source[starts[rows, None] + (length - 1 - np.arange(min(length, 16)))]
+            sign = np.where(source[starts[rows]] >= 0x80, np.uint8(0xFF), np.uint8(0))
+            if length > 16:
+                raise DataError(_too_wide(kind))
+            wide[rows, :length] = taken
+            wide[rows, length:] = sign[:, None]
+    nulls = count - int(valid.sum())
+    bits = pa.py_buffer(np.packbits(valid, bitorder="little")) if nulls else None
+    made = pa.Array.from_buffers(kind, count, [bits, pa.py_buffer(wide)], nulls)
+    try:
+        made.validate(full=True)
+    except pa.ArrowInvalid:
+        raise DataError(_too_wide(kind)) from None
+    return made
+
+
+def _too_wide(kind):
+    return f"A Decimal has more than the {kind.precision} digits that decimal({kind.precision}, {kind.scale}) holds."

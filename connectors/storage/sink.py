@@ -1,0 +1,149 @@
+"""LakeSink: topics into files of a folder of this machine, each record exactly once.
+
+    keys.py               what can be set                partitioners.py, timestamps.py   into which folder
+    task.py               batches, memory, errors        rotation.py                      when files are closed
+    partition_writer.py   the files that are open        formats/                         how they are encoded
+    ledger.py             how they are put in place      local.py                         what a file system does
+"""
+
+import re
+from urllib.parse import unquote, urlsplit
+
+from connectors.storage import keys
+from connectors.storage.date_patterns import zone_of
+from connectors.storage.formats import load
+from connectors.storage.keys import FORMATS, class_key
+from connectors.storage.ledger import Ledger
+from connectors.storage.local import LocalFiles
+from connectors.storage.names import FileNames, joined
+from connectors.storage.partition_writer import PartitionWriter
+from connectors.storage.partitioners import PARTITIONERS
+from connectors.storage.rotation import Rotation
+from connectors.storage.task import Parts, StorageTask
+from connectors.storage.timestamps import EXTRACTORS
+from standalone import HIGH, INT, LOW, STRING, ConfigDef, ConfigError, Option, SinkConnector, between, one_of
+
+ORC_CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
+FORMAT_SETTINGS = {  # what formats go by, where a connector has no key for it
+    "parquet.codec": "snappy",
+    "codec.in.name": False,
+    "orc.codec": "zlib",
+    "compression": "none",
+    "compression.level": -1,
+    "json.decimal.format": "BASE64",
+    "format.bytearray.extension": ".bin",
+    "format.bytearray.separator": None,
+}
+
+
+class LakeSinkConnector(SinkConnector):
+    """Write topics as files of columns or rows: Parquet, ORC, Avro, JSON, CSV, text or bytes.
+
+    store.url=file:///data/lake   format.class=Parquet   flush.size=100000   partitioner.class=Daily
+    """
+
+    config_def = ConfigDef(
+        *keys.STORAGE,
+        class_key("format.class", HIGH, "How files are encoded.", FORMATS, "Parquet"),
+        *keys.CONNECTOR,
+        *keys.SCHEMA,
+        *keys.PARQUET,
+        *keys.PARTITIONER,
+        *keys.LOGS,
+        Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
+        Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
+        Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
+        Option("json.decimal.format", STRING, LOW, "Decimals in JSON: BASE64 or NUMERIC.", default="BASE64", check=one_of("BASE64", "NUMERIC")),
+        Option("format.bytearray.extension", STRING, LOW, "What names of files of bytes end in.", default=".bin"),
+        Option("format.bytearray.separator", STRING, LOW, "Stands behind each record in files of bytes. Without it: a line end.", default=None),
+    )  # fmt: skip
+
+    def validate(self, config):
+        return refusals(self.config_def, config)
+
+    def task_configs(self, max_tasks):
+        return [dict(self.config) for _ in range(max_tasks)]  # partitions of topics are theirs to share
+
+
+def refusals(config_def, config):
+    try:
+        parsed = config_def.parse(config)
+    except ConfigError:
+        return {}  # told by the definition already
+    errors = keys.refusals(parsed)
+    url = parsed["store.url"]
+    if not url:
+        errors["store.url"] = "must be given: where the files are (file:///data/lake)"
+    else:
+        scheme = urlsplit(url).scheme
+        if scheme not in _STORES:
+            errors["store.url"] = f"'{scheme}' is no kind of store that is known here: {', '.join(sorted(filter(None, _STORES)))}"
+    return errors
+
+
+class LakeSinkTask(StorageTask):
+    """Files that are put in place by renaming them."""
+
+    config_def = LakeSinkConnector.config_def
+    label = "LakeSink"
+
+    def open_storage(self, config):
+        values = self.config_values = self.config_def.parse(config)
+        self.files = open_store(values)
+        format = load(FORMATS.find(values["format.class"]))(self._format_settings(values))
+        partitioner, extractor = PARTITIONERS.find(values["partitioner.class"])(), EXTRACTORS.find(values["timestamp.extractor"])()
+        for part in (partitioner, extractor):
+            part.configure(values)
+        self._parts = Parts(format, partitioner, extractor, values["schema.compatibility"], self.run)
+        self._names = FileNames(values["file.delim"], values["filename.offset.zero.pad.width"], format.extension)
+        self._zone = zone_of(values["timezone"] or "UTC")
+
+    def close_storage(self):
+        if self.files is not None:
+            self.files.close()
+
+    def writer_of(self, origin):
+        topic, partition = origin
+        values, root = self.config_values, self.files.root
+        ledger = Ledger(
+            *(self.files, self._names, topic, partition), delimiter=values["directory.delim"], run=self.run,
+            topics_dir=joined(root, captured(values, "topics.dir", topic)), logs_dir=joined(root, captured(values, "logs.dir", topic)),
+        )  # fmt: skip
+        schedule = values["rotate.schedule.interval.ms"]
+        rotation = Rotation(values["flush.size"], values["rotate.interval.ms"], schedule, self._zone, self._parts.extractor.by_clock)
+        return PartitionWriter(origin, self._parts, ledger, rotation, lambda: ledger.folder, self.report)
+
+    @staticmethod
+    def _format_settings(values):
+        given = {name: values[name] for name in (*FORMAT_SETTINGS, "avro.codec", *_AVRO) if name in values}
+        text = {"compression": values.get("text.compression.type", "none"), "compression.level": values.get("text.compression.level", -1)}
+        return {**FORMAT_SETTINGS, **text, **given}
+
+
+_AVRO = ("connect.meta.data", "enhanced.avro.schema.support", "allow.optional.map.keys")
+
+
+def captured(values, key, topic):
+    """A folder's name, with the groups of topic.capture.groups.regex put in."""
+    pattern, text = values["topic.capture.groups.regex"], values[key]
+    if not pattern or "${" not in text:
+        return text
+    match = re.fullmatch(pattern, topic)
+    if match is None:
+        raise ConfigError(f"{key}: topic '{topic}' does not match topic.capture.groups.regex ({pattern}), whose groups stand in '{text}'.")
+    return re.sub(r"\$\{(\d+)\}", lambda found: match[int(found[1])] or "", text)
+
+
+def open_store(values):
+    """What the URL names."""
+    url = values["store.url"]
+    return _STORES[urlsplit(url).scheme](url, values)
+
+
+def _local(url, values):
+    return LocalFiles(unquote(urlsplit(url).path) if url.startswith("file:") else url)
+
+
+_STORES = {"": _local, "file": _local}
+
+LakeSinkConnector.task_class = LakeSinkTask

@@ -1,0 +1,134 @@
+"""What the tasks of all sinks that write files do: batches to the writers of their partitions, memory kept within bounds, offsets behind what
+is stored."""
+
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+from standalone import DataError, RetriableError, SinkTask
+
+MEMORY_BYTES = 128 << 20  # of all open files of a task; beyond it the largest go to disk, until half of it is left
+CLOSES = 8  # at once: the time of one is mostly waiting
+
+
+class Parts:
+    """What the writers of a task share."""
+
+    def __init__(self, format, partitioner, extractor, compatibility, run, null_value=None, committed=None):
+        self.format, self.partitioner, self.extractor = format, partitioner, extractor
+        self.compatibility = compatibility
+        self.run = run  # (call, items): for each of them, several at once
+        self.null_value = null_value or _refuse_null  # (record, report)
+        self.committed = committed or (lambda origin, closed: None)
+
+
+def _refuse_null(record, report):
+    report(record, DataError("The value is null, and files of this format have no place for that. Drop such records with the transform Filter."))
+
+
+class StorageTask(SinkTask):
+    """Subclasses define `open_storage(config)`, `writer_of(origin)` and `close_storage()`."""
+
+    takes_batches = True
+    now_ms = staticmethod(lambda: time.time_ns() // 1_000_000)
+
+    def start(self, config):
+        self._writers = {}
+        self._pool = ThreadPoolExecutor(CLOSES, thread_name_prefix="closes")
+        self._reporter = self.context.errant_record_reporter() if self.context is not None else None
+        self.open_storage(config)
+
+    def open(self, partitions):
+        for origin in partitions:
+            writer = self._writers[origin] = self.writer_of(origin)
+            next_offset = self._guarded(writer, lambda writer: writer.recover())
+            if next_offset is not None:
+                self.context.offset({origin: next_offset})
+
+    def put(self, records):
+        now = self.now_ms()
+        for batch in records:
+            self._guarded(self._writers[batch.origin], lambda writer, batch=batch: writer.take(batch, now))
+            self._bound_memory()
+        for writer in self._writers.values():
+            self._guarded(writer, lambda writer: writer.commit_if_due(now))
+        due = [each for each in (writer.due_in_ms(now) for writer in self._writers.values()) if each is not None]
+        if due:
+            self.context.timeout(max(1, min(due)))
+
+    def pre_commit(self, offsets):
+        return {origin: self._writers[origin].safe_offset(offset) for origin, offset in offsets.items() if origin in self._writers}
+
+    def close(self, partitions):
+        for origin in partitions:
+            writer = self._writers.pop(origin, None)
+            if writer is not None:
+                writer.let_go()
+
+    def stop(self):
+        self.close(list(self._writers))
+        self._pool.shutdown()
+        self.close_storage()
+
+    def run(self, call, items):
+        """For each of the items, several at once; the first error is raised when all are over."""
+        if len(items) < 2:
+            return [call(item) for item in items]
+        futures = [self._pool.submit(call, item) for item in items]
+        errors = [error for error in (future.exception() for future in futures) if error is not None]
+        if errors:
+            raise errors[0]
+        return [future.result() for future in futures]
+
+    def report(self, record, error):
+        """A bad record: to the dead letter queue where there is one, else the task fails."""
+        if self._reporter is None:
+            raise error
+        self._reporter.report(record, error)
+
+    def _bound_memory(self):
+        files = [file for writer in self._writers.values() for file in writer.open_files]
+        held = sum(file.memory for file in files)
+        if held <= MEMORY_BYTES:
+            return
+        for file in sorted(files, key=lambda file: file.memory, reverse=True):
+            if held <= MEMORY_BYTES // 2:
+                break
+            size = file.memory
+            self._guarded(None, lambda _, file=file: file.spill())
+            held -= size
+
+    def _guarded(self, writer, call):
+        """Errors of a file system as a user and the worker understand them: tried again, or for good."""
+        try:
+            return call(writer)
+        except OSError as error:
+            self._raise(writer, error)
+        except RetriableError:
+            self._pause()
+            raise
+
+    def _raise(self, writer, error):
+        if writer is not None and isinstance(error, FileNotFoundError):
+            writer.must_be_owner(error)
+        found = self.files.wrong(f"{self.label} cannot write to {self.files.root}", error)
+        if isinstance(found, RetriableError):
+            self._pause()
+        raise found from error
+
+    def _pause(self):
+        if self.context is not None:
+            self.context.timeout(self.config_values["retry.backoff.ms"])
+
+    # --- What kinds of storage define ---
+    label = "The sink"
+    files = None
+    config_values = None
+
+    def open_storage(self, config):
+        raise NotImplementedError
+
+    def writer_of(self, origin):
+        raise NotImplementedError
+
+    def close_storage(self):
+        pass

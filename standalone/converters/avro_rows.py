@@ -1,0 +1,47 @@
+"""Values of one schema as Avro data without what the registry's messages have before them: what stands in the blocks of Avro files."""
+
+import io
+
+from standalone import ByteColumn, DataError
+from standalone.converters import avro_tree
+from standalone.converters.avro_binary import Binary
+from standalone.converters.avro_encode import Encoding
+from standalone.converters.avro_write import writer_of
+from standalone.converters.avro_write_schema import SchemaOptions, avro_text
+
+_OTHERS = {  # options of AvroConverter that files have not
+    "generalized.sum.type.support": False,
+    "scrub.invalid.names": False,
+    "discard.type.doc.default": False,
+    "flatten.singleton.unions": True,
+    "ignore.default.for.nullables": False,
+}
+
+
+class AvroRows:
+    """`text` is the Avro schema of that Schema. `options`: connect.meta.data, enhanced.avro.schema.support, allow.optional.map.keys."""
+
+    def __init__(self, schema, options):
+        seen = SchemaOptions({**_OTHERS, **options})
+        self.text = avro_text(schema, seen)
+        node = avro_tree.parse(self.text)
+        self._binary = Binary(node)
+        self._write = writer_of(schema, node, seen, self._binary.name_in_union)
+        self._columns = Encoding.of(schema, node, seen, None)
+
+    def encode(self, column, count):
+        """(ByteColumn, rows it could not do or None), or None to be run by rows. `column` is a column as in data/column.py."""
+        return self._columns and self._columns.encode(column, count)
+
+    def encode_rows(self, values):
+        """(ByteColumn, {row: DataError} of those that do not fit: they are null in it)."""
+        found, bad = [], {}
+        for row, value in enumerate(values):
+            try:
+                out = io.BytesIO()
+                self._binary.write(out, self._write(value))
+                found.append(out.getvalue())
+            except DataError as error:
+                bad[row] = error
+                found.append(None)
+        return ByteColumn.of(found), bad
