@@ -40,6 +40,18 @@ def first_end(data, begin=0):
     return at, begin + at + (2 if seen[at : at + 2] == b"\r\n" else 1)
 
 
+class JavaLines:
+    """Lines as above, for an OpenFile. Others have other ends: see connectors/logs."""
+
+    split = staticmethod(split)
+    first_end = staticmethod(first_end)
+
+    @staticmethod
+    def pending(data):
+        """How many of the last bytes may be a part of a line end of which more follows."""
+        return int(len(data) > 0 and data[-1] == CR)
+
+
 def _ends(part):
     """Where lines end, and where the next ones begin."""
     ends = np.flatnonzero(part == LF)

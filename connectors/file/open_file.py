@@ -11,7 +11,7 @@ import zlib
 
 import numpy as np
 
-from connectors.file.lines import CR, first_end, split
+from connectors.file.lines import JavaLines
 from connectors.file.rotation import MARK_BYTES, Place, checksum, offset_of
 from standalone import ConfigError, ConnectError, check_allowed_file, open_allowed
 
@@ -28,6 +28,9 @@ class Limits:
     line_bytes: int = 16 << 20
     long_lines: str = FAIL
     rotate_wait: float = 1.0
+    lines: object = JavaLines  # where lines end
+    line_key: str = "file.max.line.bytes"  # how the options are called that bound a line
+    policy_key: str = "file.long.lines"
 
 
 class Lines:
@@ -55,6 +58,15 @@ class Lines:
         inode, written_ns, head = self._file
         tail = zlib.crc32(self.data[following - min(MARK_BYTES, position) : following])
         return offset_of(position, inode, written_ns, head if position > MARK_BYTES else 0, tail)
+
+    @property
+    def begins_file(self):
+        """Whether the first of them begins where the file does."""
+        return self._base == 0 and len(self.starts) > 0 and int(self.starts[0]) == 0
+
+    def positions(self):
+        """Where each begins in the file."""
+        return (self.starts + self._base).tolist()
 
     def bytes_behind(self, position):
         """The last bytes before a position in the file."""
@@ -89,6 +101,7 @@ class OpenFile:
         self.inode = status.st_ino
         self.device = status.st_dev
         self.complete = complete  # nobody writes to it any more
+        self.long_lines = 0  # how many were cut or skipped
         self._limits = limits
         self._written_ns = status.st_mtime_ns  # when it had last been written when we last read it
         self._grew = time.monotonic() - max(0.0, time.time() - status.st_mtime)
@@ -114,6 +127,11 @@ class OpenFile:
     def place(self):
         return Place(self.position, self.inode, self._written_ns, self._head, checksum(self._behind, len(self._behind)))
 
+    @property
+    def seen(self):
+        """Size and time of writing when all that was there had been looked at; None if there may be more."""
+        return self._seen
+
     def quiet_for(self):
         """Seconds since it last grew, as far as we know."""
         return math.inf if self.complete else time.monotonic() - self._grew
@@ -122,7 +140,8 @@ class OpenFile:
         os.close(self.descriptor)
 
     def read(self, final=False):
-        """The next Lines, or None when there are none. `final`: what lacks a line end at the end of the file is a line, too.
+        """The next Lines, or None when there are none. `final`: what lacks a line end at the end of the file is a line, too. Whatever else is
+        true goes to `split` as it is: lines that end by what follows them may be over without the last line being so.
 
         Raises Rewritten if the file has been truncated, even if it is larger again.
         """
@@ -153,7 +172,7 @@ class OpenFile:
             lines = self._over_long(size, final)
             return lines, lines is None
         data, starts, lengths, end, at_end = self._look(size, final)
-        unfinished = len(data) - end - int(end < len(data) and data[-1] == CR)
+        unfinished = len(data) - end - (self._limits.lines.pending(data) if end < len(data) else 0)
         if not len(starts) and unfinished > self._limits.line_bytes:
             lines = self._over_long(size, final)
             return lines, lines is None
@@ -172,7 +191,7 @@ class OpenFile:
             data = buffer[: os.preadv(self.descriptor, [buffer], self.position - lead)]
             self._must_be_as_it_was(data[:lead].tobytes())
             at_end = len(data) < len(buffer) or self.position + wanted >= size
-            starts, lengths, end = split(data, lead, final and at_end)
+            starts, lengths, end = self._limits.lines.split(data, lead, final if at_end else False)
             if at_end or len(starts) or wanted > self._limits.line_bytes + 1:
                 return data, starts, lengths, end, at_end
             wanted *= 2
@@ -214,15 +233,16 @@ class OpenFile:
         end = None
         while end is None and at < size:
             data = np.frombuffer(os.pread(self.descriptor, self._limits.chunk_bytes, at), np.uint8)
-            found = first_end(data)
+            found = self._limits.lines.first_end(data)
             if found is not None:
                 end = at + found[1]
-            elif len(data) < 2:
-                break  # a CR at the very end: an LF may follow
-            else:
-                at += len(data) - int(data[-1] == CR)
+                continue
+            looked_at = len(data) - self._limits.lines.pending(data)
+            if looked_at <= 0:
+                break  # half a line end at the very end: more may follow
+            at += looked_at
         if end is None:
-            if not final:
+            if final is not True:
                 self._passed = at
                 return None
             end = size
@@ -249,13 +269,14 @@ class OpenFile:
     def _too_long(self, length):
         longest = self._limits.line_bytes
         return ConnectError(
-            f"The line at byte {self.position} of '{self.path}' has {length} bytes or more; 'file.max.line.bytes' allows {longest}. "
-            "Raise that, or set 'file.long.lines' to 'cut' or 'skip'."
+            f"The line at byte {self.position} of '{self.path}' has {length} bytes or more; '{self._limits.line_key}' allows {longest}. "
+            f"Raise that, or set '{self._limits.policy_key}' to 'cut' or 'skip'."
         )
 
     def _warn_of_long(self, count):
+        self.long_lines += count
         log.warning(
-            "%d line(s) of '%s', behind byte %d, are longer than file.max.line.bytes=%d: %s.",
-            count, self.path, self.position, self._limits.line_bytes,
+            "%d line(s) of '%s', behind byte %d, are longer than %s=%d: %s.",
+            count, self.path, self.position, self._limits.line_key, self._limits.line_bytes,
             "the rest of each is left out" if self._limits.long_lines == CUT else "left out",
         )  # fmt: skip

@@ -20,7 +20,7 @@ _MODIFY, _ATTRIB, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x4, 0x40, 0x8
 _DELETE_SELF, _MOVE_SELF, _ONLY_FOLDERS = 0x400, 0x800, 0x1000000
 _OF_FILE = _MODIFY | _ATTRIB | _DELETE_SELF | _MOVE_SELF
 _OF_FOLDER = _CREATE | _DELETE | _MOVED_FROM | _MOVED_TO | _ATTRIB | _DELETE_SELF | _MOVE_SELF | _ONLY_FOLDERS
-_EVENT = struct.Struct("iIII")
+EVENT = struct.Struct("iIII")
 _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "afs", "virtiofs")
 
 
@@ -37,7 +37,7 @@ class Watch:
         self._folder_watches = {}  # folder -> its watch; a symbolic link is watched where it is and where it leads to
         self._names = ()
         self._blind = False  # whether changes go unreported, so that we must look ourselves
-        self._events = _inotify()
+        self._events = new_inotify()
         if self._events is None:
             self._complain("the limit of inotify instances is reached, sysctl fs.inotify.max_user_instances")
         else:
@@ -50,12 +50,12 @@ class Watch:
             return
         self._watch_folders()
         if self._file_watch is not None:
-            _libc().inotify_rm_watch(self._events, self._file_watch)  # fails where the file is gone; its watch went with it
+            libc().inotify_rm_watch(self._events, self._file_watch)  # fails where the file is gone; its watch went with it
             self._file_watch = None
         if descriptor is not None:
             # By way of /proc it is the very file that is open, whatever its name has become by now.
             self._file_watch = self._add(f"/proc/self/fd/{descriptor}", _OF_FILE)
-            if self._file_watch is not None and _is_remote(os.fstat(descriptor).st_dev):
+            if self._file_watch is not None and is_remote(os.fstat(descriptor).st_dev):
                 self._complain("it lies on a network filesystem")
 
     def wait(self, seconds):
@@ -102,12 +102,12 @@ class Watch:
             if folder not in folders:
                 watch = self._folder_watches.pop(folder)
                 if watch is not None:
-                    _libc().inotify_rm_watch(self._events, watch)
+                    libc().inotify_rm_watch(self._events, watch)
             elif self._folder_watches.get(folder) is None:
                 self._folder_watches[folder] = self._add(folder, _OF_FOLDER)
 
     def _add(self, path, mask):
-        watch = _libc().inotify_add_watch(self._events, os.fsencode(path), mask)
+        watch = libc().inotify_add_watch(self._events, os.fsencode(path), mask)
         if watch >= 0:
             return watch
         code = ctypes.get_errno()
@@ -131,9 +131,9 @@ class Watch:
             return False
         ours, at = False, 0
         while at < len(data):
-            watch, mask, _, size = _EVENT.unpack_from(data, at)
-            name = data[at + _EVENT.size : at + _EVENT.size + size].rstrip(b"\0")
-            at += _EVENT.size + size
+            watch, mask, _, size = EVENT.unpack_from(data, at)
+            name = data[at + EVENT.size : at + EVENT.size + size].rstrip(b"\0")
+            at += EVENT.size + size
             folder = next((folder for folder, each in self._folder_watches.items() if each == watch), None)
             if folder is not None and mask & (_DELETE_SELF | _MOVE_SELF):
                 self._folder_watches[folder] = None  # that folder is another one now, if there is one
@@ -199,19 +199,19 @@ class Waker:
 _loaded = []
 
 
-def _libc():
+def libc():
     if not _loaded:
         _loaded.append(ctypes.CDLL(None, use_errno=True))
     return _loaded[0]
 
 
-def _inotify():
+def new_inotify():
     """A new inotify instance, or None where there is none to be had."""
-    descriptor = _libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    descriptor = libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     return descriptor if descriptor >= 0 else None
 
 
-def _is_remote(device):
+def is_remote(device):
     """Whether files of that device may be changed by other machines, which inotify does not see."""
     number = f"{os.major(device)}:{os.minor(device)}"
     try:

@@ -348,7 +348,7 @@ def test_files_of_others_in_the_folder_do_not_end_the_wait(path, source, monkeyp
 
 
 def test_without_inotify_the_file_is_looked_at_every_so_often(path, source, monkeypatch, caplog):
-    monkeypatch.setattr(watch, "_inotify", lambda: None)
+    monkeypatch.setattr(watch, "new_inotify", lambda: None)
     path.write_bytes(b"")
     started = source(path, idle_seconds=DEADLINE)
     after(0.05, lambda: path.write_bytes(b"a\n"))
@@ -365,7 +365,7 @@ def test_without_watches_the_file_is_looked_at_every_so_often(path, source, monk
             watch.ctypes.set_errno(watch.errno.ENOSPC)
             return -1
 
-    monkeypatch.setattr(watch, "_libc", NoWatches)
+    monkeypatch.setattr(watch, "libc", NoWatches)
     path.write_bytes(b"")
     started = source(path, idle_seconds=DEADLINE)
     after(0.05, lambda: path.write_bytes(b"a\n"))

@@ -1,0 +1,163 @@
+"""A compressed file that nobody writes to any more, read like an OpenFile. Positions count decompressed bytes."""
+
+import errno
+import logging
+import math
+import os
+import stat
+import zlib
+
+import numpy as np
+import pyarrow as pa
+
+from connectors.file.open_file import CUT, FAIL, Lines
+from connectors.file.rotation import MARK_BYTES, Place, checksum
+from connectors.logs.names import compression
+from standalone import ConnectError, open_allowed
+
+log = logging.getLogger(__name__)
+
+
+class CompressedFile:
+    """As an OpenFile is, but that it neither grows nor shrinks."""
+
+    complete = True
+
+    def __init__(self, path, limits):
+        self.path = path
+        self.long_lines = 0
+        self._limits = limits
+        self.descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        status = self.status()
+        if not stat.S_ISREG(status.st_mode):
+            self.close()
+            raise OSError(errno.EINVAL, "it is not a regular file")
+        self.inode, self.device, self._written_ns = status.st_ino, status.st_dev, status.st_mtime_ns
+        self.restart()
+
+    def restart(self):
+        os.lseek(self.descriptor, 0, os.SEEK_SET)
+        raw = pa.PythonFile(os.fdopen(os.dup(self.descriptor), "rb"), mode="r")
+        self._stream = pa.CompressedInputStream(raw, compression(self.path))
+        self.position = 0
+        self.at_end = False
+        self._behind = b""
+        self._head = 0
+        self._rest = b""
+
+    def go_on_from(self, position):
+        self.restart()
+        self._skip(position)
+
+    def holds(self, place):
+        """Whether it has, before the place, what was read there."""
+        self.restart()
+        if place.position > MARK_BYTES:
+            first = self._take(MARK_BYTES)
+            if checksum(first, MARK_BYTES) != place.head:
+                return False
+            self._skip(place.position - MARK_BYTES, first)
+        else:
+            self._skip(place.position)
+        return self.position == place.position and checksum(self._behind, min(MARK_BYTES, place.position)) == place.tail
+
+    def status(self):
+        return os.fstat(self.descriptor)
+
+    def place(self):
+        return Place(self.position, self.inode, self._written_ns, self._head, checksum(self._behind, len(self._behind)))
+
+    @property
+    def seen(self):
+        status = self.status()
+        return status.st_size, status.st_mtime_ns
+
+    def quiet_for(self):
+        return math.inf
+
+    def close(self):
+        os.close(self.descriptor)
+
+    def read(self, final=False):
+        """The next Lines, or None at its end. What lacks a line end there is a line, too: nothing follows."""
+        wanted = self._limits.chunk_bytes
+        while not (self.at_end and not self._rest):
+            more = self._take(wanted)
+            lead = len(self._behind)
+            data = np.frombuffer(self._behind + self._rest + more, np.uint8)
+            starts, lengths, end = self._limits.lines.split(data, lead, self.at_end)
+            if len(starts) or self.at_end:
+                lines = self._lines(data, starts, lengths, end)
+                if len(lines):
+                    return lines
+            else:
+                self._rest += more
+        return None
+
+    def _lines(self, data, starts, lengths, end):
+        base = self.position - len(self._behind)
+        too_long = lengths > self._limits.line_bytes
+        if too_long.any():
+            if self._limits.long_lines == FAIL:
+                raise ConnectError(
+                    f"A line behind byte {self.position} of '{self.path}', decompressed, has {int(lengths.max())} bytes; "
+                    f"'{self._limits.line_key}' allows {self._limits.line_bytes}. Raise that, or set '{self._limits.policy_key}' to 'cut' or 'skip'."
+                )
+            self.long_lines += int(too_long.sum())
+            log.warning("%d line(s) of '%s' are longer than %s.", int(too_long.sum()), self.path, self._limits.line_key)
+            if self._limits.long_lines == CUT:
+                lengths = np.minimum(lengths, self._limits.line_bytes).astype(np.int32)
+            else:
+                starts, lengths = starts[~too_long], lengths[~too_long]
+        lines = Lines(data, starts, lengths, end, base)
+        self._rest = data[end:].tobytes()
+        self._moved_to(base + end, data[:end])
+        lines.of(self.inode, self._written_ns, self._head)
+        return lines
+
+    def _take(self, count):
+        data = self._stream.read(count)
+        self.at_end = len(data) < count
+        return data
+
+    def _skip(self, count, before=b""):
+        if before:
+            self._moved_to(len(before), np.frombuffer(before, np.uint8))
+        while count > 0:
+            data = self._take(min(count, 1 << 20))
+            if not data:
+                return
+            count -= len(data)
+            self._moved_to(self.position + len(data), np.frombuffer(self._behind + data, np.uint8))
+
+    def _moved_to(self, position, seen):
+        """`seen`: the bytes up to there, as far back as marks need."""
+        if position > MARK_BYTES and not self._head:
+            self._head = self._first(seen, position)
+        self.position = position
+        self._behind = seen[len(seen) - min(MARK_BYTES, position) :].tobytes()
+
+    def _first(self, seen, position):
+        """The checksum of the first bytes. All that was seen so far is in `seen` when the position first passes them."""
+        begin = len(seen) - position
+        return zlib.crc32(seen[begin : begin + MARK_BYTES]) if begin >= 0 else 0
+
+
+def holds(path, place):
+    """Whether the file of that path, compressed or not, has before the place what was read there."""
+    if place.position == 0:
+        return False
+    try:
+        if compression(path):
+            file = CompressedFile(path, None)
+            try:
+                return file.holds(place)
+            finally:
+                file.close()
+        descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            return place.is_in(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError:
+        return False

@@ -1,0 +1,82 @@
+"""Looking for files: everything that the globs name now, and where to watch for more."""
+
+import logging
+import os
+import stat
+from dataclasses import dataclass
+
+from connectors.logs.globs import Exclude, Glob
+from standalone import ConfigError, check_allowed_file
+
+log = logging.getLogger(__name__)
+
+_KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK, "a socket"), (stat.S_ISCHR, "a device"), (stat.S_ISBLK, "a device"))
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """A regular file with a name that is asked for."""
+
+    path: str
+    key: tuple  # device and inode
+    size: int
+    written_ns: int
+    real: str  # the path without links
+
+
+class Discovery:
+    def __init__(self, paths, exclude=()):
+        self.globs = [Glob(each) for each in paths]
+        self.exclude = Exclude(exclude)
+        self.folders = set()  # where changes of names matter
+        self._told = {}  # path -> what was said of it
+
+    def scan(self):
+        """The files there are, each once, under the first of its names."""
+        found, folders, troubled = {}, set(), {}
+        links = set()
+        for glob in self.globs:
+            for path, entry in glob.walk(folders, lambda path, error: troubled.setdefault(path, f"cannot be read ({error.strerror})")):
+                if path in self.exclude:
+                    continue
+                try:
+                    status = entry.stat() if entry is not None else os.stat(path)
+                    is_link = entry.is_symlink() if entry is not None else os.path.islink(path)
+                except OSError as error:
+                    if os.path.islink(path):
+                        troubled[path] = f"is a link that leads nowhere ({error.strerror})"
+                    continue
+                key = (status.st_dev, status.st_ino)
+                if stat.S_ISREG(status.st_mode):
+                    real = path
+                    if is_link:
+                        real = os.path.realpath(path)
+                        links.add(os.path.dirname(real))
+                    if key not in found or (is_link < (found[key].real != found[key].path)):
+                        found[key] = Found(path, key, status.st_size, status.st_mtime_ns, real)
+                else:
+                    kind = next((kind for is_it, kind in _KINDS if is_it(status.st_mode)), "no regular file")
+                    troubled[path] = f"is {kind}, no file with lines"
+        self.folders = folders | links
+        self._tell(troubled)
+        return list(found.values())
+
+    def captures(self, path):
+        """What the wildcards of the first glob that names it stood for."""
+        return next((found for glob in self.globs if (found := glob.captures(path)) is not None), [])
+
+    def _tell(self, troubled):
+        for path, what in troubled.items():
+            if self._told.get(path) != what:
+                log.warning("'%s' %s: it is left out.", path, what)
+        self._told = troubled
+
+
+def refused_paths(config):
+    """{key: message} where a path of the configuration may not be opened."""
+    for pattern in config.get("paths") or ():
+        try:
+            check_allowed_file(Glob(pattern).base)
+        except ConfigError as error:
+            return {"paths": next(iter(error.errors.values()))}
+    return {}

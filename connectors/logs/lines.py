@@ -1,0 +1,110 @@
+"""Where lines end: at LF or CR LF, at a delimiter of one's own, or at LF in UTF-16. Each as an OpenFile takes it (connectors/file/lines.py)."""
+
+import numpy as np
+
+LF, CR = 10, 13
+
+
+class FeedLines:
+    """LF or CR LF. A lone CR ends nothing: progress bars are full of them."""
+
+    @staticmethod
+    def split(data, begin=0, final=False):
+        ends = np.flatnonzero(data[begin:] == LF)
+        ends += begin
+        starts = np.empty(len(ends), np.int64)
+        starts[:1] = begin
+        starts[1:] = ends[:-1] + 1
+        lengths = (ends - starts).astype(np.int32)
+        if len(ends):
+            lengths -= (lengths > 0) & (data[ends - 1] == CR)
+        return _with_rest(data, starts, lengths, int(ends[-1]) + 1 if len(ends) else begin, final)
+
+    @staticmethod
+    def first_end(data, begin=0):
+        at = data[begin:].tobytes().find(b"\n")
+        return None if at < 0 else (at, begin + at + 1)
+
+    @staticmethod
+    def pending(data):
+        return 0
+
+
+class DelimitedLines:
+    """A delimiter of one or more bytes."""
+
+    def __init__(self, delimiter):
+        self._delimiter = delimiter
+
+    def split(self, data, begin=0, final=False):
+        ends = self._found(data[begin:])
+        ends += begin
+        size = len(self._delimiter)
+        starts = np.empty(len(ends), np.int64)
+        starts[:1] = begin
+        starts[1:] = ends[:-1] + size
+        return _with_rest(data, starts, (ends - starts).astype(np.int32), int(ends[-1]) + size if len(ends) else begin, final)
+
+    def first_end(self, data, begin=0):
+        at = data[begin:].tobytes().find(self._delimiter)
+        return None if at < 0 else (at, begin + at + len(self._delimiter))
+
+    def pending(self, data):
+        tail = data[-len(self._delimiter) :].tobytes()
+        sizes = range(len(self._delimiter) - 1, 0, -1)
+        return next((size for size in sizes if tail.endswith(self._delimiter[:size])), 0)
+
+    def _found(self, part):
+        size = len(self._delimiter)
+        if len(part) < size:
+            return np.empty(0, np.int64)
+        hits = np.ones(len(part) - size + 1, bool)
+        for at, byte in enumerate(self._delimiter):
+            hits &= part[at : len(part) - size + 1 + at] == byte
+        ends = np.flatnonzero(hits)
+        if size > 1 and len(ends) and (np.diff(ends) < size).any():  # in "---" there is one "--"
+            kept, free = [], 0
+            for end in ends.tolist():
+                if end >= free:
+                    kept.append(end)
+                    free = end + size
+            ends = np.array(kept, np.int64)
+        return ends
+
+
+class WideLines:
+    """LF or CR LF in UTF-16, little or big endian. Lines begin at even places of the file: `data` does, too, where lines are looked for."""
+
+    def __init__(self, is_big):
+        self._kind = ">u2" if is_big else "<u2"
+
+    def split(self, data, begin=0, final=False):
+        units = self._units(data, begin)
+        ends = np.flatnonzero(units == LF)
+        starts = np.empty(len(ends), np.int64)
+        starts[:1] = 0
+        starts[1:] = ends[:-1] + 1
+        lengths = ends - starts
+        if len(ends):
+            lengths -= (lengths > 0) & (units[ends - 1] == CR)
+        end = begin + 2 * (int(ends[-1]) + 1 if len(ends) else 0)
+        return _with_rest(data, begin + 2 * starts, (2 * lengths).astype(np.int32), end, final)
+
+    def first_end(self, data, begin=0):
+        ends = np.flatnonzero(self._units(data, begin) == LF)
+        return None if not len(ends) else (2 * int(ends[0]), begin + 2 * (int(ends[0]) + 1))
+
+    def pending(self, data):
+        return len(data) % 2
+
+    def _units(self, data, begin):
+        part = data[begin : begin + (len(data) - begin) // 2 * 2]
+        return np.frombuffer(part.tobytes(), self._kind)
+
+
+def _with_rest(data, starts, lengths, end, final):
+    if final is True and end < len(data):
+        starts = np.append(starts, np.int64(end))
+        lengths = np.append(lengths, np.int32(len(data) - end))
+        end = len(data)
+    return starts, lengths, end

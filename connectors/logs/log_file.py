@@ -1,0 +1,160 @@
+"""One log file: who it is, whatever names it gets, and how far it has been read."""
+
+import dataclasses
+import itertools
+
+from connectors.file.rotation import MARKS, POSITION, Place, offset_of
+from standalone import ConnectError
+
+FILENAME, LINE, BORN, FORMER, SLOT = "filename", "line", "_born", "_former", "slot"
+MOST_FORMER = 8
+
+_numbers = itertools.count()
+
+
+class LogFile:
+    """Known by device and inode, by when it was made, and by marks of its content (see connectors/file/rotation.py)."""
+
+    __slots__ = (
+        "home", "path", "key", "born", "line", "slot", "former", "reader", "seen", "after", "after_until", "copy_of", "is_lost", "is_passed",
+        "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "_place",
+    )  # fmt: skip
+
+    def __init__(self, home, path, key, born, place, line=0, slot=None, former=()):
+        self.home = home  # the name it was written under
+        self.path = path  # the name it has now
+        self.key = key  # device and inode
+        self.born = born  # in nanoseconds, 0: nobody knows
+        self.line = line  # how many lines lie before the position
+        self.slot = slot  # under which its offset is stored
+        self.former = former  # marks of copies that were made of it before it was truncated, and that are read
+        self.reader = None  # an OpenFile or CompressedFile
+        self.seen = None  # size and time of writing when nothing was left to read
+        self.after = None  # the file that had its name before: it is read first
+        self.after_until = 0.0
+        self.copy_of = None  # it was made when that one was truncated
+        self.is_lost = False  # it no longer has the name it was written under
+        self.is_passed = False  # it was read to its end, and whoever comes after it may begin
+        self.is_over = False  # it is closed, and nobody expects more of it
+        self.is_queued = False
+        self.is_listed = True  # the last look found it
+        self.used_at = 0.0
+        self.dead_at = None
+        self.trouble = None
+        self.number = next(_numbers)
+        self.facts = None  # what is worked out once a file: topic, headers
+        self._place = place
+
+    @property
+    def place(self):
+        return self._place if self.reader is None else self.reader.place()
+
+    @place.setter
+    def place(self, place):
+        self._place = place
+
+    def close(self):
+        if self.reader is not None:
+            self._place = self.reader.place()
+            self.reader.close()
+            self.reader = None
+
+    def remember_copy(self, place):
+        """A copy of it was read up to there, its end."""
+        self.former = (*self.former, _marks(place))[-MOST_FORMER:]
+
+    def former_places(self):
+        return [_place_of(marks) for marks in self.former]
+
+    # --- As a source offset ------------------------------------------------------------------------------------------
+
+    @property
+    def partition(self):
+        return {SLOT: self.slot}
+
+    def offsets_of(self, lines):
+        """row -> the source offset behind that line; `line` becomes what it is behind all of them."""
+        home, before, former, born = self.home, self.line, list(self.former), self.born
+        self.line += len(lines)
+
+        def offset(row):
+            told = {FILENAME: home, **lines.offset(row), LINE: before + row + 1, BORN: f"{born:x}"}
+            if former:
+                told[FORMER] = former
+            return told
+
+        return offset
+
+    @classmethod
+    def of_offset(cls, slot, offset):
+        """As it was stored, or set by hand: then there is a name and a position only."""
+        home = offset.get(FILENAME)
+        if not isinstance(home, str):
+            raise ConnectError(f"The stored offset {offset!r} of slot {slot} has no '{FILENAME}'. Alter or reset the connector's offsets.")
+        place = Place.of_offset(offset)
+        line = offset.get(LINE)
+        born = offset.get(BORN)
+        file = cls(
+            home, home, (0, place.inode), int(born, 16) if isinstance(born, str) else 0, place,
+            line if isinstance(line, int) else 0, slot, tuple(offset.get(FORMER) or ()),
+        )  # fmt: skip
+        file.is_listed = False
+        return file
+
+
+def _marks(place):
+    told = offset_of(**dataclasses.asdict(place))
+    return f"{told[POSITION]:x}-{told[MARKS]}"
+
+
+def _place_of(marks):
+    position, rest = marks.split("-", 1)
+    return Place.of_offset({POSITION: int(position, 16), MARKS: rest})
+
+
+def check_offset(partition, offset):
+    """Raise ConnectError if an operator may not set that offset."""
+    slot = (partition or {}).get(SLOT)
+    if not isinstance(slot, int) or isinstance(slot, bool) or slot < 0:
+        raise ConnectError(f"The source partition {partition!r} must be {{\"{SLOT}\": N}}, N a whole number, as GET …/offsets shows it.")
+    if offset is None:
+        return
+    position = offset.get(POSITION)
+    if not isinstance(offset.get(FILENAME), str) or not isinstance(position, int) or isinstance(position, bool) or position < 0:
+        raise ConnectError(
+            f"The source offset {offset!r} of slot {slot} must be {{\"{FILENAME}\": \"<path>\", \"{POSITION}\": N}}, N a whole number of bytes, 0 or more."
+        )
+
+
+class Slots:
+    """Numbers under which offsets are stored. A file that is gone gives its number back, so that there are never more than files."""
+
+    def __init__(self):
+        self._next = 0
+        self._free = []
+
+    def load(self, reader, step=4096):
+        """The files that have a stored offset. Numbers may be missing: what was under way when the process died."""
+        files, misses = [], 0
+        while misses < 2:
+            partitions = [{SLOT: slot} for slot in range(self._next, self._next + step)]
+            found = [(self._next + at, offset) for at, offset in enumerate(reader.offsets(partitions)) if offset is not None]
+            misses = 0 if found else misses + 1
+            files += [LogFile.of_offset(slot, offset) for slot, offset in found]
+            self._next += step
+        taken = {file.slot for file in files}
+        self._next = max(taken, default=-1) + 1
+        self._free = [slot for slot in range(self._next) if slot not in taken]
+        return files
+
+    def give(self, file):
+        if file.slot is None:
+            if self._free:
+                file.slot = self._free.pop()
+            else:
+                file.slot, self._next = self._next, self._next + 1
+
+    def take_back(self, file):
+        if file.slot is not None:
+            self._free.append(file.slot)
+            file.slot = None

@@ -1,0 +1,87 @@
+"""Names that rotation gives: from app.log.2.gz back to app.log, and the rotated files of a folder by the name they had."""
+
+import os
+import re
+import stat
+from dataclasses import dataclass
+
+from standalone import ConfigError, check_allowed_file
+
+COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+
+_NUMBERS = re.compile(r"[-._]\d[\d\-_.:TZ]*$")
+_FORMER = re.compile(r"[-._](?:old|bak|prev|previous)$")
+
+
+def compression(path):
+    """The codec that the name tells of, or None."""
+    return COMPRESSED.get(os.path.splitext(path)[1])
+
+
+def bases_of(name):
+    """The names a rotated file may have had when it was written: of app.log.2.gz these are app.log.2 and app.log."""
+    found = []
+    stem, extension = os.path.splitext(name)
+    if extension in COMPRESSED:
+        found.append(stem)
+        name = stem
+        stem, extension = os.path.splitext(name)
+    for pattern in (_NUMBERS, _FORMER):
+        if match := pattern.search(name):
+            found.append(name[: match.start()])
+    if match := _NUMBERS.search(stem):
+        found.append(stem[: match.start()] + extension)
+    return [each for each in found if each]
+
+
+def rank(name):
+    """A higher number is a younger file: of numbers the lower, of dates the later."""
+    name = os.path.splitext(name)[0] if compression(name) else name
+    match = _NUMBERS.search(name) or _NUMBERS.search(os.path.splitext(name)[0])
+    digits = re.sub(r"\D", "", match.group()) if match else ""
+    if not digits:
+        return -1
+    return int(digits) if len(digits) >= 6 else -int(digits)
+
+
+@dataclass(frozen=True, slots=True)
+class Sibling:
+    path: str
+    key: tuple
+    size: int
+    written_ns: int
+
+    @property
+    def age(self):
+        return self.written_ns, rank(os.path.basename(self.path))
+
+
+class Siblings:
+    """The files of one folder at one moment, read once for all that is asked."""
+
+    def __init__(self, folder, exclude=()):
+        self.by_inode = {}
+        self._generations = {}
+        try:
+            with os.scandir(folder) as entries:
+                for entry in entries:
+                    self._add(entry, exclude)
+        except OSError:
+            return  # a folder that is gone or closed to us has nothing to offer
+
+    def generations(self, name):
+        """The rotated files of that name, the oldest first."""
+        return sorted(self._generations.get(name, ()), key=lambda sibling: sibling.age)
+
+    def _add(self, entry, exclude):
+        try:
+            status = entry.stat(follow_symlinks=False)
+            if not stat.S_ISREG(status.st_mode) or entry.path in exclude:
+                return
+            check_allowed_file(entry.path)
+        except (OSError, ConfigError):
+            return  # rotated on while we look, or not ours to read
+        sibling = Sibling(entry.path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
+        self.by_inode[status.st_ino] = sibling
+        for base in bases_of(entry.name):
+            self._generations.setdefault(base, []).append(sibling)

@@ -1,0 +1,178 @@
+"""LogSource: follow the log files of a host, whatever rotates them, and publish their lines."""
+
+import dataclasses
+import logging
+import os
+import signal
+import time
+
+from connectors.logs.discovery import Discovery, refused_paths
+from connectors.logs.events import Events
+from connectors.logs.follower import Follower
+from connectors.logs.log_file import check_offset
+from connectors.logs.options import AUTO, CONFIG, EXIT, Settings
+from connectors.logs.records import Records
+from standalone import ConfigError, ExactlyOnceSupport, SourceConnector, SourceTask
+
+log = logging.getLogger(__name__)
+
+IDLE_SECONDS = 1.0  # poll comes back after so long, also with nothing
+GATHER_SECONDS = 0.002  # between two polls that both find little, so that a busy writer's lines come in batches
+GATHER_BYTES = 1 << 16
+BATCH_BYTES = 4 << 20  # so much is handed on at once, of many small files together
+MOST_BATCHES = 500
+SETTLE_SECONDS = 30.0  # at the end of all files, for what was handed on to be acknowledged
+
+
+class LogSourceConnector(SourceConnector):
+    """Follow all files that match globs, through every kind of rotation, and publish their lines, raw or parsed.
+
+    A line is finished once its line end is there; a half-written last line waits. Offsets are stored for each file, under a number
+    (`slot`) that is given to another file when that one is gone.
+    """
+
+    java_name = "LogSource"
+    config_def = CONFIG
+
+    def validate(self, config):
+        try:
+            parsed = CONFIG.parse(config)
+        except ConfigError:
+            return {}  # said already
+        try:
+            Settings(parsed)
+        except ConfigError as error:
+            return error.errors
+        return refused_paths(parsed)
+
+    def exactly_once_support(self, config):
+        return ExactlyOnceSupport.SUPPORTED
+
+    def task_configs(self, max_tasks):
+        return [dict(self.config)]  # one reader knows all files, and in which order they are read
+
+    def alter_offsets(self, config, offsets):
+        for partition, offset in offsets:
+            check_offset(partition, offset)
+        return True
+
+
+class LogSourceTask(SourceTask):
+    """One reader of all files."""
+
+    java_name = "LogSourceTask"
+
+    def __init__(self, idle_seconds=IDLE_SECONDS, chunk_bytes=None):
+        self._idle_seconds = idle_seconds
+        self._chunk_bytes = chunk_bytes
+        self._events = self._follower = None
+        self._stopped = False
+        self._handed_on_at = 0.0
+        self._polled = self._told = 0
+        self._ended_at = None
+
+    def start(self, config):
+        self.config = config
+        parsed = CONFIG.parse(config)
+        settings = Settings(parsed)
+        limits = settings.limits()
+        if self._chunk_bytes:
+            limits = dataclasses.replace(limits, chunk_bytes=self._chunk_bytes)
+        discovery = Discovery(parsed["paths"], parsed["exclude"])
+        self._events = Events(polls_only=parsed["watch"] != AUTO)
+        self._follower = Follower(discovery, limits, settings.rules(), self._events, self.context.offset_reader)
+        self._records = Records(settings, discovery)
+        self._pace = _Pace(parsed["rate.limit.bytes"], parsed["rate.limit.records"])
+        self._exits = parsed["on.eof"] == EXIT
+
+    def poll(self):
+        deadline = time.monotonic() + self._idle_seconds
+        self._gather()
+        while not self._stopped:
+            wait = self._pace.seconds()
+            if wait <= 0:
+                batches = self._read()
+                if batches:
+                    return batches
+                if self._exits and self._is_over():
+                    return None
+            left = deadline - time.monotonic()
+            if left <= 0:
+                return None
+            if wait > 0:
+                self._events.pause(min(left, wait))
+            else:
+                self._follower.wait(left)
+        return None
+
+    def commit_batch(self, batch, rows, topic, partition, offset):
+        self._told += len(rows)
+
+    def stop(self):
+        self._stopped = True
+        if self._events is not None:
+            self._events.wake()
+
+    def close(self):
+        for part in (self._follower, self._events):
+            if part is not None:
+                part.close()
+        self._follower = self._events = None
+
+    def _read(self):
+        """Batches of what there is, each of one file, as many as are worth a poll."""
+        batches, size = [], 0
+        while size < BATCH_BYTES and len(batches) < MOST_BATCHES:
+            found = self._follower.read()
+            if found is None:
+                break
+            file, lines = found
+            size += len(lines.data)
+            batch = self._records.batch(file, lines, more_follows=len(lines.data) >= BATCH_BYTES)
+            self._pace.spent(len(lines.data), len(lines))
+            if batch is not None:
+                batches.append(batch)
+                self._polled += batch.count
+            if self._pace.seconds() > 0:
+                break
+        self._handed_on_at = time.monotonic() if size < GATHER_BYTES else 0.0
+        return batches
+
+    def _gather(self):
+        left = self._handed_on_at + GATHER_SECONDS - time.monotonic()
+        if left > 0:
+            self._events.pause(left)
+
+    def _is_over(self):
+        """Whether all is read and acknowledged; then the worker is asked to end. What a transform drops is not told: it is waited for in vain."""
+        if not self._follower.is_at_end:
+            self._ended_at = None
+            return False
+        now = time.monotonic()
+        if self._ended_at is None:
+            self._ended_at = now
+        if self._told < self._polled and now - self._ended_at < SETTLE_SECONDS:
+            return False
+        log.info("All files are read, %d records: the worker ends (on.eof=exit).", self._polled)
+        self._stopped = True
+        os.kill(os.getpid(), signal.SIGTERM)
+        return True
+
+
+class _Pace:
+    """How fast may be read."""
+
+    def __init__(self, bytes_a_second, records_a_second):
+        self._rates = (bytes_a_second, records_a_second)
+        self._free_at = 0.0
+
+    def seconds(self):
+        return self._free_at - time.monotonic() if self._free_at else 0.0
+
+    def spent(self, size, count):
+        costs = [amount / rate for amount, rate in zip((size, count), self._rates) if rate]
+        if costs:
+            self._free_at = max(self._free_at, time.monotonic() - 0.1) + max(costs)
+
+
+LogSourceConnector.task_class = LogSourceTask
