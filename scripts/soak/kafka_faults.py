@@ -3,9 +3,9 @@
 
     scripts/soak/kafka_faults.py [--seconds 20] [--brokers 1|3|both] [--only WORD] [--report FILE]
 
-Numbered lines go file -> topic -> file with Java's default timeouts while each fault of tests/log/kafka_faults.py begins, lasts and ends; on one
-broker, and on a cluster of three; SIGSTOP and silence last a minute. Told are what is lost, doubled or out of place, how soon lines came through again, what the worker held,
-and the first thing that it said. Needs Java and Maven.
+Numbered lines go file -> topic -> file with Java's default timeouts while each fault of tests/log/kafka_faults.py begins, lasts and ends; on
+one broker, and on a cluster of three. SIGSTOP and silence last a minute. Told are what is lost, doubled or out of place, how soon lines came
+through again, what the worker held, and what it said. Needs Java and Maven.
 """
 
 import argparse
