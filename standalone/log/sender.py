@@ -552,19 +552,20 @@ class Sender:
         self._wake_at = min(self._wake_at, moment)
 
     def _again(self, pause, what, reason, grace_s=0.0):
-        """Something failed that is going to be tried again, after a pause that grows; said once, if it lasts."""
+        """Something failed that is going to be tried again, after a pause that grows; each reason is said once, if it lasts."""
         now = self._clock.monotonic()
         pause.since = pause.since or now
-        if not pause.told and now - pause.since >= grace_s and not self._stopping:
+        kind = getattr(reason, "java_class", None) or str(reason).partition(":")[0]
+        if kind not in pause.told and now - pause.since >= grace_s and not self._stopping:
             log.warning("%s failed and is tried again: %s", what, reason)
-            pause.told = True
+            pause.told.add(kind)
         pause.until = now + pause.backoff.next()
         self._due(pause.until)
 
     def _over(self, pause, what):
         if pause.told:
             log.info("%s.", what)
-            pause.told = False
+            pause.told.clear()
         if pause.since:
             pause.backoff.reset()
             pause.until, pause.since = 0.0, None
@@ -577,7 +578,7 @@ class _Pause:
         self.backoff = Backoff(config, name)
         self.until = 0.0
         self.since = None  # when it began to fail
-        self.told = False
+        self.told = set()  # why it fails, as far as that was said
 
 
 class _Broker:

@@ -297,6 +297,28 @@ def test_retries_of_zero_send_a_batch_once(fake):
         assert len(cluster.seen(ProduceRequest)) == 1
 
 
+def test_each_reason_for_trying_again_is_told_once(fake, caplog):
+    """A time-out may be the first sign of too few replicas: the second must be told, too."""
+    refusals = [7, 19, 7, 19, 19, 7]  # REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS
+
+    def produce(call):
+        if not refusals:
+            return None
+        topics = [{"name": topic.name, "partition_responses": [
+            {"index": part.index, "error_code": refusals.pop(0), "base_offset": -1, "log_append_time_ms": -1, "log_start_offset": 0,
+             "record_errors": [], "error_message": None} for part in topic.partition_data]} for topic in call.message.topic_data]
+        return fake.build(call.answer(throttle_time_ms=0), {"responses": topics})
+
+    with fake.FakeCluster() as cluster:
+        cluster.make("t")
+        cluster.control(ProduceRequest, produce)
+        with caplog.at_level(logging.WARNING, "standalone.log.sender"), Writer(cluster.bootstrap, retry_backoff_ms=1) as writer:
+            done = writer.send("t", [b"a"])
+            until(lambda: done, "the acknowledgement")
+    told = [record.getMessage() for record in caplog.records if "tried again" in record.getMessage()]
+    assert ["REQUEST_TIMED_OUT" in told[0], "NOT_ENOUGH_REPLICAS" in told[1]] == [True, True] and len(told) == 2, told
+
+
 def too_large(fake, limit):
     """A topic that refuses batches of more than so many bytes."""
 

@@ -113,6 +113,12 @@ class KafkaBroker:
 
     def start(self):
         """Start it, and wait until it answers; raises Unavailable where that cannot be."""
+        self.launch()
+        self.wait_until_it_answers()
+        return self
+
+    def launch(self):
+        """Start it and wait for nothing: a node of a cluster answers once the others are there."""
         if not shutil.which("java"):
             raise Unavailable("java is not installed")
         self._libs = jars()
@@ -125,8 +131,6 @@ class KafkaBroker:
         command = self._command("kafka.Kafka", self._config)
         with open(self._log, "ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True)
-        self.wait_until_it_answers()
-        return self
 
     def address(self, listener):
         return f"localhost:{self._listeners[listener][0]}"
@@ -175,6 +179,15 @@ class KafkaBroker:
         self.stop()
 
     @property
+    def pid(self):
+        return self._process.pid
+
+    @property
+    def data(self):
+        """The folder with its log."""
+        return self._folder / "data"
+
+    @property
     def _config(self):
         return self._folder / "server.properties"
 
@@ -194,7 +207,7 @@ class KafkaBroker:
             "advertised.listeners": f"PLAINTEXT://127.0.0.1:{self.port}{more}",
             "listener.security.protocol.map": f"PLAINTEXT:PLAINTEXT,CONTROLLER:PLAINTEXT{protocols}",
             "controller.listener.names": "CONTROLLER",
-            "log.dirs": self._folder / "data",
+            "log.dirs": self.data,
             "num.partitions": 1,
             "offsets.topic.num.partitions": 4,
             "offsets.topic.replication.factor": 1,
