@@ -76,7 +76,7 @@ class Fields:
                 "schema registry."
             )
         try:
-            return batch.arrow(part)
+            return batch.arrow(part)[1]
         except (ValueError, TypeError) as error:
             raise DataError(f"A record's {part} is not what its schema says: {error}") from error
 

@@ -73,14 +73,6 @@ class Batch:
             self._records = list(self._rows())
         return self._records
 
-    def arrow(self, part="value"):
-        """The values (or, of "key", the keys) as an Arrow array of their schema's type, which data/arrow.py tells; None where they have no schema.
-
-        Raises ValueError or TypeError (pyarrow's errors are such) where one is not what the schema says.
-        """
-        schema = getattr(self, f"{part}_schema")
-        return None if schema is None else one_piece(to_arrow(getattr(self, part), schema, self.count))
-
     def texts(self):
         """The values as a ByteColumn of the texts that Java prints of them (bytes are as they are), null where they are null; or None
         where they are not in columns, or there is no quick way: then each record has its own.
@@ -96,16 +88,16 @@ class Batch:
         is_text = schema is not None and schema.type in (s.STRING, s.BYTES) and not schema.logical
         return to_bytes(column) if is_text and is_stored_as(column, schema) else None
 
-    def arrow(self):
-        """(schema, the values as one Arrow array of its type, as data/arrow.py has them). Values without a schema that all have one shape
-        are given in that. Raises ValueError where they are no column: the rows then say what is wrong.
+    def arrow(self, part="value"):
+        """(schema, the values, or of "key" the keys, as one Arrow array of its type, as data/arrow.py has them). What has no schema but one
+        shape is given in that. Raises ValueError or TypeError where they are no column: the rows then say what is wrong.
         """
-        column, schema = unshaped(self.value, self.value_schema)
+        column, schema = unshaped(getattr(self, part), getattr(self, f"{part}_schema"))
         if schema is None:
-            raise ValueError("the values have no schema")
-        if isinstance(column, list):
-            return schema, to_arrow(column, schema, self.count)  # also of a plain float where the schema says float32
-        return schema, to_arrow(columnar(column, schema, self.count), schema, self.count)
+            raise ValueError(f"the {part}s have no schema")
+        if not isinstance(column, list):  # a list may hold a plain float where the schema says float32
+            column = columnar(column, schema, self.count)
+        return schema, one_piece(to_arrow(column, schema, self.count))
 
     def _parts(self, low, high):
         """What a batch of the rows low to high shares with this one, as keyword arguments."""

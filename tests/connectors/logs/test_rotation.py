@@ -5,7 +5,7 @@ import shutil
 
 import pytest
 
-from tests.connectors.logs.driven import Log, Reader
+from tests.connectors.logs.driven import Log
 
 
 def renamed(log):
