@@ -13,7 +13,7 @@ from standalone.rest.table import tables
 from tests.rest.conftest import SOURCE, Api
 from tests.runtime.local import LocalWorker
 
-REQUESTS = int(os.environ.get("CONNECT_TEST_REQUESTS", "120"))
+REQUESTS = int(os.environ.get("CONNECT_TEST_REQUESTS", "60"))
 CONNECTORS = {"runs": "RUNNING", "rests": "STOPPED"}
 _PHASES = (hypothesis.Phase.generate,)
 

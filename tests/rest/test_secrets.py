@@ -22,6 +22,7 @@ from tests.rest.conftest import Api
 from tests.runtime.local import LocalWorker, wait_for
 
 SECRET = "planted-Zq7x9"
+PARTS = 4
 OVERRIDES = ("producer", "consumer", "admin")
 CLIENT_KEYS = ("sasl.jaas.config", "client.id", "group.id", "compression.type", "max.request.size", "bootstrap.servers")
 
@@ -60,6 +61,8 @@ def keys_of_plugins():
 
 def connector_keys(each, kind, plugins):
     config = {"connector.class": class_name(each), **({"topics": "planted"} if kind == "sink" else {"topic": "planted"})}
+    if "FileStream" not in class_name(each):  # what every connector takes is the worker's to hide, and looked at with these two
+        return [(config, name) for name in names_of(each) if name != "name"]
     names = [option.name for option, _ in examine(config, plugins)] + list(OWN[kind].names())
     names += [f"{client}.override.{key}" for client in OVERRIDES for key in CLIENT_KEYS]
     names += ["transforms.it.type", "predicates.it.type", "topic.creation.groups", "topic.creation.default.partitions", "a.key.of.nobody", "topics.regex"]
@@ -135,12 +138,13 @@ def planted(tmp_path):
         yield worker, Watched(Api(worker), SECRET), log
 
 
-def test_a_secret_in_every_key_comes_out_nowhere(planted, tmp_path):
+@pytest.mark.parametrize("part", range(PARTS))  # for several processes
+def test_a_secret_in_every_key_comes_out_nowhere(planted, tmp_path, part):
     worker, ask, log = planted
     reference = f"${{file:{tmp_path}/vault.properties:password}}"
     (tmp_path / "in.txt").write_text("one\n")
     made = 0
-    for config, key in CASES:
+    for config, key in CASES[part::PARTS]:
         config = {"file": str(tmp_path / "in.txt"), "tasks.max": "1", **config, key: reference}
         if "Sink" in config["connector.class"]:
             config["file"] = reference if key == "file" else str(tmp_path / "out.txt")
@@ -153,7 +157,7 @@ def test_a_secret_in_every_key_comes_out_nowhere(planted, tmp_path):
             ask("GET", f"/connectors/it{part}")
         ask("GET", "/metrics")
         ask("DELETE", "/connectors/it")
-    assert made > 60, "most keys take any text"
+    assert made > 60 / PARTS, "most keys take any text"
     assert ask.leaks == []
     assert SECRET not in log.text()
 
