@@ -46,6 +46,15 @@ def test_an_offset_waits_for_all_that_was_polled_before_it(kept):
     assert kept.stored == [("a", 2), ("a", 3)]
 
 
+def test_what_an_abandoned_task_sent_is_not_stored(kept):
+    first, second = (kept.add(at, size=7) for at in (1, 2))
+    kept.tracker.done(first)
+    kept.tracker.abandon()
+    kept.tracker.done(second)
+    assert kept.stored == [("a", 1)], "its successor may have begun elsewhere by now, or the offsets been reset"
+    assert kept.given == [7, 7]
+
+
 def test_a_piece_for_several_topics_is_complete_with_the_last_of_them(kept):
     sent = kept.add(1, outstanding=3)
     for _ in range(2):

@@ -15,6 +15,12 @@ class OffsetTracker:
         self._lock = threading.Lock()
         self._queues = {}
         self._progress = False
+        self._abandoned = False
+
+    def abandon(self):
+        """Store nothing more: the task was left behind, and its successor may have begun elsewhere, or the offsets may have been reset."""
+        with self._lock:
+            self._abandoned = True
 
     def add(self, partition, offset, outstanding, size):
         """Something has been polled that `outstanding` deliveries will complete."""
@@ -50,7 +56,7 @@ class OffsetTracker:
             if not queue:
                 self._queues.pop(sent.key, None)
             try:
-                if last is not None and last.partition is not None:
+                if last is not None and last.partition is not None and not self._abandoned:
                     self._offsets.append(self._connector, [(last.partition, last.offset)])
                     self._progress = True
             except Exception as error:  # a source partition may hold what no file takes

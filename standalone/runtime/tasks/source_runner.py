@@ -65,6 +65,7 @@ class SourceRunner(TaskRunner):
             self.without_failing(self.task.stop)
 
     def cancel(self):
+        self._tracker.abandon()
         self._shipping.closing = True
         self._memory.close()
         self._producer.close(0)
