@@ -145,7 +145,7 @@ def test_a_put_without_room_comes_again_and_sends_nothing_twice(server, started,
             break
         except RetriableError:
             continue
-    assert committed(task, 6) == 6
+    wait_for(lambda: committed(task, 6) == 6)
     assert sorted(id_ for actions in server.bulks for id_ in ids(actions)) == list("abcdef")
 
 
