@@ -174,6 +174,9 @@ class ElasticsearchSinkTask(SinkTask):
         if self._server is not None:
             self._server.close()
 
+    def metrics(self):
+        return self.counts.metrics()
+
     def _let_go(self, pairs):
         gone = set(pairs)
         self._pending = collections.deque(piece for piece in self._pending if piece.pair not in gone)
