@@ -205,11 +205,18 @@ class ElasticsearchSinkTask(SinkTask):
     def _make_lines(self, batch):
         try:
             name = self._targets.name(batch.topic)
-            self._targets.prepare(name, self._lines.schema(batch))
-        except DataError as error:  # none of them has an index, or a mapping
+        except DataError as error:
             for row in range(len(batch)):
                 self._bad(batch, row, error)
             return
+        try:
+            schema = self._lines.schema(batch)
+        except DataError as error:  # what has no value needs no schema
+            schema, nulls = None, batch.nulls()
+            for row in np.flatnonzero(~nulls).tolist():
+                self._bad(batch, row, error)
+            batch = batch.take(np.flatnonzero(nulls))
+        self._targets.prepare(name, schema)
         lines, rows, ids, errors = self._lines.of(batch, name)
         for row in sorted(errors):
             self._bad(batch, row, errors[row])

@@ -141,6 +141,8 @@ def test_what_was_written_and_refused_is_counted(sink):
     assert counted["connect_standalone_task_elasticsearch_refused_total"] == 1
     assert any('reason="mapper_parsing_exception"' in line or 'reason="document_parsing_exception"' in line for line in lines)
     assert 0 < counted["connect_standalone_task_elasticsearch_request_longest_seconds"] < 60
+    (task,) = sink.worker.herder.pipeline(name)["tasks"]
+    assert {"what": "elasticsearch documents", "count": 2} in task["counted"]
 
 
 def test_what_is_sent_again_is_no_error(sink):
