@@ -110,14 +110,25 @@ class Run:
             time.sleep(0.05)
 
 
-def documents(url, index):
-    """{id: document} of all that an index holds."""
+def asker(url):
     connection = http.client.HTTPConnection(urllib.parse.urlsplit(url).netloc, timeout=60)
 
     def ask(method, path, body=None):
         connection.request(method, path, None if body is None else json.dumps(body), {"Content-Type": "application/json"})
         return json.loads(connection.getresponse().read())
 
+    return ask
+
+
+def worked(url):
+    """How many documents were written and deleted since the server started."""
+    found = asker(url)("GET", f"/{TOPIC}/_stats/indexing").get("_all", {}).get("primaries", {}).get("indexing", {})
+    return found.get("index_total", 0) + found.get("delete_total", 0)
+
+
+def documents(url, index):
+    """{id: document} of all that an index holds."""
+    ask = asker(url)
     ask("POST", f"/{index}/_refresh")
     answer, found = ask("POST", f"/{index}/_search?scroll=2m", {"size": 5000}), {}
     while answer["hits"]["hits"]:
@@ -146,17 +157,17 @@ def main():
         print(f"{options.records} records of {options.keys} keys, {len(wanted)} of which live", flush=True)
         reached = []
         for kill in range(options.kills):
+            # Somewhere on the way: behind about a share of what there is, so that the kills fall into all of it.
+            goal = worked(server.url) + chance.randrange(1, 2 * options.records // (options.kills + 2))
             run.start()
-            # Somewhere on the way: a share of what is left, so that all kills fall into it.
-            goal = reached[-1] + (options.records - reached[-1]) / (options.kills - kill + 1) if reached else 1
-            run.wait(lambda goal=goal: run.committed() >= goal, 120, f"offset {goal:.0f}")
-            time.sleep(chance.random() * 0.2)
-            reached.append(run.committed())
+            until = time.monotonic() + 30
+            run.wait(lambda goal=goal, until=until: worked(server.url) >= goal or time.monotonic() > until, 60, f"{goal} documents")
             watched.end(run.process, signal.SIGKILL, folder / "log")
+            reached.append(worked(server.url))
             if options.kill_server and kill % 5 == 2:
                 server.kill()
                 server.start()
-        print(f"{options.kills} kills at offsets {' '.join(map(str, reached))}", flush=True)
+        print(f"{options.kills} kills, behind so many documents written: {' '.join(map(str, reached))}", flush=True)
         run.start()
         run.wait(lambda: run.committed() >= options.records, 300, "the end")
         watched.end(run.process, signal.SIGTERM, folder / "log")
