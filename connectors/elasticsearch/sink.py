@@ -20,7 +20,7 @@ from connectors.elasticsearch.keys import HTTPS, KEYS, contradictions
 from connectors.elasticsearch.lines import Lines, Malformed
 from connectors.elasticsearch.sender import Sender
 from connectors.elasticsearch.server import Refused, Server, Unreachable
-from connectors.elasticsearch.targets import Targets, index_name
+from connectors.elasticsearch.targets import Targets
 from standalone import ConfigError, ConnectError, DataError, RetriableError, SinkConnector, SinkTask
 
 log = logging.getLogger(__name__)
@@ -330,5 +330,3 @@ def _by_topic(batch):
 
 
 ElasticsearchSinkConnector.task_class = ElasticsearchSinkTask
-
-__all__ = ["ElasticsearchSinkConnector", "ElasticsearchSinkTask", "index_name"]
