@@ -234,6 +234,12 @@ class SinkTask:
     def stop(self):
         """Close what is open. Called last."""
 
+    def metrics(self):
+        """What it has counted itself, for /metrics: {name: number}, or {(name, label, value of the label): number}. Any thread may ask.
+
+        A name is of small letters and hyphens and begins with the system's name; one that ends in `-total` is a counter."""
+        return {}
+
 
 class SinkTaskContext:
     """What a sink task may ask of the worker. All calls from the task's own thread."""

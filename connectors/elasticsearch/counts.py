@@ -36,6 +36,20 @@ class Counts:
         with self._lock:
             self.refusals[kind or "other"] += 1
 
+    def metrics(self):
+        with self._lock:
+            counted = {
+                "documents-total": self.documents,
+                "bytes-total": self.bytes,
+                "requests-total": self.requests,
+                "request-seconds-total": self.seconds,
+                "request-longest-seconds": self.longest_seconds,
+                "retried-total": self.retries,
+                "older-total": self.conflicts,
+            }
+            found = {f"elasticsearch_{name}": value for name, value in counted.items()}
+            return {**found, **{("elasticsearch_refused-total", "reason", kind): count for kind, count in self.refusals.items()}}
+
     def shown(self):
         with self._lock:
             average = self.seconds / self.requests if self.requests else 0.0

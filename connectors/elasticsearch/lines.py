@@ -57,9 +57,8 @@ class Lines:
             raise DataError(
                 f"A value of the topic '{batch.topic}' has no schema to make a mapping of. Set schema.ignore=true: the server finds out the types."
             )
-        if batch.value_schema.type != STRUCT:
-            raise Malformed(f"A document is a struct or a map; the topic '{batch.topic}' holds values of type {batch.value_schema.type}.")
-        return self._documents[False].schema(batch.value_schema)
+        # Of a map the keys become fields as they come; what is neither is judged value by value.
+        return self._documents[False].schema(batch.value_schema) if batch.value_schema.type == STRUCT else None
 
     def of(self, batch, name):
         """(lines, rows, ids, errors): a ByteColumn with what stands for each of those rows, their ids where order hangs on them, else

@@ -20,7 +20,7 @@ from connectors.elasticsearch.keys import HTTPS, KEYS, contradictions
 from connectors.elasticsearch.lines import Lines, Malformed
 from connectors.elasticsearch.sender import Sender
 from connectors.elasticsearch.server import Refused, Server, Unreachable
-from connectors.elasticsearch.targets import Targets, index_name
+from connectors.elasticsearch.targets import Targets
 from standalone import ConfigError, ConnectError, DataError, RetriableError, SinkConnector, SinkTask
 
 log = logging.getLogger(__name__)
@@ -174,6 +174,9 @@ class ElasticsearchSinkTask(SinkTask):
         if self._server is not None:
             self._server.close()
 
+    def metrics(self):
+        return self.counts.metrics()
+
     def _let_go(self, pairs):
         gone = set(pairs)
         self._pending = collections.deque(piece for piece in self._pending if piece.pair not in gone)
@@ -202,11 +205,18 @@ class ElasticsearchSinkTask(SinkTask):
     def _make_lines(self, batch):
         try:
             name = self._targets.name(batch.topic)
-            self._targets.prepare(name, self._lines.schema(batch))
-        except DataError as error:  # none of them has an index, or a mapping
+        except DataError as error:
             for row in range(len(batch)):
                 self._bad(batch, row, error)
             return
+        try:
+            schema = self._lines.schema(batch)
+        except DataError as error:  # what has no value needs no schema
+            schema, nulls = None, batch.nulls()
+            for row in np.flatnonzero(~nulls).tolist():
+                self._bad(batch, row, error)
+            batch = batch.take(np.flatnonzero(nulls))
+        self._targets.prepare(name, schema)
         lines, rows, ids, errors = self._lines.of(batch, name)
         for row in sorted(errors):
             self._bad(batch, row, errors[row])
@@ -320,5 +330,3 @@ def _by_topic(batch):
 
 
 ElasticsearchSinkConnector.task_class = ElasticsearchSinkTask
-
-__all__ = ["ElasticsearchSinkConnector", "ElasticsearchSinkTask", "index_name"]

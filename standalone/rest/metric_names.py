@@ -175,6 +175,22 @@ FAMILIES = [
             ("build_info", "version"): "1; the label is this program's version.",
         },
     ),
+    Family(
+        "What sinks count themselves",
+        "Of each task, since its start.",
+        "connect_standalone_task_",
+        _TASK,
+        {
+            "elasticsearch_documents_total": "Documents that the server has taken.",
+            "elasticsearch_bytes_total": "Bytes of the requests that it has answered.",
+            "elasticsearch_requests_total": "These requests.",
+            "elasticsearch_request_seconds_total": "How long they took, all together.",
+            "elasticsearch_request_longest_seconds": "How long the longest took.",
+            "elasticsearch_retried_total": "Documents that were sent again.",
+            "elasticsearch_older_total": "Documents that were older than what the server has: sent again after a crash, or overtaken.",
+            ("elasticsearch_refused_total", "reason"): "Documents that the server has refused for good, by its word for the reason.",
+        },
+    ),
     Family("The version of Connect", "", "kafka_connect_app_", ("version", "commit_id"), {"info": "1; the labels are those of `GET /`."}),
     Family(
         "The process",

@@ -87,6 +87,10 @@ class _Collector:
             elif group == "pipeline":
                 for engine, records in values.items():
                     families.add("kafka_connect_pipeline_records-total", {**labels, "engine": engine}, records)
+            elif group == "task":
+                for name, value in values.items():
+                    name, *label = (name,) if isinstance(name, str) else name
+                    families.add(f"connect_standalone_task_{name}", {**labels, **({label[0]: label[1]} if label else {})}, value)
             else:
                 own = {"clientid": client} if group == "producer-metrics" else labels
                 for name, value in values.items():

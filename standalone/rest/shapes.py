@@ -103,6 +103,7 @@ _TASK_PIPELINE = _shape(
             **{"id": WHOLE, "records": _object(dict.fromkeys(_ENGINES, WHOLE)), "redone": WHOLE, "failed_batches": WHOLE, "chain": _list(TEXT)},
             "by_rows": _list(_object({"reason": TEXT, "records": WHOLE})),
             "spark_plans": _list(_object({"title": TEXT, "spark": TEXT})),
+            "counted": _list(_object({"what": TEXT, "count": {"type": "number"}})),
         }
     ),
 )

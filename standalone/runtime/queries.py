@@ -100,7 +100,7 @@ class Queries:
         connector = self.get(name)
         with self._lock:
             running = [(task.number, task.runner) for task in connector.tasks if task.runner is not None]
-        tasks = [{"id": number, **_masked(runner.pipeline.shown())} for number, runner in running]
+        tasks = [{"id": number, **_masked(runner.pipeline.shown()), "counted": _counted(runner)} for number, runner in running]
         return {"name": name, "type": connector.kind, "tasks": tasks}
 
     def topics(self, name):
@@ -186,6 +186,13 @@ class Queries:
     def _shown(self, head, part, connector):
         shown = {**head, "state": part.state, "worker_id": self._worker.id, "version": connector.version}
         return {**shown, **part.attempts.shown(), **({"trace": part.trace} if part.trace else {})}
+
+
+def _counted(runner):
+    """What a sink's task has counted itself."""
+    counts = runner.metrics().get("task", {})
+    shown = [(name if isinstance(name, str) else f"{name[0]}, {name[1]} {name[2]}", count) for name, count in counts.items()]
+    return [{"what": mask(what.replace("_", " ").replace("-total", "").replace("-", " ")), "count": count} for what, count in shown]
 
 
 def _masked(said):

@@ -1,5 +1,6 @@
 """Batches: rows and columns tell the same, slices and joins keep every row and its offset."""
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -61,3 +62,12 @@ def test_a_slice_of_a_sink_batch_is_the_slice_of_its_records(items, low, high):
     (batch,) = SinkBatch.runs(records)
     assert batch.slice(low, high).records() == records[low:high]
     assert list(batch.slice(low, high).offsets) == list(range(low, high))
+
+
+@given(texts, st.data())
+def test_some_rows_of_a_sink_batch_are_the_same_of_its_records(items, data):
+    rows = data.draw(st.lists(st.integers(0, len(items) - 1), unique=True)) if items else []
+    records = [SinkRecord("t", 0, at, key=str(at), key_schema=Schema.STRING, value=item, value_schema=Schema.OPTIONAL_BYTES) for at, item in enumerate(items)]
+    for batch in SinkBatch.runs(records):
+        assert batch.take(np.array(rows, np.int64)).records() == [records[row] for row in rows]
+        assert batch.nulls().tolist() == [item is None for item in items]

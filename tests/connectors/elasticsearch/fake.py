@@ -7,11 +7,13 @@
 import contextlib
 import http.server
 import json
+import ssl
 import threading
 
 
 class FakeSearch:
-    def __init__(self, about=None):
+    def __init__(self, about=None, identity=None):
+        self._identity = identity  # the path of a key and its certificate, for TLS
         self.about = {"version": {"number": "8.1.0"}} if about is None else about
         self.answers = []
         self.bulks = []  # bodies of bulk requests as (action, document or None) pairs
@@ -58,9 +60,13 @@ class FakeSearch:
 
         self._server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
+        if self._identity is not None:
+            context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+            context.load_cert_chain(self._identity)
+            self._server.socket = context.wrap_socket(self._server.socket, server_side=True)
         threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True).start()
         self.port = self._server.server_address[1]
-        self.url = f"http://127.0.0.1:{self.port}"
+        self.url = f"http{'s' if self._identity else ''}://127.0.0.1:{self.port}"
         return self
 
     def __exit__(self, *_):

@@ -252,6 +252,11 @@ def piece(*ids):
     return Piece(lines, batch, np.arange(len(ids)), list(ids))
 
 
+def test_the_body_of_lines_in_any_order():
+    bulk = Bulk([piece(b"a", b"b", b"c").take(np.array([2, 0])), piece(b"d", b"e").cut(1, 2)])
+    assert bytes(bulk.body()) == b"c\na\ne\n"
+
+
 def test_documents_that_are_sent_again_take_later_ones_of_the_same_id_along():
     bulk = Bulk([piece(b"a", b"b", b"a"), piece(b"a", b"c")])
     assert bulk.with_followers([0]) == [0, 2, 3]

@@ -2,6 +2,7 @@
 
 import base64
 import concurrent.futures
+import subprocess
 
 import numpy as np
 import pytest
@@ -145,7 +146,7 @@ def test_a_put_without_room_comes_again_and_sends_nothing_twice(server, started,
             break
         except RetriableError:
             continue
-    assert committed(task, 6) == 6
+    wait_for(lambda: committed(task, 6) == 6)
     assert sorted(id_ for actions in server.bulks for id_ in ids(actions)) == list("abcdef")
 
 
@@ -298,6 +299,34 @@ def test_requests_go_by_way_of_a_proxy(server, started):
     assert committed(task, 1) == 1
     assert all(path.startswith("http://search.test:9200/") for path in server.paths)
     assert {each.get("Proxy-Authorization") for each in server.headers} == {"Basic " + base64.b64encode(b"p:w").decode()}
+
+
+@pytest.fixture(scope="module")
+def identity(tmp_path_factory):
+    """The path of a key with a certificate for 127.0.0.1 that nobody has signed but itself."""
+    folder = tmp_path_factory.mktemp("identity")
+    made = "openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=search -addext subjectAltName=IP:127.0.0.1"
+    subprocess.run(made.split(), cwd=folder, check=True, capture_output=True)
+    (folder / "both.pem").write_text((folder / "key.pem").read_text() + (folder / "cert.pem").read_text())
+    return folder / "both.pem"
+
+
+TLS = {"elastic.security.protocol": "SSL", "elastic.https.ssl.truststore.type": "PEM"}
+
+
+@pytest.mark.parametrize(
+    "keys, said",
+    [
+        param({**TLS, "elastic.https.ssl.truststore.location": "{identity}"}, None, id="trusted"),
+        param({}, "cannot be reached", id="not trusted"),
+        param({**TLS, "elastic.https.ssl.truststore.location": "/nowhere"}, "/nowhere", id="no trust store"),
+    ],
+)
+def test_tls(identity, keys, said):
+    with FakeSearch(identity=identity) as server:
+        given = {key: value.format(identity=identity) for key, value in keys.items()}
+        found = ElasticsearchSinkConnector().try_out({"connection.url": server.url, "topics": "t", **given})
+    assert not found if said is None else said in str(found)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """ElasticsearchSink against real servers: what each key does, and what becomes of documents that the server refuses."""
 
 import json
+import urllib.request
 
 import pytest
 from pytest import param
@@ -127,6 +128,21 @@ def test_a_document_that_the_server_refuses_goes_to_the_dead_letter_queue_and_it
     assert set(found) == {b"bad", b"no", None}
     assert "failed to parse field [n]" in found[b"bad"]
     assert "JSON object" in found[b"no"]
+
+
+def test_what_was_written_and_refused_is_counted(sink):
+    sink.send([("a", A1), ("bad", '{"n":"x"}'), ("b", A2)])
+    name = sink.start(**{"behavior.on.malformed.documents": "ignore"})
+    sink.wait_committed()
+    with urllib.request.urlopen("http://{}:{}/metrics".format(*sink.worker.process.rest.address)) as answer:
+        lines = [line for line in answer.read().decode().splitlines() if f'"{name}"' in line]
+    counted = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith("connect_standalone_task_elastic")}
+    assert counted["connect_standalone_task_elasticsearch_documents_total"] == 2
+    assert counted["connect_standalone_task_elasticsearch_refused_total"] == 1
+    assert any('reason="mapper_parsing_exception"' in line or 'reason="document_parsing_exception"' in line for line in lines)
+    assert 0 < counted["connect_standalone_task_elasticsearch_request_longest_seconds"] < 60
+    (task,) = sink.worker.herder.pipeline(name)["tasks"]
+    assert {"what": "elasticsearch documents", "count": 2} in task["counted"]
 
 
 def test_what_is_sent_again_is_no_error(sink):

@@ -1,0 +1,324 @@
+"""connectctl reindex: another mapping for an index of ElasticsearchSink, while it is written to and searched.
+
+    1 index     a new index with the mapping in FILE
+    2 connector a second connector, with the first one's configuration, brings all of the topic into it
+    3 caught up it has come as far as the first one
+    4 alias     the name that searchers use is moved to the new index, in one step
+    5 stop      the first connector is stopped, and deleted with its index if that is asked
+
+Each step looks whether it is done already: the same command again goes on where it was left, and --undo takes back what was done, in
+the reverse order, as long as nothing was deleted.
+"""
+
+import base64
+import json
+import os
+import threading
+import time
+import urllib.error
+import urllib.request
+from urllib.parse import quote, urlsplit, urlunsplit
+
+import click
+
+from standalone.cli.ctl_connectors import one_name
+from standalone.cli.ctl_rest import Refused, connector_path
+from standalone.cli.ctl_show import Command, emit, emit_line, printable
+
+_SINK = "ElasticsearchSinkConnector"
+_LOOK_SECONDS = 0.5
+_ANSWER_SECONDS = 60
+_HIDDEN = "[hidden]"
+_META = "connectctl-reindex"  # in the new index's mapping: what has to be known to go on, or to undo it
+
+
+def add_to(main):
+    main.add_command(reindex)
+
+
+@click.command(
+    cls=Command,
+    epilog="connectctl reindex orders-to-search --mapping orders.json --alias orders, then the same with --undo if it did not please.",
+)
+@one_name
+@click.option("--mapping", type=click.File("rb"), help='The new mapping as JSON, {"properties": …}; or {"mappings": …, "settings": …}.')
+@click.option("--index", help="Name of the new index. Default: the old one's with the next number behind it, orders-v2.")
+@click.option("--alias", help="The name that searchers use. Default: the name that the connector writes to, if that is an alias.")
+@click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Another value in the second connector, as a password; may be repeated.")
+@click.option("--user", "search_user", envvar="CONNECT_SEARCH_USER", help="NAME to log in to the search server (CONNECT_SEARCH_PASSWORD).")
+@click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait until the second connector has caught up.")
+@click.option("--delete", "deletes", is_flag=True, help="Delete the first connector and its index at the end.")
+@click.option("--undo", "undoes", is_flag=True, help="Take it back: alias, connectors and the new index.")
+@click.pass_obj
+def reindex(rest, name, mapping, index, alias, changes, search_user, timeout, deletes, undoes):
+    """Give the index of an ElasticsearchSink another mapping without downtime. Again: goes on where it was left."""
+    work = Reindex(rest, name, index, alias, dict(_pair(each) for each in changes), search_user)
+    if undoes:
+        return work.undo()
+    if mapping is None:
+        raise click.UsageError("Give the new mapping: --mapping FILE.")
+    try:
+        body = json.loads(mapping.read())
+    except ValueError as error:
+        raise click.ClickException(f"The mapping is no JSON: {error}.") from None
+    work.run(body if "mappings" in body else {"mappings": body}, timeout, deletes)
+
+
+def _pair(text):
+    key, equals, value = text.partition("=")
+    if not equals:
+        raise click.UsageError(f"--set wants KEY=VALUE, not '{text}'.")
+    return key, value
+
+
+class Reindex:
+    def __init__(self, rest, name, index, alias, changes, user):
+        self._rest, self.name, self._changes = rest, name, changes
+        config = rest.get(connector_path(name, "/config"))
+        if not config.get("connector.class", "").rpartition(".")[2].startswith("ElasticsearchSink"):
+            raise click.ClickException(f"'{name}' is no {_SINK}: there is no index of its to make anew.")
+        self._config = config
+        self._topic = self._only_topic()
+        self._search = _Search({**config, **changes}, user)
+        self.target = self._written_to()
+        self.old = self._index_behind(self.target)
+        self.new = index or self._next_name()
+        self._note = self._noted()
+        self.old = self._note.get("old", self.old)
+        self.alias = alias or self._note.get("alias") or (self.target if self.target != self.old else None)
+        if self.alias is None:
+            raise click.ClickException(
+                f"'{name}' writes to the index '{self.old}' itself, and there is no alias to move. Make one for searchers "
+                f"(POST /_aliases), and name it with --alias."
+            )
+        self.second = f"{name}-{self.new}"
+
+    # --- What there is -----------------------------------------------------------------------------------------------
+
+    def _only_topic(self):
+        topics = [topic.strip() for topic in self._config.get("topics", "").split(",") if topic.strip()]
+        if len(topics) != 1:
+            raise click.ClickException(f"'{self.name}' reads {len(topics) or 'a pattern of'} topics: reindex is for connectors of one topic.")
+        return topics[0]
+
+    def _written_to(self):
+        if self._config.get("data.stream.dataset"):
+            raise click.ClickException(f"'{self.name}' writes to a data stream: give its index template the new mapping, and roll it over.")
+        given = self._config.get("topic.to.external.resource.mapping", "").replace(" ", "").split(",")
+        pairs = dict(pair.split(":", 1) for pair in given if ":" in pair)
+        return pairs.get(self._topic, self._topic.lower())
+
+    def _index_behind(self, name):
+        """The index that a name stands for."""
+        found = self._search.ask("GET", f"/{quote(name)}", absent=True)
+        if not found:
+            raise click.ClickException(f"There is no index '{name}', which '{self.name}' writes to: nothing to reindex.")
+        if len(found) > 1:
+            raise click.ClickException(f"The alias '{name}' stands for {len(found)} indices ({', '.join(sorted(found))}): reindex is for one.")
+        return next(iter(found))
+
+    def _next_name(self):
+        """orders-v2 behind orders; what an earlier call has begun comes first."""
+        stem, _, number = self.old.rpartition("-v")
+        stem, number = (stem, int(number)) if stem and number.isdigit() else (self.old, 1)
+        before = self._search.ask("GET", f"/{quote(self.old)}/_mapping")[self.old]["mappings"].get("_meta", {}).get(_META)
+        return self.old if before and before["connector"] == self.name else f"{stem}-v{number + 1}"
+
+    def _noted(self):
+        found = self._search.ask("GET", f"/{quote(self.new)}/_mapping", absent=True)
+        return found[self.new]["mappings"].get("_meta", {}).get(_META, {}) if found and self.new in found else {}
+
+    def _note_down(self, **more):
+        self._note = {**self._note, **more}
+        self._search.ask("PUT", f"/{quote(self.new)}/_mapping", {"_meta": {_META: self._note}})
+
+    def _holders(self):
+        """The indices that the alias stands for."""
+        return sorted(self._search.ask("GET", f"/_alias/{quote(self.alias)}", absent=True) or {})
+
+    def _committed(self, name):
+        entries = self._rest.get(connector_path(name, "/offsets"))["offsets"]
+        return {(entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"]): entry["offset"]["kafka_offset"] for entry in entries}
+
+    def _exists(self, name):
+        return name in self._rest.get("/connectors")
+
+    def _state(self, name):
+        return self._rest.get(connector_path(name, "/status"))["connector"]["state"]
+
+    # --- The steps ---------------------------------------------------------------------------------------------------
+
+    def run(self, body, timeout, deletes):
+        self._make_index(body)
+        self._start_second()
+        self._catch_up(timeout)
+        self._move_alias(timeout)
+        self._stop_first()
+        if deletes:
+            self._delete_first()
+        emit(
+            {"connector": self.second, "index": self.new, "alias": self.alias, "deleted": deletes},
+            lambda: click.echo(f"'{self.alias}' is '{self.new}' now, and '{self.second}' writes to it. "
+                               + ("" if deletes else "--delete does away with the first connector and its index, --undo goes back.")),
+        )  # fmt: skip
+
+    def _make_index(self, body):
+        if self._note:
+            return _step(1, f"the index '{self.new}' is there")
+        if self.old == self.new or self._search.ask("GET", f"/{quote(self.new)}", absent=True):
+            raise click.ClickException(f"There is an index '{self.new}' that reindex has not made. Name another by --index.")
+        note = {"old": self.old, "alias": self.alias, "connector": self.name}
+        mappings = {**body["mappings"], "_meta": {**body["mappings"].get("_meta", {}), _META: note}}
+        self._search.ask("PUT", f"/{quote(self.new)}", {**body, "mappings": mappings})
+        self._note = note
+        _step(1, f"made the index '{self.new}'")
+
+    def _start_second(self):
+        if self._exists(self.second):
+            return _step(2, f"the connector '{self.second}' is there")
+        config = {**self._config, **self._changes, "name": self.second}
+        config.update({"external.resource.usage": "index", "topic.to.external.resource.mapping": f"{self._topic}:{self.new}"})
+        hidden = sorted(key for key, value in config.items() if value == _HIDDEN)
+        if hidden:
+            raise click.ClickException(
+                f"The worker does not show {', '.join(hidden)}: give it by --set {hidden[0]}=…, best as a reference to a provider."
+            )
+        self._rest.ask("PUT", connector_path(self.second, "/config"), config)
+        _step(2, f"started the connector '{self.second}', which brings all of '{self._topic}' into '{self.new}'")
+
+    def _catch_up(self, timeout, wanted=None):
+        """Until the second connector has come as far as the first one had when it was asked."""
+        wanted = self._committed(self.name) if wanted is None else wanted
+        deadline, pause, shown = time.monotonic() + timeout, threading.Event(), None
+        while True:
+            found = self._committed(self.second)
+            behind = sum(max(0, offset - found.get(place, 0)) for place, offset in wanted.items())
+            if not behind:
+                return _step(3, "it has caught up")
+            status = self._rest.get(connector_path(self.second, "/status"))
+            failed = next((task for task in status["tasks"] if task["state"] == "FAILED"), None)
+            if failed:
+                reason = failed["trace"].splitlines()[0]
+                raise click.ClickException(
+                    f"'{self.second}' has failed: {printable(reason)} Mend that and restart it, then give the command again; or --undo."
+                )
+            if time.monotonic() > deadline:
+                raise click.ClickException(
+                    f"'{self.second}' is still {behind} records behind. Give the command again to wait on; --undo goes back."
+                )
+            if behind != shown:
+                emit_line({"step": 3, "behind": behind}, lambda behind=behind: click.echo(f"3  {behind} records behind", err=True))
+            shown = behind
+            pause.wait(_LOOK_SECONDS)
+
+    def _move_alias(self, timeout):
+        holders = self._holders()
+        if holders == [self.new]:
+            return _step(4, f"the alias '{self.alias}' is '{self.new}'")
+        if holders != [self.old]:
+            raise click.ClickException(
+                f"The alias '{self.alias}' stands for {', '.join(holders) or 'nothing'}, and not for '{self.old}': move it there first."
+            )
+        # What the first one has written by then is in the old index only, until the second has come as far.
+        self._note_down(offsets=[[*place, offset] for place, offset in self._committed(self.name).items()])
+        self._swap(self.old, self.new)
+        _step(4, f"moved the alias '{self.alias}' from '{self.old}' to '{self.new}'")
+        self._catch_up(timeout)
+
+    def _swap(self, before, behind):
+        actions = [{"remove": {"index": before, "alias": self.alias}}, {"add": {"index": behind, "alias": self.alias}}]
+        self._search.ask("POST", "/_aliases", {"actions": actions})
+
+    def _stop_first(self):
+        if not self._exists(self.name):
+            return _step(5, f"the connector '{self.name}' is gone")
+        if self._state(self.name) == "STOPPED":
+            return _step(5, f"the connector '{self.name}' is stopped")
+        self._rest.ask("PUT", connector_path(self.name, "/stop"))
+        _wait(lambda: self._state(self.name) == "STOPPED", f"'{self.name}' to stop")
+        self._catch_up(60)
+        _step(5, f"stopped the connector '{self.name}'")
+
+    def _delete_first(self):
+        self._rest.ask("DELETE", connector_path(self.name))
+        self._search.ask("DELETE", f"/{quote(self.old)}", absent=True)
+        _step(5, f"deleted the connector '{self.name}' and the index '{self.old}'")
+
+    # --- Back --------------------------------------------------------------------------------------------------------
+
+    def undo(self):
+        if not self._note:
+            raise click.ClickException(f"There is nothing to undo: '{self.new}' is no index that reindex has made. --index names another.")
+        if self.old != self.new and not self._search.ask("GET", f"/{quote(self.old)}", absent=True):
+            raise click.ClickException(f"The index '{self.old}' is deleted: there is no way back.")
+        if self._holders() == [self.new]:
+            self._swap(self.new, self.old)
+            _step(4, f"moved the alias '{self.alias}' back to '{self.old}'")
+        if self._state(self.name) == "STOPPED":
+            self._read_again()
+            self._rest.ask("PUT", connector_path(self.name, "/resume"))
+            _step(5, f"resumed the connector '{self.name}'")
+        if self._exists(self.second):
+            self._rest.ask("DELETE", connector_path(self.second))
+            _step(2, f"deleted the connector '{self.second}'")
+        self._search.ask("DELETE", f"/{quote(self.new)}", absent=True)
+        _step(1, f"deleted the index '{self.new}'")
+        emit({"connector": self.name, "index": self.old, "alias": self.alias}, lambda: click.echo(f"'{self.alias}' is '{self.old}' again."))
+
+    def _read_again(self):
+        """What the first connector wrote by way of the alias since it was moved is in the new index only: it is written once more."""
+        entries = [
+            {"partition": {"kafka_topic": topic, "kafka_partition": partition}, "offset": {"kafka_offset": offset}}
+            for topic, partition, offset in self._note.get("offsets", ())
+        ]
+        if entries:
+            self._rest.ask("PATCH", connector_path(self.name, "/offsets"), {"offsets": entries})
+
+
+def _step(number, said):
+    emit_line({"step": number, "done": said}, lambda: click.echo(f"{number}  {said}", err=True))
+
+
+def _wait(condition, what, seconds=60.0):
+    deadline, pause = time.monotonic() + seconds, threading.Event()
+    while not condition():
+        if time.monotonic() > deadline:
+            raise click.ClickException(f"Waited {seconds:.0f} s in vain for {what}.")
+        pause.wait(_LOOK_SECONDS)
+
+
+class _Search:
+    """The search server that a connector's configuration names; only the standard library, as ctl_rest.py."""
+
+    def __init__(self, config, user):
+        address = urlsplit(config["connection.url"].split(",")[0].strip())
+        self._url = urlunsplit((address.scheme, address.netloc.rpartition("@")[2], address.path.rstrip("/"), "", ""))
+        name = user or config.get("connection.username")
+        given = config.get("connection.password")
+        password = os.environ.get("CONNECT_SEARCH_PASSWORD", "" if given in (None, _HIDDEN) or given.startswith("${") else given)
+        self._headers = {"Content-Type": "application/json"}
+        if name:
+            self._headers["Authorization"] = "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
+
+    def ask(self, method, path, body=None, absent=False):
+        """The answer's JSON; with `absent` None where there is no such thing. Raises Refused."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(self._url + path, data, self._headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_ANSWER_SECONDS) as response:
+                return json.loads(response.read() or b"{}")
+        except urllib.error.HTTPError as error:
+            content = error.read()
+            if absent and error.code == 404:
+                return None
+            raise Refused(f"The search server {self._url} answers {error.code} to {method} {path}: {_reason(content)}", error.code) from None
+        except (OSError, ValueError) as error:
+            raise Refused(f"The search server {self._url} cannot be asked: {getattr(error, 'reason', error)}.") from None
+
+
+def _reason(content):
+    try:
+        error = json.loads(content)["error"]
+        return error["reason"] if isinstance(error, dict) else str(error)
+    except (ValueError, KeyError, TypeError):
+        return content[:300].decode("utf-8", "replace")
