@@ -89,6 +89,10 @@ class Dialect:
         """The Columns of a table, None where there is no such table."""
         raise NotImplementedError
 
+    def chosen(self, columns):
+        """What stands between SELECT and FROM, so that values come exactly."""
+        return "*"
+
     def read(self, connection, sql, columns, rows):
         """What a query gives, as it comes: for each `rows` rows at most (their number, an Arrow array a column)."""
         raise NotImplementedError

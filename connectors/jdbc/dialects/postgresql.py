@@ -234,7 +234,7 @@ class PostgreSql(Dialect):
         if schema.type == "bytes":
             return pc.binary_join_element_wise("\\x", arrow.hex_texts(array), "")
         if schema.type == "array":
-            return array_texts(schema, array, self.prepared)
+            return array_texts(schema, array, target, self.prepared)
         if schema.type in ("struct", "map"):
             raise DataError(f"PostgreSQL has no column type for a {schema.type}: flatten it, or leave '{target.name}' out by 'fields.whitelist'.")
         if schema.type == "boolean" and target.type_name in ("bit", "int2", "int4", "int8", "numeric"):
