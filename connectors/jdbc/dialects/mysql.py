@@ -108,6 +108,8 @@ class MySql(Dialect):
             raise problem
         strict = "sql_mode = CONCAT(@@sql_mode, ',STRICT_TRANS_TABLES')"
         self.execute(connection, f"SET time_zone = '+00:00', {strict}")
+        if given.get("sessionVariables"):
+            self.execute(connection, f"SET SESSION {given['sessionVariables']}")
         connection.commit()
         return connection
 
@@ -178,7 +180,8 @@ class MySql(Dialect):
         return [
             self._column(
                 name, kind.lower(), "unsigned" in full.lower(), nullable == "YES", int(precision or 0), int(scale or 0), is_key=key == "PRI",
-                has_default=default is not None or "auto_increment" in extra.lower() or "generated" in extra.lower(), counts="auto_increment" in extra.lower(),
+                has_default=default is not None or "auto_increment" in extra.lower() or "generated" in extra.lower(),
+                counts="auto_increment" in extra.lower(),
             )
             for name, kind, full, nullable, key, extra, precision, scale, default in found
         ]  # fmt: skip
@@ -197,12 +200,8 @@ class MySql(Dialect):
         """FLOAT as a double: its text has six digits only, which are too few."""
         if not any(column.type_name == "float" for column in columns):
             return "*"
-        return ", ".join(
-            f"{name} + 0E0 AS {name}" if column.type_name == "float" else name for column in columns for name in [self._always(column.name)]
-        )
-
-    def _always(self, name):
-        return f"`{name.replace('`', '``')}`"
+        named = [("`" + column.name.replace("`", "``") + "`", column.type_name == "float") for column in columns]
+        return ", ".join(f"{name} + 0E0 AS {name}" if is_float else name for name, is_float in named)
 
     def begin_read(self, connection):
         if self._isolation in _ISOLATIONS:

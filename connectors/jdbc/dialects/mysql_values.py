@@ -67,7 +67,7 @@ def _without_zeros(column, texts, zero):
 def csv(arrays):
     """Rows as lines; nulls are the bare word NULL, texts are quoted, and bytes are texts of their hexadecimal digits."""
     parts = [_texts(array) for array in arrays]
-    lines = pc.binary_join_element_wise(*[part.cast(pa.large_string()) for part in parts], ",")
+    lines = pc.binary_join_element_wise(*[part.cast(pa.large_string()) for part in parts], pa.scalar(",", pa.large_string()))
     lines = pc.binary_join_element_wise(lines, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))
     lines = lines.combine_chunks() if isinstance(lines, pa.ChunkedArray) else lines
     return b"".join(lines.cast(pa.large_binary()).to_pylist()) if lines.offset else lines.buffers()[2] or b""
