@@ -45,7 +45,9 @@ class Database:
         try:
             self.dialect.error  # noqa: B018  the driver is looked for
         except ImportError as error:
-            raise ConnectError(f"There is no driver for {self.location.shown} ({error}): install it by pip install 'connect-standalone[jdbc]'.") from error
+            raise ConnectError(
+                f"There is no driver for {self.location.shown} ({error}): install it by pip install 'connect-standalone[jdbc]'."
+            ) from error
         for attempt in range(1, self._attempts + 1):
             try:
                 return self.dialect.connect()

@@ -59,7 +59,7 @@ def run(server, connection, rows):
     base = {"connection.url": server.jdbc, "tasks.max": "1"}
     with tempfile.TemporaryDirectory(prefix="bench-jdbc-") as folder:
         with LocalWorker(pathlib.Path(folder), pipeline__engine="auto", value__converter=JSON) as worker:
-            source = {"connector.class": "JdbcSource", "mode": "incrementing", "table.whitelist": "items", "poll.interval.ms": "100", **base}
+            source = {"connector.class": "JdbcSource", "mode": "incrementing", "incrementing.column.name": "id", "table.whitelist": "items", **base}
             rate = measured("table → topic", rows, lambda: worker.create("source", source), lambda: _count(worker) >= rows, worker, "source")
             print(f"  {rate / copy_out:.2f} of COPY alone")
             worker.herder.delete("source")
