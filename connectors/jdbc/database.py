@@ -1,5 +1,6 @@
 """The database of a configuration: its dialect, and a connection that is made anew where it was lost."""
 
+import contextlib
 import logging
 import threading
 
@@ -33,7 +34,20 @@ class Database:
             self._connection = self._opened()
         return self._connection
 
+    def interrupt(self):
+        """From another thread: a query that is waited for ends with an error."""
+        connection = self._connection
+        if connection is not None:
+            with contextlib.suppress(self.dialect.error, AttributeError):  # it may be closed at the same moment
+                self.dialect.interrupt(connection)
+
     def _opened(self):
+        try:
+            self.dialect.error  # noqa: B018  the driver is looked for
+        except ImportError as error:
+            raise ConnectError(
+                f"There is no driver for {self.location.shown} ({error}): install it by pip install 'connect-standalone[jdbc]'."
+            ) from error
         for attempt in range(1, self._attempts + 1):
             try:
                 return self.dialect.connect()

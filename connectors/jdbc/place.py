@@ -72,11 +72,13 @@ class Gaps:
         return tuple((low, high) for low, high, _ in self._ranges if upto is None or high <= upto)
 
     def note(self, last, numbers, mark):
-        """The ascending numbers of new rows behind `last`: what lies between them is missing. Returns how many old gaps had to be given up."""
+        """The ascending numbers of new rows behind `last` (None: there were none, and databases count from 1): what lies between them is missing.
+        Returns how many old gaps had to be given up."""
+        last = min(0, numbers[0]) if last is None else last
         for number in numbers:
-            if last is not None and number > last + 1:
+            if number > last + 1:
                 self._ranges.append((last + 1, number - 1, mark))
-            last = number if last is None else max(last, number)
+            last = max(last, number)
         too_many = len(self._ranges) - _MOST_GAPS
         if too_many > 0:
             del self._ranges[:too_many]

@@ -67,6 +67,7 @@ class JdbcSinkTask(SinkTask):
         self._offsets = StoredOffsets(self._dialect, parsed, self.context.connector) if parsed["exactly.once"] else None
         self._writer = Writer(self._dialect, parsed, self._offsets)
         self._most, self._pause_ms = parsed["max.retries"], parsed["retry.backoff.ms"]
+        self._trims = parsed["trim.sensitive.log"]
         self._failures = 0
         self._reporter = self.context.errant_record_reporter()
 
@@ -92,7 +93,7 @@ class JdbcSinkTask(SinkTask):
             self._reporter.report(record, error if isinstance(error, ConnectError) else ConnectError(f"The database refuses it: {self._said(error)}"))
 
     def _said(self, error):
-        return self._dialect.said(error) if isinstance(error, self._dialect.error) else str(error)
+        return self._dialect.said(error, self._trims) if isinstance(error, self._dialect.error) else str(error)
 
     def _go_on_from_stored(self, partitions):
         try:

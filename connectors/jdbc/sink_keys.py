@@ -64,7 +64,7 @@ def _options():
         "table.types",
         LIST,
         LOW,
-        "What may be written to: TABLE, PARTITIONED TABLE, VIEW.",
+        "Without meaning here: whatever has the name is written to, a view where the database lets it.",
         default="TABLE",
         check=TableTypes("table", "partitioned table", "view"),
         group=_WRITES,

@@ -90,4 +90,4 @@ class StoredOffsets:
 
     def _stored(self, connection):
         rows = self._dialect.rows(connection, f"SELECT {self._listed} FROM {self._name} WHERE {self._column(0)} = {{}}", [self._connector])
-        return {(topic, partition): offset for _, topic, partition, offset in rows}
+        return {(topic, int(partition)): int(offset) for _, topic, partition, offset in rows}

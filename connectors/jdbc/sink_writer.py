@@ -54,15 +54,19 @@ class Writer:
 
     def write(self, connection, batches, finds_bad):
         """Write batches and commit. Returns the bad records, [(record, error)]; unless they are to be found all, the first is raised as BadRecord."""
-        bad, ends = [], {}
+        bad, runs, ends = [], [], {}
+        for batch in filter(len, map(self._new_part, batches)):
+            # First, for some databases commit when a table is made or changed.
+            try:
+                runs += self._runs(connection, batch)
+            except DataError as error:
+                self._refuse(batch.records(), error, bad, finds_bad)
+            ends[batch.origin] = int(batch.offsets[-1]) + 1
         self._dialect.begin(connection)
-        for batch in batches:
-            batch = self._new_part(batch)
-            if not len(batch):
-                continue
-            self._write_batch(connection, batch, bad, finds_bad)
-            if self._offsets is not None:
-                ends[batch.origin] = int(batch.offsets[-1]) + 1
+        for rows in runs:
+            step = self._most or len(rows)
+            for low in range(0, len(rows), step):
+                self._write_rows(connection, rows.cut(low, low + step), bad, finds_bad)
         if self._offsets is not None:
             self._offsets.store(connection, ends)
         connection.commit()
@@ -76,17 +80,6 @@ class Writer:
             return batch
         return batch.slice(int(np.searchsorted(batch.offsets, self._offsets.already(batch.origin))), len(batch))
 
-    def _write_batch(self, connection, batch, bad, finds_bad):
-        try:
-            runs = list(self._runs(connection, batch))
-        except DataError as error:
-            self._refuse(batch.records(), error, bad, finds_bad)
-            return
-        for rows in runs:
-            step = self._most or len(rows)
-            for low in range(0, len(rows), step):
-                self._write_rows(connection, rows.cut(low, low + step), bad, finds_bad)
-
     @staticmethod
     def _refuse(records, error, bad, finds_bad):
         if not finds_bad:
@@ -98,7 +91,7 @@ class Writer:
         fields, keys, has_value = self._fields.of(batch)
         if pc.all(has_value).as_py() is not True and not self._deletes:
             raise DataError("A record without a value cannot be written: it has no fields. With delete.enabled=true it deletes the row of its key.")
-        has_value = has_value.to_numpy(zero_copy_only=False)
+        has_value, found = has_value.to_numpy(zero_copy_only=False), []
         for topic, numbers in _by_topic(batch):
             target = self._target(topic)
             target.ready(connection, fields or keys)
@@ -106,7 +99,9 @@ class Writer:
             present = has_value[numbers]
             for run in np.split(numbers, np.flatnonzero(present[1:] != present[:-1]) + 1):
                 is_delete = not has_value[run[0]]
-                yield Rows(batch, run, target, _Prepared(self._dialect, target, keys if is_delete else fields), [key.name for key in keys], is_delete)
+                prepared = _Prepared(self._dialect, target, keys if is_delete else fields)
+                found.append(Rows(batch, run, target, prepared, [key.name for key in keys], is_delete))
+        return found
 
     def _target(self, topic):
         name = self._parsed["table.name.format"].replace("${topic}", topic)

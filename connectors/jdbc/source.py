@@ -172,18 +172,19 @@ class JdbcSourceTask(SourceTask):
         if self._stopped.is_set():
             return
         self._failures += 1
-        where = self._database.location.shown
+        where, said = self._database.location.shown, dialect.said(error, trimmed=bool(self._parsed["query.masked"].value))
         if dialect.blame(error) != PASSING:
-            raise ConnectError(f"The query to {where} failed: {dialect.said(error)}") from error
+            raise ConnectError(f"The query to {where} failed: {said}") from (None if self._parsed["query.masked"].value else error)
         if 0 <= most < self._failures:
             raise ConnectError(
-                f"The query to {where} failed {self._failures} times, which query.retry.attempts does not allow: {dialect.said(error)}"
+                f"The query to {where} failed {self._failures} times, which query.retry.attempts does not allow: {said}"
             ) from error
-        log.warning("The query to %s is tried again: %s", where, dialect.said(error))
+        log.warning("The query to %s is tried again: %s", where, said)
         self._stopped.wait(RETRY_SECONDS)
 
     def stop(self):
         self._stopped.set()
+        self._database.interrupt()
 
     def close(self):
         for reader in self._readers:

@@ -82,7 +82,7 @@ class TableReader:
         if self._gaps is not None:
             yield from self._late(connection, source, columns, schema)
         mark = self._mark(connection) if self._gaps is not None else None
-        sql = f"SELECT * FROM {source} {self._mode.conditions(self._place, end)}{self._suffix}"
+        sql = f"SELECT {self._dialect.chosen(columns)} FROM {source} {self._mode.conditions(self._place, end)}{self._suffix}"
         chunks = self._dialect.read(connection, sql, columns, self._rows)
         for (count, arrays), following in _with_following(chunks):
             yield self._batch(count, arrays, following, columns, schema, mark)
@@ -96,6 +96,9 @@ class TableReader:
         return columns
 
     def _bulk(self, connection, base, columns, schema):
+        chosen = self._dialect.chosen(columns)
+        if chosen != "*":
+            base = f"SELECT {chosen} FROM {f'({self._query}) AS connect_query' if self._query else self._dialect.full(self.table)}"
         for count, arrays in self._dialect.read(connection, f"{base}{self._suffix}", columns, self._rows):
             value = struct_array(schema, columns, arrays, self._mapping)
             yield SourceBatch(count, self._topic, value, schema, source_partition=self.partition, more_follows=count == self._rows)
@@ -153,7 +156,7 @@ class TableReader:
         if self._restored:  # when they were missed nobody knows any more
             self._gaps = Gaps(self._gaps.ranges(), (now, None if known is None else known[0]))
             self._restored = False
-        sql = f"SELECT * FROM {source} {self._mode.missed(self._gaps.ranges())}{self._suffix}"
+        sql = f"SELECT {self._dialect.chosen(columns)} FROM {source} {self._mode.missed(self._gaps.ranges())}{self._suffix}"
         for _, arrays in self._dialect.read(connection, sql, columns, self._rows):
             numbers = self._mode.numbers(columns, arrays).tolist()
             rows = [row for row, number in enumerate(numbers) if self._gaps.holds(number)]

@@ -60,7 +60,8 @@ def unprivileged(folder):
 class PostgreSql:
     """The port and the data stay the same through kill and restart. User and database are `postgres`; any password does."""
 
-    def __init__(self):
+    def __init__(self, settings=()):
+        self._settings = (*SETTINGS, *settings)
         self.port = free_port()
         self._folder = self._process = None
 
@@ -71,6 +72,8 @@ class PostgreSql:
     def start(self):
         """Start it, and wait until it answers; raises Unavailable where that cannot be."""
         binaries = programs()
+        if self._folder is not None:
+            (self._folder / "data" / "postmaster.pid").unlink(missing_ok=True)  # of one that was killed
         if self._folder is None:
             self._folder = pathlib.Path(tempfile.mkdtemp(prefix="connect-test-postgresql-"))
             self._prefix = unprivileged(self._folder)
@@ -80,7 +83,7 @@ class PostgreSql:
             )  # fmt: skip
             if made.returncode:
                 raise Unavailable(f"initdb failed: {made.stderr[-500:]}")
-        settings = [word for each in SETTINGS for word in ("-c", each)]
+        settings = [word for each in self._settings for word in ("-c", each)]
         command = [*self._prefix, binaries / "postgres", "-D", self._folder / "data", "-k", self._folder, "-p", str(self.port), *settings]
         with open(self._folder / "log", "ab") as log:
             self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True, cwd=self._folder)

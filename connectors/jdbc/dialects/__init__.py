@@ -1,11 +1,12 @@
 """Which dialect serves a URL: by dialect.name, else by the URL's protocol."""
 
 from connectors.jdbc import url as u
+from connectors.jdbc.dialects.mysql import MySql
 from connectors.jdbc.dialects.postgresql import PostgreSql
 from connectors.jdbc.dialects.sqlite import Sqlite
 from standalone import ConfigError
 
-DIALECTS = {u.POSTGRESQL: PostgreSql, u.SQLITE: Sqlite}
+DIALECTS = {u.MYSQL: MySql, u.POSTGRESQL: PostgreSql, u.SQLITE: Sqlite}
 NAMES = (
     "", "Db2DatabaseDialect", "DerbyDatabaseDialect", "GenericDatabaseDialect", "MySqlDatabaseDialect", "OracleDatabaseDialect",
     "PostgreSqlDatabaseDialect", "SapHanaDatabaseDialect", "SqlServerDatabaseDialect", "SqliteDatabaseDialect", "SybaseDatabaseDialect",

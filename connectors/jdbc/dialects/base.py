@@ -53,9 +53,15 @@ class Dialect:
         """PASSING, RECORD or OTHER."""
         raise NotImplementedError
 
-    def said(self, error):
-        """What the database said, without any secret."""
+    def said(self, error, trimmed=False):
+        """What the database said, without any secret; `trimmed` to its code, for there may be values and SQL in it."""
+        if trimmed:
+            code = getattr(error, "sqlstate", None) or getattr(error, "sqlite_errorname", None) or next(iter(error.args), "")
+            return f"{type(error).__name__} {code if isinstance(code, int) or str(code).isidentifier() or str(code).isalnum() else ''}".strip()
         return self.location.masked(" ".join(str(error).split()))
+
+    def interrupt(self, connection):
+        """From another thread: end what it waits for, where the driver can."""
 
     # --- Names -----------------------------------------------------------------------------------------------------------
     def quoted(self, name):
@@ -88,6 +94,10 @@ class Dialect:
     def columns(self, connection, table):
         """The Columns of a table, None where there is no such table."""
         raise NotImplementedError
+
+    def chosen(self, columns):
+        """What stands between SELECT and FROM, so that values come exactly."""
+        return "*"
 
     def read(self, connection, sql, columns, rows):
         """What a query gives, as it comes: for each `rows` rows at most (their number, an Arrow array a column)."""

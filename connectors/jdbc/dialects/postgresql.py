@@ -38,6 +38,7 @@ _TYPES = {
     c.BOOLEAN: pa.bool_(), c.INT8: pa.int64(), c.INT16: pa.int16(), c.INT32: pa.int32(), c.INT64: pa.int64(), c.FLOAT32: pa.float32(),
     c.FLOAT64: pa.float64(),
 }  # fmt: skip
+_CANCEL_SECONDS = 2
 _SAME = {"smallint": "int2", "int": "int4", "bigint": "int8", "real": "float4", "double precision": "float8", "decimal": "numeric"}
 
 
@@ -82,6 +83,9 @@ class PostgreSql(Dialect):
         import psycopg
 
         return psycopg.Error
+
+    def interrupt(self, connection):
+        connection.cancel_safe(timeout=_CANCEL_SECONDS)
 
     def blame(self, error):
         import psycopg
@@ -195,15 +199,17 @@ class PostgreSql(Dialect):
         return connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()[0]
 
     def horizon(self, connection):
-        """The beginning of the oldest transaction of this database that may still write. Who may not see others' transactions knows none."""
+        """The beginning of the oldest transaction of this database that may still write: one that has written, or is younger than a minute. Nobody
+        may be held back for ever by a session that only reads. Who may not see others' transactions knows none.
+        """
         hidden, oldest = connection.execute(
-            "SELECT count(*) FILTER (WHERE state IS NULL), (extract(epoch FROM min(xact_start)) * 1000000)::bigint FROM pg_stat_activity "
+            "SELECT count(*) FILTER (WHERE state IS NULL), (extract(epoch FROM min(xact_start) FILTER (WHERE backend_xid IS NOT NULL OR "
+            "xact_start > clock_timestamp() - INTERVAL '1 min')) * 1000000)::bigint FROM pg_stat_activity "
             "WHERE datname = current_database() AND pid <> pg_backend_pid() AND backend_type = 'client backend'"
         ).fetchone()
         if hidden:
             return None
-        prepared = connection.execute("SELECT (extract(epoch FROM min(prepared)) * 1000000)::bigint FROM pg_prepared_xacts").fetchone()[0]
-        return min(each for each in (oldest, prepared and 0, self.now(connection)) if each is not None)
+        return min(each for each in (oldest, self.now(connection)) if each is not None)
 
     def transactions_before(self, connection):
         row = connection.execute(
@@ -234,7 +240,7 @@ class PostgreSql(Dialect):
         if schema.type == "bytes":
             return pc.binary_join_element_wise("\\x", arrow.hex_texts(array), "")
         if schema.type == "array":
-            return array_texts(schema, array, self.prepared)
+            return array_texts(schema, array, target, self.prepared)
         if schema.type in ("struct", "map"):
             raise DataError(f"PostgreSQL has no column type for a {schema.type}: flatten it, or leave '{target.name}' out by 'fields.whitelist'.")
         if schema.type == "boolean" and target.type_name in ("bit", "int2", "int4", "int8", "numeric"):

@@ -8,8 +8,8 @@ import pyarrow.compute as pc
 
 from connectors.jdbc import arrow
 
-# What Java's driver has for PostgreSQL's infinity, in milliseconds.
-INFINITY_MS, MINUS_INFINITY_MS = 9223372036825200000, -9223372036832400000
+# What stands for PostgreSQL's infinity, as far as microseconds reach. Java's driver has the same numbers as milliseconds, which no other unit holds.
+INFINITY, MINUS_INFINITY = 9223372036825200000, -9223372036832400000
 _FIRST_MICROS, _LAST_MICROS = (int(np.datetime64(year, "us").astype(np.int64)) for year in ("0001-01-01", "10000-01-01"))
 _MOMENT = re.compile(r"(\d+)-(\d\d)-(\d\d)(?: (\d\d):(\d\d):(\d\d)(?:\.(\d+))?)?(?:\+00)?( BC)?")
 _DAY_MICROS = 86_400 * arrow.MICROS
@@ -28,8 +28,8 @@ def parse_moments(texts, is_date=False, is_zoned=False):
 
 
 def _micros(text):
-    if text.endswith("infinity"):  # as far as microseconds reach
-        return (MINUS_INFINITY_MS if text.startswith("-") else INFINITY_MS) // 1000
+    if text.endswith("infinity"):
+        return MINUS_INFINITY if text.startswith("-") else INFINITY
     year, month, day, hour, minute, second, fraction, before_christ = _MOMENT.fullmatch(text).groups()
     year = 1 - int(year) if before_christ else int(year)
     days = (np.datetime64(f"{year:05d}" if year < 0 else f"{year:04d}", "Y").astype("M8[M]") + (int(month) - 1)).astype("M8[D]") + (int(day) - 1)
@@ -65,10 +65,8 @@ def moment_texts(array, zone, only_date=False):
 
 
 def _text(micros, only_date):
-    if micros // 1000 == INFINITY_MS // 1_000_000 or micros >= INFINITY_MS // 1000:
-        return "infinity"
-    if micros <= MINUS_INFINITY_MS // 1000:
-        return "-infinity"
+    if micros in (INFINITY, MINUS_INFINITY):
+        return "infinity" if micros == INFINITY else "-infinity"
     text = str(np.datetime64(micros, "us")).replace("T", " ")
     year, _, rest = text.lstrip("-").partition("-")
     era = ""
@@ -78,13 +76,15 @@ def _text(micros, only_date):
 
 
 def time_texts(array):
-    return array.cast(pa.int32()).cast(pa.time32("ms")).cast(pa.string())
+    is_end = pc.equal(array, arrow.DAY_MS)  # 24:00:00, which is no time of Arrow's
+    texts = pc.if_else(is_end, 0, array).cast(pa.int32()).cast(pa.time32("ms")).cast(pa.string())
+    return pc.if_else(is_end, "24:00:00", texts)
 
 
-def array_texts(schema, array, prepared):
+def array_texts(schema, array, target, prepared):
     """Lists as PostgreSQL writes arrays."""
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    items = prepared(schema.value_schema, array.flatten(), None).to_pylist()
+    items = prepared(schema.value_schema, array.flatten(), target.item or target).to_pylist()
     texts, at = [], 0
     for count in pc.list_value_length(array).to_pylist():
         if count is None:

@@ -58,6 +58,9 @@ class Sqlite(Dialect):
     def error(self):
         return sqlite3.Error
 
+    def interrupt(self, connection):
+        connection.interrupt()
+
     def blame(self, error):
         said = str(error).lower()
         if isinstance(error, sqlite3.OperationalError) and any(word in said for word in _LOCKED):

@@ -33,7 +33,23 @@ def postgresql_database(postgresql_server):
         yield database
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(scope="session")
+def mariadb_server(tmp_path_factory, load_server, give_up):
+    servers = load_server("mariadb")
+    try:
+        with shared(run_folder(tmp_path_factory), "mariadb", lambda: servers.MariaDb().start().handed_over()) as server:
+            yield server
+    except servers.Unavailable as reason:
+        give_up(f"no MariaDB: {reason}")
+
+
+@pytest.fixture
+def mariadb_database(mariadb_server):
+    with databases.MariadbDatabase(mariadb_server, f"test_{os.getpid()}_{next(_numbers)}") as database:
+        yield database
+
+
+@pytest.fixture(params=["sqlite", "postgresql", "mariadb"])
 def database(request):
     """Each database in turn."""
     return request.getfixturevalue(f"{request.param}_database")

@@ -68,3 +68,50 @@ class PostgresqlDatabase:
     def rows(self, sql):
         with self.connect() as connection:
             return connection.execute(sql).fetchall()
+
+
+class MariadbDatabase:
+    """A database of the test's own in the server."""
+
+    kind = "mariadb"
+    counting = "BIGINT AUTO_INCREMENT PRIMARY KEY"
+    timestamp = "DATETIME(6)"
+    tables = {}
+
+    def __init__(self, server, name):
+        self.name = name
+        self._port, self._password = server["port"], server["password"]
+        self.url = f"{server['jdbc']}{name}?user=root&password={self._password}"
+
+    def __enter__(self):
+        self._run(None, [f"CREATE DATABASE {self.name} CHARACTER SET utf8mb4"])
+        return self
+
+    def __exit__(self, *_):
+        self._run(None, [f"DROP DATABASE {self.name}"])
+
+    def full(self, table):
+        return f"{self.name}.{table}"
+
+    def connect(self, database=""):
+        import pymysql
+
+        database = self.name if database == "" else database
+        return pymysql.connect(host="127.0.0.1", port=self._port, user="root", password=self._password, database=database, charset="utf8mb4")
+
+    def run(self, *statements):
+        self._run("", statements)
+
+    def _run(self, database, statements):
+        with contextlib.closing(self.connect(database)) as connection:
+            cursor = connection.cursor()
+            cursor.execute("SET time_zone = '+00:00'")
+            for each in statements:
+                cursor.execute(each)
+            connection.commit()
+
+    def rows(self, sql):
+        with contextlib.closing(self.connect()) as connection:
+            cursor = connection.cursor()
+            cursor.execute(sql)
+            return list(cursor.fetchall())

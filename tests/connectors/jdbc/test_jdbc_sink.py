@@ -106,7 +106,7 @@ def test_bad_rows_are_reported_one_by_one_and_the_rest_is_written(database, star
     sink.put_values(ITEM, *items((1, "a"), (2, None), (3, "c"), (1, "twice"), (4, "long"), (5, "e"), (1, "two")))
     assert database.rows("SELECT id, name FROM t ORDER BY id") == [(1, "a"), (3, "c"), (5, "e")]
     assert [offset for offset, _ in sink.context.reported] == [1, 3, 4, 6]
-    assert all("database refuses it" in said for _, said in sink.context.reported)
+    assert all("database" in said for _, said in sink.context.reported)
 
 
 def test_without_a_reporter_a_bad_row_fails_the_task_and_nothing_is_written(database, start):

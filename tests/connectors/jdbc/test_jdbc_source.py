@@ -120,3 +120,19 @@ def test_what_cannot_be_read_is_said(database, driver, options, said):
     with pytest.raises(Exception, match=said) as failure:
         driver.start(**options).take(1)
     assert "not-looked-at" not in str(failure.value), "the password"
+
+
+def test_a_lost_connection_is_made_anew_and_reading_goes_on(postgresql_database):
+    database = postgresql_database
+    database.run("CREATE TABLE t (id BIGSERIAL PRIMARY KEY)", "INSERT INTO t SELECT FROM generate_series(1, 4)")
+    with SourceDriver(database) as driver:
+        task = driver.start(**{"mode": "incrementing", "batch.max.rows": "2"})
+        found = task.poll()
+        database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'connect-standalone'")
+        assert [record.value["id"] for record in found + task.take(2)] == [1, 2, 3, 4]
+
+
+def test_a_masked_query_is_not_told(database, driver):
+    with pytest.raises(Exception, match="failed") as failure:
+        driver.start(query="", **{"mode": "bulk", "query.masked": "SELECT hidden_column FROM hidden_table"}).take(1)
+    assert "hidden" not in str(failure.value) and failure.value.__cause__ is None

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from standalone import Instant
+from standalone import ConnectError, Instant
 from standalone.testing import LocalWorker
 from tests.connectors.jdbc.sinks import sinks
 from tests.connectors.jdbc.tasks import SourceDriver
@@ -91,6 +91,40 @@ SQLITE = [
     ("TIMESTAMP", "'2020-01-01 12:00:00.123'", "Timestamp", NOON),
     ("DATETIME", "1577880000123", "Timestamp", NOON),
 ]  # fmt: skip
+MARIADB = [
+    ("tinyint", "-128", "int8", -128),
+    ("boolean", "true", "int8", 1),
+    ("tinyint unsigned", "255", "int16", 255),
+    ("smallint", "-32768", "int16", -32768),
+    ("smallint unsigned", "65535", "int32", 65535),
+    ("mediumint unsigned", "16777215", "int32", 16777215),
+    ("int", "-2147483648", "int32", -2147483648),
+    ("int unsigned", "4294967295", "int64", 4294967295),
+    ("bigint", "-9223372036854775808", "int64", -(1 << 63)),
+    ("bigint unsigned", "9223372036854775807", "int64", (1 << 63) - 1),
+    ("float", "1.2345678", "float32", 1.2345677614212036),
+    ("double", "0.1", "float64", 0.1),
+    ("decimal(10,2)", "-12345678.90", "Decimal", D("-12345678.90")),
+    ("decimal(65,30)", "12345678901234567890123456789012345.012345678901234567890123456789", "Decimal",
+     D("12345678901234567890123456789012345.012345678901234567890123456789")),
+    ("varchar(20)", r"""'a,"b"\n\\ é 😀'""", "string", 'a,"b"\n\\ é 😀'),
+    ("varchar(20)", "'NULL'", "string", "NULL"),
+    ("text", "''", "string", ""),
+    ("char(4)", "'ab'", "string", "ab"),
+    ("varbinary(10)", r"x'00ff5c2c22'", "bytes", b'\x00\xff\\,"'),
+    ("blob", "''", "bytes", b""),
+    ("bit(1)", "b'1'", "int8", 1),
+    ("bit(12)", "b'101010101010'", "bytes", b"\x0a\xaa"),
+    ("date", "'2020-01-01'", "Date", Instant(1577836800000)),
+    ("year", "2020", "Date", Instant(1577836800000)),
+    ("time(3)", "'12:34:56.789'", "Time", Instant(45296789)),
+    ("datetime(3)", "'2020-01-01 12:00:00.123'", "Timestamp", NOON),
+    ("timestamp(3) NULL", "'2020-01-01 12:00:00.123'", "Timestamp", NOON),
+    ("json", '\'{"a": 1}\'', "string", '{"a": 1}'),
+    ("uuid", "'123e4567-e89b-12d3-a456-426614174000'", "string", "123e4567-e89b-12d3-a456-426614174000"),
+    ("enum('sad','happy')", "'happy'", "string", "happy"),
+    ("set('a','b','c')", "'a,c'", "string", "a,c"),
+]  # fmt: skip
 SETUPS = {"postgresql": ["CREATE TYPE mood AS ENUM ('sad', 'happy')", "CREATE DOMAIN positive AS integer CHECK (VALUE > 0)"], "sqlite": []}
 
 
@@ -98,7 +132,8 @@ def check_types(database, cases):
     """All types in one table: a row of values, and one of nulls; then the same where nothing may be null."""
     for never_null in ("", " NOT NULL"):
         name = "never" if never_null else "may"
-        database.run(f"CREATE TABLE {name} ({', '.join(f'c{at} {case[0]}{never_null}' for at, case in enumerate(cases))})")
+        kinds = [case[0].removesuffix(" NULL") if never_null else case[0] for case in cases]
+        database.run(f"CREATE TABLE {name} ({', '.join(f'c{at} {kind}{never_null}' for at, kind in enumerate(kinds))})")
         database.run(f"INSERT INTO {name} VALUES ({', '.join(case[1] for case in cases)})")
     database.run(f"INSERT INTO may VALUES ({', '.join(['NULL'] * len(cases))})")
     with SourceDriver(database) as driver:
@@ -121,7 +156,7 @@ def test_types_of_postgresql_go_there_and_back(postgresql_database):
     database.run("CREATE TABLE copy (LIKE may)")
     _write(database, "copy", full, nulls)
     # json, xml and point have no equality: texts do.
-    texts = ", ".join(f"c{at}::text" for at in range(len(POSTGRESQL)) if POSTGRESQL[at][0] not in ("timetz",) and POSTGRESQL[at][1] != "'infinity'")
+    texts = ", ".join(f"c{at}::text" for at in range(len(POSTGRESQL)) if POSTGRESQL[at][0] not in ("timetz",))
     assert database.rows(f"SELECT {texts} FROM copy ORDER BY c0") == database.rows(f"SELECT {texts} FROM may ORDER BY c0")
 
 
@@ -133,6 +168,29 @@ def test_types_of_sqlite_go_there_and_back(sqlite_database):
     with SourceDriver(sqlite_database) as driver:
         found = driver.start(**{"mode": "bulk", "table.whitelist": "copy"}).take(2, is_all=False)
     assert [record.value.to_dict() for record in found] == [full.value.to_dict(), nulls.value.to_dict()]
+
+
+def test_types_of_mariadb_go_there_and_back(mariadb_database):
+    full, nulls = check_types(mariadb_database, MARIADB)
+    mariadb_database.run("CREATE TABLE copy LIKE may")
+    _write(mariadb_database, "copy", full, nulls)
+    assert mariadb_database.rows("SELECT * FROM copy ORDER BY c0") == mariadb_database.rows("SELECT * FROM may ORDER BY c0")
+
+
+@pytest.mark.parametrize("behaviour, expected", [("CONVERT_TO_NULL", None), ("ROUND", Instant(-62135596800000))])
+def test_a_date_that_there_is_not_becomes_what_the_url_says(mariadb_database, behaviour, expected):
+    mariadb_database.run("SET sql_mode = ''", "CREATE TABLE t (day date)", "INSERT INTO t VALUES ('0000-00-00')")
+    with SourceDriver(mariadb_database) as driver:
+        with pytest.raises(ConnectError, match="zeroDateTimeBehavior=CONVERT_TO_NULL"):
+            driver.start(mode="bulk").take(1)
+        url = f"{mariadb_database.url}&zeroDateTimeBehavior={behaviour}"
+        assert driver.start(**{"mode": "bulk", "connection.url": url}).take(1, is_all=False)[0].value["day"] == expected
+
+
+def test_a_number_that_no_field_holds_is_told(mariadb_database):
+    mariadb_database.run("CREATE TABLE t (n bigint unsigned)", "INSERT INTO t VALUES (18446744073709551615)")
+    with SourceDriver(mariadb_database) as driver, pytest.raises(ConnectError, match="Column 'n'"):
+        driver.start(mode="bulk").take(1)
 
 
 def _write(database, table, *records):

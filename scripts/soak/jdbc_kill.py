@@ -1,0 +1,164 @@
+#!/usr/bin/env python3
+"""Kill the worker, and the database, again and again while rows go PostgreSQL → topic → PostgreSQL; then compare the tables.
+
+    scripts/soak/jdbc_kill.py [--kills 20] [--per-second 2000]
+
+Source and sinks run in one worker, on the embedded log. Rows are written by several transactions at once, some of which commit late or roll
+back. Each kill is, in turn, of the worker (kill -9) and of the server with all its processes. The first copy is written by upsert (at least once),
+the second with exactly.once=true by plain inserts into a table without a key: both must hold each row that was committed, and the second each
+record of the topic once.
+"""
+
+import argparse
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from tests.servers.postgresql import PostgreSql, free_port  # noqa: E402
+
+JSON = "org.apache.kafka.connect.json.JsonConverter"
+DRAIN_SECONDS = 90
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--per-second", type=int, default=2000)
+    said = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="jdbc-kill-"))
+    server = PostgreSql(settings=("fsync=on", "synchronous_commit=on", "full_page_writes=on")).start()
+    try:
+        with connected(server) as connection:
+            connection.execute("CREATE TABLE items (id bigserial PRIMARY KEY, v text NOT NULL)")
+            connection.execute("CREATE TABLE once (id bigint, v text)")
+            connection.execute("CREATE TABLE upserted (id bigint PRIMARY KEY, v text)")
+        worker = Worker(folder, server)
+        worker.start()
+        writer = Writer(server, said.per_second)
+        writer.start()
+        for number in range(said.kills):
+            time.sleep(random.uniform(1.5, 4))
+            victim = (worker, server)[number % 2]
+            victim.kill()
+            victim.start()
+            print(f"kill {number + 1}: {'worker' if victim is worker else 'database'}, {writer.committed} rows committed", flush=True)
+        writer.stop()
+        failed = judge(server, worker)
+        worker.end()
+    finally:
+        server.stop()
+    if not failed:
+        shutil.rmtree(folder)
+    sys.exit(failed and f"{failed} Look at {folder}")
+
+
+def judge(server, worker):
+    deadline = time.monotonic() + DRAIN_SECONDS
+    while True:
+        with connected(server) as connection:
+            wanted, lost_up, lost_once, doubled, of_topic = connection.execute(
+                "SELECT (SELECT count(*) FROM items), (SELECT count(*) FROM items WHERE id NOT IN (SELECT id FROM upserted)), "
+                "(SELECT count(*) FROM items WHERE id NOT IN (SELECT id FROM once)), (SELECT count(*) - count(DISTINCT id) FROM once), "
+                "(SELECT sum(next_offset) - (SELECT count(*) FROM once) FROM connect_sink_offsets)"
+            ).fetchone()
+        if not lost_up and not lost_once and not of_topic or time.monotonic() > deadline:
+            break
+        time.sleep(1)
+    print(f"{wanted} rows; lost {lost_up} (upsert), {lost_once} (exactly once); the source repeated {doubled}; offsets and rows differ by {of_topic}")
+    return "Rows were lost, or written twice." if lost_up or lost_once or of_topic else None
+
+
+class Worker:
+    def __init__(self, folder, server):
+        self._folder, self._process = folder, None
+        base = {"tasks.max": 1, "connection.url": server.jdbc, "connection.attempts": 100, "connection.backoff.ms": 300}
+        base.update({"task.restart.max.attempts": 1000, "task.restart.backoff.initial.ms": 200, "task.restart.backoff.max.ms": 1000})
+        sink = {"connector.class": "JdbcSink", "topics": "items", "max.retries": 1000, "retry.backoff.ms": 200, "pk.fields": "id"}
+        sink.update(base)
+        source = {"connector.class": "JdbcSource", "mode": "incrementing", "table.whitelist": "items", "poll.interval.ms": 100, **base}
+        self._files = [
+            self._file("worker", {
+                "bootstrap.servers": "embedded", "embedded.log.listener": f"127.0.0.1:{free_port()}",
+                "listeners": f"http://127.0.0.1:{free_port()}",
+                "key.converter": JSON, "value.converter": JSON,
+                "offset.storage.file.filename": folder / "offsets", "offset.flush.interval.ms": 500,
+            }),
+            self._file("source", source),
+            self._file("upserted", {**sink, "insert.mode": "upsert", "pk.mode": "record_value", "table.name.format": "upserted"}),
+            self._file("once", {"table.name.format": "once", "exactly.once": "true", **sink}),
+        ]  # fmt: skip
+
+    def _file(self, name, props):
+        path = self._folder / f"{name}.properties"
+        props = props if name == "worker" else {"name": name, **props}
+        path.write_text("".join(f"{key}={value}\n" for key, value in props.items()))
+        return str(path)
+
+    def start(self):
+        with open(self._folder / "worker.log", "ab") as log:
+            command = [sys.executable, "-m", "standalone.cli.worker", *self._files]
+            self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+    def kill(self):
+        self._process.send_signal(signal.SIGKILL)
+        self._process.wait()
+
+    def end(self):
+        self._process.terminate()
+        self._process.wait(60)
+
+
+class Writer(threading.Thread):
+    """Transactions of some rows each, two at a time, one of which waits before it ends; a tenth is rolled back."""
+
+    def __init__(self, server, per_second):
+        super().__init__(daemon=True)
+        self._server, self._per_second = server, per_second
+        self._over = threading.Event()
+        self.committed = 0
+
+    def run(self):
+        import psycopg
+
+        while not self._over.is_set():
+            try:
+                with connected(self._server, autocommit=False) as slow, connected(self._server, autocommit=False) as quick:
+                    while not self._over.wait(0.05):
+                        count = max(1, self._per_second // 40)
+                        insert = f"INSERT INTO items (v) SELECT 'row ' || n FROM generate_series(1, {count}) n"
+                        slow.execute(insert)
+                        for _ in range(3):
+                            quick.execute(insert)
+                            quick.commit()
+                            self.committed += count
+                        if random.random() < 0.1:
+                            slow.rollback()
+                        else:
+                            slow.commit()
+                            self.committed += count
+            except psycopg.Error:
+                self._over.wait(0.2)  # the server is away
+
+    def stop(self):
+        self._over.set()
+        self.join()
+
+
+def connected(server, autocommit=True):
+    import psycopg
+
+    return psycopg.connect(host="127.0.0.1", port=server.port, user="postgres", dbname="postgres", autocommit=autocommit)
+
+
+if __name__ == "__main__":
+    main()
