@@ -17,7 +17,7 @@ class LocalFiles:
     spools_here = True  # a spool can lie in the owner's folder, and become the file by a rename
 
     def __init__(self, root):
-        self.root = root.rstrip("/") or "/"
+        self.name = self.root = root.rstrip("/") or "/"
 
     def close(self):
         pass

@@ -1,12 +1,14 @@
-"""LakeSink: topics into files of a folder of this machine, each record exactly once.
+"""LakeSink: topics into files of a folder of this machine or of HDFS, each record exactly once.
 
     keys.py               what can be set                partitioners.py, timestamps.py   into which folder
     task.py               batches, memory, errors        rotation.py                      when files are closed
     partition_writer.py   the files that are open        formats/                         how they are encoded
-    ledger.py             how they are put in place      local.py                         what a file system does
+    ledger.py             how they are put in place      local.py, hdfs.py                what a file system does
 """
 
 import re
+import shutil
+import tempfile
 from urllib.parse import unquote, urlsplit
 
 from connectors.storage import keys
@@ -49,7 +51,7 @@ class LakeSinkConnector(SinkConnector):
         *keys.SCHEMA,
         *keys.PARQUET,
         *keys.PARTITIONER,
-        *keys.LOGS,
+        *keys.HADOOP,
         Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
         Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
         Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
@@ -71,9 +73,9 @@ def refusals(config_def, config):
     except ConfigError:
         return {}  # told by the definition already
     errors = keys.refusals(parsed)
-    url = parsed["store.url"]
+    url = parsed["store.url"] or parsed["hdfs.url"]
     if not url:
-        errors["store.url"] = "must be given: where the files are (file:///data/lake)"
+        errors["store.url"] = "must be given: where the files are (file:///data/lake, hdfs://namenode:8020)"
     else:
         scheme = urlsplit(url).scheme
         if scheme not in _STORES:
@@ -86,10 +88,13 @@ class LakeSinkTask(StorageTask):
 
     config_def = LakeSinkConnector.config_def
     label = "LakeSink"
+    spools = None
 
     def open_storage(self, config):
         values = self.config_values = self.config_def.parse(config)
-        self.files = open_store(values)
+        self.files = self.open_store(values)
+        # Where files wait until they are closed: beside their place, if that is a disk of this machine.
+        self.spools = None if self.files.spools_here else tempfile.mkdtemp(prefix="connect-spool-")
         format = load(FORMATS.find(values["format.class"]))(self._format_settings(values))
         partitioner, extractor = PARTITIONERS.find(values["partitioner.class"])(), EXTRACTORS.find(values["timestamp.extractor"])()
         for part in (partitioner, extractor):
@@ -98,9 +103,16 @@ class LakeSinkTask(StorageTask):
         self._names = FileNames(values["file.delim"], values["filename.offset.zero.pad.width"], format.extension)
         self._zone = zone_of(values["timezone"] or "UTC")
 
+    def open_store(self, values):
+        """What the URL names."""
+        url = values["store.url"] or values["hdfs.url"]
+        return _STORES[urlsplit(url).scheme](url, values)
+
     def close_storage(self):
         if self.files is not None:
             self.files.close()
+        if self.spools is not None:
+            shutil.rmtree(self.spools, ignore_errors=True)
 
     def writer_of(self, origin):
         topic, partition = origin
@@ -111,7 +123,7 @@ class LakeSinkTask(StorageTask):
         )  # fmt: skip
         schedule = values["rotate.schedule.interval.ms"]
         rotation = Rotation(values["flush.size"], values["rotate.interval.ms"], schedule, self._zone, self._parts.extractor.by_clock)
-        return PartitionWriter(origin, self._parts, ledger, rotation, lambda: ledger.folder, self.report)
+        return PartitionWriter(origin, self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report)
 
     @staticmethod
     def _format_settings(values):
@@ -134,16 +146,16 @@ def captured(values, key, topic):
     return re.sub(r"\$\{(\d+)\}", lambda found: match[int(found[1])] or "", text)
 
 
-def open_store(values):
-    """What the URL names."""
-    url = values["store.url"]
-    return _STORES[urlsplit(url).scheme](url, values)
-
-
 def _local(url, values):
     return LocalFiles(unquote(urlsplit(url).path) if url.startswith("file:") else url)
 
 
-_STORES = {"": _local, "file": _local}
+def _hdfs(url, values):
+    from connectors.storage.hdfs import open_hdfs
+
+    return open_hdfs(url, values)
+
+
+_STORES = {"": _local, "file": _local, **dict.fromkeys(("hdfs", "viewfs"), _hdfs)}
 
 LakeSinkConnector.task_class = LakeSinkTask
