@@ -6,6 +6,7 @@
     ledger.py             how they are put in place      local.py, hdfs.py                what a file system does
 """
 
+import importlib.util
 import re
 import shutil
 import tempfile
@@ -23,7 +24,7 @@ from connectors.storage.partitioners import PARTITIONERS
 from connectors.storage.rotation import Rotation
 from connectors.storage.task import Parts, StorageTask
 from connectors.storage.timestamps import EXTRACTORS
-from standalone import HIGH, INT, LOW, STRING, ConfigDef, ConfigError, Option, SinkConnector, between, one_of
+from standalone import HIGH, INT, LOW, STRING, ConfigDef, ConfigError, Option, SinkConnector, between, check_allowed_file, one_of
 
 ORC_CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
 FORMAT_SETTINGS = {  # what formats go by, where a connector has no key for it
@@ -80,6 +81,13 @@ def refusals(config_def, config):
         scheme = urlsplit(url).scheme
         if scheme not in _STORES:
             errors["store.url"] = f"'{scheme}' is no kind of store that is known here: {', '.join(sorted(filter(None, _STORES)))}"
+        elif scheme in _ON_HDFS and importlib.util.find_spec("hdfs_native") is None:
+            errors["store.url"] = "HDFS needs the package hdfs-native: pip install connect-standalone[hdfs]"
+        elif scheme not in _ON_HDFS:
+            try:
+                check_allowed_file(joined(path_of(url), parsed["topics.dir"]))
+            except ConfigError as error:
+                errors["store.url"] = error.errors["file"]
     return errors
 
 
@@ -117,10 +125,12 @@ class LakeSinkTask(StorageTask):
     def writer_of(self, origin):
         topic, partition = origin
         values, root = self.config_values, self.files.root
+        topics_dir, logs_dir = (joined(root, captured(values, key, topic)) for key in ("topics.dir", "logs.dir"))
+        for place in (topics_dir, logs_dir):
+            self.files.must_be_allowed(place)
         ledger = Ledger(
-            *(self.files, self._names, topic, partition), delimiter=values["directory.delim"], run=self.run,
-            topics_dir=joined(root, captured(values, "topics.dir", topic)), logs_dir=joined(root, captured(values, "logs.dir", topic)),
-        )  # fmt: skip
+            *(self.files, self._names, topic, partition), topics_dir=topics_dir, logs_dir=logs_dir, delimiter=values["directory.delim"], run=self.run
+        )
         schedule = values["rotate.schedule.interval.ms"]
         rotation = Rotation(values["flush.size"], values["rotate.interval.ms"], schedule, self._zone, self._parts.extractor.by_clock)
         return PartitionWriter(origin, self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report)
@@ -146,8 +156,12 @@ def captured(values, key, topic):
     return re.sub(r"\$\{(\d+)\}", lambda found: match[int(found[1])] or "", text)
 
 
+def path_of(url):
+    return unquote(urlsplit(url).path) if url.startswith("file:") else url
+
+
 def _local(url, values):
-    return LocalFiles(unquote(urlsplit(url).path) if url.startswith("file:") else url)
+    return LocalFiles(path_of(url))
 
 
 def _hdfs(url, values):
@@ -156,6 +170,7 @@ def _hdfs(url, values):
     return open_hdfs(url, values)
 
 
-_STORES = {"": _local, "file": _local, **dict.fromkeys(("hdfs", "viewfs"), _hdfs)}
+_ON_HDFS = ("hdfs", "viewfs")
+_STORES = {"": _local, "file": _local, **dict.fromkeys(_ON_HDFS, _hdfs)}
 
 LakeSinkConnector.task_class = LakeSinkTask

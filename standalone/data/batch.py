@@ -46,6 +46,7 @@ class Batch:
         self.timestamps = timestamps  # int64 array of milliseconds, -1 is unset | None
         self.headers = headers  # a list of tuples of Header, a row each | None
         self._records = None
+        self._arrow = None
 
     def __len__(self):
         return self.count
@@ -80,12 +81,14 @@ class Batch:
         """(schema, the values as one Arrow array of its type, as data/arrow.py has them). Values without a schema that all have one shape
         are given in that. Raises ValueError where they are no column: the rows then say what is wrong.
         """
-        column, schema = unshaped(self.value, self.value_schema)
-        if schema is None:
-            raise ValueError("the values have no schema")
-        if isinstance(column, list):
-            return schema, to_arrow(column, schema, self.count)  # also of a plain float where the schema says float32
-        return schema, to_arrow(columnar(column, schema, self.count), schema, self.count)
+        if self._arrow is None:
+            column, schema = unshaped(self.value, self.value_schema)
+            if schema is None:
+                raise ValueError("the values have no schema")
+            # A list as it is: a plain float will do where the schema says float32.
+            column = column if isinstance(column, list) else columnar(column, schema, self.count)
+            self._arrow = schema, to_arrow(column, schema, self.count)
+        return self._arrow
 
     def _parts(self, low, high):
         """What a batch of the rows low to high shares with this one, as keyword arguments."""
