@@ -171,10 +171,11 @@ def live(lake, killing, left, rng, count=60):
 def test_killed_again_and_again_with_files_of_other_lengths(s3, killing, props, seed):
     rng = random.Random(seed)
     lake = S3Lake(s3, JSON | props)
-    over = False
+    over, lives = False, 0
     while not over:
+        lives += 1  # ever longer ones: what is found out anew in each costs puts as well
         lake.props["flush.size"] = str(rng.choice([5, 6, 10, 12]) if rng.random() < 0.7 else 10)
-        over = live(lake, killing, rng.randrange(1, 14), rng)
+        over = live(lake, killing, rng.randrange(1, 14 + 4 * lives), rng)
         check(lake, 60, False)
     killing.left = 10**9
     lake.props["flush.size"] = "1"  # what is left of the last life
