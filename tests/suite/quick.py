@@ -9,7 +9,7 @@ import pytest
 DEAR = {
     *("kafka", "broker", "outage_broker", "spark_holder", "spread_pipeline", "browser", "java", "secured"),
     *("shared_worker", "api", "worker", "ctl", "described", "connect_worker", "run_connector", "ui_worker", "on_embedded", "on_kafka"),
-    *("command", "forks", "lab", "pytester", "run_tests"),
+    *("command", "forks", "lab", "pytester", "run_tests", "s3", "hdfs"),
 }
 FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/test_client_", "tests/log/test_broker_")
 FILES = (
@@ -23,6 +23,7 @@ FILES = (
     *("tests/runtime/test_bad_input.py", "tests/runtime/test_errors_golden.py", "tests/runtime/test_many_callers.py", "tests/runtime/test_spark_kill.py"),
     *("tests/runtime/test_machine.py", "tests/runtime/test_exactly_once.py", "tests/runtime/test_exactly_once_kill.py", "tests/connectors/test_mirror.py"),
     *("tests/schema_registry/test_connectors.py", "tests/schema_registry/test_worker.py", "tests/log/test_histories.py"),
+    *("tests/connectors/storage/test_lake_worker.py", "tests/connectors/storage/test_exactly_once.py"),
 )
 
 
