@@ -6,7 +6,25 @@ from connectors.storage.formats import NAMES
 from connectors.storage.partitioners import PARTITIONERS, FieldPartitioner, TimeBasedPartitioner
 from connectors.storage.timestamps import EXTRACTORS
 from connectors.storage.versions import MODES
-from standalone import BOOLEAN, HIGH, INT, LIST, LONG, LOW, MEDIUM, REQUIRED, STRING, ConfigDef, ConfigError, Option, at_least, one_of
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    PASSWORD,
+    REQUIRED,
+    STRING,
+    ConfigDef,
+    ConfigError,
+    Option,
+    at_least,
+    between,
+    case_insensitive_one_of,
+    one_of,
+)
 
 FORMATS = Choice("format.class", NAMES, None, "format")
 AVRO_CODECS = ("null", "deflate", "snappy", "bzip2")
@@ -80,9 +98,124 @@ PARTITIONER = ConfigDef(
     class_key("timestamp.extractor", MEDIUM, "When a record is of: by the clock, its timestamp, or a field of its value.", EXTRACTORS, "Wallclock"),
     Option("timestamp.field", STRING, MEDIUM, "The field by which RecordField goes.", default="timestamp"),
 )  # fmt: skip
-LOGS = ConfigDef(
+CREDENTIALS = Choice(
+    "s3.credentials.provider.class",
+    dict.fromkeys(
+        (
+            "Default",
+            "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+            "com.amazonaws.auth.DefaultAWSCredentialsProviderChain",
+        ),
+        "Default",
+    ),
+    None,
+    "provider of credentials",
+)
+
+
+def _side_format(name, value):
+    """Avro or Json, or Java's class for it"""
+    if value and FORMATS.find(value) not in ("Avro", "Json", "String"):
+        raise ConfigError(f"{name}: must be Avro, Json or String", {name: "must be Avro, Json or String"})
+
+
+_AVRO = "io.confluent.connect.s3.format.avro.AvroFormat"
+_UNUSED = "Here it has no effect"
+S3 = ConfigDef(
+    Option("s3.bucket.name", STRING, HIGH, "The bucket."),
+    Option("s3.object.tagging", BOOLEAN, LOW, "Tag each object with its offsets and the count of its records.", default=False),
+    Option("s3.object.tagging.key.value.pairs", LIST, LOW, "More tags: name:value, ….", default=""),
+    Option(
+        "s3.object.behavior.on.tagging.error", STRING, LOW, "What a tag that is refused does.",
+        default="ignore", check=case_insensitive_one_of("ignore", "fail"),
+    ),
+    Option("s3.region", STRING, MEDIUM, "The region of the bucket.", default="us-west-2"),
+    Option(
+        "s3.part.size", INT, HIGH, "Objects that are larger, in bytes, are sent in parts of that size.",
+        default=26214400, check=between(5242880, 2**31 - 1),
+    ),
+    class_key(
+        "s3.credentials.provider.class", LOW,
+        "Where credentials come from that the next two keys do not give: the environment, ~/.aws, the machine's role.", CREDENTIALS,
+        "software.amazon.awssdk.auth.credentials.DefaultCredentialsProvider",
+    ),
+    Option("aws.access.key.id", STRING, HIGH, "The access key.", default=""),
+    Option("aws.secret.access.key", PASSWORD, HIGH, "Its secret.", default=None),
+    Option("s3.ssea.name", STRING, LOW, "How the server encrypts objects.", default="", check=one_of("", "AES256", "aws:kms", "aws:kms:dsse")),
+    Option("s3.sse.customer.key", PASSWORD, LOW, "A key of one's own by which the server encrypts them, in base64.", default=None),
+    Option("s3.sse.kms.key.id", STRING, LOW, "The id of the key in KMS.", default=""),
+    Option("s3.acl.canned", STRING, LOW, "The canned ACL of objects.", default=None),
+    Option("s3.wan.mode", BOOLEAN, MEDIUM, "Use the endpoint for transfer acceleration.", default=False),
+    Option("s3.compression.type", STRING, LOW, "How JSON, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
+    Option("s3.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
+    Option("json.decimal.format", STRING, MEDIUM, "Decimals in JSON: BASE64 or NUMERIC.", default="BASE64", check=one_of("BASE64", "NUMERIC")),
+    Option("s3.part.retries", INT, MEDIUM, "How often a request is tried again before the put as a whole is.", default=3, check=at_least(0)),
+    Option("s3.retry.backoff.ms", LONG, LOW, f"{_UNUSED}: pauses grow from tenths of a second on.", default=200, check=at_least(0)),
+    Option("format.bytearray.extension", STRING, LOW, "What keys of objects of bytes end in.", default=".bin"),
+    Option("format.bytearray.separator", STRING, LOW, "Stands behind each record in objects of bytes. Without it: a line end.", default=None),
+    Option("s3.proxy.url", STRING, LOW, "A proxy: http://host:port.", default=""),
+    Option("s3.proxy.user", STRING, LOW, "The user at the proxy.", default=None),
+    Option("s3.proxy.password", PASSWORD, LOW, "Its password.", default=None),
+    Option("s3.http.send.expect.continue", BOOLEAN, LOW, f"{_UNUSED}.", default=True),
+    Option(
+        "behavior.on.null.values", STRING, LOW, "What a null value does. write: its key is written (store.kafka.keys), into a folder of its own.",
+        default="fail", check=case_insensitive_one_of("ignore", "fail", "write"),
+    ),
+    Option("report.null.values.to.dlq", BOOLEAN, LOW, "Whether null values that are ignored go to the dead letter queue.", default=True),
+    Option(
+        "max.write.duration.ms", LONG, LOW, f"{_UNUSED}: a put takes as long as it takes, and the group is told meanwhile.", default=2**63 - 1
+    ),
+    Option(
+        "rotate.file.on.partition.change", BOOLEAN, LOW, "With rotate.interval.ms: close objects also where a record goes to another folder.",
+        default=True,
+    ),
+    Option("tombstone.encoded.partition", STRING, LOW, "The folder of records whose value is null.", default="tombstone"),
+    Option(
+        "s3.schema.partition.affix.type", STRING, LOW, "Put the schema's name before or behind the other folders.", default="NONE",
+        check=case_insensitive_one_of("SUFFIX", "PREFIX", "NONE"),
+    ),
+    Option("s3.send.digest", BOOLEAN, LOW, "Send an MD5 of each object that is sent in one request.", default=False),
+    Option(
+        "enable.conditional.writes", BOOLEAN, LOW, "Put objects on the condition that there is none of that key. Without it exactly once takes files "
+        "that are closed by records alone.", default=True,
+    ),
+    Option("max.files.scan.limit", INT, LOW, f"{_UNUSED}: nothing is scanned.", default=100, internal=True),
+    Option("store.kafka.keys", BOOLEAN, LOW, "Put the records' keys into objects beside those of the values.", default=False),
+    Option("store.kafka.headers", BOOLEAN, LOW, "Put the records' headers into objects beside those of the values.", default=False),
+    Option("keys.format.class", STRING, LOW, "How keys are encoded.", default=_AVRO, check=_side_format),
+    Option("headers.format.class", STRING, LOW, "How headers are encoded.", default=_AVRO, check=_side_format),
+    Option("s3.path.style.access.enabled", BOOLEAN, LOW, "Name the bucket in the path, not in the host.", default=True),
+    Option("s3.elastic.buffer.enable", BOOLEAN, LOW, f"{_UNUSED}: buffers are as large as what is in them.", default=False),
+    Option("s3.elastic.buffer.init.capacity", INT, LOW, f"{_UNUSED}.", default=131072, check=at_least(4096)),
+    Option("partitioner.max.open.files", INT, LOW, f"{_UNUSED}: open files take no more than a bounded memory.", default=-1, internal=True),
+)  # fmt: skip
+HADOOP = ConfigDef(
+    Option("hdfs.url", STRING, HIGH, "The old name of store.url, which goes before it.", default=None),
+    Option("hadoop.conf.dir", STRING, HIGH, "The folder of core-site.xml and hdfs-site.xml, which name services are found in.", default=""),
+    Option("hadoop.home", STRING, HIGH, f"{_UNUSED}: no installation of Hadoop is needed.", default=""),
     Option("logs.dir", STRING, HIGH, "The folder of the write-ahead logs.", default="logs"),
     Option("topic.capture.groups.regex", STRING, LOW, "A pattern whose groups ${1}, ${2} … stand in topics.dir and logs.dir.", default=None),
+    Option("hdfs.authentication.kerberos", BOOLEAN, HIGH, "Whether HDFS wants Kerberos.", default=False),
+    Option("connect.hdfs.principal", STRING, HIGH, "As whom to log in; empty: as the ticket at hand says.", default=""),
+    Option("connect.hdfs.keytab", STRING, HIGH, "The keytab of that principal.", default=""),
+    Option("hdfs.namenode.principal", STRING, HIGH, "The principal of the name node.", default=""),
+    Option("kerberos.ticket.renew.period.ms", LONG, LOW, f"{_UNUSED}: with a keytab each login asks for a ticket.", default=3600000),
+)
+_NO_HIVE = f"{_UNUSED}, for no table is kept."
+HIVE = ConfigDef(
+    Option("hive.integration", BOOLEAN, HIGH, "Whether to keep a table of Hive for each topic; only false is taken.", default=False),
+    Option("hive.metastore.uris", STRING, HIGH, _NO_HIVE, default=""),
+    Option("hive.conf.dir", STRING, HIGH, _NO_HIVE, default=""),
+    Option("hive.home", STRING, HIGH, _NO_HIVE, default=""),
+    Option("hive.database", STRING, HIGH, _NO_HIVE, default="default"),
+    Option("hive.table.name", STRING, LOW, _NO_HIVE, default="${topic}"),
+)
+_HDFS = "io.confluent.connect.hdfs.storage.HdfsStorage"
+HDFS = ConfigDef(
+    class_key(
+        "storage.class", HIGH, f"{_HDFS}: no other is known here.", Choice("storage.class", {"Hdfs": _HDFS, _HDFS: _HDFS}, None, "storage"), _HDFS
+    ),
+    class_key("format.class", HIGH, "How files are encoded.", FORMATS, "io.confluent.connect.hdfs.avro.AvroFormat"),
 )
 
 
@@ -108,4 +241,6 @@ def refusals(config):
                 errors["path.format"] = str(error)
     if partitioner is FieldPartitioner and not config["partition.field.name"]:
         errors["partition.field.name"] = "must name at least one field with FieldPartitioner"
+    if config.get("hive.integration"):
+        errors["hive.integration"] = "must be false: tables of Hive are not kept. Make an external table over the topic's folder instead"
     return errors

@@ -38,9 +38,18 @@ class Closed(NamedTuple):
     last: int
     folder: str  # below the topic's
     spool: Any
+    count: int = 0
+    suffix: str = ""  # of its name, where it is not the format's extension
+    sides: tuple = ()  # (suffix of the name, spool) of the files that lie beside it
+
+
+class Overtaken(Exception):
+    """Files of other lengths hold some of these records already."""
 
 
 class Ledger:
+    is_clean = True  # whether no file reaches from before what was committed last to behind it
+
     def __init__(self, files, names, topic, partition, *, topics_dir, logs_dir, delimiter="/", run=None):
         self._files, self._names = files, names
         self._topic, self._partition = topic, partition
@@ -214,6 +223,10 @@ class Ledger:
                 "committed. Nothing was written twice. Restart this task if it is the one that is to go on."
             ) from error
         raise error
+
+    def unwritten(self, offsets, folders_of, folders):
+        """The rows that are in no file yet; None for all of them, as where a task begins behind what is written."""
+        return None
 
     def let_go(self):
         """Throw away what was not committed."""

@@ -5,7 +5,7 @@ import errno
 import os
 import shutil
 
-from standalone import ConnectError, RetriableError
+from standalone import ConnectError, RetriableError, check_allowed_file
 
 # What no waiting mends; all else (a full disk, a server away) may be over at the next attempt.
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
@@ -17,10 +17,14 @@ class LocalFiles:
     spools_here = True  # a spool can lie in the owner's folder, and become the file by a rename
 
     def __init__(self, root):
-        self.root = root.rstrip("/") or "/"
+        self.name = self.root = root.rstrip("/") or "/"
 
     def close(self):
         pass
+
+    def must_be_allowed(self, path):
+        """Raise ConfigError where the worker's files.allowed.paths leave it out."""
+        check_allowed_file(path)
 
     def exists(self, path):
         return os.path.exists(path)

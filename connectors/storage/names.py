@@ -15,10 +15,10 @@ class FileNames:
         mark = re.escape(delimiter)
         self._pattern = re.compile(rf"(.+){mark}(\d+){mark}(\d+){mark}(\d+)(\..*)?")
 
-    def of(self, topic, partition, first, last=None):
-        """Without a last offset only the first one stands in the name, as on S3."""
+    def of(self, topic, partition, first, last=None, suffix=""):
+        """Without a last offset only the first one stands in the name, as on S3. A suffix takes the extension's place: .keys.avro"""
         offsets = [str(each).zfill(self._width) for each in (first, last) if each is not None]
-        return self._delimiter.join([topic, str(partition), *offsets]) + self._extension
+        return self._delimiter.join([topic, str(partition), *offsets]) + (suffix or self._extension)
 
     def last_offset(self, name, topic, partition):
         """The last offset that a file of that partition of the topic holds; None where the name is another's."""

@@ -5,7 +5,7 @@ import uuid
 import numpy as np
 import pyarrow as pa
 
-from connectors.storage.ledger import Closed
+from connectors.storage.ledger import Closed, Overtaken
 from connectors.storage.spool import Spool
 from connectors.storage.values import arrow_values
 from connectors.storage.versions import Versions, projected
@@ -13,29 +13,38 @@ from standalone import ByteColumn, ConnectError, DataError
 
 
 class OpenFile:
-    """A file being written: its encoder, and the offsets that are in it."""
+    """A file being written, and those beside it: their encoders, and the offsets that are in them."""
 
-    def __init__(self, writer, spool, first):
-        self._writer, self.spool = writer, spool
-        self.first, self.last = first, first
+    def __init__(self, folder, streams, first):
+        self._folder, self._streams = folder, streams  # (suffix, encoder, spool); the values' is the first
+        self.first, self.last, self._count = first, first, 0
 
     @property
     def memory(self):
-        return self._writer.memory + self.spool.memory
+        return sum(writer.memory + spool.memory for _, writer, spool in self._streams)
 
-    def append(self, column, last):
-        self._writer.append(column)
+    def append(self, pieces, count, last):
+        for (_, writer, _), piece in zip(self._streams, pieces):
+            writer.append(piece)
         self.last = last
+        self._count += count
 
     def spill(self):
-        self._writer.settle()
-        self.spool.spill()
+        for _, writer, spool in self._streams:
+            writer.settle()
+            spool.spill()
 
     def finish(self):
-        self._writer.finish()
+        for _, writer, _ in self._streams:
+            writer.finish()
+
+    def closed(self):
+        (suffix, _, spool), *sides = self._streams
+        return Closed(self.first, self.last, self._folder, spool, self._count, suffix, tuple((each, side) for each, _, side in sides))
 
     def discard(self):
-        self.spool.discard()
+        for _, _, spool in self._streams:
+            spool.discard()
 
 
 class PartitionWriter:
@@ -53,6 +62,8 @@ class PartitionWriter:
         self._closed = None  # [Closed] of a commit that is under way
         self.next_offset = None  # what comes before has been taken
         self._first = None  # of what has been taken and not been committed
+        self._held = None  # where a start must begin to find out what the ledger knows now
+        self.rewound = False  # what was taken must be read again: until then nothing is taken
 
     def recover(self):
         """Where to read on, or None."""
@@ -63,46 +74,74 @@ class PartitionWriter:
 
     def take(self, batch, now_ms):
         """Take what is new in a batch. After an error the same batch may be put again: what was taken is not taken twice."""
-        self._complete()
+        if self.rewound:
+            return
+        try:
+            self._complete()
+            self._take_new(batch, now_ms)
+        except Overtaken:
+            self._read_again()
+
+    def _take_new(self, batch, now_ms):
         if self.next_offset is not None:
             batch = batch.slice(int(batch.offsets.searchsorted(self.next_offset)), len(batch))
         if not len(batch):
             return
-        batch, kept = self._without_nulls(batch)
-        if len(batch):
-            self._take(batch, now_ms)
-        if kept is not None:
-            self.next_offset = max(self.next_offset or 0, kept)
+        for low, high, is_null in self._stretches(batch):
+            part = batch.slice(low, high)
+            if is_null and self._parts.tombstones is None:
+                for record in part.records():
+                    self._parts.null_value(record, self._report)
+                self.next_offset = int(part.offsets[-1]) + 1
+            else:
+                self._take(part, now_ms, is_null)
 
-    def _without_nulls(self, batch):
-        """(the batch without values that are null, the offset behind what is left out or None)"""
-        if self._parts.format.takes_nulls or not _has_nulls(batch.value):
-            return batch, None
-        behind = int(batch.offsets[-1]) + 1
-        records = batch.records()
-        good = [record for record in records if record.value is not None]
-        for record in records:
-            if record.value is None:
-                self._parts.null_value(record, self._report)
-        runs = list(type(batch).runs(good)) if good else []
-        return (runs[0] if runs else batch.slice(0, 0)), behind
+    def _stretches(self, batch):
+        """(from, to, whether their values are null and are not simply written) of the rows, in their order."""
+        nulls = None if self._parts.writes_nulls else _nulls_of(batch.value, len(batch))
+        if nulls is None or not nulls.any():
+            return [(0, len(batch), False)]
+        edges = [0, *(np.flatnonzero(np.diff(nulls)) + 1).tolist(), len(batch)]
+        return [(low, high, bool(nulls[low])) for low, high in zip(edges, edges[1:])]
 
-    def _take(self, batch, now_ms):
-        schema, column, bad = self._encoded(batch, now_ms)
-        times, folders_of, folders = self._places(batch, now_ms, bad)
+    def _take(self, batch, now_ms, is_null=False):
+        streams, columns, bad = self._encoded(batch, now_ms, is_null)
+        if is_null:
+            times, folders_of, folders = self._times(batch, now_ms, bad), np.zeros(len(batch), np.int64), [self._parts.tombstones]
+        else:
+            times, folders_of, folders = self._places(batch, now_ms, bad)
         offsets = batch.offsets
         if bad:
             self._report_all(batch, bad)
-            good = np.setdiff1d(np.arange(len(batch)), np.array(sorted(bad), np.int64))
-            column, offsets, folders_of = _taken(column, good), offsets[good], folders_of[good]
-            times = None if times is None else times[good]
-        end = int(batch.offsets[-1]) + 1
-        self._cut_up(schema, column, offsets, times, folders_of, folders, now_ms)
-        self.next_offset = end
+            columns, offsets, folders_of, times = _of_rows(np.setdiff1d(np.arange(len(batch)), sorted(bad)), columns, offsets, folders_of, times)
+        kept = self._ledger.unwritten(offsets, folders_of, folders)
+        if kept is not None:
+            columns, offsets, folders_of, times = _of_rows(kept, columns, offsets, folders_of, times)
+        self._cut_up(streams, columns, offsets, times, folders_of, folders, now_ms)
+        self.next_offset = int(batch.offsets[-1]) + 1
 
-    def _encoded(self, batch, now_ms):
-        """(the schema of the file, what is written of the batch, {row: error}); files of another schema are closed."""
-        form, schema, bad = self._parts.format, batch.value_schema, {}
+    def _read_again(self):
+        """Some of it is stored already, in files of other lengths: what is not is told by the ledger, record by record."""
+        self._held = self._first if self._held is None else self._held
+        self.next_offset = self._first
+        self.rewound = True
+        self._throw_away()
+
+    def _encoded(self, batch, now_ms, is_null):
+        """([(suffix, format, schema)] of the files, what is written to each of the batch, {row: error}); files of another schema are closed."""
+        streams, columns, bad = [], [], {}
+        if not is_null:
+            schema, column, bad = self._encoded_values(batch, now_ms)
+            streams, columns = [("", self._parts.format, schema)], [column]
+        for side in self._parts.sides:
+            schema, column, more = side.encode(batch)
+            streams.append((side.suffix, side.format, schema))
+            columns.append(column)
+            bad = {**more, **bad}
+        return streams, columns, bad
+
+    def _encoded_values(self, batch, now_ms):
+        form, schema = self._parts.format, batch.value_schema
         if schema is None and not form.needs_schema:
             self._begin_schema(None, False, now_ms)
             return None, *form.encode(batch.topic, None, batch.value, len(batch))
@@ -121,16 +160,20 @@ class PartitionWriter:
 
     def _places(self, batch, now_ms, bad):
         """(the time of each row or None, which of the folders it goes to, the folders); rows that have none are bad."""
-        parts, times = self._parts, None
-        if self._rotation.wants_times or parts.partitioner.by_time:
-            times, without = parts.extractor.times(batch, now_ms)
-            if without:
-                bad.update(without)
-                times = times.copy()
-                times[list(without)] = 0
-        folders_of, folders, without = parts.partitioner.encode(batch, times)
+        times = self._times(batch, now_ms, bad)
+        folders_of, folders, without = self._parts.partitioner.encode(batch, times)
         bad.update(without)
         return times, folders_of, folders
+
+    def _times(self, batch, now_ms, bad):
+        if not (self._rotation.wants_times or self._parts.partitioner.by_time):
+            return None
+        times, without = self._parts.extractor.times(batch, now_ms)
+        if without:
+            bad.update(without)
+            times = times.copy()
+            times[list(without)] = 0
+        return times
 
     def _report_all(self, batch, bad):
         records = batch.records()
@@ -138,25 +181,25 @@ class PartitionWriter:
             error = bad[row]
             self._report(records[row], error if isinstance(error, ConnectError) else DataError(str(error)))
 
-    def _cut_up(self, schema, column, offsets, times, folders_of, folders, now_ms):
+    def _cut_up(self, streams, columns, offsets, times, folders_of, folders, now_ms):
         low = 0
         while low < len(offsets):
             high = self._rotation.room(low, times, folders_of, folders, now_ms)
             if high > low:
-                self._append(schema, column, offsets, folders_of, folders, low, high)
+                self._append(streams, columns, offsets, folders_of, folders, low, high)
                 self._rotation.add(low, high, times, folders[folders_of[high - 1]])
                 self.next_offset = int(offsets[high - 1]) + 1
                 low = high
             if self._rotation.is_full or low < len(offsets):
                 self.commit(now_ms)
 
-    def _append(self, schema, column, offsets, folders_of, folders, low, high):
+    def _append(self, streams, columns, offsets, folders_of, folders, low, high):
         if self._first is None:
             self._first = int(offsets[low])
         here = folders_of[low:high]
         if (here == here[0]).all():
-            piece = _cut(column, low, high, len(offsets))
-            self._append_to(folders[here[0]], schema, piece, int(offsets[low]), int(offsets[high - 1]))
+            pieces = [_cut(column, low, high, len(offsets)) for column in columns]
+            self._append_to(folders[here[0]], streams, pieces, high - low, int(offsets[low]), int(offsets[high - 1]))
             return
         order = np.argsort(here, kind="stable")
         sorted_ = here[order]
@@ -164,14 +207,16 @@ class PartitionWriter:
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)]):
             rows = order[start:end] + low
             # Copied, not sliced: a piece that lies long in a file that is seldom closed must not hold the whole batch.
-            self._append_to(folders[sorted_[start]], schema, _taken(column, rows), int(offsets[rows[0]]), int(offsets[rows[-1]]))
+            pieces = [_taken(column, rows) for column in columns]
+            self._append_to(folders[sorted_[start]], streams, pieces, end - start, int(offsets[rows[0]]), int(offsets[rows[-1]]))
 
-    def _append_to(self, folder, schema, piece, first, last):
+    def _append_to(self, folder, streams, pieces, count, first, last):
         file = self._open.get(folder)
         if file is None:
-            spool = Spool(f"{self._spool_folder()}/{uuid.uuid4().hex}")
-            file = self._open[folder] = OpenFile(self._parts.format.open(schema, spool), spool, first)
-        file.append(piece, last)
+            spools = [Spool(f"{self._spool_folder()}/{uuid.uuid4().hex}") for _ in streams]
+            opened = [(suffix, form.open(schema, spool), spool) for (suffix, form, schema), spool in zip(streams, spools)]
+            file = self._open[folder] = OpenFile(folder, opened, first)
+        file.append(pieces, count, last)
 
     # --- Closing ---
 
@@ -181,7 +226,7 @@ class PartitionWriter:
             if not self._open:
                 return
             self._parts.run(lambda file: file.finish(), list(self._open.values()))
-            self._closed = [Closed(file.first, file.last, folder, file.spool) for folder, file in self._open.items()]
+            self._closed = [file.closed() for file in self._open.values()]
             self._closed_next = self.next_offset
         self._complete()
         self._rotation.begin(now_ms)
@@ -191,16 +236,23 @@ class PartitionWriter:
         if self._closed is not None:
             self._ledger.commit(self._closed, self._closed_next)
             self._parts.committed(self._origin, self._closed)
-            for each in self._closed:
-                each.spool.discard()
-            self._closed, self._first = None, None
-            self._open = {}
-            self._rotation.begin()
+            if self._ledger.is_clean:
+                self._held = None
+            self._throw_away()
+
+    def _throw_away(self):
+        for file in self._open.values():
+            file.discard()
+        self._open, self._closed, self._first = {}, None, None
+        self._rotation.begin()
 
     def commit_if_due(self, now_ms):
-        self._complete()
-        if self._rotation.is_due(now_ms):
-            self.commit(now_ms)
+        try:
+            self._complete()
+            if self._rotation.is_due(now_ms):
+                self.commit(now_ms)
+        except Overtaken:
+            self._read_again()
 
     def due_in_ms(self, now_ms):
         return self._rotation.due_in_ms(now_ms)
@@ -210,7 +262,8 @@ class PartitionWriter:
 
     def safe_offset(self, offset):
         """The offset behind what is stored for good, up to that one."""
-        return offset if self._first is None else min(offset, self._first)
+        begins = self.next_offset if self.rewound else self._first
+        return min(each for each in (offset, begins, self._held) if each is not None)
 
     @property
     def open_files(self):
@@ -218,20 +271,23 @@ class PartitionWriter:
 
     def let_go(self):
         """Throw away what is not committed."""
-        for file in self._open.values():
-            file.discard()
-        self._open, self._closed, self._first = {}, None, None
+        self._throw_away()
         self._ledger.let_go()
 
 
-def _has_nulls(column):
+def _nulls_of(column, count):
+    """Which rows are null, or None where it takes no look to know that none is."""
     if column is None:
-        return True
+        return np.ones(count, bool)
     if isinstance(column, list):
-        return any(item is None for item in column)
+        return np.fromiter((item is None for item in column), bool, count)
     if isinstance(column, ByteColumn):
-        return bool((column.lengths < 0).any())
-    return bool(getattr(column, "null_count", 0))
+        return column.lengths < 0
+    return column.is_null().to_numpy(zero_copy_only=False) if getattr(column, "null_count", 0) else None
+
+
+def _of_rows(rows, columns, offsets, folders_of, times):
+    return [_taken(column, rows) for column in columns], offsets[rows], folders_of[rows], None if times is None else times[rows]
 
 
 def _taken(column, rows):

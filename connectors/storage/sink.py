@@ -1,12 +1,15 @@
-"""LakeSink: topics into files of a folder of this machine, each record exactly once.
+"""LakeSink: topics into files of a folder of this machine or of HDFS, each record exactly once.
 
     keys.py               what can be set                partitioners.py, timestamps.py   into which folder
     task.py               batches, memory, errors        rotation.py                      when files are closed
     partition_writer.py   the files that are open        formats/                         how they are encoded
-    ledger.py             how they are put in place      local.py                         what a file system does
+    ledger.py             how they are put in place      local.py, hdfs.py                what a file system does
 """
 
+import importlib.util
 import re
+import shutil
+import tempfile
 from urllib.parse import unquote, urlsplit
 
 from connectors.storage import keys
@@ -21,7 +24,7 @@ from connectors.storage.partitioners import PARTITIONERS
 from connectors.storage.rotation import Rotation
 from connectors.storage.task import Parts, StorageTask
 from connectors.storage.timestamps import EXTRACTORS
-from standalone import HIGH, INT, LOW, STRING, ConfigDef, ConfigError, Option, SinkConnector, between, one_of
+from standalone import HIGH, INT, LOW, STRING, ConfigDef, ConfigError, Option, SinkConnector, between, check_allowed_file, one_of
 
 ORC_CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
 FORMAT_SETTINGS = {  # what formats go by, where a connector has no key for it
@@ -49,7 +52,7 @@ class LakeSinkConnector(SinkConnector):
         *keys.SCHEMA,
         *keys.PARQUET,
         *keys.PARTITIONER,
-        *keys.LOGS,
+        *keys.HADOOP,
         Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
         Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
         Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
@@ -71,13 +74,20 @@ def refusals(config_def, config):
     except ConfigError:
         return {}  # told by the definition already
     errors = keys.refusals(parsed)
-    url = parsed["store.url"]
+    url = parsed["store.url"] or parsed["hdfs.url"]
     if not url:
-        errors["store.url"] = "must be given: where the files are (file:///data/lake)"
+        errors["store.url"] = "must be given: where the files are (file:///data/lake, hdfs://namenode:8020)"
     else:
         scheme = urlsplit(url).scheme
         if scheme not in _STORES:
             errors["store.url"] = f"'{scheme}' is no kind of store that is known here: {', '.join(sorted(filter(None, _STORES)))}"
+        elif scheme in _ON_HDFS and importlib.util.find_spec("hdfs_native") is None:
+            errors["store.url"] = "HDFS needs the package hdfs-native: pip install connect-standalone[hdfs]"
+        elif scheme not in _ON_HDFS:
+            try:
+                check_allowed_file(joined(path_of(url), parsed["topics.dir"]))
+            except ConfigError as error:
+                errors["store.url"] = error.errors["file"]
     return errors
 
 
@@ -86,10 +96,13 @@ class LakeSinkTask(StorageTask):
 
     config_def = LakeSinkConnector.config_def
     label = "LakeSink"
+    spools = None
 
     def open_storage(self, config):
         values = self.config_values = self.config_def.parse(config)
-        self.files = open_store(values)
+        self.files = self.open_store(values)
+        # Where files wait until they are closed: beside their place, if that is a disk of this machine.
+        self.spools = None if self.files.spools_here else tempfile.mkdtemp(prefix="connect-spool-")
         format = load(FORMATS.find(values["format.class"]))(self._format_settings(values))
         partitioner, extractor = PARTITIONERS.find(values["partitioner.class"])(), EXTRACTORS.find(values["timestamp.extractor"])()
         for part in (partitioner, extractor):
@@ -98,20 +111,29 @@ class LakeSinkTask(StorageTask):
         self._names = FileNames(values["file.delim"], values["filename.offset.zero.pad.width"], format.extension)
         self._zone = zone_of(values["timezone"] or "UTC")
 
+    def open_store(self, values):
+        """What the URL names."""
+        url = values["store.url"] or values["hdfs.url"]
+        return _STORES[urlsplit(url).scheme](url, values)
+
     def close_storage(self):
         if self.files is not None:
             self.files.close()
+        if self.spools is not None:
+            shutil.rmtree(self.spools, ignore_errors=True)
 
     def writer_of(self, origin):
         topic, partition = origin
         values, root = self.config_values, self.files.root
+        topics_dir, logs_dir = (joined(root, captured(values, key, topic)) for key in ("topics.dir", "logs.dir"))
+        for place in (topics_dir, logs_dir):
+            self.files.must_be_allowed(place)
         ledger = Ledger(
-            *(self.files, self._names, topic, partition), delimiter=values["directory.delim"], run=self.run,
-            topics_dir=joined(root, captured(values, "topics.dir", topic)), logs_dir=joined(root, captured(values, "logs.dir", topic)),
-        )  # fmt: skip
+            *(self.files, self._names, topic, partition), topics_dir=topics_dir, logs_dir=logs_dir, delimiter=values["directory.delim"], run=self.run
+        )
         schedule = values["rotate.schedule.interval.ms"]
         rotation = Rotation(values["flush.size"], values["rotate.interval.ms"], schedule, self._zone, self._parts.extractor.by_clock)
-        return PartitionWriter(origin, self._parts, ledger, rotation, lambda: ledger.folder, self.report)
+        return PartitionWriter(origin, self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report)
 
     @staticmethod
     def _format_settings(values):
@@ -134,16 +156,21 @@ def captured(values, key, topic):
     return re.sub(r"\$\{(\d+)\}", lambda found: match[int(found[1])] or "", text)
 
 
-def open_store(values):
-    """What the URL names."""
-    url = values["store.url"]
-    return _STORES[urlsplit(url).scheme](url, values)
+def path_of(url):
+    return unquote(urlsplit(url).path) if url.startswith("file:") else url
 
 
 def _local(url, values):
-    return LocalFiles(unquote(urlsplit(url).path) if url.startswith("file:") else url)
+    return LocalFiles(path_of(url))
 
 
-_STORES = {"": _local, "file": _local}
+def _hdfs(url, values):
+    from connectors.storage.hdfs import open_hdfs
+
+    return open_hdfs(url, values)
+
+
+_ON_HDFS = ("hdfs", "viewfs")
+_STORES = {"": _local, "file": _local, **dict.fromkeys(_ON_HDFS, _hdfs)}
 
 LakeSinkConnector.task_class = LakeSinkTask

@@ -13,11 +13,14 @@ CLOSES = 8  # at once: the time of one is mostly waiting
 class Parts:
     """What the writers of a task share."""
 
-    def __init__(self, format, partitioner, extractor, compatibility, run, null_value=None, committed=None):
+    def __init__(self, format, partitioner, extractor, compatibility, run, *, sides=(), null_value=None, committed=None):
+        self.sides = sides  # what lies in files beside the values: .suffix, .format, .encode(batch)
         self.format, self.partitioner, self.extractor = format, partitioner, extractor
         self.compatibility = compatibility
         self.run = run  # (call, items): for each of them, several at once
+        self.writes_nulls = format.takes_nulls
         self.null_value = null_value or _refuse_null  # (record, report)
+        self.tombstones = None  # the folder of records whose value is null, where these are written
         self.committed = committed or (lambda origin, closed: None)
 
 
@@ -51,6 +54,10 @@ class StorageTask(SinkTask):
             self._bound_memory()
         for writer in self._writers.values():
             self._guarded(writer, lambda writer: writer.commit_if_due(now))
+        for origin, writer in self._writers.items():
+            if writer.rewound:  # only now, as nothing of this put comes again
+                writer.rewound = False
+                self.context.offset({origin: writer.next_offset})
         due = [each for each in (writer.due_in_ms(now) for writer in self._writers.values()) if each is not None]
         if due:
             self.context.timeout(max(1, min(due)))
@@ -110,7 +117,7 @@ class StorageTask(SinkTask):
     def _raise(self, writer, error):
         if writer is not None and isinstance(error, FileNotFoundError):
             writer.must_be_owner(error)
-        found = self.files.wrong(f"{self.label} cannot write to {self.files.root}", error)
+        found = self.files.wrong(f"{self.label} cannot write to {self.files.name}", error)
         if isinstance(found, RetriableError):
             self._pause()
         raise found from error

@@ -45,14 +45,18 @@ class Binary:
     def read(self, data):
         """The datum of bytes. Raises SerializationError."""
         source = io.BytesIO(data)
-        try:
-            datum = fastavro.schemaless_reader(source, self._reading, None, handle_unicode_errors="replace")
-        except (EOFError, ValueError, IndexError, OverflowError, KeyError, TypeError, MemoryError, RecursionError) as error:
-            said = "they end too early" if isinstance(error, EOFError) else str(error) or type(error).__name__
-            raise SerializationError(f"The bytes are not of the schema that they name: {said}.") from error
+        datum = self.read_from(source)
         if self._fails_on_rest and (rest := len(data) - source.tell()):
             raise SerializationError(f"There are {rest} bytes behind the value, and avro.fail.on.trailing.data=true refuses them.")
         return datum
+
+    def read_from(self, source):
+        """The datum that begins where a stream of bytes stands."""
+        try:
+            return fastavro.schemaless_reader(source, self._reading, None, handle_unicode_errors="replace")
+        except (EOFError, ValueError, IndexError, OverflowError, KeyError, TypeError, MemoryError, RecursionError) as error:
+            said = "they end too early" if isinstance(error, EOFError) else str(error) or type(error).__name__
+            raise SerializationError(f"The bytes are not of the schema that they name: {said}.") from error
 
     def name_in_union(self, node):
         return self._names.get(node.name) or node.type

@@ -1,4 +1,5 @@
-"""Values of one schema as Avro data without what the registry's messages have before them: what stands in the blocks of Avro files."""
+"""Values of one schema as Avro data without what the registry's messages have before them, written and read: what stands in the blocks of Avro
+files."""
 
 import io
 
@@ -6,6 +7,8 @@ from standalone import ByteColumn, DataError
 from standalone.converters import avro_tree
 from standalone.converters.avro_binary import Binary
 from standalone.converters.avro_encode import Encoding
+from standalone.converters.avro_read import reader_of
+from standalone.converters.avro_read_schema import connect_schema
 from standalone.converters.avro_write import writer_of
 from standalone.converters.avro_write_schema import SchemaOptions, avro_text
 
@@ -45,3 +48,19 @@ class AvroRows:
                 bad[row] = error
                 found.append(None)
         return ByteColumn.of(found), bad
+
+
+class AvroReader:
+    """`schema` is the Connect schema of an Avro schema's text; `read` gives the values of so many data that follow each other."""
+
+    def __init__(self, text):
+        options = SchemaOptions({**_OTHERS, "connect.meta.data": True, "enhanced.avro.schema.support": True, "allow.optional.map.keys": False})
+        node = avro_tree.parse(text)
+        self.schema = connect_schema(node, options, None)
+        self._binary, self._read = Binary(node), reader_of(self.schema, node)
+
+    def read(self, data, count):
+        source = io.BytesIO(data)
+        for _ in range(count):
+            datum = self._binary.read_from(source)
+            yield datum if self._read is None else self._read(datum)

@@ -10,6 +10,7 @@ DEAR = {
     *("kafka", "broker", "outage_broker", "spark_holder", "spread_pipeline", "browser", "java", "secured"),
     *("shared_worker", "api", "worker", "ctl", "described", "connect_worker", "run_connector", "ui_worker", "on_embedded", "on_kafka"),
     *("command", "forks", "lab", "pytester", "run_tests", "search", "search_worker"),
+    *("command", "forks", "lab", "pytester", "run_tests", "s3", "hdfs"),
 }
 FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/test_client_", "tests/log/test_broker_")
 # Handlers of the embedded log, by themselves.
@@ -27,6 +28,7 @@ FILES = (
     *("tests/schema_registry/test_connectors.py", "tests/schema_registry/test_worker.py", "tests/log/test_histories.py"),
     *("tests/log/test_transactions.py", "tests/runtime/test_crash_points.py", "tests/runtime/test_hostile.py", "tests/runtime/test_private_files.py"),
     *("tests/connectors/test_file_rotation.py", "tests/connectors/test_allowed_files.py", "tests/test_kernels.py"),
+    *("tests/connectors/storage/test_lake_worker.py", "tests/connectors/storage/test_exactly_once.py"),
 )
 NOT_SLOW = "not slow"
 

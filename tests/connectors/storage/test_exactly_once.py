@@ -112,6 +112,8 @@ def check(lake, is_over):
 
 @pytest.mark.parametrize("props", PROPS)
 def test_killed_at_each_point(tmp_path, monkeypatch, props):
+    if props == "parquet":
+        monkeypatch.setattr(task_module, "MEMORY_BYTES", 1)  # all of it goes by the disk
     number = 0
     while True:
         lake = Lake(tmp_path / str(number), PROPS[props])

@@ -2,7 +2,10 @@
 
 import json
 
+import pytest
+
 from connectors.storage.sink import LakeSinkConnector
+from standalone import ConfigError
 from standalone.local_worker import LocalWorker
 from standalone.suites import SinkSuite
 from standalone.testing import wait_for
@@ -61,3 +64,12 @@ def test_a_folder_that_is_a_file_fails_the_task_and_says_so(tmp_path):
         worker.create("lake", props)
         trace = wait_for(lambda: worker.trace("lake"))
     assert "LakeSink cannot write to" in trace and "restart the task" in trace
+
+
+def test_a_folder_outside_of_what_the_worker_allows_is_refused(tmp_path):
+    props = {"connector.class": "LakeSink", "topics": "lines", "store.url": str(tmp_path / "else"), "flush.size": "1", "name": "lake"}
+    with LocalWorker(tmp_path, files__allowed__paths=tmp_path / "lake") as worker:
+        with pytest.raises(ConfigError, match="files.allowed.paths"):
+            worker.create("lake", props)
+        with pytest.raises(ConfigError, match="files.allowed.paths"):
+            worker.create("lake", {**props, "store.url": str(tmp_path / "lake"), "topics.dir": "../else"})

@@ -1,0 +1,309 @@
+"""FilesSource: the files of a folder as records, each file once, also those that come later.
+
+    readers.py   what is in a file        arrow_values.py, avro_container.py   as Connect has it
+
+The source offset of a record is its file's path, size and time, and the row behind it. A file counts as complete once its size has been the same for
+a while; one that is replaced by another is read anew.
+"""
+
+import glob
+import logging
+import os
+import threading
+import time
+import zlib
+
+from connectors.storage.readers import FORMATS, format_of, pieces
+from standalone import (
+    HIGH,
+    INT,
+    LONG,
+    LOW,
+    MEDIUM,
+    STRING,
+    ConfigDef,
+    ConfigError,
+    ConnectError,
+    DataError,
+    ExactlyOnceSupport,
+    Option,
+    SourceBatch,
+    SourceConnector,
+    SourceTask,
+    at_least,
+    check_allowed_file,
+    one_of,
+)
+
+log = logging.getLogger(__name__)
+
+PATH, ROW, SIZE, MODIFIED, FINISHED = "path", "row", "size", "modified", "finished"
+WAIT_SECONDS = 0.5  # a poll that finds nothing comes back
+_TASK, _TASKS = "files.task", "files.tasks"  # which of the files are this task's
+
+
+class FilesSourceConnector(SourceConnector):
+    """Bring what is in files, Parquet, ORC, Avro, JSON, CSV or text, to a topic; watch their folder for more.
+
+    path=/data/incoming   topic=orders   finished.action=move   finished.folder=/data/done
+    """
+
+    config_def = ConfigDef(
+        Option("path", STRING, HIGH, "A folder, with all below it, or a pattern of files: /in/*.parquet. Names that begin with . or _ are left out."),
+        Option("topic", STRING, HIGH, "The topic to publish to."),
+        Option(
+            "format", STRING, MEDIUM, "What the files are. Empty: by the end of their names; those that say nothing are left out.", default="",
+            check=one_of("", *FORMATS),
+        ),
+        Option(
+            "finished.action", STRING, MEDIUM, "What becomes of a file whose records are all stored.", default="keep",
+            check=one_of("keep", "move", "delete"),
+        ),
+        Option("finished.folder", STRING, MEDIUM, "Where it is moved to.", default=""),
+        Option("batch.size", INT, LOW, "How many records are read at once.", default=5000, check=at_least(1)),
+        Option("settled.after.ms", LONG, LOW, "How long a file must not have changed to count as complete.", default=1000, check=at_least(0)),
+        Option("look.interval.ms", LONG, LOW, "How often to look for new files.", default=1000, check=at_least(1)),
+        Option(
+            "bad.files", STRING, LOW, "What a file does that cannot be read: the task fails, or the file is left.", default="fail",
+            check=one_of("fail", "skip"),
+        ),
+        Option(_TASK, INT, LOW, "Which of the tasks this is.", default=0, internal=True),
+        Option(_TASKS, INT, LOW, "How many there are.", default=1, internal=True),
+    )  # fmt: skip
+
+    def validate(self, config):
+        errors = {}
+        if config.get("finished.action") == "move" and not config.get("finished.folder"):
+            errors["finished.folder"] = "must be given with finished.action=move"
+        for key in ("path", "finished.folder"):
+            try:
+                if config.get(key):
+                    check_allowed_file(_fixed_part(config[key]))
+            except ConfigError as error:
+                errors[key] = error.errors["file"]
+        return errors
+
+    def task_configs(self, max_tasks):
+        return [{**self.config, _TASK: str(number), _TASKS: str(max_tasks)} for number in range(max_tasks)]
+
+    def exactly_once_support(self, config):
+        return ExactlyOnceSupport.SUPPORTED
+
+    def alter_offsets(self, config, offsets):
+        for partition, offset in offsets:
+            if set(partition) != {PATH} or offset is not None and not isinstance(offset.get(ROW), int):
+                raise ConnectError(f'An offset of files is {{"{PATH}": …}} and {{"{ROW}": 123}}, not {partition} and {offset}.')
+        return True
+
+
+class FilesSourceTask(SourceTask):
+    def start(self, config):
+        self.config = FilesSourceConnector.config_def.parse(config)
+        self._stopped = threading.Event()
+        self._reading = None
+        self._left = {}  # path -> the file as it was when it was left: not to be looked at again until it is another
+        self._finished = {}  # path -> File: read, and its records are on their way
+        self._looks = {}  # path -> (size, modified, since when)
+        self._next_look = 0.0
+        self._bytes, self._bytes_done = 0, 0
+
+    def poll(self):
+        while not self._stopped.is_set():
+            self._reading = self._reading or self._next_file()
+            if self._reading is None:
+                self._stopped.wait(min(WAIT_SECONDS, self.config["look.interval.ms"] / 1000))
+                return None
+            batch = self._read()
+            if batch is not None:
+                return batch
+        return None
+
+    def stop(self):
+        self._stopped.set()
+
+    def commit(self):
+        """What is stored now may have been the last of a file's records."""
+        for path, file in list(self._finished.items()):
+            stored = self._stored(path)
+            if stored is not None and stored.get(FINISHED) and file.is_told_by(stored):
+                del self._finished[path]
+                self._dispose_of(file)
+
+    # --- Which file ---
+
+    def _next_file(self):
+        now = time.monotonic()
+        if now < self._next_look:
+            return None
+        found = [file for file in self._files(now) if not self._is_known(file)]
+        if not found:
+            self._next_look = now + self.config["look.interval.ms"] / 1000
+            return None
+        self._bytes = self._bytes_done + sum(file.size for file in found)
+        for file in found:
+            if (reading := self._opened(file)) is not None:
+                return reading
+        return None
+
+    def _files(self, now):
+        """The files of this task that are complete, the oldest first."""
+        found = []
+        for path in _matching(self.config["path"]):
+            if zlib.crc32(path.encode()) % self.config[_TASKS] != self.config[_TASK]:
+                continue
+            if not self.config["format"] and format_of(path) is None:
+                continue
+            try:
+                file = File.at(path)
+            except FileNotFoundError:
+                continue
+            size, modified, since = self._looks.get(path, (None, None, None))
+            if (size, modified) != (file.size, file.modified):
+                # One that was written long ago is complete; of another the clock must tell.
+                age = time.time() - file.modified / 1e9
+                since = now - max(0.0, age)
+                self._looks[path] = file.size, file.modified, since
+            if now - since >= self.config["settled.after.ms"] / 1000:
+                found.append(file)
+        return sorted(found, key=lambda file: (file.modified, file.path))
+
+    def _is_known(self, file):
+        return any(known.get(file.path) == file for known in (self._left, self._finished))
+
+    def _opened(self, file):
+        check_allowed_file(file.path)
+        stored = self._stored(file.path)
+        row = 0
+        if stored is not None and file.is_told_by(stored):
+            row = stored[ROW]
+            if stored.get(FINISHED):
+                self._dispose_of(file)  # a worker that stopped before it could
+                return None
+        format = self.config["format"] or format_of(file.path)
+        return Reading(file, pieces(file.path, format, self.config["batch.size"]), row)
+
+    def _stored(self, path):
+        return self.context.offset_reader.offset({PATH: path})
+
+    # --- What is in it ---
+
+    def _read(self):
+        reading = self._reading
+        try:
+            found = reading.next()
+        except (DataError, OSError) as error:
+            self._reading = None
+            text = f"FilesSource cannot read {reading.file.path} behind row {reading.row}: {error}."
+            if self.config["bad.files"] == "fail":
+                raise ConnectError(f"{text} Mend or move the file, or set bad.files=skip, then restart the task.") from error
+            log.error("%s The rest of it is left out, as bad.files=skip says", text)
+            self._left[reading.file.path] = reading.file
+            return None
+        if found is None:  # nothing at all was in it, or nothing new
+            self._reading = None
+            self._dispose_of(reading.file)
+            return None
+        schema, values, first, is_last = found
+        file, count = reading.file, len(values)
+        if is_last:
+            self._reading = None
+            self._finished[file.path] = file
+            self._bytes_done += file.size
+            share = 100 * self._bytes_done // max(1, self._bytes)
+            log.info("%s is read: %d rows; %d %% of the bytes that are known", file.path, first + count, share)
+
+        def offset_of(row):
+            told = {ROW: first + row + 1, SIZE: file.size, MODIFIED: file.modified}
+            return {**told, FINISHED: True} if is_last and row == count - 1 else told
+
+        return SourceBatch(
+            *(count, self.config["topic"], values, schema), source_partition={PATH: file.path}, offset_of=offset_of, more_follows=not is_last
+        )
+
+    def _dispose_of(self, file):
+        """All that is in it is stored."""
+        self._left[file.path] = file
+        action = self.config["finished.action"]
+        try:
+            if action == "delete" and File.at(file.path) == file:
+                os.unlink(file.path)
+            elif action == "move" and File.at(file.path) == file:
+                os.makedirs(self.config["finished.folder"], exist_ok=True)
+                os.replace(file.path, _free_name(self.config["finished.folder"], os.path.basename(file.path)))
+        except FileNotFoundError:
+            pass
+        except OSError as error:
+            log.error("FilesSource cannot %s %s, all of whose records are stored: %s", action, file.path, error)
+
+
+class File:
+    """A file as it is at one moment."""
+
+    def __init__(self, path, size, modified):
+        self.path, self.size, self.modified = path, size, modified
+
+    @classmethod
+    def at(cls, path):
+        found = os.stat(path)
+        return cls(path, found.st_size, found.st_mtime_ns)
+
+    def is_told_by(self, offset):
+        """Whether an offset is of this very file. One that an operator has set names the row alone."""
+        return offset.get(SIZE, self.size) == self.size and offset.get(MODIFIED, self.modified) == self.modified
+
+    def __eq__(self, other):
+        return isinstance(other, File) and (self.path, self.size, self.modified) == (other.path, other.size, other.modified)
+
+    __hash__ = None
+
+
+class Reading:
+    """A file that is being read, always one piece ahead: which one is the last is known before it is given out."""
+
+    def __init__(self, file, found, row):
+        self.file, self.row = file, 0  # the rows that were read
+        self._found, self._skip = found, row
+        self._ahead = None
+        self._began = False
+
+    def next(self):
+        """(schema, values, the row of the first, whether they are the last); None where nothing is left."""
+        if not self._began:
+            self._began, self._ahead = True, self._read()
+        if self._ahead is None:
+            return None
+        given, self._ahead = self._ahead, self._read()
+        return *given, self._ahead is None
+
+    def _read(self):
+        for schema, values in self._found:
+            first, self.row = self.row, self.row + len(values)
+            if self.row > self._skip and values:
+                left_out = max(0, self._skip - first)
+                return schema, values[left_out:], first + left_out
+        return None
+
+
+def _matching(text):
+    pattern = os.path.join(glob.escape(text), "**") if os.path.isdir(text) else text
+    for path in glob.iglob(pattern, recursive=True):
+        if not any(part.startswith((".", "_", "+tmp")) for part in path[len(_fixed_part(text)) :].split("/")) and os.path.isfile(path):
+            yield path
+
+
+def _fixed_part(text):
+    """The folder, or what stands before the first wildcard of a pattern."""
+    if os.path.isdir(text) or not glob.has_magic(text):
+        return text
+    return os.path.dirname(text[: min(at for at in map(text.find, "*?[") if at >= 0)]) or "."
+
+
+def _free_name(folder, name):
+    path, number = os.path.join(folder, name), 0
+    while os.path.exists(path):
+        number += 1
+        path = os.path.join(folder, f"{name}.{number}")
+    return path
+
+
+FilesSourceConnector.task_class = FilesSourceTask

@@ -1,0 +1,100 @@
+"""Files read as batches of records: each reader gives (schema, values) piece by piece; values without a schema have None.
+
+Parquet and ORC columns become structs, Avro what AvroConverter makes of it, CSV structs of texts, JSON lines values without a schema, lines of text
+strings. JSON, CSV and text may be compressed by gzip (.gz).
+"""
+
+import gzip
+import itertools
+import json
+
+import pyarrow as pa
+
+from connectors.storage.arrow_values import schema_of, structs_of
+from connectors.storage.avro_container import blocks
+from standalone import DataError, Schema
+
+EXTENSIONS = {
+    "parquet": "Parquet", "orc": "Orc", "avro": "Avro", "json": "Json", "jsonl": "Json", "ndjson": "Json", "csv": "Csv", "txt": "Text", "log": "Text",
+}  # fmt: skip
+
+
+def format_of(path):
+    """By the name's end; None where that says nothing."""
+    return EXTENSIONS.get(path.removesuffix(".gz").rpartition(".")[2].lower())
+
+
+def pieces(path, format, rows):
+    """(schema, values) of a file, `rows` at once. Raises DataError where it is not what the format says, OSError where it cannot be read."""
+    try:
+        yield from _READERS[format](path, rows)
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError, gzip.BadGzipFile, EOFError, UnicodeDecodeError, ValueError, KeyError) as error:
+        raise DataError(f"{error}") from error
+
+
+def _parquet(path, rows):
+    import pyarrow.parquet as pq
+
+    with pq.ParquetFile(path) as file:
+        schema = schema_of(file.schema_arrow)
+        for batch in file.iter_batches(rows):
+            yield schema, structs_of(batch, schema)
+
+
+def _orc(path, rows):
+    from pyarrow import orc
+
+    file = orc.ORCFile(path)
+    schema = schema_of(file.schema)
+    for number in range(file.nstripes):
+        stripe = file.read_stripe(number)
+        for low in range(0, len(stripe), rows):
+            yield schema, structs_of(stripe.slice(low, rows), schema)
+
+
+def _avro(path, rows):
+    with open(path, "rb") as file:
+        for schema, values in blocks(file):
+            for low in range(0, len(values), rows):
+                yield schema, values[low : low + rows]
+
+
+def _csv(path, rows):
+    from pyarrow import csv
+
+    def opened(**convert):
+        stream = _opened(path)
+        return csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert))
+
+    with opened() as first:
+        names = first.schema.names
+    # All of them texts: what a column looks like in one block it need not look like in the next.
+    with opened(column_types={name: pa.string() for name in names}) as file:
+        schema = schema_of(file.schema)
+        for batch in file:
+            for low in range(0, len(batch), rows):
+                yield schema, structs_of(batch.slice(low, rows), schema)
+
+
+def _json(path, rows):
+    for lines in _lines(path, rows):
+        yield None, [json.loads(line) for line in lines if line.strip()]
+
+
+def _text(path, rows):
+    for lines in _lines(path, rows):
+        yield Schema.STRING, [line.decode("utf-8", "replace") for line in lines]
+
+
+def _lines(path, rows):
+    with _opened(path) as file:
+        while lines := list(itertools.islice(file, rows)):
+            yield [line.rstrip(b"\r\n") for line in lines]
+
+
+def _opened(path):
+    return gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb")
+
+
+_READERS = {"Parquet": _parquet, "Orc": _orc, "Avro": _avro, "Csv": _csv, "Json": _json, "Text": _text}
+FORMATS = tuple(_READERS)
