@@ -201,6 +201,8 @@ class Follower:
         file.is_listed = True
         file.is_lost = each.path != file.home
         if (each.size, each.written_ns) != file.seen:
+            if file.seen is not None and each.size < file.seen[0] and file.place.position == 0:
+                self._truncated_unread(file)
             file.is_over = False
             self._ready.add(file)
         return file.is_lost and not was_lost
@@ -524,6 +526,13 @@ class Follower:
         file.after = None
         self._wait_for(file, before)
         self._ready.add(file)
+
+    def _truncated_unread(self, file):
+        """There was no finished line in it before it was truncated: a copy, if there is one, counts as missed."""
+        missed = self._missed(file.home, file, file.place, ())
+        if missed:
+            file.after = None
+            self._wait_for(file, self._chain_from(file, missed))
 
     def _chain_from(self, file, missed):
         first, *rest = missed
