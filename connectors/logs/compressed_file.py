@@ -161,3 +161,15 @@ def holds(path, place):
             os.close(descriptor)
     except OSError:
         return False
+
+
+def first_bytes(path, count):
+    """The first bytes of a file, decompressed; fewer where there are fewer or it cannot be read."""
+    try:
+        descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        with os.fdopen(descriptor, "rb") as file:
+            if compression(path):
+                return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), compression(path)).read(count)
+            return file.read(count)
+    except OSError:
+        return b""

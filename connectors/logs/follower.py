@@ -13,12 +13,13 @@ import math
 import os
 import resource
 import time
+import zlib
 
 from connectors.file import rotation
 from connectors.file.open_file import OpenFile, Rewritten
-from connectors.file.rotation import SURE_BYTES, Place
+from connectors.file.rotation import MARK_BYTES, SURE_BYTES, Place
 from connectors.logs.birth import born, born_of
-from connectors.logs.compressed_file import CompressedFile, holds
+from connectors.logs.compressed_file import CompressedFile, first_bytes, holds
 from connectors.logs.log_file import LogFile, Slots
 from connectors.logs.names import Siblings, bases_of, compression
 from connectors.logs.ready import Ready
@@ -75,7 +76,7 @@ class Follower:
         self._scan_wanted = True
         self._next_scan = self._next_full = 0.0
         self._real_folders = {}
-        self._siblings = {}
+        self._siblings, self._beginnings, self._sizes = {}, None, set()
         self._is_first = True
         self._undecided = False
 
@@ -137,7 +138,7 @@ class Follower:
 
     def _scan(self, begun):
         self._scan_wanted = self._undecided = False
-        self._siblings = {}
+        self._siblings, self._beginnings = {}, None
         found = self._discovery.scan()
         if self._events.watch(self._discovery.folders):
             found = self._discovery.scan()  # what was written before we watched
@@ -200,6 +201,8 @@ class Follower:
         file.is_listed = True
         file.is_lost = each.path != file.home
         if (each.size, each.written_ns) != file.seen:
+            if file.seen is not None and each.size < file.seen[0] and file.place.position == 0:
+                self._truncated_unread(file)
             file.is_over = False
             self._ready.add(file)
         return file.is_lost and not was_lost
@@ -277,21 +280,22 @@ class Follower:
 
     def _copy_of(self, file, place):
         """The oldest rotated file that has what was read of it."""
-        for sibling in self._beside(file.home).generations(os.path.basename(file.home)):
+        names = [file.home, *(os.path.join(os.path.dirname(file.home), base) for base in bases_of(os.path.basename(file.home)))]
+        for sibling in (sibling for name in names for sibling in self._generations(name)):
             if sibling.key != file.key and sibling.key not in self._files and sibling.written_ns >= place.written_ns and holds(sibling.path, place):
                 return sibling
         return None
 
     def _missed(self, home, file, place, unknown):
         """Rotated files that had that name after `file` did, and that we never saw; the oldest first."""
-        generations = self._beside(home).generations(os.path.basename(home))
+        generations = self._generations(home)
         at = next((at for at, sibling in enumerate(generations) if sibling.key == file.key), None)
         later = generations[at + 1 :] if at is not None else [sibling for sibling in generations if sibling.age > (place.written_ns, math.inf)]
         missed = []
         for sibling in later:
             if sibling.key in self._files or sibling.key in unknown or sibling.key in self._copies:
                 continue
-            verdict = self._is_copy(sibling.path, sibling.written_ns, [home])
+            verdict = self._is_copy(sibling.path, sibling.written_ns)
             if verdict is None:
                 self._undecided = True
             elif not verdict:
@@ -314,15 +318,31 @@ class Follower:
                 self._wait_for(successor, last)
         return last
 
-    def _is_copy(self, path, written_ns, homes):
+    def _is_copy(self, path, written_ns):
         """Whether a file has the content of one that we read: a copy, maybe compressed. None: it cannot be told yet."""
-        for home in homes:
-            for known in self._by_home.get(home, ()):
-                if _repeats(path, known) or any(holds(path, place) for place in known.former_places()):
-                    return True
+        for known in self._alike(path):
+            if _repeats(path, known) or any(holds(path, place) for place in known.former_places()):
+                return True
         if compression(path) and time.time() - written_ns / 1e9 < SECONDS_TO_SETTLE:
             return None
         return False
+
+    def _alike(self, path):
+        """The files we know of that folder that begin as this one does."""
+        if self._beginnings is None:
+            self._beginnings = collections.defaultdict(list)
+            for files in self._by_home.values():
+                for known in files:
+                    folder = os.path.dirname(known.home)
+                    for place in (known.place, *known.former_places()):
+                        if place.position:
+                            size = min(place.position, MARK_BYTES)
+                            self._beginnings[folder, size, place.head if place.position > MARK_BYTES else place.tail].append(known)
+            self._sizes = {size for _, size, _ in self._beginnings}
+        first = first_bytes(path, MARK_BYTES)
+        folder = os.path.dirname(path)
+        found = [self._beginnings.get((folder, size, zlib.crc32(first[:size])), ()) for size in self._sizes if size <= len(first)]
+        return [known for files in found for known in files]
 
     # --- New files ---------------------------------------------------------------------------------------------------
 
@@ -337,7 +357,7 @@ class Follower:
             self._look_for_truncation(home)
         if each.key in self._files:
             return  # it has what was truncated
-        verdict = self._is_copy(each.path, each.written_ns, [each.path, *homes]) if homes else self._is_put_back(each)
+        verdict = self._is_copy(each.path, each.written_ns) if homes else self._is_put_back(each)
         if verdict is None:
             self._undecided = True
             return
@@ -484,7 +504,7 @@ class Follower:
         """It was truncated behind that place. A copy made before, if there is one, has what we have not seen."""
         line = file.line
         log.warning("'%s' was truncated or rewritten: %d bytes were read. It is read from its beginning.", file.path, place.position)
-        self._siblings = {}
+        self._siblings, self._beginnings = {}, None
         before = None
         copy = self._copy_of(file, place)
         if copy is not None:
@@ -506,6 +526,13 @@ class Follower:
         file.after = None
         self._wait_for(file, before)
         self._ready.add(file)
+
+    def _truncated_unread(self, file):
+        """There was no finished line in it before it was truncated: a copy, if there is one, counts as missed."""
+        missed = self._missed(file.home, file, file.place, ())
+        if missed:
+            file.after = None
+            self._wait_for(file, self._chain_from(file, missed))
 
     def _chain_from(self, file, missed):
         first, *rest = missed
@@ -626,7 +653,7 @@ class Follower:
     def _clean(self):
         now = time.monotonic()
         most = max(LEAST_DEAD, len(self._files))
-        while self._dead and (len(self._dead) > most or now - self._dead[0].dead_at > self._rules.clean_removed):
+        while self._dead and (len(self._dead) > most or now - (self._dead[0].dead_at or 0) > self._rules.clean_removed):
             file = self._dead.popleft()
             if file.dead_at is None or file.key in self._files and self._files[file.key] is file:
                 continue  # it came back
@@ -640,6 +667,10 @@ class Follower:
         for file in [file for file in self._open if now - file.used_at > self._rules.close_inactive and file.is_listed and not file.is_queued]:
             if file.seen is not None:
                 self._close(file)
+
+    def _generations(self, home):
+        """The rotated files of that name, the oldest first; of a link those of the file it leads to."""
+        return self._beside(home).generations(os.path.basename(os.path.realpath(home)))
 
     def _beside(self, path):
         folder = os.path.dirname(os.path.realpath(path))

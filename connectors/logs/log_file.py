@@ -122,7 +122,8 @@ def check_offset(partition, offset):
     position = offset.get(POSITION)
     if not isinstance(offset.get(FILENAME), str) or not isinstance(position, int) or isinstance(position, bool) or position < 0:
         raise ConnectError(
-            f"The source offset {offset!r} of slot {slot} must be {{\"{FILENAME}\": \"<path>\", \"{POSITION}\": N}}, N a whole number of bytes, 0 or more."
+            f"The source offset {offset!r} of slot {slot} must be {{\"{FILENAME}\": \"<path>\", \"{POSITION}\": N}}, "
+            "N a whole number of bytes, 0 or more."
         )
 
 

@@ -15,7 +15,8 @@ from standalone import ByteColumn
 # Lines that go on with the event before them.
 PRESETS = {
     "java": r"^(?:\s|Caused by:|Suppressed:|\.\.\. \d+ more|[\w.$]+(?:Exception|Error)(?::|$))",
-    "python": r"^(?:\s|Traceback \(most recent call last\):|During handling of the above|The above exception was|[\w.]+(?:Error|Exception|Warning|Interrupt|Exit)(?::|$)|$)",
+    "python": r"^(?:\s|Traceback \(most recent call last\):|During handling of the above|The above exception was|"
+    r"[\w.]+(?:Error|Exception|Warning|Interrupt|Exit)(?::|$)|$)",
     "go": r"^(?:\s|goroutine \d+ \[|panic: |\[signal |created by |exit status \d|[\w./*()]+\(.*\)$|$)",
     "ruby": r"^(?:\s|from |\d+: from )",
     "node": r"^(?:\s|Caused by:|\[cause\]:|[\])}])",

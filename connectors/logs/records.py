@@ -7,6 +7,7 @@ import time
 
 import numpy as np
 
+from connectors.logs.compressed_file import first_bytes
 from connectors.logs.encodings import to_utf8
 from standalone import ByteColumn, ConfigError, ConnectError, Header, Schema, SourceBatch
 
@@ -114,7 +115,8 @@ class Records:
             else:
                 number = int(name)
                 if not 1 <= number <= len(captures):
-                    raise ConfigError.of({"topic": f"${{{name}}} stands for nothing in '{path}': the glob that names it has {len(captures)} wildcards"})
+                    why = f"${{{name}}} stands for nothing in '{path}': the glob that names it has {len(captures)} wildcards"
+                    raise ConfigError.of({"topic": why})
                 text = captures[number - 1]
             return _FORBIDDEN.sub("_", text)
 
@@ -129,8 +131,7 @@ class _Facts:
 def _first_line(file, settings):
     """The first line of a file that is read from somewhere else on, as UTF-8; for what only the first line tells."""
     limits = settings.limits()
-    descriptor = file.reader.descriptor
-    data = np.frombuffer(os.pread(descriptor, limits.line_bytes, 0), np.uint8)
+    data = np.frombuffer(first_bytes(file.path, limits.line_bytes), np.uint8)
     starts, lengths, _ = limits.lines.split(data, 0, True)
     column = to_utf8(data, starts[:1], lengths[:1], settings.encoding, True)
     return column[0] if len(column) else b""

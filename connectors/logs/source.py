@@ -12,7 +12,7 @@ from connectors.logs.follower import Follower
 from connectors.logs.log_file import check_offset
 from connectors.logs.options import AUTO, CONFIG, EXIT, Settings
 from connectors.logs.records import Records
-from standalone import ConfigError, ExactlyOnceSupport, SourceConnector, SourceTask
+from standalone import ConfigError, ConnectError, ExactlyOnceSupport, SourceConnector, SourceTask
 
 log = logging.getLogger(__name__)
 
@@ -70,6 +70,7 @@ class LogSourceTask(SourceTask):
         self._handed_on_at = 0.0
         self._polled = self._told = 0
         self._ended_at = None
+        self._trouble = None
 
     def start(self, config):
         self.config = config
@@ -86,6 +87,8 @@ class LogSourceTask(SourceTask):
         self._exits = parsed["on.eof"] == EXIT
 
     def poll(self):
+        if self._trouble is not None:
+            raise self._trouble
         deadline = time.monotonic() + self._idle_seconds
         self._gather()
         while not self._stopped:
@@ -123,12 +126,18 @@ class LogSourceTask(SourceTask):
         """Batches of what there is, each of one file, as many as are worth a poll."""
         batches, size = [], 0
         while size < BATCH_BYTES and len(batches) < MOST_BATCHES:
-            found = self._follower.read()
-            if found is None:
+            try:
+                found = self._follower.read()
+                if found is None:
+                    break
+                file, lines = found
+                batch = self._records.batch(file, lines, more_follows=len(lines.data) >= BATCH_BYTES)
+            except ConnectError as error:
+                if not batches:
+                    raise
+                self._trouble = error  # what was read before is handed on first
                 break
-            file, lines = found
             size += len(lines.data)
-            batch = self._records.batch(file, lines, more_follows=len(lines.data) >= BATCH_BYTES)
             self._pace.spent(len(lines.data), len(lines))
             if batch is not None:
                 batches.append(batch)

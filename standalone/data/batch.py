@@ -49,7 +49,7 @@ class Batch:
         self.timestamps = timestamps  # int64 array of milliseconds, -1 is unset | None
         self.headers = headers  # a list of tuples of Header, a row each | None
         self._records = None
-        self._arrow = None
+        self._arrow = {}  # by part: several parts of a sink ask for it
 
     def __len__(self):
         return self.count
@@ -93,20 +93,14 @@ class Batch:
         """(schema, the values, or of "key" the keys, as one Arrow array of its type, as data/arrow.py has them). What has no schema but one
         shape is given in that. Raises ValueError or TypeError where they are no column: the rows then say what is wrong.
         """
-                raise ValueError("the values have no schema")
-            # A list as it is: a plain float will do where the schema says float32.
-            column = column if isinstance(column, list) else columnar(column, schema, self.count)
-            column = columnar(column, schema, self.count)
-            column, schema = unshaped(self.value, self.value_schema)
+        if part not in self._arrow:
+            column, schema = unshaped(getattr(self, part), getattr(self, f"{part}_schema"))
             if schema is None:
-            raise ValueError(f"the {part}s have no schema")
-            self._arrow = schema, to_arrow(column, schema, self.count)
-        column, schema = unshaped(getattr(self, part), getattr(self, f"{part}_schema"))
-        if not isinstance(column, list):  # a list may hold a plain float where the schema says float32
-        if schema is None:
-        if self._arrow is None:
-        return schema, one_piece(to_arrow(column, schema, self.count))
-        return self._arrow
+                raise ValueError(f"the {part}s have no schema")
+            if not isinstance(column, list):  # a list may hold a plain float where the schema says float32
+                column = columnar(column, schema, self.count)
+            self._arrow[part] = schema, one_piece(to_arrow(column, schema, self.count))
+        return self._arrow[part]
 
     def _parts(self, low, high):
         """What a batch of the rows low to high shares with this one, as keyword arguments."""

@@ -8,6 +8,15 @@
 Parsing is columnar where a regular expression of RE2 can do it.
 """
 
+from connectors.logs.formats.by_regex import ByRegex
+from connectors.logs.formats.combined import Combined
+from connectors.logs.formats.cri import Cri
+from connectors.logs.formats.csv_lines import Csv
+from connectors.logs.formats.docker import Docker
+from connectors.logs.formats.maps import Json, Logfmt
 from connectors.logs.formats.raw import Raw
+from connectors.logs.formats.syslog import Syslog
 
-FORMATS = {"raw": Raw}
+FORMATS = {
+    "raw": Raw, "json": Json, "logfmt": Logfmt, "syslog": Syslog, "combined": Combined, "cri": Cri, "docker": Docker, "csv": Csv, "regex": ByRegex,
+}  # fmt: skip
