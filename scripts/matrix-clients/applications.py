@@ -42,7 +42,8 @@ class Applications:
             internal = {f"{name}.storage.topic": f"{topic}-{name}" for name in ("config", "offset", "status")}
             factors = {f"{name}.storage.replication.factor": 1 for name in ("config", "offset", "status")}
             _properties(folder / "worker.properties", {
-                "bootstrap.servers": bootstrap, "group.id": f"{topic}-workers", "key.converter": STRING, "value.converter": STRING, **internal, **factors,
+                "bootstrap.servers": bootstrap, "group.id": f"{topic}-workers", "key.converter": STRING, "value.converter": STRING,
+                **internal, **factors,
                 "listeners": f"http://127.0.0.1:{port}", "offset.flush.interval.ms": 1000, "plugin.discovery": "service_load",
             })  # fmt: skip
             source, sink = folder / "in.txt", folder / "out.txt"
@@ -57,7 +58,8 @@ class Applications:
                     _until(lambda: lives() and _ask(port, "/connectors") is not None, "the worker serves")
                     if not turn:
                         for name, config in configs.items():
-                            _until(lambda name=name, config=config: _ask(port, "/connectors", {"name": name, "config": config}), f"connector {name} is made")
+                            body = {"name": name, "config": config}
+                            _until(lambda body=body: _ask(port, "/connectors", body), f"connector {name} is made")
                     source.write_text("".join(f"{line}\n" for line in wanted))
                     _until(lambda: lives() and sink.exists() and len(sink.read_text().splitlines()) >= len(wanted), "all lines are through")
                     same("lines", wanted, sink.read_text().splitlines())
@@ -67,10 +69,12 @@ class Applications:
         with _folder() as folder:
             admin = AdminClient({"bootstrap.servers": bootstrap})
             names = ("streams-plaintext-input", "streams-wordcount-output")
-            for future in admin.create_topics([NewTopic(name, 1, 1, config={"cleanup.policy": "compact"} if "output" in name else {}) for name in names]).values():
+            topics = [NewTopic(names[0], 1, 1), NewTopic(names[1], 1, 1, config={"cleanup.policy": "compact"})]
+            for future in admin.create_topics(topics).values():
                 future.result(30)
             _send(bootstrap, names[0], ["all streams lead to Kafka", "hello Kafka streams"])
-            _properties(folder / "streams.properties", {"bootstrap.servers": bootstrap, "state.dir": folder / "state", "application.id": f"{topic}-words"})
+            settings = {"bootstrap.servers": bootstrap, "state.dir": folder / "state", "application.id": f"{topic}-words"}
+            _properties(folder / "streams.properties", settings)
             with self._running(folder, "org.apache.kafka.streams.examples.wordcount.WordCountDemo", folder / "streams.properties") as lives:
                 _send(bootstrap, names[0], ["join Kafka summit"])
                 counts = {"all": 1, "streams": 2, "lead": 1, "to": 1, "kafka": 3, "hello": 1, "join": 1, "summit": 1}
@@ -94,19 +98,24 @@ class Applications:
             _send(source, topic, lines)
             same("read", 500, len(_read(source, topic, 5, group=f"{topic}-group")))
             _properties(folder / "mm2.properties", {
-                "clusters": "one, two", "one.bootstrap.servers": source, "two.bootstrap.servers": target, "one->two.enabled": "true", "two->one.enabled": "false",
+                "clusters": "one, two", "one.bootstrap.servers": source, "two.bootstrap.servers": target,
+                "one->two.enabled": "true", "two->one.enabled": "false",
                 "one->two.topics": topic, "one->two.groups": f"{topic}-group", "replication.factor": 1, "checkpoints.topic.replication.factor": 1,
                 "heartbeats.topic.replication.factor": 1, "offset-syncs.topic.replication.factor": 1, "offset.storage.replication.factor": 1,
                 "status.storage.replication.factor": 1, "config.storage.replication.factor": 1, "emit.checkpoints.interval.seconds": 1,
-                "sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": 1, "offset.lag.max": 0, "refresh.topics.interval.seconds": 5,
+                "sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": 1, "offset.lag.max": 0,
+                "refresh.topics.interval.seconds": 5,
                 "dedicated.mode.enable.internal.rest": "false",
             })  # fmt: skip
             admin = AdminClient({"bootstrap.servers": target})
             with self._running(folder, "org.apache.kafka.connect.mirror.MirrorMaker", folder / "mm2.properties") as lives:
                 _until(lambda: lives() and f"one.{topic}" in admin.list_topics(timeout=10).topics, "the topic is mirrored")
-                found = []
-                _until(lambda: lives() and (found.extend(value.decode() for _, value in _read(target, f"one.{topic}", 1)) or len(found) >= 500), "the records are mirrored")
-                same("records", sorted(lines), sorted(found[:500]))
+
+                def mirrored():
+                    lives()
+                    return sorted(value.decode() for _, value in _read(target, f"one.{topic}", 1)) == sorted(lines)
+
+                _until(mirrored, "the records are mirrored, each once")
                 _until(lambda: lives() and _committed(target, f"one.{topic}", f"{topic}-group") == 500, "the group's offsets are mirrored")
 
 

@@ -52,7 +52,8 @@ def kcat(bootstrap, topic):
 
     def write():
         for place, codec in enumerate(CODECS):
-            run([*base, "-P", "-t", topic, "-z", codec, "-K", "\t", "-H", "number=1", "-X", "enable.idempotence=true"], "\n".join(lines(place)) + "\n")
+            options = ["-z", codec, "-K", "\t", "-H", "number=1", "-X", "enable.idempotence=true"]
+            run([*base, "-P", "-t", topic, *options], "\n".join(lines(place)) + "\n")
 
     def read():
         said = run([*base, "-C", "-t", topic, "-e", "-o", "beginning", "-f", "%k\t%s\t%h\n"])
