@@ -99,6 +99,12 @@ class Flow:
             return int(found[-1]) if found else -1
         return -1
 
+    def rests(self, seconds=0.5):
+        """Whether nothing comes into the sink's file for so long."""
+        size = self.size()
+        time.sleep(seconds)
+        return self.size() == size
+
     def size(self):
         return self.sink.stat().st_size if self.sink.exists() else 0
 
@@ -405,8 +411,8 @@ def aborted_transactions(flow):
 def log_start_moved(flow):
     """Records that the sink had not read yet are deleted: they are gone, and nothing else is."""
     _sink(flow, "pause")
-    flow._until(lambda size=flow.size(): flow.size() == size and "PAUSED" in flow.states(), "a paused sink", MOVES_SECONDS)
-    time.sleep(0.5)  # what was on its way to the file
+    flow._until(lambda: "PAUSED" in flow.states(), "a paused sink", MOVES_SECONDS)
+    flow._until(flow.rests, "a sink at rest", MOVES_SECONDS)
     read = len(flow.sink.read_bytes().splitlines())
     flow._until(lambda: flow.cluster.admin.list_offsets({TopicPartition(flow.topic, 0): _latest()})[TopicPartition(flow.topic, 0)].result(20).offset
                 > read + 2000, "more records", MOVES_SECONDS)  # fmt: skip
