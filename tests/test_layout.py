@@ -56,7 +56,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "sqlite_utils": {"runtime", "schema_registry"},
     "starlette": {"rest", "schema_registry"},
     "uvicorn": {"rest"},
-    "urllib3": {"schema_registry", "connectors", "cli"},
+    "urllib3": {"schema_registry", "connectors"},
     "grpc_tools": {"schema_registry"},
     "prometheus_client": {"rest"},
     "pyspark": {"pipeline"},

@@ -6,6 +6,7 @@ import urllib.request
 import pytest
 from pytest import param
 
+from standalone.rest.metric_names import each
 from standalone.testing import LogRecord, wait_for
 from tests.servers.kafka_broker import free_port
 
@@ -137,6 +138,7 @@ def test_what_was_written_and_refused_is_counted(sink):
     with urllib.request.urlopen("http://{}:{}/metrics".format(*sink.worker.process.rest.address)) as answer:
         lines = [line for line in answer.read().decode().splitlines() if f'"{name}"' in line]
     counted = {line.partition("{")[0]: float(line.rpartition(" ")[2]) for line in lines if line.startswith("connect_standalone_task_elastic")}
+    assert set(counted) == {series for _, series, _, _ in each() if series.startswith("connect_standalone_task_elastic")}
     assert counted["connect_standalone_task_elasticsearch_documents_total"] == 2
     assert counted["connect_standalone_task_elasticsearch_refused_total"] == 1
     assert any('reason="mapper_parsing_exception"' in line or 'reason="document_parsing_exception"' in line for line in lines)

@@ -12,8 +12,8 @@ from tests.connectors.elasticsearch.conftest import JSON
 
 class TestElasticsearchSink(SinkSuite):
     connector = ElasticsearchSinkConnector
-    messages = [json.dumps({"n": n}) for n in range(8)]
-    expected = list(range(8))
+    messages = [json.dumps({"n": n}) for n in range(4)]
+    expected = list(range(4))
     put_twice_is_once = True
 
     @pytest.fixture(autouse=True)
