@@ -50,14 +50,14 @@ class OpenFile:
 class PartitionWriter:
     """`take` takes batches in the order of their offsets; `safe_offset` tells which of them are stored for good."""
 
-    def __init__(self, origin, parts, ledger, rotation, spool_folder, report):
-        self._origin = origin
+    def __init__(self, parts, ledger, rotation, spool_folder, report):
         self._parts = parts  # format, partitioner, extractor, versions' mode: what all partitions of a task share
         self._ledger = ledger
         self._rotation = rotation
         self._spool_folder = spool_folder  # () -> where spools lie
         self._report = report  # (record, error) of a bad record: raises where nobody tolerates that
         self._versions = Versions(parts.compatibility)
+        self._beside = []  # the schemas of the files beside those of the values
         self._open = {}  # folder -> OpenFile
         self._closed = None  # [Closed] of a commit that is under way
         self.next_offset = None  # what comes before has been taken
@@ -138,6 +138,10 @@ class PartitionWriter:
             streams.append((side.suffix, side.format, schema))
             columns.append(column)
             bad = {**more, **bad}
+        beside = [schema for suffix, _, schema in streams if suffix]
+        if self._open and beside != self._beside:
+            self.commit(now_ms)
+        self._beside = beside
         return streams, columns, bad
 
     def _encoded_values(self, batch, now_ms):
@@ -235,7 +239,6 @@ class PartitionWriter:
         """What an error has left half done."""
         if self._closed is not None:
             self._ledger.commit(self._closed, self._closed_next)
-            self._parts.committed(self._origin, self._closed)
             if self._ledger.is_clean:
                 self._held = None
             self._throw_away()

@@ -95,7 +95,7 @@ class S3SinkTask(LakeSinkTask):
             *(values["flush.size"], values["rotate.interval.ms"], values["rotate.schedule.interval.ms"], self._zone, self._parts.extractor.by_clock),
             values["rotate.file.on.partition.change"],
         )
-        return PartitionWriter(origin, self._parts, ledger, rotation, lambda: self.spools, self.report)
+        return PartitionWriter(self._parts, ledger, rotation, lambda: self.spools, self.report)
 
     def _null_value(self, record, report):
         if self.config_values["behavior.on.null.values"].lower() == "fail":

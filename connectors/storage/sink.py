@@ -133,7 +133,7 @@ class LakeSinkTask(StorageTask):
         )
         schedule = values["rotate.schedule.interval.ms"]
         rotation = Rotation(values["flush.size"], values["rotate.interval.ms"], schedule, self._zone, self._parts.extractor.by_clock)
-        return PartitionWriter(origin, self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report)
+        return PartitionWriter(self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report)
 
     @staticmethod
     def _format_settings(values):

@@ -13,15 +13,15 @@ CLOSES = 8  # at once: the time of one is mostly waiting
 class Parts:
     """What the writers of a task share."""
 
-    def __init__(self, format, partitioner, extractor, compatibility, run, *, sides=(), null_value=None, committed=None):
-        self.sides = sides  # what lies in files beside the values: .suffix, .format, .encode(batch)
+    def __init__(self, format, partitioner, extractor, compatibility, run):
         self.format, self.partitioner, self.extractor = format, partitioner, extractor
         self.compatibility = compatibility
         self.run = run  # (call, items): for each of them, several at once
+        # What a kind of storage may change:
+        self.sides = ()  # what lies in files beside the values: .suffix, .format, .encode(batch)
         self.writes_nulls = format.takes_nulls
-        self.null_value = null_value or _refuse_null  # (record, report)
-        self.tombstones = None  # the folder of records whose value is null, where these are written
-        self.committed = committed or (lambda origin, closed: None)
+        self.null_value = _refuse_null  # (record, report) of a record whose value is null, where that is not written
+        self.tombstones = None  # the folder of such records, where what lies beside their values is
 
 
 def _refuse_null(record, report):

@@ -227,6 +227,17 @@ def test_keys_and_headers_lie_beside_the_values(s3):
     assert json.loads(lake.data(f"{place}.headers.json").splitlines()[1]) == [{"key": "h", "value": "1"}]
 
 
+def test_a_change_of_the_keys_schema_closes_objects(s3):
+    lake = S3Lake(s3, JSON | {"store.kafka.keys": "true", "flush.size": 3}).start()
+    made = [
+        SinkRecord("t", 0, offset, key_schema=schema, key=key, value_schema=ROW, value=Struct(ROW, {"n": offset, "kind": "a"}))
+        for offset, (schema, key) in enumerate([(Schema.STRING, "a"), (Schema.INT32, 2), (Schema.INT32, 3), (Schema.INT32, 4)])
+    ]
+    lake.put(*SinkBatch.runs(made))
+    found = [list(fastavro.reader(io.BytesIO(lake.data(key)))) for key in lake.keys() if key.endswith(".keys.avro")]
+    assert found == [["a"], [2, 3, 4]]
+
+
 def test_tombstones(s3):
     kept = S3Lake(s3, JSON | {"behavior.on.null.values": "write", "store.kafka.keys": "true", "flush.size": 3}).start()
     kept.put(*records(1, None, 3))
