@@ -50,7 +50,7 @@ class JournalSourceConnector(SourceConnector):
     config_def = ConfigDef(
         Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
         Option("units", LIST, MEDIUM, "Only entries of these systemd units. By default of all.", default=""),
-        Option("matches", LIST, MEDIUM, "Only entries with these fields, as _SYSTEMD_UNIT=nginx.service or PRIORITY=3; see journalctl(1).", default=""),
+        Option("matches", LIST, MEDIUM, "Only entries with these fields, as PRIORITY=3; see journalctl(1).", default=""),
         Option("fields", LIST, MEDIUM, "The fields that are published. By default all.", default=""),
         Option("start.at", STRING, MEDIUM, "Where it begins when it starts for the first time.", default=BEGINNING, check=one_of(BEGINNING, END)),
         Option("journal.directory", STRING, LOW, "A folder with journal files, in place of the host's.", default=None),
