@@ -78,6 +78,7 @@ class Follower:
         self._real_folders = {}
         self._siblings, self._beginnings, self._sizes = {}, None, set()
         self._is_first = True
+        self._unread = []
         self._undecided = False
 
     # --- For the task ------------------------------------------------------------------------------------------------
@@ -152,7 +153,7 @@ class Follower:
 
     def _take(self, found):
         """Compare what is there with what we know: files that were renamed, that are gone, that are new."""
-        listed, unknown, lost = set(), [], []
+        listed, unknown, lost, self._unread = set(), [], [], []
         for each in found:
             file = self._files.get(each.key)
             if file is not None and file.reader is None and self._has_new_owner(file, each):
@@ -177,6 +178,8 @@ class Follower:
                 lost.append(file)
             file.is_lost = True
         lost += self._recall_rest()
+        for file in self._unread:
+            self._truncated_unread(file, {each.key for each in unknown})
         names = {each.path for each in found}
         for file in sorted(lost, key=lambda file: file.place.written_ns):
             self._lose(file, {each.key for each in unknown})
@@ -201,8 +204,8 @@ class Follower:
         file.is_listed = True
         file.is_lost = each.path != file.home
         if (each.size, each.written_ns) != file.seen:
-            if file.seen is not None and each.size < file.seen[0] and file.place.position == 0:
-                self._truncated_unread(file)
+            if file.seen is not None and file.place.position == 0:
+                self._unread.append(file)
             file.is_over = False
             self._ready.add(file)
         return file.is_lost and not was_lost
@@ -323,6 +326,8 @@ class Follower:
         for known in self._alike(path):
             if _repeats(path, known) or any(holds(path, place) for place in known.former_places()):
                 return True
+        if compression(path) and self._is_of_unread(path):
+            return True
         if compression(path) and time.time() - written_ns / 1e9 < SECONDS_TO_SETTLE:
             return None
         return False
@@ -343,6 +348,16 @@ class Follower:
         folder = os.path.dirname(path)
         found = [self._beginnings.get((folder, size, zlib.crc32(first[:size])), ()) for size in self._sizes if size <= len(first)]
         return [known for files in found for known in files]
+
+    def _is_of_unread(self, path):
+        """Whether it was made of an open file of which no finished line was read yet: that one is read to its end."""
+        plain = os.path.splitext(path)[0]
+        for known in self._open:
+            if plain in (known.path, known.home) and known.place.position == 0 and not known.reader.complete:
+                first = os.pread(known.reader.descriptor, MARK_BYTES, 0)
+                if first and first == first_bytes(path, MARK_BYTES):
+                    return True
+        return False
 
     # --- New files ---------------------------------------------------------------------------------------------------
 
@@ -376,6 +391,9 @@ class Follower:
                 if self._last_of.get(home) is not file:
                     self._wait_for(file, self._last_of.get(home))
                 self._last_of[home] = file
+                for known in self._by_home.get(home, ()):
+                    if known is not file and not known.is_lost and known.place.position == 0:
+                        self._wait_for(known, file)
 
     def _look_for_truncation(self, home):
         """A rotated file turned up: what was truncated comes before it."""
@@ -527,9 +545,9 @@ class Follower:
         self._wait_for(file, before)
         self._ready.add(file)
 
-    def _truncated_unread(self, file):
-        """There was no finished line in it before it was truncated: a copy, if there is one, counts as missed."""
-        missed = self._missed(file.home, file, file.place, ())
+    def _truncated_unread(self, file, unknown):
+        """It was written to and no finished line of it was read: if it was copied and truncated, the copy counts as missed."""
+        missed = self._missed(file.home, file, file.place, unknown)
         if missed:
             file.after = None
             self._wait_for(file, self._chain_from(file, missed))

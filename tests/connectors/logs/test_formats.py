@@ -11,7 +11,6 @@ from connectors.logs.source import LogSourceConnector
 from standalone import ByteColumn, ConnectError, Struct
 
 
-
 def fields(value):
     """What is there, times as texts."""
     found = {field.name: value[field.name] for field in value.schema.fields} if isinstance(value, Struct) else dict(value)
