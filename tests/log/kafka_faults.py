@@ -342,13 +342,8 @@ def garbling_network(flow):
 
 @contextlib.contextmanager
 def not_enough_replicas(flow):
-    """A follower stands still, and is no longer in sync; where there is none, more are asked for than there are."""
+    """A follower stands still, and is no longer in sync."""
     size = len(flow.cluster.brokers)
-    if size == 1:
-        _alter(flow, "min.insync.replicas", "2")
-        yield
-        _alter(flow, "min.insync.replicas", "1")
-        return
     _alter(flow, "min.insync.replicas", str(size))
     leader = flow.cluster.leader(flow.topic)
     follower = next(broker for broker in flow.cluster.brokers if broker is not leader)
@@ -484,7 +479,7 @@ FAULTS = {
     "the network cuts": Fault(cut_network, TRIED_AGAIN, goes_on=True),
     "the network is silent": Fault(silent_network, TRIED_AGAIN, least=4, least_long=60),
     "the network garbles": Fault(garbling_network, TRIED_AGAIN, goes_on=True),
-    "too few replicas": Fault(not_enough_replicas, "NOT_ENOUGH_REPLICAS"),
+    "too few replicas": Fault(not_enough_replicas, "NOT_ENOUGH_REPLICAS", brokers=3),
     "a line is too large": Fault(too_large, "FAILED.*RecordTooLarge", topic={"max.message.bytes": "4000"}),
     "a record is corrupt": Fault(corrupt, "came damaged"),
     "transactions abort": Fault(aborted_transactions, sink={"consumer.override.isolation.level": "read_committed"}),

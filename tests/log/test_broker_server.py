@@ -1,10 +1,15 @@
 """The embedded log as a part of the process: what is durable when, how it starts and stops, its options."""
 
+import contextlib
+import fcntl
 import os
+import struct
+import termios
 import threading
 
 import pytest
 from kafka.protocol import metadata
+from kafka.protocol.metadata import ApiVersionsRequest, ApiVersionsResponse
 
 from standalone.errors import ConfigError, StartError
 from standalone.log.broker import options
@@ -225,3 +230,36 @@ def test_all_wrong_options_are_named_at_once():
     with pytest.raises(ConfigError) as wrong:
         options.settings({"embedded.log.num.partitions": "0", "embedded.log.segment.bytes": "x", "embedded.log.nonsense": "1"})
     assert set(wrong.value.errors) == {"embedded.log.num.partitions", "embedded.log.segment.bytes", "embedded.log.nonsense"}
+
+
+def test_a_small_request_does_not_wait_for_the_large_ones_of_others(tmp_path, monkeypatch):
+    """Three clients are in the midst of sending large requests; the rest of all three is there before a small request of a fourth."""
+    log = EmbeddedLog(tmp_path, "127.0.0.1:0")
+    log.start()
+    frame = b"\x00\x03\x00\x01" + bytes(150_000)  # a request for metadata that nobody can read: its connection is closed
+    with contextlib.ExitStack() as stack:
+        small, *large = [stack.enter_context(RawClient(log.bootstrap)) for _ in range(4)]
+        for client in large:
+            client.sock.sendall(len(frame).to_bytes(4, "big") + frame[:100_000])
+        owner, handled, go_on = log._owner, [], threading.Event()
+        wait_for(lambda: sum(connection.is_at_a_large_one for connection in list(owner._connections)) == 3)
+        handle = owner._handle
+        for connection in list(owner._connections):
+            monkeypatch.setattr(connection, "_on_frame", lambda who, view: (handled.append(len(view)), handle(who, view)))
+        stands = threading.Event()
+        owner.post(lambda: (stands.set(), go_on.wait(10)))
+        assert stands.wait(10)
+        for client in large:
+            client.sock.sendall(frame[100_000:])
+        small.send(ApiVersionsRequest(version=0))
+        wait_for(lambda: all(_has_arrived(client) for client in (*large, small)))
+        go_on.set()
+        assert small.receive(ApiVersionsResponse, 0).error_code == 0
+        wait_for(lambda: len(handled) == 4)
+    log.stop()
+    assert handled[0] < 100 and handled[1:] == [len(frame)] * 3
+
+
+def _has_arrived(client):
+    """Whether the other end's socket has all that was sent."""
+    return struct.unpack("i", fcntl.ioctl(client.sock, termios.TIOCOUTQ, bytes(4)))[0] == 0

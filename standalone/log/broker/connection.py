@@ -29,6 +29,7 @@ class Connection:
         self.busy = False  # with a request that is not answered yet
         self.at_work = False
         self.events = 0  # what the selector watches, by the server
+        self.turn = 0  # in which the server did something large for it last
         self.on_hang_up = None  # of the request that waits
         self._on_frame = on_frame
         self._clock = clock
@@ -47,6 +48,11 @@ class Connection:
     @property
     def wants_to_write(self):
         return bool(self._out)
+
+    @property
+    def is_at_a_large_one(self):
+        """Whether a request is being received, or an answer sent, that takes more than a moment."""
+        return self._wanted > 0 or bool(self._out)
 
     @property
     def holds_a_request(self):

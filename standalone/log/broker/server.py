@@ -166,6 +166,7 @@ class _BrokerThread:
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
         self._waiting = deque()  # connections that were answered late and hold another request already
+        self._turns = 0
         self._stopping = False
         self._disk = _Disk(self.post, "embedded-log-disk")
         self._compactor = _Disk(self.post, "embedded-log-compaction")  # so that no fsync waits for it
@@ -229,11 +230,20 @@ class _BrokerThread:
         self._end()
 
     def _turn(self):
+        """Everything that is small, and of the large requests and answers one: no heartbeat waits for more than one megabyte's work."""
+        large = None
         for key, events in self._selector.select(0 if self._waiting or self._posted else self._timers.seconds_left()):
-            if isinstance(key.data, Connection):
-                self._serve(key.data, events)
-            else:
-                key.data()
+            connection = key.data
+            if not isinstance(connection, Connection):
+                connection()
+            elif not connection.is_at_a_large_one:
+                self._serve(connection, events)
+            elif large is None or connection.turn < large[0].turn:
+                large = connection, events  # the others are found again in the next turn
+        if large is not None:
+            self._turns += 1
+            large[0].turn = self._turns
+            self._serve(*large)
         self._timers.run_due()
         while self._posted:
             self._posted.popleft()[0]()
