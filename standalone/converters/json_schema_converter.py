@@ -7,13 +7,14 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
 from standalone import BOOLEAN, LIST, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError, case_insensitive_one_of
-from standalone.converters import json_text, wire_format
+from standalone.converters import json_text
 from standalone.converters.json_schema_read import JsonSchemaReader
 from standalone.converters.json_schema_values import default_json, reader_of, writer_of
 from standalone.converters.json_schema_write import JsonSchemaWriter
 from standalone.converters.json_values import read_schemaless, write_schemaless
 from standalone.converters.registry_converter import RegistryConverter
 from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
+from standalone.schema_registry.framing import head
 
 _NO_CLASSES = "Values become structs, not objects of classes"
 _DRAFTS = {
@@ -100,13 +101,13 @@ class JsonSchemaConverter(RegistryConverter):
         self._writer = JsonSchemaWriter(config["object.additional.properties"], self._generalized, default_json(self._numeric))
 
     # Row meaning; there is no other.
-    def from_connect(self, topic, schema, value):
+    def from_connect(self, topic, schema, value, headers=None):
         if schema is None and value is None:
             return None
         if value is None and schema.default is None and not schema.optional:
             raise DataError(f"JsonSchemaConverter: null in the place of a required {schema.name or schema.type}.")
         try:
-            prefix, write, validator = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
+            mark, write, validator = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
             text = write(value)
             if validator is not None:
                 _validate(validator, json.loads(text), "is written")
@@ -114,16 +115,17 @@ class JsonSchemaConverter(RegistryConverter):
             raise self.unwritable(topic, error) from error
         if self.config["json.indent.output"]:
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-        return prefix + text.encode("utf-8", "replace")
+        return self.framed(mark, text.encode("utf-8", "replace"), headers)
 
-    def to_connect(self, topic, data):
+    def to_connect(self, topic, data, headers=None):
         if data is None:
             return None, None
         try:
-            schema, read, validator = self.decoders.of((topic, schema_id := self.schema_id_in(data)), lambda: self._new_decoder(topic, schema_id))
-            node = _parsed(bytes(data[wire_format.HEAD :]))
+            mark, _, text = self.unframed(data, headers)
+            schema, read, validator = self.decoders.of((topic, mark), lambda: self._new_decoder(topic, mark))
+            node = _parsed(text)
             if validator is not None:
-                _validate(validator, json.loads(bytes(data[wire_format.HEAD :])), "was read")
+                _validate(validator, json.loads(text), "was read")
             return schema, read(node)
         except (SerializationError, RecursionError) as error:
             raise self.unreadable(topic, error) from error
@@ -136,14 +138,14 @@ class JsonSchemaConverter(RegistryConverter):
                     "A value without a schema has no JSON Schema to be registered. Give it one, or name one: auto.register.schemas=false with "
                     "use.latest.version=true or use.schema.id."
                 )
-            return wire_format.prefix(fixed[0]), write_schemaless, self._validator(fixed[1], always=True)
+            return head(fixed[0]), write_schemaless, self._validator(fixed[1], always=True)
         own = self.registry_schema(self._writer.text(schema))
-        schema_id, registered = self.written_with(topic, own, schema.name)
+        mark, registered = self.written_with(topic, own, schema.name)
         write = writer_of(schema, self._numeric, self.config["ignore.default.for.nullables"])
-        return wire_format.prefix(schema_id), write, self._validator(registered)
+        return head(mark), write, self._validator(registered)
 
-    def _new_decoder(self, topic, schema_id):
-        registered = self.schema_of(topic, schema_id)
+    def _new_decoder(self, topic, mark):
+        registered = self.schema_of(topic, mark)
         document = _json(registered.text)
         version = self.version_of(topic, registered, document.get("title") if isinstance(document, dict) else None)
         if document is True or document == {}:

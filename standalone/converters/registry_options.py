@@ -10,8 +10,8 @@ from standalone.schema_registry.keys import CLIENT
 log = logging.getLogger(__name__)
 
 _SCHEMA_ID = "io.confluent.kafka.serializers.schema.id."
-PREFIX_ID = f"{_SCHEMA_ID}PrefixSchemaIdSerializer"
-_ID_READERS = (f"{_SCHEMA_ID}DualSchemaIdDeserializer", f"{_SCHEMA_ID}PrefixSchemaIdDeserializer")
+PREFIX_ID, HEADER_ID = f"{_SCHEMA_ID}PrefixSchemaIdSerializer", f"{_SCHEMA_ID}HeaderSchemaIdSerializer"
+DUAL_ID = f"{_SCHEMA_ID}DualSchemaIdDeserializer"
 NULL_CONTEXT = "io.confluent.kafka.serializers.context.NullContextNameStrategy"
 _CEL = "io.confluent.kafka.schemaregistry.rules.cel.CelValidator"
 
@@ -54,17 +54,19 @@ def _part_options(part):
             f"{part}.schema.id.serializer",
             STRING,
             MEDIUM,
-            f"How the id of the schema goes with a {part}: before its bytes.",
+            f"How the schema is named that a {part} is written with: by its id before the {part}'s bytes, or by its GUID in the header "
+            f"__{part}_schema_id.",
             PREFIX_ID,
-            one_of(PREFIX_ID),
+            one_of(PREFIX_ID, HEADER_ID),
         ),
         Option(
             f"{part}.schema.id.deserializer",
             STRING,
             MEDIUM,
-            f"Where the id of the schema of a {part} is looked for: before its bytes.",
-            _ID_READERS[0],
-            one_of(*_ID_READERS),
+            f"Where the name of the schema of a {part} is looked for: in the header __{part}_schema_id and, where there is none, before the "
+            f"{part}'s bytes; or there alone.",
+            DUAL_ID,
+            one_of(DUAL_ID, f"{_SCHEMA_ID}PrefixSchemaIdDeserializer"),
         ),
     )
 
