@@ -47,7 +47,7 @@ from standalone.data.scalars import BigInt, Float32, Float64, Instant, Int8, Int
 from standalone.data.schema import Field, Schema, SchemaBuilder, date_schema, decimal_schema, time_schema, timestamp_schema
 from standalone.data.struct import Struct
 from standalone.errors import ConfigError, ConnectError, DataError, RetriableError, SerializationError
-from standalone.expression import Expression, F, float_text
+from standalone.expression import Expression, F, float_text, misfit_within
 from standalone.files import check_allowed_file, open_allowed
 from standalone.provider import ConfigProvider, Values
 from standalone.stage import (

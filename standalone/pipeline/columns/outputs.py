@@ -1,6 +1,6 @@
 """What becomes of one output of a plan, or of a part of one: a leaf as it came, a literal, a struct of such, or what Spark computes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from standalone.data.column import is_stored_as, nulls_of, to_arrow
 from standalone.data.java_text_column import java_texts
 from standalone.data.struct_column import Shaped, StructColumn
 from standalone.pipeline.columns.leaves import Leaf
+from standalone.pipeline.columns.misfits import misfits_within
 from standalone.wire import ByteColumn
 
 
@@ -92,6 +93,18 @@ class NullMask:
 
 
 @dataclass(frozen=True)
+class MisfitWithin:
+    """A condition: the rows in which that leaf's list or map holds a null that its schema forbids. `said` is the same for Spark."""
+
+    name: str
+    schema: Any
+    said: Any = field(compare=False)
+
+    def __str__(self):
+        return f"{self.name} holds a null that it must not"
+
+
+@dataclass(frozen=True)
 class AnyOf:
     """A condition: the rows of any of these conditions."""
 
@@ -101,7 +114,7 @@ class AnyOf:
         return " or ".join(map(str, self.nodes))
 
 
-MASKS = (NullMask, AnyOf)
+MASKS = (NullMask, MisfitWithin, AnyOf)
 
 
 def is_node(value):
@@ -162,6 +175,8 @@ def mask_of(node, leaves, computed):
     if isinstance(node, NullMask):
         nulls = np.logical_or.reduce([nulls_of(leaves.columns[name]) for name in node.names])
         return ~nulls if node.negated else nulls
+    if isinstance(node, MisfitWithin):
+        return misfits_within(to_arrow(leaves.columns[node.name], node.schema), node.schema)
     array = computed[node.name] if isinstance(node, Computed) else leaves.columns[node.name]
     return array.fill_null(True).to_numpy(zero_copy_only=False)
 

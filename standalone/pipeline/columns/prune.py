@@ -11,9 +11,9 @@ import pyarrow as pa
 
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, is_of_type, same_type
-from standalone.expression import COLUMN, FLOAT_TEXT, Expression, F, is_expression
+from standalone.expression import COLUMN, FLOAT_TEXT, MISFIT_WITHIN, Expression, F, is_expression
 from standalone.pipeline.columns.leaves import Leaf
-from standalone.pipeline.columns.outputs import MASKS, AnyOf, Computed, FloatText, Literal, NullMask, Recast, Struct, computed_in
+from standalone.pipeline.columns.outputs import MASKS, AnyOf, Computed, FloatText, Literal, MisfitWithin, NullMask, Recast, Struct, computed_in
 
 _SPARK_TYPES = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(), "long": pa.int64(),
@@ -145,6 +145,8 @@ class Pruner:
         if isinstance(node, NullMask):
             reads.update(node.names)
             return _joined_by("__or__", [F.col(name).isNull() for name in sorted(node.names)], node.negated)
+        if isinstance(node, MisfitWithin):
+            return self._said_node(self.node(node.said), reads, needs)
         if isinstance(node, AnyOf):
             return _joined_by("__or__", [self._said_node(each, reads, needs) for each in node.nodes])
         if node.link < self._link:
@@ -185,6 +187,10 @@ class Pruner:
 
     def _float_text(self, inner, kind):
         return FloatText(self.node(inner), s.Schema(kind, optional=True))
+
+    def _misfit_within(self, items, schema, said):
+        node = self.node(items)
+        return MisfitWithin(node.name, schema, said) if isinstance(node, Leaf) else self.node(said)
 
     def _is_null(self, inner):
         return _nulls(self.node(inner))
@@ -249,7 +255,7 @@ class Pruner:
 
 _RULES = {
     "col": Pruner._col, "lit": Pruner._lit, "struct": Pruner._struct, "when": Pruner._when, "coalesce": Pruner._coalesce,
-    FLOAT_TEXT: Pruner._float_text,
+    FLOAT_TEXT: Pruner._float_text, MISFIT_WITHIN: Pruner._misfit_within,
     **{COLUMN + name: rule for name, rule in {
         "alias": Pruner._alias, "getField": Pruner._get_field, "cast": Pruner._cast, "isNull": Pruner._is_null,
         "isNotNull": Pruner._is_not_null, "__or__": Pruner._or, "__ror__": Pruner._or, "__and__": Pruner._and, "__rand__": Pruner._and,
@@ -337,7 +343,7 @@ def _any(masks):
             return TRUE
         if isinstance(mask, NullMask) and not mask.negated:
             names |= mask.names
-        elif isinstance(mask, (NullMask, Computed)):
+        elif isinstance(mask, (NullMask, MisfitWithin, Computed)):
             left += [mask] if mask not in left else []
         elif mask != FALSE:
             return None
@@ -356,5 +362,6 @@ def _all(masks):
         elif mask != TRUE:
             left.append(mask)
     if left:
-        return left[0] if len(left) == 1 and not names else None
+        known = {left[0].name} if isinstance(left[0], MisfitWithin) else set()  # it is false where the leaf is null
+        return left[0] if len(left) == 1 and names <= known else None
     return NullMask(frozenset(names), negated=True) if names else TRUE
