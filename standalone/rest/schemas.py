@@ -20,20 +20,20 @@ def routes(worker):
 
     def subjects(request):
         client = worker.schemas.client()
-        return json_answer([_subject(client, subject) for subject in _asked(client.subjects, ":*:")])
+        return json_answer([_subject(client, subject) for subject in asked(client.subjects, ":*:")])
 
     def versions(request):
         from standalone.schema_registry.shown import versions_of
 
         client, subject = worker.schemas.client(), _subject_of(request)
-        level = _asked(client.compatibility, subject)
-        return json_answer({"subject": subject, "compatibility": level, "versions": _asked(versions_of, client, subject)})
+        level = asked(client.compatibility, subject)
+        return json_answer({"subject": subject, "compatibility": level, "versions": asked(versions_of, client, subject)})
 
     def diff(request):
         from standalone.schema_registry.shown import differences
 
         client, subject = worker.schemas.client(), _subject_of(request)
-        older, newer = (_asked(client.version, subject, _number(request, name))[1] for name in ("older", "newer"))
+        older, newer = (asked(client.version, subject, _number(request, name))[1] for name in ("older", "newer"))
         lines = [{"mark": mark, "text": line} for mark, line in differences(older, newer, context=1000)]
         return json_answer({"subject": subject, "lines": lines})
 
@@ -46,11 +46,11 @@ def routes(worker):
 
 
 def _subject(client, subject):
-    version, id, schema = _asked(client.latest, subject)
+    version, id, schema = asked(client.latest, subject)
     return {"subject": subject, "latest": version, "id": id, "kind": schema.kind}
 
 
-def _asked(method, *arguments):
+def asked(method, *arguments):
     """What the registry answers; what it has not is 404 here, too."""
     try:
         return method(*arguments)

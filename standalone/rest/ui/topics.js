@@ -5,6 +5,7 @@ import { h, keyed, newId, setText } from "./dom.js";
 import { count, plural, pretty, size, time } from "./format.js";
 import { live, paced } from "./live.js";
 import { busy } from "./notes.js";
+import { produceForm } from "./produce.js";
 
 const EVERY_MS = 5000;
 
@@ -76,6 +77,7 @@ export function topicView(name) {
     shown,
     problem,
     table,
+    produceForm(name, look).node,
   );
   let answer = null;
   let number = 0;
