@@ -3,12 +3,10 @@
 import io
 import json
 
-import numpy as np
-
-from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, ConnectError, Option, SerializationError
+from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, Option, SerializationError
 from standalone.converters import avro_anything, avro_names, avro_tree
 from standalone.converters.avro_binary import Binary
-from standalone.converters.avro_decode import Decoding, common_mark
+from standalone.converters.avro_decode import Decoding
 from standalone.converters.avro_encode import Encoding
 from standalone.converters.avro_read import reader_of
 from standalone.converters.avro_read_schema import connect_schema
@@ -16,10 +14,8 @@ from standalone.converters.avro_write import writer_of
 from standalone.converters.avro_write_bare import bare_writer_of
 from standalone.converters.avro_write_schema import SchemaOptions, avro_text
 from standalone.converters.registry_converter import RegistryConverter
-from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
-from standalone.schema_registry.framing import head, put_mark
-
-_NO_CLASSES = "Values become structs, not objects of classes"
+from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, OPTIONS, VALIDATION_RULES
+from standalone.schema_registry.framing import head
 
 
 class AvroConverter(RegistryConverter):
@@ -32,11 +28,11 @@ class AvroConverter(RegistryConverter):
     java_name = "io.confluent.connect.avro.AvroConverter"
     kind = "AVRO"
     unused = {
-        "avro.reflection.allow.null": _NO_CLASSES,
-        "avro.use.logical.type.converters": _NO_CLASSES,
-        "specific.avro.reader": _NO_CLASSES,
-        "specific.avro.key.type": _NO_CLASSES,
-        "specific.avro.value.type": _NO_CLASSES,
+        "avro.reflection.allow.null": NO_CLASSES,
+        "avro.use.logical.type.converters": NO_CLASSES,
+        "specific.avro.reader": NO_CLASSES,
+        "specific.avro.key.type": NO_CLASSES,
+        "specific.avro.value.type": NO_CLASSES,
     }
     config_def = ConfigDef(
         *OPTIONS,
@@ -47,13 +43,13 @@ class AvroConverter(RegistryConverter):
         Option("discard.type.doc.default", BOOLEAN, LOW, "Leave docs and defaults of Avro's types out; the old way, for old topics.", False),
         Option("allow.optional.map.keys", BOOLEAN, LOW, "Write maps with optional text keys as Avro maps.", False),
         Option("flatten.singleton.unions", BOOLEAN, LOW, "Read a union of one type as that type.", True),
-        Option("avro.reflection.allow.null", BOOLEAN, MEDIUM, f"Has no effect. {_NO_CLASSES}.", False),
-        Option("avro.use.logical.type.converters", BOOLEAN, MEDIUM, f"Has no effect. {_NO_CLASSES}.", False),
+        Option("avro.reflection.allow.null", BOOLEAN, MEDIUM, f"Has no effect. {NO_CLASSES}.", False),
+        Option("avro.use.logical.type.converters", BOOLEAN, MEDIUM, f"Has no effect. {NO_CLASSES}.", False),
         Option("avro.remove.java.properties", BOOLEAN, MEDIUM, 'Leave avro.java.string out of schemas: how Java holds texts.', False),
         VALIDATION_RULES,
-        Option("specific.avro.reader", BOOLEAN, LOW, f"Has no effect. {_NO_CLASSES}.", False),
-        Option("specific.avro.key.type", STRING, MEDIUM, f"Has no effect. {_NO_CLASSES}.", None),
-        Option("specific.avro.value.type", STRING, MEDIUM, f"Has no effect. {_NO_CLASSES}.", None),
+        Option("specific.avro.reader", BOOLEAN, LOW, f"Has no effect. {NO_CLASSES}.", False),
+        Option("specific.avro.key.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
+        Option("specific.avro.value.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
         Option("avro.fail.on.trailing.data", BOOLEAN, LOW, "Refuse messages with bytes behind the value.", False),
     )  # fmt: skip
 
@@ -82,29 +78,13 @@ class AvroConverter(RegistryConverter):
             raise self.unreadable(topic, error) from error
 
     # Column meaning: one kernel goes through the bytes of a whole batch.
-    def encode(self, topic, schema, column, count, headers=None):
-        if schema is None or column is None or self.writes_headers and headers is None:
-            return None
-        try:
-            encoder = self._encoder(topic, schema)
-        except ConnectError:
-            return None  # for the row meaning to say
-        encoded = encoder.columns and encoder.columns.encode(column, count)
-        if encoded and self.writes_headers:
-            for row in np.flatnonzero(encoded[0].lengths >= 0).tolist():
-                put_mark(headers[row], self.header, encoder.head)
-        return encoded
+    def column_writer(self, topic, schema):
+        encoder = self._encoder(topic, schema)
+        return encoder.head, encoder.columns
 
-    def decode(self, topic, column, headers=None):
-        found = common_mark(column, headers, self.header)
-        if found is None:
-            return None
-        mark, before = found
-        try:
-            decoder = self._decoder(topic, mark)
-        except ConnectError:
-            return None
-        return decoder.columns and decoder.columns.decode(column, before)
+    def column_reader(self, topic, mark):
+        columns = self._decoder(topic, mark).columns
+        return columns and columns.decode
 
     # --- Schemas at hand ---
 
@@ -131,7 +111,7 @@ class AvroConverter(RegistryConverter):
         if not is_own and (node := self._parsed(registered)) is None:
             raise SerializationError("The registered schema is that of values without a schema, but the value has one.")
         binary = Binary(node)
-        columns = Encoding.of(schema, node, self._options, b"" if self.writes_headers else head(mark)) if is_own else None
+        columns = Encoding.of(schema, node, self._options, self.before_each(head(mark))) if is_own else None
         return _Encoder(mark, binary, writer_of(schema, node, self._options, binary.name_in_union), columns)
 
     def _decoder(self, topic, mark):

@@ -7,7 +7,7 @@ meaning, and so is a batch of which a good part is of other schemas. Declined ar
 import numpy as np
 import pyarrow as pa
 
-from standalone import ByteColumn, SerializationError
+from standalone import ByteColumn
 from standalone.converters import avro_kernels as k
 from standalone.converters.avro_names import is_union
 from standalone.converters.avro_read_schema import optional_branch
@@ -18,7 +18,6 @@ from standalone.data.column import to_arrow
 from standalone.data.struct_column import StructColumn
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
-from standalone.schema_registry.framing import GUID_HEAD, head, mark_in, take_mark
 
 MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
 FEW_BAD = 10  # messages never are too many
@@ -34,29 +33,6 @@ _STEPS = {
     "enum": k.ENUM,
 }
 _WIDTHS = {s.INT8: np.int8, s.INT16: np.int16, s.INT32: np.int32, s.INT64: np.int64}
-
-
-def common_mark(column, headers, name):
-    """(the mark of the schema of a batch of messages, the bytes before each of them that name it); None where there is none to be seen.
-
-    `headers` are those of each message, where they are to be looked into.
-    """
-    rows = np.flatnonzero(column.lengths >= 0).tolist()
-    if not rows:
-        return None
-    named = {mark_in(headers[row], name) for row in rows} if headers else {None}
-    if len(named) > 1:
-        return None
-    (source,) = named
-    begins = source is None
-    if begins:
-        start, length = int(column.starts[rows[0]]), int(column.lengths[rows[0]])
-        source = column.data[start : start + min(length, GUID_HEAD)].tobytes()
-    try:
-        mark = take_mark(source)[0]
-    except SerializationError:
-        return None  # for the row meaning to say
-    return mark, head(mark) if begins else b""
 
 
 class _Declined(Exception):

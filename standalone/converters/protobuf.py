@@ -8,23 +8,19 @@ from standalone.converters.protobuf_read_schema import ProtobufReader
 from standalone.converters.protobuf_values import reader_of, writer_of
 from standalone.converters.protobuf_write_schema import ProtobufOptions, proto_text
 from standalone.converters.registry_converter import RegistryConverter
-from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
+from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, OPTIONS, VALIDATION_RULES, without_effect
 from standalone.schema_registry.framing import head, index_bytes
 
-_NO_CLASSES = "Values become structs, not objects of generated classes"
 _NO_REFERENCES = "A schema that is registered imports known types only, which need no reference"
 _UNUSED = {
     "reference.lookup.only": _NO_REFERENCES,
     "skip.known.types": _NO_REFERENCES,
     "reference.subject.name.strategy": _NO_REFERENCES,
-    "specific.protobuf.key.type": _NO_CLASSES,
-    "specific.protobuf.value.type": _NO_CLASSES,
-    "derive.type": _NO_CLASSES,
+    "specific.protobuf.key.type": NO_CLASSES,
+    "specific.protobuf.value.type": NO_CLASSES,
+    "derive.type": NO_CLASSES,
 }
-
-
-def _unused(name, kind, importance, default):
-    return Option(name, kind, importance, f"Has no effect. {_UNUSED[name]}.", default)
+_unused = without_effect(_UNUSED)
 
 
 class ProtobufConverter(RegistryConverter):
@@ -71,10 +67,10 @@ class ProtobufConverter(RegistryConverter):
         if value is None:
             raise DataError(f"ProtobufConverter: null in the place of a required {schema.name or schema.type}.")
         try:
-            mark, make, write = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
+            named, make, write = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
             message = make()
             write(value, message)
-            return self.framed(mark, message.SerializeToString(deterministic=True), headers)
+            return self.framed(named, message.SerializeToString(deterministic=True), headers)
         except (SerializationError, EncodeError) as error:
             raise self.unwritable(topic, error) from error
         except (TypeError, ValueError) as error:

@@ -4,11 +4,13 @@ import time
 import uuid
 from collections import OrderedDict
 
-from standalone import Converter, DataError, SerializationError
+import numpy as np
+
+from standalone import ConnectError, Converter, DataError, SerializationError
 from standalone.converters.registry_options import DUAL_ID, HEADER_ID, tell_of_unused
 from standalone.converters.subject_names import by_topic, subject_of
 from standalone.schema_registry.client import RegistrySchema, SchemaRegistryClient
-from standalone.schema_registry.framing import KEY_HEADER, VALUE_HEADER, mark_in, put_mark, take_indexes, take_mark
+from standalone.schema_registry.framing import GUID_HEAD, KEY_HEADER, VALUE_HEADER, head, mark_in, put_mark, take_indexes, take_mark
 
 _FORMATS = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "JSON Schema"}
 
@@ -70,6 +72,39 @@ class RegistryConverter(Converter):
     def client(self, client):
         self._client = client
 
+    # --- Column meaning ---
+
+    def column_writer(self, topic, schema):
+        """(the bytes that name the schema, what writes whole columns or None): `encode(column, count)` gives what that of a Converter does."""
+        return None, None
+
+    def column_reader(self, topic, mark):
+        """A function (column, the bytes before each message) that gives what `decode` does, or None."""
+
+    def encode(self, topic, schema, column, count, headers=None):
+        if schema is None or column is None or self.writes_headers and headers is None:
+            return None
+        try:
+            named, plan = self.column_writer(topic, schema)
+        except ConnectError:
+            return None  # for the row meaning to say
+        encoded = plan and plan.encode(column, count)
+        if encoded and self.writes_headers:
+            for row in np.flatnonzero(encoded[0].lengths >= 0).tolist():
+                put_mark(headers[row], self.header, named)
+        return encoded
+
+    def decode(self, topic, column, headers=None):
+        found = self._common_mark(column, headers)
+        if found is None:
+            return None
+        mark, before = found
+        try:
+            read = self.column_reader(topic, mark)
+        except ConnectError:
+            return None
+        return read and read(column, before)
+
     # --- To the log ---
 
     def written_with(self, topic, schema, record_name):
@@ -122,6 +157,10 @@ class RegistryConverter(Converter):
                 f"Set {key}=false to write with that schema all the same."
             )
 
+    def before_each(self, head):
+        """What the messages of a batch begin with."""
+        return b"" if self.writes_headers else head
+
     def _of_our_kind(self, found, subject):
         schema_id, schema = found
         if schema.kind != self.kind:
@@ -149,6 +188,25 @@ class RegistryConverter(Converter):
             path, at = take_indexes(source, at)
         return mark, path, source[at:] if named is None else bytes(data)
 
+    def _common_mark(self, column, headers):
+        """(the mark of the schema of a batch of messages, the bytes before each of them that name it); None where there is none to be seen."""
+        rows = np.flatnonzero(column.lengths >= 0).tolist()
+        if not rows:
+            return None
+        named = {mark_in(headers[row], self.header) for row in rows} if headers else {None}
+        if len(named) > 1:
+            return None
+        (source,) = named
+        begins = source is None
+        if begins:
+            start, length = int(column.starts[rows[0]]), int(column.lengths[rows[0]])
+            source = column.data[start : start + min(length, GUID_HEAD)].tobytes()
+        try:
+            mark = take_mark(source)[0]
+        except SerializationError:
+            return None  # for the row meaning to say
+        return mark, head(mark) if begins else b""
+
     def schema_of(self, topic, mark):
         """The RegistrySchema that a message names."""
         if isinstance(mark, uuid.UUID):
@@ -169,8 +227,9 @@ class RegistryConverter(Converter):
 
     def _another_kind(self, mark, kind):
         other = {"AVRO": "AvroConverter", "PROTOBUF": "ProtobufConverter", "JSON": "JsonSchemaConverter"}.get(kind, "another converter")
+        named = f"{'GUID' if isinstance(mark, uuid.UUID) else 'id'} {mark}"
         return SerializationError(
-            f"The schema with the {'GUID' if isinstance(mark, uuid.UUID) else 'id'} {mark} is {_FORMATS.get(kind, kind)}, but {type(self).__name__} takes {_FORMATS[self.kind]}: use {other}."
+            f"The schema with the {named} is {_FORMATS.get(kind, kind)}, but {type(self).__name__} takes {_FORMATS[self.kind]}: use {other}."
         )
 
     def references_of(self, schema):
