@@ -73,5 +73,13 @@ def float_text(number, kind):
     return Expression(FLOAT_TEXT, number, kind)
 
 
+MISFIT_WITHIN = "misfit_within"  # neither: a kernel finds it in the buffers of lists and maps that are as they came
+
+
+def misfit_within(items, schema, said):
+    """Where a list or map of the schema holds a null that is forbidden; `said` is the same for Spark, which computes it of lists just made."""
+    return Expression(MISFIT_WITHIN, items, schema, said)
+
+
 def is_expression(value):
     return isinstance(value, Expression)

@@ -54,7 +54,7 @@ from standalone.data.schema import Field, Schema, SchemaBuilder, date_schema, de
 from standalone.data.struct import Struct
 from standalone.data.struct_column import StructColumn
 from standalone.errors import ConfigError, ConnectError, DataError, RetriableError, SerializationError
-from standalone.expression import Expression, F, float_text
+from standalone.expression import Expression, F, float_text, misfit_within
 from standalone.files import check_allowed_file, open_allowed
 from standalone.provider import ConfigProvider, Values
 from standalone.stage import (

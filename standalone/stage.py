@@ -447,9 +447,14 @@ class Columns:
 
 
 class Converter(Stage):
-    """Between values with schemas and the bytes in the log. One instance serves keys or values, not both."""
+    """Between values with schemas and the bytes in the log. One instance serves keys or values, not both.
+
+    Who wants the record's headers as they stand in the log, lists of (name, bytes), says so: with `writes_headers` from_connect is given
+    such a list as `headers`, to which it may add, and encode a list of them; with `reads_headers` to_connect and decode are, or None.
+    """
 
     is_key = False
+    writes_headers = reads_headers = False
 
     @classmethod
     def of(cls, props=None, is_key=False, **more):
@@ -467,14 +472,22 @@ class Converter(Stage):
         """Row meaning, from the log: (schema, value) of bytes or None. Raises DataError or SerializationError."""
         raise NotImplementedError(f"{type(self).__name__} must define to_connect")
 
-    def encode(self, topic, schema, column, count):
+    def written(self, topic, schema, value, headers):
+        """from_connect, whether it wants the list of headers or not."""
+        return self.from_connect(topic, schema, value, headers) if self.writes_headers else self.from_connect(topic, schema, value)
+
+    def read(self, topic, data, headers):
+        """The same of to_connect."""
+        return self.to_connect(topic, data, headers) if self.reads_headers else self.to_connect(topic, data)
+
+    def encode(self, topic, schema, column, count, headers=None):
         """Column meaning, to the log: (ByteColumn or None, rows it could not do or None), or None to be run by rows.
 
         `column` is a column as in data/column.py. Rows it could not do are an array of row numbers: the rows engine does them again.
         """
         return None
 
-    def decode(self, topic, column):
+    def decode(self, topic, column, headers=None):
         """Column meaning, from the log: (schema, column, rows it could not do or None), or None to be run by rows.
 
         `column` is a ByteColumn; it is never None: a column of nulls is decoded by the row meaning, once.

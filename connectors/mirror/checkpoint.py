@@ -10,7 +10,6 @@ import threading
 
 from connectors.mirror.clients import Clients
 from connectors.mirror.formats import Checkpoint, checkpoint_key, checkpoint_value, read_checkpoint
-from connectors.mirror.heartbeat import OFFSET, check_zero
 from connectors.mirror.keys import (
     BASE,
     PASSING,
@@ -23,22 +22,19 @@ from connectors.mirror.keys import (
     class_key,
     cluster_errors,
     patterns_are_right,
+    seconds,
 )
 from connectors.mirror.offset_syncs import NO_PLACE, SyncStore
 from connectors.mirror.policy import policy_of
-from connectors.mirror.schedule import Schedule
-from connectors.mirror.source import STOP_SECONDS, check_partition
-from standalone import BOOLEAN, HIGH, LIST, LONG, LOW, SHORT, Option, Schema, SourceConnector, SourceRecord, SourceTask, at_least
+from connectors.mirror.schedule import STOP_SECONDS, Schedule
+from connectors.mirror.source_offsets import OFFSET, PARTITION, TOPIC, check_partition, check_zero
+from standalone import BOOLEAN, HIGH, LIST, LOW, SHORT, Option, Schema, SourceConnector, SourceRecord, SourceTask
 from standalone.log import SYSTEM, LogError
 
 log = logging.getLogger(__name__)
 
-GROUP, TOPIC, PARTITION = "group", "topic", "partition"  # of source partitions
+GROUP = "group"  # of source partitions
 EMPTY, DEAD = "Empty", "Dead"
-
-
-def _seconds(name, default, doc):
-    return Option(name, LONG, LOW, doc, default=default, check=at_least(1))
 
 
 class MirrorCheckpointConnector(SourceConnector):
@@ -59,14 +55,14 @@ class MirrorCheckpointConnector(SourceConnector):
             "What decides which groups have checkpoints: groups and groups.exclude.",
         ),
         Option("refresh.groups.enabled", BOOLEAN, LOW, "Whether groups that come later have checkpoints, too.", default=True),
-        _seconds("refresh.groups.interval.seconds", 600, "How often is looked for them."),
+        seconds("refresh.groups.interval.seconds", 600, "How often is looked for them."),
         Option("emit.checkpoints.enabled", BOOLEAN, LOW, "Whether checkpoints are written.", default=True),
-        _seconds("emit.checkpoints.interval.seconds", 60, "How often."),
+        seconds("emit.checkpoints.interval.seconds", 60, "How often."),
         Option(
             "sync.group.offsets.enabled", BOOLEAN, LOW, "Whether groups without members on the target are given the translated offsets.",
             default=False,
         ),
-        _seconds("sync.group.offsets.interval.seconds", 60, "How often."),
+        seconds("sync.group.offsets.interval.seconds", 60, "How often."),
         Option("checkpoints.topic.replication.factor", SHORT, LOW, "Of the topic of checkpoints, where it has to be made.", default=3),
         SYNCS_LOCATION,
         TOPIC_FILTER,

@@ -6,10 +6,11 @@ from connectors.mirror.clients import Clients
 from connectors.mirror.formats import Heartbeat, heartbeat_key, heartbeat_value
 from connectors.mirror.keys import BASE, PASSING, TARGET, cluster_errors
 from connectors.mirror.policy import HEARTBEATS
+from connectors.mirror.source_offsets import OFFSET, check_zero
 from standalone import BOOLEAN, LONG, LOW, SHORT, ConnectError, Option, Schema, SourceConnector, SourceRecord, SourceTask, at_least
 from standalone.log import SYSTEM
 
-SOURCE_ALIAS, TARGET_ALIAS, OFFSET = "sourceClusterAlias", "targetClusterAlias", "offset"
+SOURCE_ALIAS, TARGET_ALIAS = "sourceClusterAlias", "targetClusterAlias"
 
 
 class MirrorHeartbeatConnector(SourceConnector):
@@ -88,12 +89,6 @@ class MirrorHeartbeatTask(SourceTask):
 def check_alias_partition(partition):
     if partition is None or set(partition) != {SOURCE_ALIAS, TARGET_ALIAS}:
         raise ConnectError(f"The source partition {partition!r} must have {SOURCE_ALIAS} and {TARGET_ALIAS}, and nothing else.")
-
-
-def check_zero(offset):
-    """Heartbeats and checkpoints have no place to go on from: their offset is always 0."""
-    if offset is not None and offset.get(OFFSET) != 0:
-        raise ConnectError(f"The source offset {offset!r} must be {{\"{OFFSET}\": 0}}, or null to reset it.")
 
 
 MirrorHeartbeatConnector.task_class = MirrorHeartbeatTask

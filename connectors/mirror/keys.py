@@ -125,6 +125,11 @@ POLL_TIMEOUT = Option(
 )
 
 
+def seconds(name, default, doc):
+    """The option of an interval."""
+    return Option(name, LONG, LOW, doc, default=default, check=at_least(1))
+
+
 # What stands before settings of clients (clients.py).
 _CLIENTS = ("consumer.", "producer.", "admin.")
 PASSING = (*_CLIENTS, *(f"{side}{kind}" for side in ("source.", "target.") for kind in ("cluster.", *_CLIENTS)))

@@ -7,6 +7,8 @@ from standalone.log import SYSTEM
 
 log = logging.getLogger(__name__)
 
+STOP_SECONDS = 5.0  # for what a connector has under way when it stops
+
 
 class Schedule:
     """Calls in order, one at a time. One that fails is said, and comes again when its time has come again."""

@@ -23,10 +23,12 @@ from connectors.mirror.keys import (
     class_key,
     cluster_errors,
     patterns_are_right,
+    seconds,
 )
 from connectors.mirror.offset_syncs import SyncWriter
 from connectors.mirror.policy import policy_of
-from connectors.mirror.schedule import Schedule
+from connectors.mirror.schedule import STOP_SECONDS, Schedule
+from connectors.mirror.source_offsets import OFFSET, PARTITION, TOPIC, check_partition, is_whole
 from connectors.mirror.topics import Topics
 from standalone import (
     BOOLEAN,
@@ -44,18 +46,12 @@ from standalone import (
     SourceBatch,
     SourceConnector,
     SourceTask,
-    at_least,
 )
 from standalone.log import LogRetriableError
 
 log = logging.getLogger(__name__)
 
-CLUSTER, TOPIC, PARTITION, OFFSET = "cluster", "topic", "partition", "offset"  # of source partitions and offsets
-STOP_SECONDS = 5.0
-
-
-def _seconds(name, default, doc):
-    return Option(name, LONG, LOW, doc, default=default, check=at_least(1))
+CLUSTER = "cluster"  # of source partitions
 
 
 class MirrorSourceConnector(SourceConnector):
@@ -85,11 +81,11 @@ class MirrorSourceConnector(SourceConnector):
         ),
         POLL_TIMEOUT,
         Option("refresh.topics.enabled", BOOLEAN, LOW, "Whether topics and partitions that come later are mirrored, too.", default=True),
-        _seconds("refresh.topics.interval.seconds", 600, "How often is looked for them."),
+        seconds("refresh.topics.interval.seconds", 600, "How often is looked for them."),
         Option("sync.topic.configs.enabled", BOOLEAN, LOW, "Whether configurations of topics are brought over when they change.", default=True),
-        _seconds("sync.topic.configs.interval.seconds", 600, "How often."),
+        seconds("sync.topic.configs.interval.seconds", 600, "How often."),
         Option("sync.topic.acls.enabled", BOOLEAN, LOW, "Whether ACLs of topics are brought over.", default=True),
-        _seconds("sync.topic.acls.interval.seconds", 600, "How often."),
+        seconds("sync.topic.acls.interval.seconds", 600, "How often."),
         Option("replication.factor", INT, LOW, "Of the topics that are made on the target; -1: its default.", default=2),
         Option("offset-syncs.topic.replication.factor", SHORT, LOW, "Of the topic of offset syncs, where it has to be made.", default=3),
         Option(
@@ -252,16 +248,6 @@ class MirrorSourceTask(SourceTask):
 def assigned(text):
     """[(topic, number)] of task.assigned.partitions."""
     return [(topic, int(number)) for topic, _, number in (each.rpartition("-") for each in text.split(","))]
-
-
-def check_partition(partition, names):
-    """Raises ConnectError unless a source partition is one of these names, the last a number."""
-    if partition is None or set(partition) != set(names) or not is_whole(partition[names[-1]]):
-        raise ConnectError(f"The source partition {partition!r} must have {', '.join(names)}, and nothing else; {names[-1]} is a number.")
-
-
-def is_whole(value):
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
 MirrorSourceConnector.task_class = MirrorSourceTask

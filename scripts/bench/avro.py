@@ -75,8 +75,8 @@ class _Registry:
     def lookup(self, subject, schema, normalize=False):
         return {"id": 1, "version": 1}
 
-    def register(self, subject, schema, normalize=False):
-        return 1
+    def registered(self, subject, schema, normalize=False):
+        return {"id": 1}
 
 
 def main():

@@ -11,6 +11,7 @@ one that was sent; a wrong one fails the run.
     dates    with Flatten, and with TimestampConverter twice: the text of a time to milliseconds, these to another text
     unix     with Flatten and TimestampConverter once, to milliseconds
     python   with a transform of some twenty lines of Python (rate_requests.py) in ours; the others run the chain without that link
+    avro     as plain, but ours reads the same requests in Avro, with a schema of twelve fields in a registry; the others read JSON
 """
 
 import argparse
@@ -26,6 +27,7 @@ import shutil
 import sys
 import tempfile
 
+import avro_topic
 import compare
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -47,6 +49,7 @@ CHAIN = {
     "transforms.route.regex": "(.*)",
     "transforms.route.replacement": "$1-copy",
 }
+AVRO = {"value.converter": "io.confluent.connect.avro.AvroConverter"}
 FLATTEN = {"transforms.flat.type": f"{JAVA}Flatten$Value", "transforms.flat.delimiter": "_"}
 READ = {
     "transforms.read.type": f"{JAVA}TimestampConverter$Value",
@@ -98,11 +101,12 @@ class Sent:
             for request in requests(count):
                 file.write(json.dumps(request, separators=(",", ":")) + "\n")
 
-    def size_behind(self, expected):
+    def size_behind(self, expected, text):
         """Of the right output: it does not hang on the order of the keys."""
-        if expected not in self._sizes:
-            self._sizes[expected] = sum(in_parallel(_size_of_part, self.path, expected))
-        return self._sizes[expected]
+        key = expected, text
+        if key not in self._sizes:
+            self._sizes[key] = sum(in_parallel(_size_of_part, self.path, expected, text))
+        return self._sizes[key]
 
 
 # --- What must come out ----------------------------------------------------------------------------------------------
@@ -149,11 +153,12 @@ def rated(value, offset):
 class Variant:
     """Links to be put before the last one, and what comes of a value; of others' engines too, where theirs is another chain."""
 
-    def __init__(self, links, settings, expected, of_others=None):
+    def __init__(self, links, settings, expected, of_others=None, is_avro=False):
         self._links = links
         self._settings = settings
         self._expected = expected
         self._of_others = of_others
+        self.is_avro = is_avro  # what ours reads
 
     def settings(self, is_ours):
         if self._of_others and not is_ours:
@@ -163,12 +168,17 @@ class Variant:
     def expected(self, is_ours):
         return self._of_others if self._of_others and not is_ours else self._expected
 
+    def text(self, is_ours):
+        """How the sink writes a value: as Java's toString of a struct, or of a map."""
+        return struct_text if self.is_avro and is_ours else java_text
+
 
 VARIANTS = {
     "plain": Variant([], {}, plain),
     "dates": Variant(["flat", "read", "write"], FLATTEN | READ | WRITE, dates),
     "unix": Variant(["flat", "read"], FLATTEN | READ, unix),
     "python": Variant(["rate"], RATE, rated, of_others=plain),
+    "avro": Variant([], AVRO, plain, of_others=plain, is_avro=True),
 }
 
 
@@ -178,10 +188,12 @@ VARIANTS = {
 class Job(compare.Job):
     """A variant's chain from the filled topic to a file, in one engine."""
 
-    def __init__(self, broker, topic, file, sent, variant, is_ours):
+    def __init__(self, broker, topic, file, sent, variant, is_ours, registry):
         super().__init__(compare.TO_FILE, broker, topic, file, sent)
-        self._settings, self._expected = variant.settings(is_ours), variant.expected(is_ours)
-        self._size = sent.size_behind(self._expected)
+        self._settings, self._expected, self._text = variant.settings(is_ours), variant.expected(is_ours), variant.text(is_ours)
+        if variant.is_avro and is_ours:
+            self._settings = {**self._settings, "value.converter.schema.registry.url": registry}
+        self._size = sent.size_behind(self._expected, self._text)
 
     def settings(self, engine):
         return self._settings
@@ -192,8 +204,8 @@ class Job(compare.Job):
     def check(self):
         """Fails at the first line that is not the one that was sent. The keys' order is that of the first line."""
         with open(self.file) as out:
-            order = re.findall(r"[{ ](\w+)=", out.readline())
-        wrong = [each for each in in_parallel(_wrong_line_of_part, self.lines.path, self.file, self._expected, order) if each]
+            order = re.findall(r"[{ ,](\w+)=", out.readline())
+        wrong = [each for each in in_parallel(_wrong_line_of_part, self.lines.path, self.file, self._expected, self._text, order) if each]
         if wrong:
             raise compare.Failed(min(wrong)[1])
 
@@ -205,20 +217,20 @@ def in_parallel(function, *arguments):
         return [each.result() for each in [pool.submit(function, part, parts, *arguments) for part in range(parts)]]
 
 
-def _size_of_part(part, parts, path, expected):
+def _size_of_part(part, parts, path, expected, text):
     with open(path) as sent:
         mine = ((offset, line) for offset, line in enumerate(sent) if offset % parts == part)
-        return sum(len(java_text(expected(json.loads(line), offset))) + 1 for offset, line in mine)
+        return sum(len(text(expected(json.loads(line), offset))) + 1 for offset, line in mine)
 
 
-def _wrong_line_of_part(part, parts, path, file, expected, order):
+def _wrong_line_of_part(part, parts, path, file, expected, text, order):
     """(its number, what is wrong with it); None where every line is right."""
     with open(path) as sent, open(file) as out:
         for offset, (line, got) in enumerate(itertools.zip_longest(sent, out)):
             if line is None or got is None:
                 return offset, f"too {'many' if line is None else 'few'} lines: from line {offset + 1} on"
             if offset % parts == part:
-                wanted = java_text(expected(json.loads(line), offset), order)
+                wanted = text(expected(json.loads(line), offset), order)
                 if got != wanted + "\n":
                     return offset, f"line {offset + 1}: {got[:300]!r} is not {wanted[:300]!r}"
     return None
@@ -232,6 +244,14 @@ def java_text(value, order=()):
     if isinstance(value, list):
         return "[" + ", ".join(java_text(item, order) for item in value) + "]"
     return str(value)
+
+
+def struct_text(value, order=()):
+    """As Java's toString writes a struct of Connect's."""
+    if isinstance(value, dict):
+        names = [name for name in order if name in value] + [name for name in value if name not in order]
+        return "Struct{" + ",".join(f"{name}={struct_text(value[name], order)}" for name in names) + "}"
+    return java_text(value)
 
 
 def main():
@@ -252,8 +272,8 @@ def main():
         folder = pathlib.Path(folder)
         sent = Sent(folder / "requests", options.records)
         try:
-            with servers.KafkaBroker() as started:
-                results = runs(compare.Broker(started.bootstrap), engines, sent, options, folder)
+            with servers.KafkaBroker() as started, avro_topic.registry(folder) as registry:
+                results = runs(compare.Broker(started.bootstrap), engines, sent, options, folder, registry)
         except servers.Unavailable as reason:
             sys.exit(f"There is no broker to compare on: {reason}")
     for name, by_engine in results.items():
@@ -261,15 +281,18 @@ def main():
     return any(isinstance(each, compare.Failed) for by_engine in results.values() for mine in by_engine.values() for each in mine)
 
 
-def runs(broker, engines, sent, options, folder):
+def runs(broker, engines, sent, options, folder, registry):
     """{variant's name: {engine's name: [figures or Failed, ...]}}; the engines take turns."""
+    url, schema_id = registry
     topic = compare.fill(broker, sent, folder)
+    avro = avro_topic.fill(broker, sent, schema_id) if any(VARIANTS[name].is_avro for name in options.variants) else None
     results = {name: {engine.name: [] for engine in engines} for name in options.variants}
     for turn, name in itertools.product(range(options.repeats), options.variants):
         at = turn % len(engines)
         for engine in engines[at:] + engines[:at]:
             own = pathlib.Path(tempfile.mkdtemp(prefix="run-", dir=folder))
-            job = Job(broker, topic, own / "out", sent, VARIANTS[name], engine.name == "ours")
+            variant, is_ours = VARIANTS[name], engine.name == "ours"
+            job = Job(broker, avro if variant.is_avro and is_ours else topic, own / "out", sent, variant, is_ours, url)
             figures = compare.attempt(engine, job, own)
             print(f"  {name}, {engine.name}: {compare.told(figures)}", file=sys.stderr, flush=True)
             results[name][engine.name].append(figures)

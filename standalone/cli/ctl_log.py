@@ -386,11 +386,11 @@ def _writer(show, form, typed=None):
                 where = f"the record {topic}-{partition}@{offset}"
                 if wants_json():
                     shown = as_json(topic, partition, offset, timestamp, key, value, headers)
-                    found = ((part, typed.value(part, data, where)) for part, data in (("key", key), ("value", value)))
+                    found = ((part, typed.value(part, data, where, headers)) for part, data in (("key", key), ("value", value)))
                     shown.update((part, each) for part, each in found if not isinstance(each, bytes))
                     out.write(json.dumps(shown, ensure_ascii=False).encode("utf-8", "surrogatepass") + b"\n")
                     continue
-                key, value = typed.line("key", key, where), typed.line("value", value, where)
+                key, value = typed.line("key", key, where, headers), typed.line("value", value, where, headers)
             if wants_json():
                 line = json.dumps(as_json(topic, partition, offset, timestamp, key, value, headers), ensure_ascii=False)
                 out.write(line.encode("utf-8", "surrogatepass") + b"\n")

@@ -252,16 +252,16 @@ class ValuesOut:
         self._parts = {part for part, kind in kinds.items() if kind}
         self._reader = reader_of(client_of(props))
 
-    def value(self, part, data, where):
+    def value(self, part, data, where, headers=()):
         from standalone.errors import SerializationError
 
         if data is None or part not in self._parts:
             return data
         try:
-            return self._reader.value(data)
+            return self._reader.value(data, None, headers, f"__{part}_schema_id")
         except SerializationError as error:
             raise click.ClickException(printable(f"The {part} of {where} cannot be read: {error}")) from None
 
-    def line(self, part, data, where):
-        found = self.value(part, data, where)
+    def line(self, part, data, where, headers=()):
+        found = self.value(part, data, where, headers)
         return found if found is data else json.dumps(found, ensure_ascii=False, separators=(",", ":")).encode()

@@ -3,10 +3,10 @@
 import io
 import json
 
-from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, ConnectError, Option, SerializationError
-from standalone.converters import avro_anything, avro_names, avro_tree, wire_format
+from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, Option, SerializationError
+from standalone.converters import avro_anything, avro_names, avro_tree
 from standalone.converters.avro_binary import Binary
-from standalone.converters.avro_decode import Decoding, common_id
+from standalone.converters.avro_decode import Decoding
 from standalone.converters.avro_encode import Encoding
 from standalone.converters.avro_read import reader_of
 from standalone.converters.avro_read_schema import connect_schema
@@ -14,9 +14,8 @@ from standalone.converters.avro_write import writer_of
 from standalone.converters.avro_write_bare import bare_writer_of
 from standalone.converters.avro_write_schema import SchemaOptions, avro_text
 from standalone.converters.registry_converter import RegistryConverter
-from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
-
-_NO_CLASSES = "Values become structs, not objects of classes"
+from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, OPTIONS, VALIDATION_RULES
+from standalone.schema_registry.framing import head
 
 
 class AvroConverter(RegistryConverter):
@@ -29,11 +28,11 @@ class AvroConverter(RegistryConverter):
     java_name = "io.confluent.connect.avro.AvroConverter"
     kind = "AVRO"
     unused = {
-        "avro.reflection.allow.null": _NO_CLASSES,
-        "avro.use.logical.type.converters": _NO_CLASSES,
-        "specific.avro.reader": _NO_CLASSES,
-        "specific.avro.key.type": _NO_CLASSES,
-        "specific.avro.value.type": _NO_CLASSES,
+        "avro.reflection.allow.null": NO_CLASSES,
+        "avro.use.logical.type.converters": NO_CLASSES,
+        "specific.avro.reader": NO_CLASSES,
+        "specific.avro.key.type": NO_CLASSES,
+        "specific.avro.value.type": NO_CLASSES,
     }
     config_def = ConfigDef(
         *OPTIONS,
@@ -44,13 +43,13 @@ class AvroConverter(RegistryConverter):
         Option("discard.type.doc.default", BOOLEAN, LOW, "Leave docs and defaults of Avro's types out; the old way, for old topics.", False),
         Option("allow.optional.map.keys", BOOLEAN, LOW, "Write maps with optional text keys as Avro maps.", False),
         Option("flatten.singleton.unions", BOOLEAN, LOW, "Read a union of one type as that type.", True),
-        Option("avro.reflection.allow.null", BOOLEAN, MEDIUM, f"Has no effect. {_NO_CLASSES}.", False),
-        Option("avro.use.logical.type.converters", BOOLEAN, MEDIUM, f"Has no effect. {_NO_CLASSES}.", False),
+        Option("avro.reflection.allow.null", BOOLEAN, MEDIUM, f"Has no effect. {NO_CLASSES}.", False),
+        Option("avro.use.logical.type.converters", BOOLEAN, MEDIUM, f"Has no effect. {NO_CLASSES}.", False),
         Option("avro.remove.java.properties", BOOLEAN, MEDIUM, 'Leave avro.java.string out of schemas: how Java holds texts.', False),
         VALIDATION_RULES,
-        Option("specific.avro.reader", BOOLEAN, LOW, f"Has no effect. {_NO_CLASSES}.", False),
-        Option("specific.avro.key.type", STRING, MEDIUM, f"Has no effect. {_NO_CLASSES}.", None),
-        Option("specific.avro.value.type", STRING, MEDIUM, f"Has no effect. {_NO_CLASSES}.", None),
+        Option("specific.avro.reader", BOOLEAN, LOW, f"Has no effect. {NO_CLASSES}.", False),
+        Option("specific.avro.key.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
+        Option("specific.avro.value.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
         Option("avro.fail.on.trailing.data", BOOLEAN, LOW, "Refuse messages with bytes behind the value.", False),
     )  # fmt: skip
 
@@ -59,42 +58,33 @@ class AvroConverter(RegistryConverter):
         self._options = SchemaOptions(config)
 
     # Row meaning: the truth.
-    def from_connect(self, topic, schema, value):
+    def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
         try:
-            return self._encoder(topic, schema).write(value)
+            encoder = self._encoder(topic, schema)
+            return self.framed(encoder.head, encoder.write(value), headers)
         except SerializationError as error:
             raise self.unwritable(topic, error) from error
 
-    def to_connect(self, topic, data):
+    def to_connect(self, topic, data, headers=None):
         if data is None:
             return None, None
         try:
-            decoder = self._decoder(topic, self.schema_id_in(data))
-            return decoder.schema, decoder.read(bytes(data[wire_format.HEAD :]))
+            mark, _, value = self.unframed(data, headers)
+            decoder = self._decoder(topic, mark)
+            return decoder.schema, decoder.read(value)
         except SerializationError as error:
             raise self.unreadable(topic, error) from error
 
     # Column meaning: one kernel goes through the bytes of a whole batch.
-    def encode(self, topic, schema, column, count):
-        if schema is None or column is None:
-            return None
-        try:
-            encoder = self._encoder(topic, schema)
-        except ConnectError:
-            return None  # for the row meaning to say
-        return encoder.columns and encoder.columns.encode(column, count)
+    def column_writer(self, topic, schema):
+        encoder = self._encoder(topic, schema)
+        return encoder.head, encoder.columns
 
-    def decode(self, topic, column):
-        schema_id = common_id(column)
-        if schema_id is None:
-            return None
-        try:
-            decoder = self._decoder(topic, schema_id)
-        except ConnectError:
-            return None
-        return decoder.columns and decoder.columns.decode(column)
+    def column_reader(self, topic, mark):
+        columns = self._decoder(topic, mark).columns
+        return columns and columns.decode
 
     # --- Schemas at hand ---
 
@@ -103,39 +93,39 @@ class AvroConverter(RegistryConverter):
 
     def _new_encoder(self, topic, schema):
         if schema is None and (fixed := self.fixed_schema(topic)):
-            schema_id, registered = fixed
+            mark, registered = fixed
             node = self._parsed(registered)
             if node is not None:
                 binary = Binary(node)
-                return _Encoder(schema_id, binary, bare_writer_of(node, binary.name_in_union))
+                return _Encoder(mark, binary, bare_writer_of(node, binary.name_in_union))
         text = avro_names.ANYTHING_SCHEMA if schema is None else avro_text(schema, self._options)
         if self.config["avro.remove.java.properties"]:
             text = _without_java_properties(text)
         own = self.registry_schema(text)
         node = None if schema is None else avro_tree.parse(text)
         record = avro_names.ANYTHING if node is None else node.name if node.type == "record" else None
-        schema_id, registered = self.written_with(topic, own, record)
+        mark, registered = self.written_with(topic, own, record)
         if node is None:
-            return _Encoder(schema_id, Binary.anything(), avro_anything.write)
+            return _Encoder(mark, Binary.anything(), avro_anything.write)
         is_own = registered == own
         if not is_own and (node := self._parsed(registered)) is None:
             raise SerializationError("The registered schema is that of values without a schema, but the value has one.")
         binary = Binary(node)
-        columns = Encoding.of(schema, node, self._options, schema_id) if is_own else None
-        return _Encoder(schema_id, binary, writer_of(schema, node, self._options, binary.name_in_union), columns)
+        columns = Encoding.of(schema, node, self._options, self.before_each(head(mark))) if is_own else None
+        return _Encoder(mark, binary, writer_of(schema, node, self._options, binary.name_in_union), columns)
 
-    def _decoder(self, topic, schema_id):
-        return self.decoders.of((topic, schema_id), lambda: self._new_decoder(topic, schema_id))
+    def _decoder(self, topic, mark):
+        return self.decoders.of((topic, mark), lambda: self._new_decoder(topic, mark))
 
-    def _new_decoder(self, topic, schema_id):
-        registered = self.schema_of(topic, schema_id)
+    def _new_decoder(self, topic, mark):
+        registered = self.schema_of(topic, mark)
         node = self._parsed(registered)
         fails_on_rest = self.config["avro.fail.on.trailing.data"]
         if node is None:
             return _Decoder(None, Binary.anything(fails_on_rest), avro_anything.read)
         version = self.version_of(topic, registered, node.name if node.type == "record" else None)
         schema = connect_schema(node, self._options, version)
-        columns = Decoding.of(schema, node, schema_id, fails_on_rest)
+        columns = Decoding.of(schema, node, fails_on_rest)
         return _Decoder(schema, Binary(node, fails_on_rest), reader_of(schema, node), columns)
 
     def _parsed(self, registered):
@@ -149,14 +139,13 @@ class AvroConverter(RegistryConverter):
 
 
 class _Encoder:
-    def __init__(self, schema_id, binary, write, columns=None):
-        self._prefix = wire_format.prefix(schema_id)
+    def __init__(self, mark, binary, write, columns=None):
+        self.head = head(mark)
         self._binary, self._write, self.columns = binary, write, columns
 
     def write(self, value):
         datum = self._write(value)
         out = io.BytesIO()
-        out.write(self._prefix)
         self._binary.write(out, datum)
         return out.getvalue()
 

@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from standalone import ByteColumn
 from standalone.converters import avro_kernels as k
-from standalone.converters import wire_format
 from standalone.converters.avro_names import is_union
 from standalone.converters.avro_read_schema import optional_branch
 from standalone.converters.json_values import DAY_MS, scale_of
@@ -36,16 +35,6 @@ _STEPS = {
 _WIDTHS = {s.INT8: np.int8, s.INT16: np.int16, s.INT32: np.int32, s.INT64: np.int64}
 
 
-def common_id(column):
-    """The schema's id that a batch of messages begins with; None where there is none to be seen."""
-    rows = np.flatnonzero(column.lengths >= wire_format.HEAD)
-    if not len(rows):
-        return None
-    start = int(column.starts[rows[0]])
-    head = column.data[start : start + wire_format.HEAD].tobytes()
-    return int.from_bytes(head[1:], "big") if head[0] == wire_format.MAGIC else None
-
-
 class _Declined(Exception):
     """There is no column meaning of such a schema."""
 
@@ -61,17 +50,16 @@ class Decoding:
     """How messages of a schema become columns."""
 
     @classmethod
-    def of(cls, schema, node, schema_id, fails_on_rest):
+    def of(cls, schema, node, fails_on_rest):
         """None where the row meaning does it."""
         try:
-            return cls(schema, node, schema_id, fails_on_rest)
+            return cls(schema, node, fails_on_rest)
         except _Declined:
             return None
 
-    def __init__(self, schema, node, schema_id, fails_on_rest):
+    def __init__(self, schema, node, fails_on_rest):
         self.schema = schema
         self._fails_on_rest = int(fails_on_rest)
-        self._head = readonly(np.frombuffer(wire_format.prefix(schema_id), np.uint8))
         self._steps, self._is_inner, self._slots = [], [], 0
         self._root = self._part(schema, node, False)
         self._program = readonly(np.array(self._steps, np.int64).reshape(-1, 4))
@@ -151,9 +139,9 @@ class Decoding:
 
     # --- Columns ---
 
-    def decode(self, column):
-        """(schema, column, rows it could not do or None), or None where those are too many."""
-        found = _Flat(self, column)
+    def decode(self, column, before):
+        """(schema, column, rows it could not do or None), or None where those are too many. Each message begins with the bytes `before`."""
+        found = _Flat(self, column, before)
         bad = np.flatnonzero(found.bad)
         if len(bad) > max(FEW_BAD, MOST_BAD * len(column)):
             return None
@@ -164,8 +152,8 @@ class Decoding:
 class _Flat:
     """The flat arrays of one batch, and the columns that they become."""
 
-    def __init__(self, form, messages):
-        count = len(messages)
+    def __init__(self, form, messages, before_each):
+        count, head = len(messages), readonly(np.array(bytearray(before_each), np.uint8))
         self._data, starts, lengths = readonly(messages.data), readonly(messages.starts), readonly(messages.lengths)
         self.bad = np.zeros(count, np.bool_)
         columns = len(form._is_inner)
@@ -179,7 +167,7 @@ class _Flat:
         while True:
             arrays = (self._fill, before, slots, self._numbers, self._sizes, self.bad)
             row = k.decode(
-                *(self._data, row, starts, lengths, form._head, form._program, readonly(self._base), readonly(room)), form._fails_on_rest, *arrays
+                *(self._data, row, starts, lengths, head, form._program, readonly(self._base), readonly(room)), form._fails_on_rest, *arrays
             )
             if row == count:
                 break

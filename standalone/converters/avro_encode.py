@@ -9,7 +9,6 @@ import pyarrow as pa
 
 from standalone import ByteColumn, DataError
 from standalone.converters import avro_kernels as k
-from standalone.converters import wire_format
 from standalone.converters.avro_names import is_union
 from standalone.converters.avro_read_schema import optional_branch
 from standalone.converters.json_values import DAY_MS, scale_of
@@ -49,18 +48,17 @@ class Encoding:
     """How columns of a schema become messages."""
 
     @classmethod
-    def of(cls, schema, node, options, schema_id):
-        """None where the row meaning does it."""
+    def of(cls, schema, node, options, head):
+        """None where the row meaning does it. The bytes `head` stand before each message."""
         try:
-            return cls(schema, node, options, schema_id)
+            return cls(schema, node, options, head)
         except (_Declined, DataError):
             return None
 
-    def __init__(self, schema, node, options, schema_id):
+    def __init__(self, schema, node, options, head):
         self._schema = schema
         self._options = options
-        # Without an id there is nothing before the data: so files hold them.
-        self._head = readonly(np.frombuffer(b"" if schema_id is None else wire_format.prefix(schema_id), np.uint8))
+        self._head = readonly(np.array(bytearray(head), np.uint8))
         self._steps, self._columns, self._levels = [], 0, 1
         self._root = self._part(schema, node, 0)
         self._program = readonly(np.array(self._steps, np.int64).reshape(-1, 6))

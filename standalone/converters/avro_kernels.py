@@ -44,6 +44,18 @@ def _varint(data, at, end):
 
 
 @compiled
+def _block(data, at, end):
+    """(how many items the next block of a list has, 0 at its end; where they begin), -1 for the latter where that cannot be."""
+    number, at = _varint(data, at, end)
+    if at >= 0 and number < 0:
+        number = -number
+        _, at = _varint(data, at, end)  # the bytes that they take
+    if number > end - at:
+        return 0, -1
+    return number, at
+
+
+@compiled
 def _word(data, at):
     """Four bytes, the lowest first, as a number from 0 on."""
     return np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16 | np.int64(data[at + 3]) << 24
@@ -132,12 +144,8 @@ def decode(
                     step = b
                     continue
                 # The next block, or the end of the list
-                number, at = _varint(data, at, end)
-                if at >= 0 and number < 0:
-                    number = -number
-                    size, at = _varint(data, at, end)
-                    size = 0
-                if at < 0 or number > end - at:
+                number, at = _block(data, at, end)
+                if at < 0:
                     is_bad = True
                     continue
                 if number > 0:
@@ -151,12 +159,8 @@ def decode(
                     size = -1
                     step = b - 1
                 else:
-                    number, at = _varint(data, at, end)
-                    if at >= 0 and number < 0:
-                        number = -number
-                        size, at = _varint(data, at, end)
-                        size = 0
-                    if at < 0 or number > end - at:
+                    number, at = _block(data, at, end)
+                    if at < 0:
                         is_bad = True
                         continue
                     if number > 0:

@@ -30,7 +30,7 @@ class AvroRows:
         node = avro_tree.parse(self.text)
         self._binary = Binary(node)
         self._write = writer_of(schema, node, seen, self._binary.name_in_union)
-        self._columns = Encoding.of(schema, node, seen, None)
+        self._columns = Encoding.of(schema, node, seen, b"")
 
     def encode(self, column, count):
         """(ByteColumn, rows it could not do or None), or None to be run by rows. `column` is a column as in data/column.py."""

@@ -55,9 +55,9 @@ def decode_envelopes(column, schema_of, fills_defaults):
     return _decode(column, opening, b"}", schema, fills_defaults)
 
 
-def decode_payloads(column, schema, fills_defaults):
-    """As `decode_envelopes`, of messages that are the payload alone, of a schema that is known."""
-    return _decode(column, b"", b"", schema, fills_defaults)
+def decode_payloads(column, schema, fills_defaults, before=b""):
+    """As `decode_envelopes`, of messages that are the payload alone (behind the bytes `before`), of a schema that is known."""
+    return _decode(column, before, b"", schema, fills_defaults)
 
 
 class Shapes:

@@ -25,6 +25,13 @@ def plan(schema, opening, numeric_decimals, fills_defaults):
     return Plan(schema, opening, _Writer(schema, numeric_decimals, fills_defaults))
 
 
+def payload_plan(schema, before, numeric_decimals, fills_defaults):
+    """The same of payloads alone, each behind the bytes `before`."""
+    made = plan(schema, None, numeric_decimals, fills_defaults)
+    made._before = before
+    return made
+
+
 def shape_plan(shape, opening):
     """The same for values without a schema that have that shape; None where they are left to the row meaning."""
     return Plan(shape, opening, _Writer(shape, False, False, is_shape=True), is_shape=True) if _can_be_shape(shape) else None

@@ -7,15 +7,15 @@ from referencing import Registry, Resource
 from referencing.jsonschema import DRAFT7
 
 from standalone import BOOLEAN, LIST, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError, case_insensitive_one_of
-from standalone.converters import json_text, wire_format
+from standalone.converters import json_decode, json_encode, json_text
 from standalone.converters.json_schema_read import JsonSchemaReader
-from standalone.converters.json_schema_values import default_json, reader_of, writer_of
+from standalone.converters.json_schema_values import default_json, is_plain, reader_of, writer_of
 from standalone.converters.json_schema_write import JsonSchemaWriter
 from standalone.converters.json_values import read_schemaless, write_schemaless
 from standalone.converters.registry_converter import RegistryConverter
-from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
+from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, NO_RULES, OPTIONS, VALIDATION_RULES, without_effect
+from standalone.schema_registry.framing import head
 
-_NO_CLASSES = "Values become structs, not objects of classes"
 _DRAFTS = {
     "draft_4": jsonschema.Draft4Validator,
     "draft_6": jsonschema.Draft6Validator,
@@ -24,25 +24,22 @@ _DRAFTS = {
     "draft_2020_12": jsonschema.Draft202012Validator,
 }
 _UNUSED = {
-    "json.fail.unknown.properties": _NO_CLASSES,
-    "json.validate.before.domain.rules": "Rules of data contracts are not run here",
-    "json.write.dates.iso8601": _NO_CLASSES,
-    "json.schema.scan.packages": _NO_CLASSES,
-    "json.envelope.detection": _NO_CLASSES,
-    "json.oneof.for.nullables": _NO_CLASSES,
-    "json.default.property.inclusion": _NO_CLASSES,
-    "json.key.type": _NO_CLASSES,
-    "json.value.type": _NO_CLASSES,
-    "type.property": _NO_CLASSES,
-    "json.type.allowed.packages": _NO_CLASSES,
+    "json.fail.unknown.properties": NO_CLASSES,
+    "json.validate.before.domain.rules": NO_RULES,
+    "json.write.dates.iso8601": NO_CLASSES,
+    "json.schema.scan.packages": NO_CLASSES,
+    "json.envelope.detection": NO_CLASSES,
+    "json.oneof.for.nullables": NO_CLASSES,
+    "json.default.property.inclusion": NO_CLASSES,
+    "json.key.type": NO_CLASSES,
+    "json.value.type": NO_CLASSES,
+    "type.property": NO_CLASSES,
+    "json.type.allowed.packages": NO_CLASSES,
     "ignore.modern.dialects": "All dialects are read alike",
     "preserve.additional.properties": "A struct has the fields of its schema",
 }
 _INCLUSIONS = case_insensitive_one_of("always", "non_null", "non_absent", "non_empty", "non_default", "custom", "use_defaults")
-
-
-def _unused(name, kind, importance, default, check=None):
-    return Option(name, kind, importance, f"Has no effect. {_UNUSED[name]}.", default, check)
+_unused = without_effect(_UNUSED)
 
 
 def _inclusion(name, value):
@@ -99,14 +96,14 @@ class JsonSchemaConverter(RegistryConverter):
         self._generalized = config["generalized.sum.type.support"]
         self._writer = JsonSchemaWriter(config["object.additional.properties"], self._generalized, default_json(self._numeric))
 
-    # Row meaning; there is no other.
-    def from_connect(self, topic, schema, value):
+    # Row meaning: the truth.
+    def from_connect(self, topic, schema, value, headers=None):
         if schema is None and value is None:
             return None
         if value is None and schema.default is None and not schema.optional:
             raise DataError(f"JsonSchemaConverter: null in the place of a required {schema.name or schema.type}.")
         try:
-            prefix, write, validator = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
+            named, write, validator, _ = self._encoder(topic, schema)
             text = write(value)
             if validator is not None:
                 _validate(validator, json.loads(text), "is written")
@@ -114,19 +111,37 @@ class JsonSchemaConverter(RegistryConverter):
             raise self.unwritable(topic, error) from error
         if self.config["json.indent.output"]:
             text = json.dumps(json.loads(text), indent=2, ensure_ascii=False)
-        return prefix + text.encode("utf-8", "replace")
+        return self.framed(named, text.encode("utf-8", "replace"), headers)
 
-    def to_connect(self, topic, data):
+    def to_connect(self, topic, data, headers=None):
         if data is None:
             return None, None
         try:
-            schema, read, validator = self.decoders.of((topic, schema_id := self.schema_id_in(data)), lambda: self._new_decoder(topic, schema_id))
-            node = _parsed(bytes(data[wire_format.HEAD :]))
+            mark, _, text = self.unframed(data, headers)
+            schema, read, validator, _ = self._decoder(topic, mark)
+            node = _parsed(text)
             if validator is not None:
-                _validate(validator, json.loads(bytes(data[wire_format.HEAD :])), "was read")
+                _validate(validator, json.loads(text), "was read")
             return schema, read(node)
         except (SerializationError, RecursionError) as error:
             raise self.unreadable(topic, error) from error
+
+    # Column meaning: JsonConverter's own kernels, where the JSON is as it writes and reads it.
+    def column_writer(self, topic, schema):
+        named, _, _, plan = self._encoder(topic, schema)
+        return named, plan
+
+    def column_reader(self, topic, mark):
+        schema, _, _, has_columns = self._decoder(topic, mark)
+        return (lambda column, before: json_decode.decode_payloads(column, schema, True, before)) if has_columns else None
+
+    # --- Schemas at hand ---
+
+    def _encoder(self, topic, schema):
+        return self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
+
+    def _decoder(self, topic, mark):
+        return self.decoders.of((topic, mark), lambda: self._new_decoder(topic, mark))
 
     def _new_encoder(self, topic, schema):
         if schema is None:
@@ -136,18 +151,21 @@ class JsonSchemaConverter(RegistryConverter):
                     "A value without a schema has no JSON Schema to be registered. Give it one, or name one: auto.register.schemas=false with "
                     "use.latest.version=true or use.schema.id."
                 )
-            return wire_format.prefix(fixed[0]), write_schemaless, self._validator(fixed[1], always=True)
+            return head(fixed[0]), write_schemaless, self._validator(fixed[1], always=True), None
         own = self.registry_schema(self._writer.text(schema))
-        schema_id, registered = self.written_with(topic, own, schema.name)
-        write = writer_of(schema, self._numeric, self.config["ignore.default.for.nullables"])
-        return wire_format.prefix(schema_id), write, self._validator(registered)
+        mark, registered = self.written_with(topic, own, schema.name)
+        ignores_defaults = self.config["ignore.default.for.nullables"]
+        write, validator, plan = writer_of(schema, self._numeric, ignores_defaults), self._validator(registered), None
+        if validator is None and not self.config["json.indent.output"] and is_plain(schema):
+            plan = json_encode.payload_plan(schema, self.before_each(head(mark)), self._numeric, not ignores_defaults)
+        return head(mark), write, validator, plan
 
-    def _new_decoder(self, topic, schema_id):
-        registered = self.schema_of(topic, schema_id)
+    def _new_decoder(self, topic, mark):
+        registered = self.schema_of(topic, mark)
         document = _json(registered.text)
         version = self.version_of(topic, registered, document.get("title") if isinstance(document, dict) else None)
         if document is True or document == {}:
-            return None, read_schemaless, None
+            return None, read_schemaless, None, False
         reader = JsonSchemaReader(
             _Documents(document, self.references_of(registered)).find,
             lambda each, node: reader_of(each)(_parsed(json.dumps(node).encode())),
@@ -156,7 +174,8 @@ class JsonSchemaConverter(RegistryConverter):
             self.config["flatten.singleton.unions"],
         )
         schema = reader.schema(document, version)
-        return schema, reader_of(schema), self._validator(registered)
+        validator = self._validator(registered)
+        return schema, reader_of(schema), validator, validator is None and is_plain(schema)
 
     def _validator(self, registered, always=False):
         if not always and not self.config["json.fail.invalid.schema"]:

@@ -78,6 +78,13 @@ def _must_be(kind, value):
     return value
 
 
+def is_plain(schema):
+    """Whether the JSON of such values is what JsonConverter has: without maps and unions, however deep."""
+    if schema.type == s.STRUCT:
+        return not is_union(schema) and all(is_plain(field.schema) for field in schema.fields)
+    return is_plain(schema.value_schema) if schema.type == s.ARRAY else schema.type != s.MAP
+
+
 def default_json(numeric_decimals):
     """A function from (schema, value) to the JSON of a default."""
     return lambda schema, value: json.loads(writer_of(schema, numeric_decimals, False)(value))

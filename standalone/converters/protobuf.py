@@ -3,29 +3,24 @@
 from google.protobuf.message import DecodeError, EncodeError
 
 from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError
-from standalone.converters import wire_format
 from standalone.converters.protobuf_files import ProtoFile
 from standalone.converters.protobuf_read_schema import ProtobufReader
 from standalone.converters.protobuf_values import reader_of, writer_of
 from standalone.converters.protobuf_write_schema import ProtobufOptions, proto_text
 from standalone.converters.registry_converter import RegistryConverter
-from standalone.converters.registry_options import DATA_OPTIONS, OPTIONS, VALIDATION_RULES
-from standalone.schema_registry.framing import index_bytes
+from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, OPTIONS, VALIDATION_RULES, without_effect
+from standalone.schema_registry.framing import head, index_bytes
 
-_NO_CLASSES = "Values become structs, not objects of generated classes"
 _NO_REFERENCES = "A schema that is registered imports known types only, which need no reference"
 _UNUSED = {
     "reference.lookup.only": _NO_REFERENCES,
     "skip.known.types": _NO_REFERENCES,
     "reference.subject.name.strategy": _NO_REFERENCES,
-    "specific.protobuf.key.type": _NO_CLASSES,
-    "specific.protobuf.value.type": _NO_CLASSES,
-    "derive.type": _NO_CLASSES,
+    "specific.protobuf.key.type": NO_CLASSES,
+    "specific.protobuf.value.type": NO_CLASSES,
+    "derive.type": NO_CLASSES,
 }
-
-
-def _unused(name, kind, importance, default):
-    return Option(name, kind, importance, f"Has no effect. {_UNUSED[name]}.", default)
+_unused = without_effect(_UNUSED)
 
 
 class ProtobufConverter(RegistryConverter):
@@ -37,6 +32,7 @@ class ProtobufConverter(RegistryConverter):
 
     java_name = "io.confluent.connect.protobuf.ProtobufConverter"
     kind = "PROTOBUF"
+    names_messages = True
     unused = _UNUSED
     config_def = ConfigDef(
         *OPTIONS,
@@ -65,29 +61,28 @@ class ProtobufConverter(RegistryConverter):
         self._options = ProtobufOptions(config)
 
     # Row meaning; there is no other.
-    def from_connect(self, topic, schema, value):
+    def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
         if value is None:
             raise DataError(f"ProtobufConverter: null in the place of a required {schema.name or schema.type}.")
         try:
-            prefix, make, write = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
+            named, make, write = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
             message = make()
             write(value, message)
-            return prefix + message.SerializeToString(deterministic=True)
+            return self.framed(named, message.SerializeToString(deterministic=True), headers)
         except (SerializationError, EncodeError) as error:
             raise self.unwritable(topic, error) from error
         except (TypeError, ValueError) as error:
             raise DataError(f"ProtobufConverter: the value does not fit its Protobuf message: {error}.") from error
 
-    def to_connect(self, topic, data):
+    def to_connect(self, topic, data, headers=None):
         if data is None:
             return None, None
         try:
-            schema_id = self.schema_id_in(data)
-            path, at = wire_format.read_message_indexes(bytes(data), wire_format.HEAD)
-            schema, parse, read = self.decoders.of((topic, schema_id, tuple(path)), lambda: self._new_decoder(topic, schema_id, path))
-            return schema, read(parse(bytes(data[at:])))
+            mark, path, message = self.unframed(data, headers)
+            schema, parse, read = self.decoders.of((topic, mark, tuple(path)), lambda: self._new_decoder(topic, mark, path))
+            return schema, read(parse(message))
         except (SerializationError, DecodeError) as error:
             raise self.unreadable(topic, error) from error
 
@@ -98,17 +93,16 @@ class ProtobufConverter(RegistryConverter):
         own = self.registry_schema(text)
         file = ProtoFile(text)
         descriptor = file.message(path)
-        schema_id, registered = self.written_with(topic, own, descriptor.full_name)
+        mark, registered = self.written_with(topic, own, descriptor.full_name)
         if registered != own:
             file = ProtoFile(registered.text, self.references_of(registered))
             named = [at for at, each in enumerate(file.messages) if each.name == descriptor.name]
             path = [named[0]] if named else [0]
             descriptor = file.message(path)
-        prefix = wire_format.prefix(schema_id) + index_bytes(path)
-        return prefix, file.class_of(descriptor), writer_of(schema, descriptor, self._options)
+        return head(mark) + index_bytes(path), file.class_of(descriptor), writer_of(schema, descriptor, self._options)
 
-    def _new_decoder(self, topic, schema_id, path):
-        registered = self.schema_of(topic, schema_id)
+    def _new_decoder(self, topic, mark, path):
+        registered = self.schema_of(topic, mark)
         file = ProtoFile(registered.text, self.references_of(registered))
         descriptor = file.message(path)
         version = self.version_of(topic, registered, descriptor.full_name)

@@ -1,13 +1,16 @@
 """What the converters with a schema registry share: which schema a value is written with, under which subject, and what its bytes say."""
 
 import time
+import uuid
 from collections import OrderedDict
 
-from standalone import Converter, DataError, SerializationError
-from standalone.converters import wire_format
-from standalone.converters.registry_options import tell_of_unused
+import numpy as np
+
+from standalone import ConnectError, Converter, DataError, SerializationError
+from standalone.converters.registry_options import DUAL_ID, HEADER_ID, tell_of_unused
 from standalone.converters.subject_names import by_topic, subject_of
 from standalone.schema_registry.client import RegistrySchema, SchemaRegistryClient
+from standalone.schema_registry.framing import GUID_HEAD, KEY_HEADER, VALUE_HEADER, head, mark_in, put_mark, take_indexes, take_mark
 
 _FORMATS = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "JSON Schema"}
 
@@ -34,21 +37,29 @@ class Cache(OrderedDict):
 
 
 class RegistryConverter(Converter):
-    """The client is made at the first value: `configure` also runs to validate a configuration, and asks nobody."""
+    """The client is made at the first value: `configure` also runs to validate a configuration, and asks nobody.
+
+    A *mark* is what bytes in the log name a schema by: its id, or its GUID (a UUID).
+    """
 
     kind = None  # AVRO, PROTOBUF or JSON, as the registry calls it
     unused = {}  # more keys without effect, and why
+    names_messages = False  # whether the way to the message within its file stands behind the mark
 
     def configure(self, config):
         self.is_key = config["converter.type"] == "key"
         self.config = config
-        self.strategy = config["key.subject.name.strategy" if self.is_key else "value.subject.name.strategy"]
+        part = "key" if self.is_key else "value"
+        self.strategy = config[f"{part}.subject.name.strategy"]
+        self.header = KEY_HEADER if self.is_key else VALUE_HEADER
+        self.writes_headers = config[f"{part}.schema.id.serializer"] == HEADER_ID
+        self.reads_headers = config[f"{part}.schema.id.deserializer"] == DUAL_ID
         self._client = None
         most = config["schemas.cache.config"]
         # What is written with the newest schema asks for it again, where the configuration says when.
         asks_again = config["use.latest.version"] and not config["auto.register.schemas"] and config["latest.cache.ttl.sec"] >= 0
         self.encoders = Cache(most, config["latest.cache.ttl.sec"] if asks_again else None)  # (topic, Schema) -> what writes values of it
-        self.decoders = Cache(most)  # (topic, id) -> what reads values of that schema
+        self.decoders = Cache(most)  # (topic, mark) -> what reads values of that schema
         tell_of_unused(type(self).__name__, config, self.unused)
 
     @property
@@ -61,39 +72,81 @@ class RegistryConverter(Converter):
     def client(self, client):
         self._client = client
 
+    # --- Column meaning ---
+
+    def column_writer(self, topic, schema):
+        """(the bytes that name the schema, what writes whole columns or None): `encode(column, count)` gives what that of a Converter does."""
+        return None, None
+
+    def column_reader(self, topic, mark):
+        """A function (column, the bytes before each message) that gives what `decode` does, or None."""
+
+    def encode(self, topic, schema, column, count, headers=None):
+        if schema is None or column is None or self.writes_headers and headers is None:
+            return None
+        try:
+            named, plan = self.column_writer(topic, schema)
+        except ConnectError:
+            return None  # for the row meaning to say
+        encoded = plan and plan.encode(column, count)
+        if encoded and self.writes_headers:
+            for row in np.flatnonzero(encoded[0].lengths >= 0).tolist():
+                put_mark(headers[row], self.header, named)
+        return encoded
+
+    def decode(self, topic, column, headers=None):
+        found = self._common_mark(column, headers)
+        if found is None:
+            return None
+        mark, before = found
+        try:
+            read = self.column_reader(topic, mark)
+        except ConnectError:
+            return None
+        return read and read(column, before)
+
     # --- To the log ---
 
     def written_with(self, topic, schema, record_name):
-        """(id, RegistrySchema) that values of a schema are written with: its own, or the one that the configuration says."""
+        """(mark, RegistrySchema) that values of a schema are written with: its own, or the one that the configuration says."""
         config, client = self.config, self.client
         subject = subject_of(self.strategy, topic, self.is_key, record_name)
         if config["auto.register.schemas"]:
-            return client.register(subject, schema, config["normalize.schemas"]), schema
+            return self._mark(client.registered(subject, schema, config["normalize.schemas"])), schema
         if config["use.schema.id"] >= 0:
             found = config["use.schema.id"], client.schema_by_id(config["use.schema.id"], subject)
             if config["id.compatibility.strict"]:
                 self._must_be_compatible(subject, schema, found[1], f"of the id {found[0]}", "id.compatibility.strict")
-            return self._of_our_kind(found)
+            return self._of_our_kind(found, subject)
         if config["use.latest.with.metadata"]:
-            return self._of_our_kind(client.with_metadata(subject, _pairs(config["use.latest.with.metadata"]))[1:])
+            return self._of_our_kind(client.with_metadata(subject, _pairs(config["use.latest.with.metadata"]))[1:], subject)
         if config["use.latest.version"]:
             version, schema_id, found = client.latest(subject)
             if config["latest.compatibility.strict"]:
                 self._must_be_compatible(subject, schema, found, f"of version {version}, its newest,", "latest.compatibility.strict")
-            return self._of_our_kind((schema_id, found))
-        return client.id_of(subject, schema, config["normalize.schemas"]), schema
+            return self._of_our_kind((schema_id, found), subject)
+        return self._mark(client.lookup(subject, schema, config["normalize.schemas"])), schema
 
     def fixed_schema(self, topic):
-        """(id, RegistrySchema) where the configuration names what values without a schema are written with; else None."""
+        """(mark, RegistrySchema) where the configuration names what values without a schema are written with; else None."""
         config = self.config
         if config["auto.register.schemas"] or not by_topic(self.strategy):
             return None
         subject = subject_of(self.strategy, topic, self.is_key, None)
         if config["use.schema.id"] >= 0:
-            return self._of_our_kind((config["use.schema.id"], self.client.schema_by_id(config["use.schema.id"], subject)))
+            return self._of_our_kind((config["use.schema.id"], self.client.schema_by_id(config["use.schema.id"], subject)), subject)
         if config["use.latest.version"]:
-            return self._of_our_kind(self.client.latest(subject)[1:])
+            return self._of_our_kind(self.client.latest(subject)[1:], subject)
         return None
+
+    def framed(self, head, value, headers):
+        """The bytes of a value, behind those that name its schema; or alone, and these in the list of headers."""
+        if not self.writes_headers:
+            return head + value
+        if headers is None:
+            raise SerializationError(f"The schema's GUID belongs in the header {self.header}, but what is written here has no headers.")
+        put_mark(headers, self.header, head)
+        return value
 
     def _must_be_compatible(self, subject, schema, found, which, key):
         if schema == found:
@@ -104,19 +157,64 @@ class RegistryConverter(Converter):
                 f"Set {key}=false to write with that schema all the same."
             )
 
-    def _of_our_kind(self, found):
-        if found[1].kind != self.kind:
-            raise self._another_kind(found[0], found[1].kind)
-        return tuple(found)
+    def before_each(self, head):
+        """What the messages of a batch begin with."""
+        return b"" if self.writes_headers else head
+
+    def _of_our_kind(self, found, subject):
+        schema_id, schema = found
+        if schema.kind != self.kind:
+            raise self._another_kind(schema_id, schema.kind)
+        return self._mark({"id": schema_id, "guid": self.client.guid_of(schema_id, subject) if self.writes_headers else None}), schema
+
+    def _mark(self, answer):
+        if not self.writes_headers:
+            return answer["id"]
+        if not answer.get("guid"):
+            raise SerializationError(
+                f"The registry has no GUID of the schema with the id {answer['id']}, which belongs in the header {self.header}: registries have "
+                "GUIDs from Confluent's 8.0 on. Write ids: schema.id.serializer=PrefixSchemaIdSerializer."
+            )
+        return uuid.UUID(answer["guid"])
 
     # --- From the log ---
 
-    def schema_of(self, topic, schema_id):
-        """The RegistrySchema of an id that a message names."""
-        subject = subject_of(self.strategy, topic, self.is_key, None) if by_topic(self.strategy) else None
-        found = self.client.schema_by_id(schema_id, subject)
+    def unframed(self, data, headers=None):
+        """(mark, the way to the message within its file or None, the value's bytes)"""
+        named = mark_in(headers, self.header) if headers and self.reads_headers else None
+        source, path = bytes(data) if named is None else bytes(named), None
+        mark, at = take_mark(source)
+        if self.names_messages:
+            path, at = take_indexes(source, at)
+        return mark, path, source[at:] if named is None else bytes(data)
+
+    def _common_mark(self, column, headers):
+        """(the mark of the schema of a batch of messages, the bytes before each of them that name it); None where there is none to be seen."""
+        rows = np.flatnonzero(column.lengths >= 0).tolist()
+        if not rows:
+            return None
+        named = {mark_in(headers[row], self.header) for row in rows} if headers else {None}
+        if len(named) > 1:
+            return None
+        (source,) = named
+        begins = source is None
+        if begins:
+            start, length = int(column.starts[rows[0]]), int(column.lengths[rows[0]])
+            source = column.data[start : start + min(length, GUID_HEAD)].tobytes()
+        try:
+            mark = take_mark(source)[0]
+        except SerializationError:
+            return None  # for the row meaning to say
+        return mark, head(mark) if begins else b""
+
+    def schema_of(self, topic, mark):
+        """The RegistrySchema that a message names."""
+        if isinstance(mark, uuid.UUID):
+            found = self.client.schema_by_guid(str(mark))
+        else:
+            found = self.client.schema_by_id(mark, subject_of(self.strategy, topic, self.is_key, None) if by_topic(self.strategy) else None)
         if found.kind != self.kind:
-            raise self._another_kind(schema_id, found.kind)
+            raise self._another_kind(mark, found.kind)
         return found
 
     def version_of(self, topic, schema, record_name):
@@ -127,10 +225,11 @@ class RegistryConverter(Converter):
         except (DataError, SerializationError):
             return None
 
-    def _another_kind(self, schema_id, kind):
+    def _another_kind(self, mark, kind):
         other = {"AVRO": "AvroConverter", "PROTOBUF": "ProtobufConverter", "JSON": "JsonSchemaConverter"}.get(kind, "another converter")
+        named = f"{'GUID' if isinstance(mark, uuid.UUID) else 'id'} {mark}"
         return SerializationError(
-            f"The schema with the id {schema_id} is {_FORMATS.get(kind, kind)}, but {type(self).__name__} takes {_FORMATS[self.kind]}: use {other}."
+            f"The schema with the {named} is {_FORMATS.get(kind, kind)}, but {type(self).__name__} takes {_FORMATS[self.kind]}: use {other}."
         )
 
     def references_of(self, schema):
@@ -150,11 +249,6 @@ class RegistryConverter(Converter):
         failed = DataError(f"Failed to serialize {_FORMATS[self.kind]} data from topic {topic}: {error}")
         failed.__cause__ = error
         return failed
-
-    @staticmethod
-    def schema_id_in(data):
-        return wire_format.schema_id_of(data)
-
 
 def _pairs(text):
     return dict(pair.strip().partition("=")[::2] for pair in text.split(",") if pair.strip())

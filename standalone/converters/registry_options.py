@@ -10,33 +10,41 @@ from standalone.schema_registry.keys import CLIENT
 log = logging.getLogger(__name__)
 
 _SCHEMA_ID = "io.confluent.kafka.serializers.schema.id."
-PREFIX_ID = f"{_SCHEMA_ID}PrefixSchemaIdSerializer"
-_ID_READERS = (f"{_SCHEMA_ID}DualSchemaIdDeserializer", f"{_SCHEMA_ID}PrefixSchemaIdDeserializer")
+PREFIX_ID, HEADER_ID = f"{_SCHEMA_ID}PrefixSchemaIdSerializer", f"{_SCHEMA_ID}HeaderSchemaIdSerializer"
+DUAL_ID = f"{_SCHEMA_ID}DualSchemaIdDeserializer"
 NULL_CONTEXT = "io.confluent.kafka.serializers.context.NullContextNameStrategy"
 _CEL = "io.confluent.kafka.schemaregistry.rules.cel.CelValidator"
 
-_NO_RULES = "Rules of data contracts are not run here"
-_NO_CLASSES = "Values become structs, not objects of generated classes"
+NO_RULES = "Rules of data contracts are not run here"
+NO_CLASSES = "Values become structs, not objects of classes"
 
 # Keys that are taken for the sake of files made for Java; why they have no effect here
 WITHOUT_EFFECT = {
-    "propagate.schema.tags": _NO_RULES,
-    "rule.executors": _NO_RULES,
-    "rule.actions": _NO_RULES,
-    "rule.service.loader.enable": _NO_RULES,
-    "rule.metrics.enable": _NO_RULES,
-    "validation.rules.execution": _NO_RULES,
-    "validation.rules.executor.class": _NO_RULES,
-    "validation.rules.fail.fast": _NO_RULES,
-    "execution.environment": _NO_RULES,
-    "schema.reflection": _NO_CLASSES,
+    "propagate.schema.tags": NO_RULES,
+    "rule.executors": NO_RULES,
+    "rule.actions": NO_RULES,
+    "rule.service.loader.enable": NO_RULES,
+    "rule.metrics.enable": NO_RULES,
+    "validation.rules.execution": NO_RULES,
+    "validation.rules.executor.class": NO_RULES,
+    "validation.rules.fail.fast": NO_RULES,
+    "execution.environment": NO_RULES,
+    "schema.reflection": NO_CLASSES,
     "schema.format": "Schemas are asked for in the form that they are registered in",
     "use.schema.guid": "Schemas are named by their ids: use.schema.id",
 }
 
 
-def _unused(name, kind, importance, default, check=None):
-    return Option(name, kind, importance, f"Has no effect. {WITHOUT_EFFECT[name]}.", default, check)
+def without_effect(reasons):
+    """A function that makes options of keys without effect; `reasons` says why each has none."""
+
+    def option(name, kind, importance, default, check=None):
+        return Option(name, kind, importance, f"Has no effect. {reasons[name]}.", default, check)
+
+    return option
+
+
+_unused = without_effect(WITHOUT_EFFECT)
 
 
 def _part_options(part):
@@ -54,17 +62,19 @@ def _part_options(part):
             f"{part}.schema.id.serializer",
             STRING,
             MEDIUM,
-            f"How the id of the schema goes with a {part}: before its bytes.",
+            f"How the schema is named that a {part} is written with: by its id before the {part}'s bytes, or by its GUID in the header "
+            f"__{part}_schema_id.",
             PREFIX_ID,
-            one_of(PREFIX_ID),
+            one_of(PREFIX_ID, HEADER_ID),
         ),
         Option(
             f"{part}.schema.id.deserializer",
             STRING,
             MEDIUM,
-            f"Where the id of the schema of a {part} is looked for: before its bytes.",
-            _ID_READERS[0],
-            one_of(*_ID_READERS),
+            f"Where the name of the schema of a {part} is looked for: in the header __{part}_schema_id and, where there is none, before the "
+            f"{part}'s bytes; or there alone.",
+            DUAL_ID,
+            one_of(DUAL_ID, f"{_SCHEMA_ID}PrefixSchemaIdDeserializer"),
         ),
     )
 

@@ -86,8 +86,13 @@ class Batch:
             return None if shape.type == s.BYTES else java_texts(column)
         if isinstance(column, ByteColumn):
             return column
-        is_text = schema is not None and schema.type in (s.STRING, s.BYTES) and not schema.logical
-        return to_bytes(column) if is_text and is_stored_as(column, schema) else None
+        if column is None or not is_stored_as(column, schema):
+            return None
+        if schema.type in (s.STRING, s.BYTES) and not schema.logical:
+            return to_bytes(column)
+        from standalone.data.java_text_column import java_texts
+
+        return java_texts(column, schema)
 
     def arrow(self, part="value"):
         """(schema, the values, or of "key" the keys, as one Arrow array of its type, as data/arrow.py has them). What has no schema but one

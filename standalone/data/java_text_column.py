@@ -1,4 +1,4 @@
-"""Values without a schema as Java prints them, for whole columns of one shape: kernels write the text of maps, lists and numbers.
+"""Values as Java prints them, for whole columns: kernels write the text of maps and structs, lists and numbers.
 
 `java_text.py` says the same for one value, and tests hold both equal.
 """
@@ -20,20 +20,21 @@ _INTS = (s.INT8, s.INT16, s.INT32, s.INT64)
 _WORDS = np.frombuffer(b"truefalse", np.uint8)
 
 
-def java_texts(column):
-    """A ByteColumn of the texts of a Shaped column, null where the value is null."""
-    part = _part(column.column, column.shape, len(column))
+def java_texts(column, schema=None):
+    """A ByteColumn of the texts of a column of the schema, or of a Shaped one, null where the value is null."""
+    is_shaped = isinstance(column, Shaped)
+    part = _part(column.column, column.shape, len(column), True) if is_shaped else _part(column, schema, len(column), False)
     return ByteColumn(part.data, part.starts, part.lengths)
 
 
-def _part(column, schema, count):
+def _part(column, schema, count, is_shaped):
     if schema.logical or schema.type == s.MAP:
-        return _by_value(column, schema, count)
+        return _by_value(column, schema, count, is_shaped)
     column = one_piece(column)
     if schema.type == s.STRUCT:
-        return _maps(column, schema, count)
+        return (_maps if is_shaped else _structs)(column, schema, count)
     if schema.type == s.ARRAY:
-        return _lists(column, schema)
+        return _lists(column, schema, is_shaped)
     if schema.type in (s.STRING, s.BYTES):
         texts = to_bytes(column)
         texts = repair(texts) if schema.type == s.BYTES else texts
@@ -45,15 +46,35 @@ def _maps(column, schema, count):
     parts = []
     for field, inner in zip(schema.fields, fields_of(column)):
         before = (("{" if not parts else ", ") + field.name + "=").encode()
-        parts.append((before, _part(inner, field.schema, count), b"null"))
+        parts.append((before, _part(inner, field.schema, count, True), b"null"))
     texts = assembled(count, nulls_of(column), b"", parts, b"}" if parts else b"{}")
     return Part(texts.data, NOTHING, texts.starts, texts.lengths)
 
 
-def _lists(column, schema):
+def _structs(column, schema, count):
+    """A field that is null is left out. The commas hang on one that never is: those before it have theirs behind them."""
+    absent = nulls_of(column)
+    found = [(field.name, _part(inner, field.schema, count, False)) for field, inner in zip(schema.fields, fields_of(column))]
+    may_lack = [bool(((part.lengths < 0) & ~absent).any()) for _, part in found]
+    if not all(may_lack):
+        pivot = may_lack.index(False)
+    elif found:
+        return _by_value(column, schema, count, False)
+    parts = []
+    for at, (name, part) in enumerate(found):
+        before, behind = f"{',' * (at > pivot)}{name}=".encode(), b"," * (at < pivot)
+        if may_lack[at]:
+            texts = assembled(count, part.lengths < 0, before, [(b"", part, b"")], behind)
+            before, part = b"", Part(texts.data, NOTHING, texts.starts, texts.lengths)
+        parts.append((before, part, b""))
+    texts = assembled(count, absent, b"Struct{", parts, b"}")
+    return Part(texts.data, NOTHING, texts.starts, texts.lengths)
+
+
+def _lists(column, schema, is_shaped):
     ends = buffer_of(column, len(column) + 1).astype(np.int64)
     items = column.values.slice(ends[0], ends[-1] - ends[0])
-    texts, none = _part(items, schema.value_schema, len(items)), np.zeros(len(items), np.bool_)
+    texts, none = _part(items, schema.value_schema, len(items), is_shaped), np.zeros(len(items), np.bool_)
     if (texts.lengths < 0).any():
         filled = assembled(len(items), none, b"", [(b"", texts, b"null")], b"")
     else:
@@ -75,8 +96,8 @@ def _numbers(column, kind):
     return Part(out, NOTHING, starts, lengths)
 
 
-def _by_value(column, schema, count):
+def _by_value(column, schema, count, is_shaped):
     """Dates, Decimals and maps are few."""
-    values = values_of(Shaped(schema, column), None, count)
-    texts = ByteColumn.of([None if value is None else java_text(value).encode("utf-8", "replace") for value in values])
+    values, schema = (values_of(Shaped(schema, column), None, count), None) if is_shaped else (values_of(column, schema, count), schema)
+    texts = ByteColumn.of([None if value is None else java_text(value, schema).encode("utf-8", "replace") for value in values])
     return Part(texts.data, NOTHING, texts.starts, texts.lengths)

@@ -41,13 +41,14 @@ class Conversion:
 
     def _encode_topic(self, batch, numbers):
         count, topic = batch.count, batch.topic
-        keys, bad = _encoded(self._key, topic, batch.key_schema, batch.key, count)
-        values, bad_values = _encoded(self._value, topic, batch.value_schema, batch.value, count)
-        bad = union(bad, bad_values)
-        headers = None
+        headers, bad = None, NO_ROWS
         if batch.headers is not None:
-            headers, bad_headers = _each(batch.headers, lambda row, each: self._rows.encode_headers(topic, each, row) if each else None)
-            bad = union(bad, bad_headers)
+            headers, bad = _each(batch.headers, lambda row, each: self._rows.encode_headers(topic, each, row) if each else None)
+        if self._key.writes_headers or self._value.writes_headers:
+            headers = [[] if each is None else each for each in headers or [None] * count]
+        keys, bad_keys = _encoded(self._key, topic, batch.key_schema, batch.key, count, headers)
+        values, bad_values = _encoded(self._value, topic, batch.value_schema, batch.value, count, headers)
+        bad = union(union(bad, bad_keys), bad_values)
         records = Records(count, keys, values, batch.timestamps, headers)
         if not len(bad):
             return [Outgoing(topic, batch.partition, records, numbers)], NO_ROWS
@@ -62,8 +63,8 @@ class Conversion:
 
         The dict `refused` is filled with {row number: what the value's converter said of it}.
         """
-        key_schema, key, bad = decoded(self._key, topic, records.keys, records.count)
-        value_schema, value, bad_values = decoded(self._value, topic, records.values, records.count, refused)
+        key_schema, key, bad = decoded(self._key, topic, records.keys, records.count, None, records.headers)
+        value_schema, value, bad_values = decoded(self._value, topic, records.values, records.count, refused, records.headers)
         bad = union(bad, bad_values)
         headers = None
         if records.headers is not None:
@@ -107,30 +108,34 @@ class Conversion:
             return False
 
 
-def _encoded(converter, topic, schema, column, count):
+def _encoded(converter, topic, schema, column, count, headers):
     """(ByteColumn or None for nulls, row numbers that it could not do)"""
-    encoded = converter.encode(topic, schema, column, count)
+    encoded = converter.encode(topic, schema, column, count, headers) if converter.writes_headers else converter.encode(topic, schema, column, count)
     if encoded is not None:
         return encoded[0], _numbers(encoded[1])
     if column is not None:
         values = values_of(column, schema, count)
-        items, bad = _each(values, lambda row, value: converter.from_connect(topic, schema, value))
+        items, bad = _each(values, lambda row, value: converter.written(topic, schema, value, headers and headers[row]))
         return ByteColumn.of(items), bad
     try:
-        data = converter.from_connect(topic, schema, None)  # the same in every row
+        data = converter.written(topic, schema, None, None)  # the same in every row
     except Exception:
         return None, np.arange(count)  # for the rows engine to say why
     return None if data is None else ByteColumn.repeat(data, count), NO_ROWS
 
 
-def decoded(converter, topic, column, count, refused=None):
+def decoded(converter, topic, column, count, refused=None, headers=None):
     """(schema, column, row numbers that could not be done). Raises ByRows. What was said of single rows is noted in `refused`."""
     if column is not None:
-        found = converter.decode(topic, column)
+        found = converter.decode(topic, column, headers) if converter.reads_headers else converter.decode(topic, column)
         if found is None:
             raise ByRows
+
+        def read(row):
+            return converter.read(topic, column[row], headers and headers[row])
+
         schema, values, bad = found
-        return schema, *_mended(converter, topic, column, schema, values, _numbers(bad), {} if refused is None else refused)
+        return schema, *_mended(read, len(column), schema, values, _numbers(bad), {} if refused is None else refused)
     try:
         schema, value = converter.to_connect(topic, None)  # the same in every row
     except Exception as error:
@@ -138,28 +143,28 @@ def decoded(converter, topic, column, count, refused=None):
     return schema, None if value is None else [value] * count, NO_ROWS
 
 
-def _mended(converter, topic, column, schema, values, bad, refused):
+def _mended(read, count, schema, values, bad, refused):
     """(the column with what the row meaning reads in its bad rows, those that are left). Few rows of an unusual writing need not leave the
     batch, as those do that are errors or are of another schema."""
     if schema is None or not len(bad):
         return values, bad
-    read = []
+    done = []
     for row in bad.tolist():
         try:
-            found, value = converter.to_connect(topic, column[row])
+            found, value = read(row)
             if found == schema:
-                read.append((row, value))
+                done.append((row, value))
         except Exception as error:
             without_frames(error)
             refused[row] = error
-    if not read:
+    if not done:
         return values, bad
-    rows = [row for row, _ in read]
-    every = concat([values, [value for _, value in read]], schema, [len(column), len(read)])
+    rows = [row for row, _ in done]
+    every = concat([values, [value for _, value in done]], schema, [count, len(done)])
     if type(every) is not type(values):
         return values, bad  # it would be no such column any more
-    order = np.arange(len(column))
-    order[rows] = len(column) + np.arange(len(rows))
+    order = np.arange(count)
+    order[rows] = count + np.arange(len(rows))
     return take(every, order), np.setdiff1d(bad, rows)
 
 

@@ -91,8 +91,8 @@ def _record(seen, decoded):
         "partition": seen.partition,
         "offset": seen.offset,
         "timestamp": timestamp,
-        "key": decoded.shown(seen.key) or _bytes(seen.key),
-        "value": decoded.shown(seen.value) or _bytes(seen.value),
+        "key": decoded.shown(seen.key, seen.headers, True) or _bytes(seen.key),
+        "value": decoded.shown(seen.value, seen.headers) or _bytes(seen.value),
         "headers": headers,
     }
 

@@ -7,7 +7,7 @@ import json
 
 from standalone.errors import BadRequestError, ConnectError, NotFoundError, RegistryError
 from standalone.rest.resource import json_answer, resource
-from standalone.schema_registry.framing import is_framed, unframed
+from standalone.schema_registry.framing import KEY_HEADER, VALUE_HEADER, is_framed, mark_in, take_mark
 
 WORDS = frozenset(
     "compatibility id kind latest line lines mark newer older references schema subject url version versions AVRO JSON PROTOBUF".split()
@@ -20,20 +20,20 @@ def routes(worker):
 
     def subjects(request):
         client = worker.schemas.client()
-        return json_answer([_subject(client, subject) for subject in _asked(client.subjects, ":*:")])
+        return json_answer([_subject(client, subject) for subject in asked(client.subjects, ":*:")])
 
     def versions(request):
         from standalone.schema_registry.shown import versions_of
 
         client, subject = worker.schemas.client(), _subject_of(request)
-        level = _asked(client.compatibility, subject)
-        return json_answer({"subject": subject, "compatibility": level, "versions": _asked(versions_of, client, subject)})
+        level = asked(client.compatibility, subject)
+        return json_answer({"subject": subject, "compatibility": level, "versions": asked(versions_of, client, subject)})
 
     def diff(request):
         from standalone.schema_registry.shown import differences
 
         client, subject = worker.schemas.client(), _subject_of(request)
-        older, newer = (_asked(client.version, subject, _number(request, name))[1] for name in ("older", "newer"))
+        older, newer = (asked(client.version, subject, _number(request, name))[1] for name in ("older", "newer"))
         lines = [{"mark": mark, "text": line} for mark, line in differences(older, newer, context=1000)]
         return json_answer({"subject": subject, "lines": lines})
 
@@ -46,11 +46,11 @@ def routes(worker):
 
 
 def _subject(client, subject):
-    version, id, schema = _asked(client.latest, subject)
+    version, id, schema = asked(client.latest, subject)
     return {"subject": subject, "latest": version, "id": id, "kind": schema.kind}
 
 
-def _asked(method, *arguments):
+def asked(method, *arguments):
     """What the registry answers; what it has not is 404 here, too."""
     try:
         return method(*arguments)
@@ -79,25 +79,27 @@ class Decoded:
 
     def __init__(self, worker):
         self._worker, self._reader, self._gave_up = worker, None, False
-        self._strange = set()  # ids that the registry does not know: bytes that only look like it
+        self._strange = set()  # ids and GUIDs that the registry does not know: bytes that only look like it
 
-    def shown(self, data):
-        """{text, encoding, bytes, cut, schema: its id}; None where it is to be shown as bytes."""
-        if self._gave_up or not is_framed(data) or (id := unframed(data)[0]) in self._strange:
+    def shown(self, data, headers=(), is_key=False):
+        """{text, encoding, bytes, cut, schema: its id or GUID}; None where it is to be shown as bytes."""
+        header = KEY_HEADER if is_key else VALUE_HEADER
+        named = data if data is None else mark_in(headers, header) or data
+        if self._gave_up or not is_framed(named) or (mark := take_mark(named)[0]) in self._strange:
             return None
         try:
             if self._reader is None:
                 from standalone.schema_registry.values import Reader
 
                 self._reader = Reader(self._worker.schemas.client())
-            text = json.dumps(self._reader.value(data), ensure_ascii=False)
+            text = json.dumps(self._reader.value(data, None, headers, header), ensure_ascii=False)
         except RegistryError as error:
             self._gave_up = error.status != 404
-            self._strange.add(id)
+            self._strange.add(mark)
             return None
         except NotFoundError:
             self._gave_up = True
             return None
         except (ConnectError, ValueError):
             return None
-        return {"text": text, "encoding": "utf-8", "bytes": len(data), "cut": False, "schema": id}
+        return {"text": text, "encoding": "utf-8", "bytes": len(data), "cut": False, "schema": mark if isinstance(mark, int) else str(mark)}

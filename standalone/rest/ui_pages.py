@@ -9,7 +9,7 @@ import pathlib
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from standalone.rest import browse, schemas
+from standalone.rest import browse, produce, schemas
 
 _FOLDER = pathlib.Path(__file__).parent / "ui"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -40,7 +40,11 @@ def routes(herder, worker):
     async def file(request):
         return _file(request, files, request.path_params["file"])
 
-    return [Route("/ui", page), Route("/ui/{file}", file), *browse.routes(herder, worker), *schemas.routes(worker)]
+    return [Route("/ui", page), Route("/ui/{file}", file), *_data(herder, worker)]
+
+
+def _data(herder, worker):
+    return [*browse.routes(herder, worker), *produce.routes(worker), *schemas.routes(worker)]
 
 
 def _file(request, files, name):

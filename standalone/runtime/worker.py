@@ -7,7 +7,7 @@ from standalone import __version__
 from standalone.errors import ConnectError, LogError, StartError
 from standalone.log.admin import Admin
 from standalone.log.client import Clusters
-from standalone.log.client_config import AdminConfig, ConsumerConfig
+from standalone.log.client_config import AdminConfig, ConsumerConfig, ProducerConfig
 from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.pipeline.spark.session import SessionHolder
@@ -15,6 +15,7 @@ from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_clients import LogClients
 from standalone.runtime.log_view import LogView
+from standalone.runtime.log_writer import LogWriter
 from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.runtime.schema_registries import SchemaRegistries
@@ -71,7 +72,8 @@ class Worker:
         self.offsets = OffsetsFile(self.config["offset.storage.file.filename"], self._before_offsets).open()
         self._tasks = TaskFactory(
             *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
-            topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), note_event=lambda *event: self.state.note_event(*event, self.id),
+            topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), state=self.state,
+            note_event=lambda *event: self.state.note_event(*event, self.id),
         )  # fmt: skip
         self._reach_cluster()
         if self.config["spark.start"] == "eager":
@@ -213,6 +215,11 @@ class Worker:
     def source_offsets(self, plan):
         """Where the offsets of a source are: in the worker's file or, with exactly-once, in a topic."""
         return self._tasks.source_offsets(plan)
+
+    def log_writer(self):
+        """Who writes single records for people, as the worker's own clients may."""
+        producer = ProducerConfig.of({"acks": "all", **self._clients.properties("producer")})
+        return LogWriter(self._clusters.get(producer), producer, self.clock)
 
     def log_view(self):
         """What people see of topics and records, as the worker's own clients may."""

@@ -27,7 +27,7 @@ class SchemaRegistryClient:
     def __init__(self, http, config, clock=SYSTEM):
         self._http = http
         most = config["max.schemas.per.subject"] * _SUBJECTS
-        self._by_id, self._by_guid = Cache(most, clock), Cache(most, clock)
+        self._by_id, self._by_guid, self._guids = Cache(most, clock), Cache(most, clock), Cache(most, clock)
         self._registered, self._known, self._versions = Cache(most, clock), Cache(most, clock), Cache(most, clock)
         self._latest = Cache(config["latest.cache.size"], clock, config["latest.cache.ttl.sec"])
         missing = config["missing.cache.size"]
@@ -83,6 +83,17 @@ class SchemaRegistryClient:
             query = _query(fetchMaxId=False, subject=subject) if subject else _query(fetchMaxId=False)
             answer = self._unless_missing(self._missing_id, key, "GET", f"/schemas/ids/{id}{query}", None, f"get the schema of the id {id}")
             found = self._by_id.put(key, RegistrySchema.of(answer))
+        return found
+
+    def guid_of(self, id, subject=None):
+        """The GUID of the schema of an id; None where the registry has none, which Confluent's have from 8.0 on."""
+        key = id, subject
+        found = self._guids.get(key)
+        if found is None:
+            answer = self._http.request("GET", f"/schemas/ids/{id}{_query(subject=subject)}", None, f"get the guid of the schema of the id {id}")
+            if not answer.get("guid"):
+                return None
+            found = self._guids.put(key, answer["guid"])
         return found
 
     def schema_by_guid(self, guid):
@@ -170,7 +181,7 @@ class SchemaRegistryClient:
 
     def forget(self):
         """Ask again for all that was remembered."""
-        for cache in (self._registered, self._known, self._latest, self._versions, self._by_id, self._by_guid):
+        for cache in (self._registered, self._known, self._latest, self._versions, self._by_id, self._by_guid, self._guids):
             cache.clear()
 
     # ---------------------------------------------------------------- helpers

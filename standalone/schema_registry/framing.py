@@ -1,44 +1,72 @@
-"""The bytes before a value in Confluent's framing: a zero, the schema's id, and for Protobuf which message of the file it is."""
+"""Confluent's framing: how bytes in the log name the schema of theirs that a registry has.
 
-import struct
+before the value     0, the schema's id (four bytes, the highest first), [the message within its file, Protobuf only], the value
+                     1, the schema's GUID (sixteen bytes), [the same], the value
+in a header          the same without the value, which is the record's key or value as a whole
+"""
+
+import uuid
 
 from standalone.errors import SerializationError
 
-_HEAD = struct.Struct(">bI")
+MAGIC, GUID_MAGIC = 0, 1
+HEAD, GUID_HEAD = 5, 17  # bytes of each
+KEY_HEADER, VALUE_HEADER = "__key_schema_id", "__value_schema_id"
+_MOST_INDEXES = 100
 
 
-def framed(id, data, indexes=None):
-    return _HEAD.pack(0, id) + (index_bytes(indexes) if indexes is not None else b"") + data
+def head(mark):
+    """The bytes that name a schema by its id, or by its GUID (a UUID)."""
+    return bytes((GUID_MAGIC,)) + mark.bytes if isinstance(mark, uuid.UUID) else bytes((MAGIC,)) + mark.to_bytes(4, "big")
 
 
 def is_framed(data):
-    """Whether the bytes may be of a schema: text and JSON never begin with a zero."""
-    return data is not None and len(data) >= _HEAD.size and data[0] == 0
+    """Whether the bytes may be of a schema: text and JSON never begin so."""
+    return data is not None and (len(data) >= HEAD and data[0] == MAGIC or len(data) >= GUID_HEAD and data[0] == GUID_MAGIC)
 
 
-def unframed(data):
-    """(id, what is behind it). Raises SerializationError."""
-    if len(data) < _HEAD.size:
-        raise SerializationError(f"A value of {len(data)} bytes is too short for a schema's id: it was not written with a schema registry.")
-    magic, id = _HEAD.unpack_from(data)
-    if magic != 0:
-        raise SerializationError(f"Unknown magic byte {magic}: the value was not written with a schema registry.")
-    return id, data[_HEAD.size :]
+def take_mark(data):
+    """(id or GUID, where what is behind it begins). Raises SerializationError where the bytes name no schema."""
+    if is_framed(data):
+        if data[0] == MAGIC:
+            return int.from_bytes(data[1:HEAD], "big"), HEAD
+        return uuid.UUID(bytes=bytes(data[1:GUID_HEAD])), GUID_HEAD
+    expected = "Unknown magic byte: a value with a schema in a registry begins with 0 and the four bytes of the schema's id, or with 1 and its GUID"
+    found = f"these are {len(data)} bytes that begin with {bytes(data[:HEAD]).hex(' ')}" if len(data) else "but there are no bytes"
+    raise SerializationError(f"{expected}; {found}. Such bytes are read by another converter, such as StringConverter or JsonConverter.")
 
 
-def take_indexes(data):
-    """([place of the message in the file, then within that message, …], what is behind it)"""
+def mark_in(headers, name):
+    """The bytes of the header that names the schema, the last one of that name; None where there is none."""
+    found = None
+    for each, data in headers or ():
+        if each == name and data is not None:
+            found = data
+    return found
+
+
+def put_mark(headers, name, data):
+    """Have the list of headers name the schema, once."""
+    headers[:] = [each for each in headers if each[0] != name]
+    headers.append((name, data))
+
+
+# --- Protobuf: which message of the file ----------------------------------------------------------------------------
+
+
+def take_indexes(data, at):
+    """([place of the message in the file, then within that message, …], where what is behind them begins)"""
     try:
-        count, at = read_varint(data, 0)
-        if not 0 <= count <= 100:
+        count, at = _take_varint(data, at)
+        if not 0 <= count <= _MOST_INDEXES:
             raise SerializationError(f"{count} is no number of Protobuf message indexes.")
         indexes = []
         for _ in range(count):
-            index, at = read_varint(data, at)
+            index, at = _take_varint(data, at)
             indexes.append(index)
     except IndexError:
-        raise SerializationError("The Protobuf message indexes end too early.") from None
-    return indexes or [0], data[at:]
+        raise SerializationError("The bytes end amid the message indexes, which stand between the schema's id and a Protobuf value.") from None
+    return indexes or [0], at
 
 
 def index_bytes(indexes):
@@ -57,7 +85,7 @@ def _varint(number):
     return bytes([*found, number])
 
 
-def read_varint(data, at):
+def _take_varint(data, at):
     """(number, position behind it). Raises IndexError where it does not end in time."""
     number = shift = 0
     while shift <= 63:

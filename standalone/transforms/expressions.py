@@ -6,7 +6,7 @@ Time and Timestamp are milliseconds.
 
 import decimal
 
-from standalone import F, Instant
+from standalone import F, Instant, misfit_within
 from standalone.data import arrow
 from standalone.data.arrow import arrow_type
 from standalone.data.schema import ARRAY, DECIMAL, MAP, STRUCT
@@ -50,12 +50,13 @@ def _misfit_inside(column, schema):
             for field in schema.fields
             if not field.schema.optional and field.schema.default is None or field.schema.type in (STRUCT, ARRAY, MAP)
         )
+    said = None
     if schema.type == ARRAY:
-        return _any_misfit(column, schema.value_schema)
-    if schema.type == MAP:
+        said = _any_misfit(column, schema.value_schema)
+    elif schema.type == MAP:
         keys = schema.key_schema.with_(optional=True)  # neither Arrow nor Spark knows a null as a key
-        return any_of([_any_misfit(F.map_keys(column), keys), _any_misfit(F.map_values(column), schema.value_schema)])
-    return None
+        said = any_of([_any_misfit(F.map_keys(column), keys), _any_misfit(F.map_values(column), schema.value_schema)])
+    return None if said is None else misfit_within(column, schema, said)
 
 
 def _any_misfit(items, schema):

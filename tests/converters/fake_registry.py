@@ -1,5 +1,7 @@
 """A schema registry in memory: what SchemaRegistryClient offers to the converters, and what it was asked."""
 
+import uuid
+
 from standalone.schema_registry.client import RegistryDataError
 
 
@@ -9,6 +11,21 @@ class FakeRegistry:
         self.subjects = {}  # subject -> [id]
         self.incompatible = []  # what `compatible` says
         self.asked = []
+        self.gives_guids = True
+
+    def registered(self, subject, schema, normalize=False):
+        return self._told(self.register(subject, schema, normalize))
+
+    def _told(self, id, **more):
+        return {"id": id, **more, **({"guid": self.guid_of(id)} if self.gives_guids else {})}
+
+    def guid_of(self, id, subject=None):
+        return str(uuid.UUID(int=id)) if self.gives_guids else None
+
+    def schema_by_guid(self, guid):
+        if uuid.UUID(guid).int not in self.schemas:
+            raise RegistryDataError(f"Schema {guid} not found", 404, 40403)
+        return self.schemas[uuid.UUID(guid).int]
 
     def register(self, subject, schema, normalize=False):
         self.asked.append(("register", subject))
@@ -25,7 +42,7 @@ class FakeRegistry:
         self.asked.append(("lookup", subject))
         for version, schema_id in enumerate(self.subjects.get(subject, ()), 1):
             if self.schemas[schema_id] == schema:
-                return {"id": schema_id, "version": version}
+                return self._told(schema_id, version=version)
         raise RegistryDataError(f"Schema not found among the versions of '{subject}'", 404, 40403)
 
     def id_of(self, subject, schema, normalize=False):

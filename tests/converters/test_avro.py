@@ -330,7 +330,8 @@ def test_the_newest_schema_is_written_by_the_names_of_fields():
     [
         (b"", "there are no bytes"),
         (b"{}", "Unknown magic byte"),
-        (b"\x01" + b"\0" * 20, "a GUID"),
+        (b"\x01" + b"\0" * 20, "Schema 00000000-0000-0000-0000-000000000000 not found"),
+        (b"\x01" + b"\0" * 15, "Unknown magic byte"),
         (b"\0\0\0\0\x01\x08ab", "end too early"),
         (b"\0\0\0\0\x63a", "Schema 99 not found"),
     ],

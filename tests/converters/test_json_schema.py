@@ -10,8 +10,10 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from standalone import DataError, Schema, SchemaBuilder, Struct, decimal_schema
+from standalone import ByteColumn, DataError, Schema, SchemaBuilder, Struct, decimal_schema
 from standalone.converters.json_schema_converter import JsonSchemaConverter
+from standalone.data.arrow import NotColumns
+from standalone.data.column import columnar, values_of
 from standalone.schema_registry.client import Reference, RegistrySchema
 from tests.converters import generated
 from tests.converters.fake_registry import FakeRegistry, with_registry
@@ -75,6 +77,54 @@ def test_values_come_back_with_their_schema(data):
     again = converter.from_connect("u", found_schema, found)
     assert again[5:] == message[5:]
     assert found_schema.with_(version=None) == schema
+
+
+@many
+@given(st.data())
+def test_columns_write_and_read_what_rows_do(data):
+    schema = data.draw(generated.schemas(2).filter(lambda each: each.type == "struct")).with_(optional=False)
+    values = data.draw(st.lists(generated.values(schema), min_size=1, max_size=4))
+    made = with_registry(JsonSchemaConverter)
+    rows = [made.from_connect("t", schema, value) for value in values]
+    try:
+        written = made.encode("t", schema, columnar(values, schema, len(values)), len(values))
+    except NotColumns:
+        written = None
+    if written is not None:
+        bad = [] if written[1] is None else written[1].tolist()
+        assert [text for at, text in enumerate(written[0]) if at not in bad] == [row for at, row in enumerate(rows) if at not in bad]
+    found = made.decode("t", ByteColumn.of(rows))
+    if found is not None:
+        connect, column, bad = found
+        bad, read = [] if bad is None else bad.tolist(), values_of(column, connect, len(rows))
+        expected = [made.to_connect("t", row) for row in rows]
+        assert all(each == connect for each, _ in expected)
+        assert [repr(each) for at, each in enumerate(read) if at not in bad] == [repr(each) for at, (_, each) in enumerate(expected) if at not in bad]
+
+
+def test_messages_are_read_by_columns_and_what_is_not_like_them_by_rows():
+    schema = SchemaBuilder.struct().name("N").field("a", Schema.INT32).field("b", Schema.OPTIONAL_STRING).build()
+    made = with_registry(JsonSchemaConverter)
+    values = [Struct(schema, {"a": at, "b": None if at % 2 else f"t{at}"}) for at in range(50)]
+    column, bad = made.encode("t", schema, columnar(values, schema, 50), 50)
+    assert bad is None and list(column) == [made.from_connect("t", schema, value) for value in values]
+    strange = [HEAD + b'{"b":"x","a":1}', HEAD + b'{"a":"x","b":null}', HEAD + b'{"a":2}', b"\0\0\0\0\x09{}"]
+    found, read, bad = made.decode("t", ByteColumn.of([*column, *strange]))
+    assert bad.tolist() == [50, 51, 52, 53] and repr(values_of(read, found, 54)[:50]) == repr([made.to_connect("t", each)[1] for each in column])
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        SchemaBuilder.struct().field("m", SchemaBuilder.map(Schema.STRING, Schema.INT32).build()).build(),
+        SchemaBuilder.struct().field("u", SchemaBuilder.struct().name("io.confluent.connect.json.OneOf").field("i", Schema.OPTIONAL_INT32).field("t", Schema.OPTIONAL_STRING).build()).build(),
+    ],
+)
+def test_maps_and_unions_are_left_to_rows(schema):
+    made = with_registry(JsonSchemaConverter)
+    value = {"m": {"a": 1}} if schema.field("m") else {"u": Struct(schema.fields[0].schema, {"i": 1})}
+    message = made.from_connect("t", schema, Struct(schema, value))
+    assert made.encode("t", schema, columnar([Struct(schema, value)], schema, 1), 1) is None and made.decode("t", ByteColumn.of([message])) is None
 
 
 PERSON = {

@@ -55,7 +55,7 @@ def test_types_defaults_and_importance_are_confluents(name):
     [
         ("schema.registry.url", "", "schema.registry.url"),
         ("value.subject.name.strategy", "com.example.Mine", "must be one of"),
-        ("value.schema.id.serializer", "io.confluent.kafka.serializers.schema.id.HeaderSchemaIdSerializer", "must be one of"),
+        ("value.schema.id.serializer", "io.confluent.kafka.serializers.schema.id.MySchemaIdSerializer", "must be one of"),
         ("schemas.cache.config", "0", "at least 1"),
     ],
 )

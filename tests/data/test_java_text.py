@@ -5,13 +5,17 @@ import struct
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from pytest import param
 
 from standalone import BigInt, Float32, Instant, Int8, Schema, SchemaBuilder, Struct, java_text, to_float32
 from standalone.data import java_digits
+from standalone.data.arrow import NotColumns
+from standalone.data.batch import SinkBatch
+from standalone.data.column import columnar, values_of
 from standalone.data.java_text import date_text, double_text, float_text
+from tests.converters import generated
 
 POINT = SchemaBuilder.struct().field("x", Schema.FLOAT32).field("y", Schema.OPTIONAL_STRING).build()
 
@@ -142,3 +146,29 @@ def test_columns_of_floats_say_what_one_float_says(bits):
 @given(st.lists(st.integers(-(1 << 63), (1 << 63) - 1) | st.sampled_from([0, -(1 << 63), (1 << 63) - 1, 10**18, -(10**18)]), min_size=1))
 def test_columns_of_ints(values):
     assert columns_text(java_digits.ints, np.array(values, np.int64), None) == list(map(str, values))
+
+
+@settings(deadline=None, max_examples=50, suppress_health_check=list(HealthCheck))
+@given(st.data())
+def test_columns_of_a_schema_say_what_its_values_say(data):
+    schema = data.draw(generated.schemas(2).filter(lambda each: each.type != "bytes" or each.logical))  # bytes alone are as they are
+    values = data.draw(st.lists(generated.values(schema), min_size=1, max_size=5))
+    try:
+        column = columnar(values, schema, len(values))
+    except NotColumns:
+        reject()
+    texts = SinkBatch(len(values), "t", column, schema).texts()
+    expected = [None if value is None else java_text(value, schema).encode("utf-8", "replace") for value in values_of(column, schema, len(values))]
+    assert [None if text is None else bytes(text) for text in texts] == expected
+
+
+def test_structs_leave_out_their_nulls_whichever_they_are():
+    rows = [(None, 1, None), ("a", 2, None), (None, 3, 0.5), ("b", 4, 1.5)]
+    optional, required = (
+        SchemaBuilder.struct().field("a", Schema.OPTIONAL_STRING).field("n", each).field("x", Schema.OPTIONAL_FLOAT64).build()
+        for each in (Schema.OPTIONAL_INT32, Schema.INT32)
+    )
+    for schema, more in ((required, []), (optional, [(None, None, None), ("c", None, None)])):
+        values = [Struct(schema, dict(zip("anx", row))) for row in rows + more]
+        texts = SinkBatch(len(values), "t", columnar(values, schema, len(values)), schema).texts()
+        assert [bytes(text).decode() for text in texts] == [java_text(value) for value in values]

@@ -93,7 +93,7 @@ def test_conditions_that_only_ask_for_nulls(condition, mask):
         param(a + 1, "a", id="arithmetic"),
         param(a != 1, "a", id="a comparison"),
         param(F.concat(t, t), "t", id="texts are joined"),
-        param(a.cast("bigint"), "a", id="a cast"),
+        param(a.cast("string"), "a", id="a cast"),
         param(t.cast("int"), "t", id="a text as a number"),
         param(x.cast("int").cast("tinyint"), "x", id="a cast of a cast"),
         param(F.lit("7").cast("int"), "", id="a literal of another type"),
@@ -145,6 +145,23 @@ def test_the_text_of_floats_is_written_behind_the_job_and_nothing_computes_with_
     assert isinstance(pruner().node(text), FloatText) and str(pruner().node(text.cast("string"))) == "text of x"
     with pytest.raises(Declined, match="text of floating-point numbers"):
         pruner().node(F.upper(text))
+
+
+@pytest.mark.parametrize(
+    "expression, said",
+    [
+        param(a.cast("bigint"), "a as int64", id="a wider whole number"),
+        param(n.cast("tinyint"), "n as int8", id="a narrower one wraps"),
+        param(n.cast("double"), "n as double", id="a whole number as a float"),
+        param(a.cast("bigint").cast("double"), "a as int64 as double", id="one cast behind another"),
+        param(F.when(n.isNotNull(), n.cast("int")), "n as int32", id="a null stays one"),
+        param(x.cast("int"), "computed", id="a float as a whole number stops at the largest, says Spark"),
+        param(t.cast("int"), "computed", id="a text is read by Spark"),
+        param(a.cast("bigint") + 1, "computed", id="what computes with it is Spark's"),
+    ],
+)
+def test_a_number_of_another_type_costs_no_job(expression, said):
+    assert str(pruner().node(expression)) == said
 
 
 def test_a_column_that_is_not_there_is_said():

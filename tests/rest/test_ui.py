@@ -323,6 +323,53 @@ def test_records_of_a_schema_are_shown_as_what_they_say(open_page, ui_worker):
     expect(page.locator(".records .preview").filter(has_text='{"a": 7}')).to_contain_text("schema")
 
 
+PROTO = 'syntax = "proto3";\nmessage Order { int32 a = 1; string note = 2; }'
+DOCUMENT = json.dumps({"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]})
+KINDS = [("AVRO", None, '{"a": 7}', '{"a": "x"}', "must be an int"), ("PROTOBUF", PROTO, '{"a": 7}', '{"b": 1}', "does not fit the message Order"),
+         ("JSON", DOCUMENT, '{"a": 7}', "{}", "'a' is a required property")]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind, text, good, bad, said", KINDS, ids=[each[0] for each in KINDS])
+def test_a_record_of_a_schema_is_written(open_page, ui_worker, kind, text, good, bad, said):
+    topic = f"typed-{kind.lower()}"
+    client = registered(ui_worker, f"{topic}-value", "a") if text is None else SchemaRegistryClient.from_config({"schema.registry.url": ui_worker.process.worker.schemas.embedded_url()})
+    if text is not None:
+        client.register(f"{topic}-value", RegistrySchema(text, kind))
+    ui_worker.send(topic, [b"first"])
+    page = open_page(f"#/topics/{topic}")
+    page.get_by_text("Write a record").click()
+    expect(page.get_by_label("Value is")).to_have_value(f"schema {topic}-value")
+    expect(page.get_by_label("Schema of the value")).to_contain_text("a")
+    page.get_by_label("Value to write").fill(bad)
+    page.get_by_role("button", name="Write", exact=True).click()
+    expect(page.get_by_role("alert").filter(has_text=said)).to_be_visible()
+    page.get_by_label("Value to write").fill(good)
+    page.get_by_label("Key is").select_option("text")
+    page.get_by_label("Key to write").fill("k")
+    page.get_by_role("button", name="Write", exact=True).click()
+    expect(page.get_by_text("Written to partition 0 at offset 1")).to_be_visible()
+    expect(page.locator(".records .preview").filter(has_text=good)).to_contain_text("schema")
+    page.troubles[:] = [each for each in page.troubles if "status of 400" not in each]  # which Chromium writes of the refused one
+
+
+@pytest.mark.parametrize(
+    "body, said",
+    [
+        ({"value": {"text": "7", "subject": "no-such", "version": 1}}, "no-such"),
+        ({"value": {"text": "{", "subject": "s", "version": 1}}, "is no JSON"),
+        ({"value": {"text": "7", "subject": "s"}}, "The 'version' of the value's schema must be a number"),
+        ({"value": 7}, "'value' must be null, or have its 'text'"),
+        ({"values": None}, "The body must be an object"),
+        ([], "The body must be an object"),
+    ],
+)
+def test_a_record_that_cannot_be_written_says_why(api, ui_worker, body, said):
+    ui_worker.send("refused", [b"first"])
+    answer = api.http.post("/ui/api/topics/refused/send", json=body)
+    assert answer.status_code in (400, 404) and said in answer.json()["message"]
+    assert api.http.post("/ui/api/topics/no-such-topic/send", json={"value": None}).status_code == 404
+
+
 # ---- topics and offsets
 
 

@@ -7,7 +7,7 @@ import fastavro
 
 from standalone import Converter, Schema, SchemaBuilder, Struct
 from standalone.schema_registry.client import RegistrySchema, SchemaRegistryClient
-from standalone.schema_registry.framing import framed, unframed
+from standalone.schema_registry.framing import head, take_mark
 from standalone.schema_registry.keys import CLIENT
 
 TYPES = {"int": Schema.INT32, "string": Schema.STRING}
@@ -25,17 +25,17 @@ class RegistryConverter(Converter):
         id = self.client.register(f"{topic}-value", RegistrySchema(text))
         data = io.BytesIO()
         fastavro.schemaless_writer(data, json.loads(text), {"text": value})
-        return framed(id, data.getvalue())
+        return head(id) + data.getvalue()
 
     def to_connect(self, topic, data):
-        id, rest = unframed(data)
+        id, at = take_mark(data)
         avro = json.loads(self.client.schema_by_id(id).text)
         if id not in self._known:
             builder = SchemaBuilder.struct().name(avro["name"])
             for field in avro["fields"]:
                 builder = builder.field(field["name"], TYPES[field["type"]])
             self._known[id] = builder.build()
-        found = fastavro.schemaless_reader(io.BytesIO(rest), avro, None)
+        found = fastavro.schemaless_reader(io.BytesIO(data[at:]), avro, None)
         struct = Struct(self._known[id])
         for name, each in found.items():
             struct.put(name, each)

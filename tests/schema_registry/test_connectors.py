@@ -140,6 +140,21 @@ def test_a_restart_does_not_let_pass_what_freeze_has_stopped(worker, tmp_path):
     assert lines_of(out) == ["Struct{text=a}"]
 
 
+def test_the_first_schema_is_kept_over_a_restart_of_the_worker(tmp_path):
+    out = tmp_path / "out.txt"
+    with LocalWorker(tmp_path) as worker:
+        write(worker, "kept", [(TEXT, {"text": "a"})])
+        sink(worker, "kept", out, **{"schema.drift": "discard_row"})
+        wait_for(lambda: lines_of(out) == ["Struct{text=a}"], what="the first line")
+        assert list(worker.process.worker.state.first_schemas("kept")) == ["kept"]
+    with LocalWorker(tmp_path) as worker:
+        write(worker, "kept", [(WIDER, {"text": "b", "more": 1}), (TEXT, {"text": "c"})])
+        wait_for(lambda: lines_of(out) == ["Struct{text=a}", "Struct{text=c}"], what="the line of the first schema, without the wider one")
+        worker.herder.patch("kept", {"schema.drift": "freeze"})  # another configuration begins anew
+        write(worker, "kept", [(WIDER, {"text": "d", "more": 1})])
+        wait_for(lambda: lines_of(out)[2:] == ["Struct{text=d,more=1}"], what="the line of what is the first schema now")
+
+
 def test_a_converter_without_an_address_is_refused_where_the_log_is_not_the_workers_own():
     from standalone.errors import ConfigError
     from standalone.runtime.configuration.worker_config import WorkerConfig

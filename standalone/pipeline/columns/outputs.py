@@ -1,6 +1,6 @@
 """What becomes of one output of a plan, or of a part of one: a leaf as it came, a literal, a struct of such, or what Spark computes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from standalone.data.column import is_stored_as, nulls_of, to_arrow
 from standalone.data.java_text_column import java_texts
 from standalone.data.struct_column import Shaped, StructColumn
 from standalone.pipeline.columns.leaves import Leaf
+from standalone.pipeline.columns.misfits import misfits_within
 from standalone.wire import ByteColumn
 
 
@@ -69,6 +70,17 @@ class FloatText:
 
 
 @dataclass(frozen=True)
+class Recast:
+    """A leaf of numbers or booleans as numbers of another Arrow type, which cannot fail: pyarrow does it here, not Spark. Whole ones wrap."""
+
+    node: Any
+    target: Any
+
+    def __str__(self):
+        return f"{self.node} as {self.target}"
+
+
+@dataclass(frozen=True)
 class NullMask:
     """A condition: the rows in which any of these leaves is null or, negated, in which none of them is."""
 
@@ -81,6 +93,18 @@ class NullMask:
 
 
 @dataclass(frozen=True)
+class MisfitWithin:
+    """A condition: the rows in which that leaf's list or map holds a null that its schema forbids. `said` is the same for Spark."""
+
+    name: str
+    schema: Any
+    said: Any = field(compare=False)
+
+    def __str__(self):
+        return f"{self.name} holds a null that it must not"
+
+
+@dataclass(frozen=True)
 class AnyOf:
     """A condition: the rows of any of these conditions."""
 
@@ -90,11 +114,11 @@ class AnyOf:
         return " or ".join(map(str, self.nodes))
 
 
-MASKS = (NullMask, AnyOf)
+MASKS = (NullMask, MisfitWithin, AnyOf)
 
 
 def is_node(value):
-    return isinstance(value, (Leaf, Literal, Struct, Computed, FloatText, *MASKS))
+    return isinstance(value, (Leaf, Literal, Struct, Computed, FloatText, Recast, *MASKS))
 
 
 def computed_in(node):
@@ -118,8 +142,8 @@ def build(node, schema, leaves, computed):
     if isinstance(node, FloatText):
         return java_texts(Shaped(node.schema, build(node.node, node.schema, leaves, computed)))
     kind = arrow_type(schema)
-    if isinstance(node, Computed):
-        array = computed[node.name]
+    if isinstance(node, (Computed, Recast)):
+        array = computed[node.name] if isinstance(node, Computed) else _recast(node, leaves)
         return array if array.type == kind else array.cast(kind)
     if isinstance(node, Literal):
         if node.value is None:
@@ -129,6 +153,12 @@ def build(node, schema, leaves, computed):
         return pa.repeat(pa.scalar(node.value, kind), leaves.count)
     parts = [_part(part, field.schema, leaves, computed) for (_, part), field in zip(node.parts, schema.fields)]
     return StructColumn(schema, parts, leaves.count)
+
+
+def _recast(node, leaves):
+    inner = node.node
+    array = _recast(inner, leaves) if isinstance(inner, Recast) else to_arrow(leaves.columns[inner.name], inner.schema)
+    return array.cast(node.target, safe=False)
 
 
 def _part(node, schema, leaves, computed):
@@ -145,6 +175,8 @@ def mask_of(node, leaves, computed):
     if isinstance(node, NullMask):
         nulls = np.logical_or.reduce([nulls_of(leaves.columns[name]) for name in node.names])
         return ~nulls if node.negated else nulls
+    if isinstance(node, MisfitWithin):
+        return misfits_within(to_arrow(leaves.columns[node.name], node.schema), node.schema)
     array = computed[node.name] if isinstance(node, Computed) else leaves.columns[node.name]
     return array.fill_null(True).to_numpy(zero_copy_only=False)
 

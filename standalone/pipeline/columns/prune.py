@@ -1,7 +1,8 @@
 """What of a chain edits the schema, and what it computes: told by one rule over the expressions, node by node, without Spark.
 
-A leaf, a literal and a struct of such are edits: a rename, a drop, a wrap, a constant. So are a field of a struct that was just made, and
-a condition on which leaves are null. Everything else is Computed, and Spark's; only the leaves that it reads travel.
+A leaf, a literal and a struct of such are edits: a rename, a drop, a wrap, a constant. So are a field of a struct that was just made, a
+condition on which leaves are null, and a number as one of another type where no such cast fails. Everything else is Computed, and Spark's;
+only the leaves that it reads travel.
 """
 
 import inspect
@@ -10,9 +11,9 @@ import pyarrow as pa
 
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, is_of_type, same_type
-from standalone.expression import COLUMN, FLOAT_TEXT, Expression, F, is_expression
+from standalone.expression import COLUMN, FLOAT_TEXT, MISFIT_WITHIN, Expression, F, is_expression
 from standalone.pipeline.columns.leaves import Leaf
-from standalone.pipeline.columns.outputs import MASKS, AnyOf, Computed, FloatText, Literal, NullMask, Struct, computed_in
+from standalone.pipeline.columns.outputs import MASKS, AnyOf, Computed, FloatText, Literal, MisfitWithin, NullMask, Recast, Struct, computed_in
 
 _SPARK_TYPES = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(), "long": pa.int64(),
@@ -139,9 +140,13 @@ class Pruner:
             return F.struct(*(self._said_node(part, reads, needs).alias(name) for name, part in node.parts))
         if isinstance(node, FloatText):
             raise Declined("it computes with the text of floating-point numbers, which is written behind Spark's job")
+        if isinstance(node, Recast):
+            return self._said_node(node.node, reads, needs).cast(node.target)
         if isinstance(node, NullMask):
             reads.update(node.names)
             return _joined_by("__or__", [F.col(name).isNull() for name in sorted(node.names)], node.negated)
+        if isinstance(node, MisfitWithin):
+            return self._said_node(self.node(node.said), reads, needs)
         if isinstance(node, AnyOf):
             return _joined_by("__or__", [self._said_node(each, reads, needs) for each in node.nodes])
         if node.link < self._link:
@@ -182,6 +187,10 @@ class Pruner:
 
     def _float_text(self, inner, kind):
         return FloatText(self.node(inner), s.Schema(kind, optional=True))
+
+    def _misfit_within(self, items, schema, said):
+        node = self.node(items)
+        return MisfitWithin(node.name, schema, said) if isinstance(node, Leaf) else self.node(said)
 
     def _is_null(self, inner):
         return _nulls(self.node(inner))
@@ -246,7 +255,7 @@ class Pruner:
 
 _RULES = {
     "col": Pruner._col, "lit": Pruner._lit, "struct": Pruner._struct, "when": Pruner._when, "coalesce": Pruner._coalesce,
-    FLOAT_TEXT: Pruner._float_text,
+    FLOAT_TEXT: Pruner._float_text, MISFIT_WITHIN: Pruner._misfit_within,
     **{COLUMN + name: rule for name, rule in {
         "alias": Pruner._alias, "getField": Pruner._get_field, "cast": Pruner._cast, "isNull": Pruner._is_null,
         "isNotNull": Pruner._is_not_null, "__or__": Pruner._or, "__ror__": Pruner._or, "__and__": Pruner._and, "__rand__": Pruner._and,
@@ -281,8 +290,9 @@ def _cast_node(node, target):
         return None
     if isinstance(node, Literal):
         return Literal(node.value, node.expression.cast(target)) if is_of_type(node.value, target) else None
-    if isinstance(node, Leaf):
-        return node if same_type(arrow_type(node.schema), target) else None
+    if isinstance(node, (Leaf, Recast)):
+        own = node.target if isinstance(node, Recast) else arrow_type(node.schema)
+        return node if same_type(own, target) else Recast(node, target) if _never_fails(own, target) else None
     if isinstance(node, FloatText):
         return node if target == pa.string() else None
     if isinstance(node, MASKS):
@@ -290,19 +300,25 @@ def _cast_node(node, target):
     return None
 
 
+def _never_fails(own, target):
+    """Whether Spark's cast and pyarrow's give the same for any number: not of floats as whole numbers, which stop at the largest."""
+    whole = pa.types.is_integer(own) or pa.types.is_boolean(own)
+    return whole and pa.types.is_integer(target) or (whole or own == pa.float32()) and target == pa.float64()
+
+
 # --- Conditions ----------------------------------------------------------------------------------------------------
 
 
 def _root(node):
     """The name of the leaf whose nulls a node has."""
-    while isinstance(node, FloatText):
+    while isinstance(node, (FloatText, Recast)):
         node = node.node
     return node.name if isinstance(node, Leaf) else None
 
 
 def _nulls(node):
     """The condition that a node is null; None where only Spark can say."""
-    if isinstance(node, FloatText):
+    if isinstance(node, (FloatText, Recast)):
         return _nulls(node.node)
     if isinstance(node, Leaf):
         return NullMask(frozenset([node.name])) if node.nullable else FALSE
@@ -327,7 +343,7 @@ def _any(masks):
             return TRUE
         if isinstance(mask, NullMask) and not mask.negated:
             names |= mask.names
-        elif isinstance(mask, (NullMask, Computed)):
+        elif isinstance(mask, (NullMask, MisfitWithin, Computed)):
             left += [mask] if mask not in left else []
         elif mask != FALSE:
             return None
@@ -346,5 +362,6 @@ def _all(masks):
         elif mask != TRUE:
             left.append(mask)
     if left:
-        return left[0] if len(left) == 1 and not names else None
+        known = {left[0].name} if isinstance(left[0], MisfitWithin) else set()  # it is false where the leaf is null
+        return left[0] if len(left) == 1 and names <= known else None
     return NullMask(frozenset(names), negated=True) if names else TRUE

@@ -38,6 +38,7 @@ class RowsEngine:
         ]
         self._key, self._value, self._header = chain.key_converter, chain.value_converter, chain.header_converter
         self._key_from, self._value_from = (converter and converter.from_connect for converter in (self._key, self._value))
+        self._writes_headers = any(converter is not None and converter.writes_headers for converter in (self._key, self._value))
 
     def _apply(self, link):
         query = self._queries.get(link.alias)
@@ -144,17 +145,19 @@ class RowsEngine:
         """(key, value, headers) as bytes."""
         topic = record.topic
         headers = self.encode_headers(topic, record.headers, row, record) if record.headers else None
+        key_from, value_from = self._key_from, self._value_from
+        if self._writes_headers:
+            headers = [] if headers is None else headers
+            key_from, value_from = (functools.partial(each.written, headers=headers) for each in (self._key, self._value))
         try:
-            key = self._key_from(topic, record.key_schema, record.key)
+            key = key_from(topic, record.key_schema, record.key)
         except Exception as error:
-            key = self._again(
-                lambda: self._key_from(topic, record.key_schema, record.key), error, KEY_CONVERTER, class_name(self._key), row, record
-            )
+            key = self._again(lambda: key_from(topic, record.key_schema, record.key), error, KEY_CONVERTER, class_name(self._key), row, record)
         try:
-            return key, self._value_from(topic, record.value_schema, record.value), headers
+            return key, value_from(topic, record.value_schema, record.value), headers
         except Exception as error:
             value = self._again(
-                lambda: self._value_from(topic, record.value_schema, record.value), error, VALUE_CONVERTER, class_name(self._value), row, record
+                lambda: value_from(topic, record.value_schema, record.value), error, VALUE_CONVERTER, class_name(self._value), row, record
             )
             return key, value, headers
 
@@ -175,18 +178,19 @@ class RowsEngine:
             return self._decoded(topic, partition, records, row, refused)
 
     def _decoded(self, topic, partition, records, row, refused):
-        key_schema, key = self.decode_key(topic, None if records.keys is None else records.keys[row], row)
+        raw_headers = None if records.headers is None else records.headers[row]
+        key_schema, key = self._decode_key(topic, None if records.keys is None else records.keys[row], raw_headers, row)
         data = None if records.values is None else records.values[row]
         if refused is None:
             try:
-                value_schema, value = self._value.to_connect(topic, data)
+                value_schema, value = self._value.read(topic, data, raw_headers)
             except Exception as error:
                 refused = error
         if refused is not None:
             value_schema, value = self._again(
-                lambda: self._value.to_connect(topic, data), refused, VALUE_CONVERTER, class_name(self._value), row
+                lambda: self._value.read(topic, data, raw_headers), refused, VALUE_CONVERTER, class_name(self._value), row
             )
-        headers = () if records.headers is None else self.decode_headers(topic, records.headers[row], row)
+        headers = () if records.headers is None else self.decode_headers(topic, raw_headers, row)
         timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
         return SinkRecord.fetched(
             (topic, partition),
@@ -202,11 +206,11 @@ class RowsEngine:
             headers,
         )
 
-    def decode_key(self, topic, data, row):
+    def _decode_key(self, topic, data, headers, row):
         try:
-            return self._key.to_connect(topic, data)
+            return self._key.read(topic, data, headers)
         except Exception as error:
-            return self._again(lambda: self._key.to_connect(topic, data), error, KEY_CONVERTER, class_name(self._key), row)
+            return self._again(lambda: self._key.read(topic, data, headers), error, KEY_CONVERTER, class_name(self._key), row)
 
     def decode_headers(self, topic, headers, row):
         def decoded():

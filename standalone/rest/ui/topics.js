@@ -5,6 +5,7 @@ import { h, keyed, newId, setText } from "./dom.js";
 import { count, plural, pretty, size, time } from "./format.js";
 import { live, paced } from "./live.js";
 import { busy } from "./notes.js";
+import { produceForm } from "./produce.js";
 
 const EVERY_MS = 5000;
 
@@ -76,6 +77,7 @@ export function topicView(name) {
     shown,
     problem,
     table,
+    produceForm(name, look).node,
   );
   let answer = null;
   let number = 0;
@@ -156,7 +158,7 @@ function whole(record) {
 
 function part(title, bytes) {
   if (bytes === null) return h("div", {}, h("h3", {}, title), h("p", { class: "null" }, "null"));
-  const length = `${size(bytes.bytes)}${bytes.encoding === "hex" ? ", not UTF-8: shown as hex" : ""}${bytes.schema ? `, of the schema with the id ${bytes.schema}` : ""}${bytes.cut ? ", only its beginning is shown" : ""}`;
+  const length = `${size(bytes.bytes)}${bytes.encoding === "hex" ? ", not UTF-8: shown as hex" : ""}${bytes.schema ? `, of the schema ${bytes.schema}` : ""}${bytes.cut ? ", only its beginning is shown" : ""}`;
   const text = bytes.encoding === "hex" || bytes.cut ? bytes.text : pretty(bytes.text);
   return h("div", {}, h("h3", {}, title, " ", h("small", {}, length)), h("pre", { tabindex: 0, "aria-label": title }, text));
 }

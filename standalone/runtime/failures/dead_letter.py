@@ -241,14 +241,15 @@ class SourceWriter:
         self._json = {True: new_json(True), False: new_json(False)}
 
     def __call__(self, record):
-        key = self._written(self._key, True, record.topic, record.key_schema, record.key)
-        value = self._written(self._value, False, record.topic, record.value_schema, record.value)
-        return key, value, [(header.name, self._header_bytes(record.topic, header)) for header in record.headers]
+        headers = [(header.name, self._header_bytes(record.topic, header)) for header in record.headers]
+        key = self._written(self._key, True, record.topic, record.key_schema, record.key, headers)
+        value = self._written(self._value, False, record.topic, record.value_schema, record.value, headers)
+        return key, value, headers
 
-    def _written(self, converter, is_key, topic, schema, value):
+    def _written(self, converter, is_key, topic, schema, value, headers):
         for each, written in ((converter, "converter"), (self._json[is_key], "json")):
             try:
-                data = each.from_connect(topic, schema, value)
+                data = each.written(topic, schema, value, headers)
                 return None if data is None else bytes(data), written
             except Exception:  # the next is asked; a converter may raise anything
                 continue

@@ -76,12 +76,12 @@ class Reporter(ErrantRecordReporter):
     def _written(self, record):
         chain = self._chain
         try:
-            key = chain.key_converter.from_connect(record.topic, record.key_schema, record.key)
-            value = chain.value_converter.from_connect(record.topic, record.value_schema, record.value)
             headers = [
                 (header.name, chain.header_converter.from_header(record.topic, header.name, header.schema, header.value))
                 for header in record.headers
             ]
+            key = chain.key_converter.written(record.topic, record.key_schema, record.key, headers)
+            value = chain.value_converter.written(record.topic, record.value_schema, record.value, headers)
         except Exception as error:
             where = f"{record.original_topic}-{record.original_partition} at offset {record.original_offset}"
             raise ConnectError(f"The record of {where} was reported but cannot be written to the dead letter queue: {error}") from error

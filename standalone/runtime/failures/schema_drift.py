@@ -5,8 +5,8 @@
     discard_row    records of another schema are skipped
     discard_value  records are seen through the first schema (data/projector.py): fields that are new are dropped
 
-What counts is the first schema of each topic that a task of the connector is given since the worker started or the connector's
-configuration was changed: a restart after `freeze` does not let pass what it stopped. Values without a schema have none to change.
+What counts is the first schema of each topic that a task of the connector is given since the connector was made or its configuration was
+changed: a restart after `freeze`, of the task or of the worker, does not let pass what it stopped. Values without a schema have none to change.
 """
 
 import logging
@@ -14,7 +14,8 @@ import logging
 from standalone.data.batch import SinkBatch
 from standalone.data.column import values_of
 from standalone.data.projector import project
-from standalone.errors import SchemaProjectorError
+from standalone.data.schema import SchemaBuilder
+from standalone.errors import ConnectError, SchemaProjectorError
 
 log = logging.getLogger(__name__)
 
@@ -26,16 +27,43 @@ _DONE = {EVOLVE: "they go on", DISCARD_ROW: "they are skipped", DISCARD_VALUE: "
 
 
 class FirstSchemas:
-    """{topic: its first schema} of each connector, shared by its tasks and kept when they are restarted."""
+    """{topic: its first schema} of each connector, shared by its tasks and kept in the worker's state.
 
-    def __init__(self):
-        self._known = {}  # connector -> (its configuration, {topic: schema})
+    `new_json` makes the JsonConverter in whose envelope a schema is kept, as that of the items of a list without any.
+    """
+
+    def __init__(self, state, new_json):
+        self._state, self._new_json = state, new_json
+        self._known = {}  # connector -> (its configuration, _Known)
 
     def of(self, connector, config):
         known = self._known.get(connector)
         if known is None or known[0] != config:
-            known = self._known[connector] = config, {}
+            # A configuration that was changed has cleared the state.
+            known = self._known[connector] = config, _Known(connector, self._state, self._new_json(False))
         return known[1]
+
+
+class _Known(dict):
+    def __init__(self, connector, state, json):
+        super().__init__()
+        self._connector, self._state, self._json = connector, state, json
+        for topic, text in state.first_schemas(connector).items():
+            try:
+                self[topic] = json.to_connect(topic, text.encode())[0].value_schema
+            except ConnectError as error:
+                log.warning("The first schema of the topic '%s' for the connector '%s' cannot be read: %s", topic, connector, error)
+
+    def setdefault(self, topic, schema=None, /):
+        if topic not in self:
+            self[topic] = schema
+            try:
+                text = self._json.from_connect(topic, SchemaBuilder.array(schema).build(), []).decode()
+            except ConnectError as error:
+                log.warning("The first schema of the topic '%s' cannot be kept over a restart of the worker: %s", topic, error)
+            else:
+                self._state.put_first_schema(self._connector, topic, text)
+        return self[topic]
 
 
 class SchemaDrift:
@@ -55,6 +83,7 @@ class SchemaDrift:
                 continue
             first = self._first.setdefault(batch.topic, schema)
             if schema is first or schema == first:
+                self._first[batch.topic] = schema  # the very one is told quickly
                 found.append(batch)
             else:
                 found += self._changed(batch, first)

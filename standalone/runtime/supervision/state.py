@@ -34,6 +34,7 @@ CREATE TABLE IF NOT EXISTS history (
     time_ms INTEGER NOT NULL);
 CREATE INDEX IF NOT EXISTS history_of ON history (connector, id);
 CREATE TABLE IF NOT EXISTS topics (connector TEXT NOT NULL, topic TEXT NOT NULL, PRIMARY KEY (connector, topic));
+CREATE TABLE IF NOT EXISTS first_schemas (connector TEXT NOT NULL, topic TEXT NOT NULL, schema TEXT NOT NULL, PRIMARY KEY (connector, topic));
 CREATE TABLE IF NOT EXISTS loggers (name TEXT PRIMARY KEY, level TEXT NOT NULL, modified_ms INTEGER NOT NULL);
 """
 _VERSION = 1
@@ -118,7 +119,14 @@ class State:
     def put_connector(self, name, config, target_state, from_file):
         row = {"name": name, "config": json.dumps(config), "target_state": target_state}
         row |= {"from_file": int(from_file), "changed_ms": self._clock.now_ms()}
-        self._ask(lambda db: db["connectors"].insert(row, replace=True))
+
+        def put(db):
+            known = db.execute("SELECT config FROM connectors WHERE name = ?", (name,)).fetchone()
+            if known is not None and json.loads(known[0]) != config:
+                db["first_schemas"].delete_where("connector = ?", [name])
+            db["connectors"].insert(row, replace=True)
+
+        self._ask(put)
 
     def put_target_state(self, name, target_state):
         row = (target_state, self._clock.now_ms(), name)
@@ -130,7 +138,7 @@ class State:
 
         def delete(db):
             _add_history(db, entry)
-            for table, key in (("connectors", "name"), ("topics", "connector"), ("statuses", "connector")):
+            for table, key in (("connectors", "name"), ("topics", "connector"), ("statuses", "connector"), ("first_schemas", "connector")):
                 db[table].delete_where(f"{key} = ?", [name])
 
         self._ask(delete)
@@ -172,6 +180,16 @@ class State:
     def delete_topics(self, connector, wait=True):
         command = lambda db: db["topics"].delete_where("connector = ?", [connector])  # noqa: E731
         (self._ask if wait else self._post)(command)
+
+    def first_schemas(self, connector):
+        """{topic: text of the first schema of its values}, since the connector's configuration was changed."""
+        query = "SELECT topic, schema FROM first_schemas WHERE connector = ?"
+        return dict(self._ask(lambda db: db.execute(query, (connector,)).fetchall(), writes=False))
+
+    def put_first_schema(self, connector, topic, schema):
+        """Posted, not waited for: a task says it."""
+        row = {"connector": connector, "topic": well_formed(topic), "schema": schema}
+        self._post(lambda db: db["first_schemas"].insert(row, replace=True))
 
     def loggers(self):
         """[(name, level, when it was set), ...]"""

@@ -22,7 +22,7 @@ from standalone.runtime.tasks.topic_creation import TopicCreation
 class TaskFactory:
     """`uuid` is the worker's: by it a sink's task is known to its group again after a restart."""
 
-    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, note_event):
+    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event):
         self._config = config
         self._clock = clock
         self._clients = clients
@@ -32,7 +32,7 @@ class TaskFactory:
         self._topics = topics
         self._offsets = offsets
         self._uuid = uuid
-        self._first_schemas = FirstSchemas()
+        self._first_schemas = FirstSchemas(state, self._json_converter)
         self._note_event = note_event  # of (connector, task, state, text)
         self._graceful_seconds = config["task.shutdown.graceful.timeout.ms"] / 1000
         self._flush_seconds = config["offset.flush.timeout.ms"] / 1000

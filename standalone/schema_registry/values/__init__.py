@@ -8,7 +8,7 @@ A value that does not fit is a DataError, which names the place.
 """
 
 from standalone.errors import SerializationError
-from standalone.schema_registry.framing import framed, take_indexes, unframed
+from standalone.schema_registry.framing import VALUE_HEADER, head, index_bytes, mark_in, take_indexes, take_mark
 from standalone.schema_registry.schema import AVRO, PROTOBUF
 
 
@@ -16,12 +16,13 @@ class Writer:
     """Of values of one schema, which is registered for the subject unless `register` is False: then it has to be there."""
 
     def __init__(self, client, subject, schema, register=True, normalize=False):
-        self._id = (client.register if register else client.id_of)(subject, schema, normalize)
+        self._head = head((client.register if register else client.id_of)(subject, schema, normalize))
         self._codec = codec_of(schema, client.resolve(schema))
-        self._indexes = [0] if schema.kind == PROTOBUF else None
+        if schema.kind == PROTOBUF:
+            self._head += index_bytes([0])
 
     def data(self, value):
-        return framed(self._id, self._codec.encode(value), self._indexes)
+        return self._head + self._codec.encode(value)
 
 
 class Reader:
@@ -31,22 +32,22 @@ class Reader:
         self._client = client
         self._codecs = {}
 
-    def value(self, data, subject=None):
-        id, rest = unframed(data)
-        codec, kind = self._codec(id, subject)
+    def value(self, data, subject=None, headers=(), header=VALUE_HEADER):
+        """Of a record's bytes; those in the `header` of the list of headers name the schema, where there is one."""
+        named = mark_in(headers, header)
+        source = data if named is None else named
+        mark, at = take_mark(source)
+        codec, kind = self._codec(mark, subject)
         if kind != PROTOBUF:
-            return codec.decode(rest)
-        indexes, rest = take_indexes(rest)
-        return codec.decode(rest, indexes)
+            return codec.decode(source[at:] if named is None else data)
+        indexes, at = take_indexes(source, at)
+        return codec.decode(source[at:] if named is None else data, indexes)
 
-    def schema_id(self, data):
-        return unframed(data)[0]
-
-    def _codec(self, id, subject):
-        found = self._codecs.get((id, subject))
+    def _codec(self, mark, subject):
+        found = self._codecs.get((mark, subject))
         if found is None:
-            schema = self._client.schema_by_id(id, subject)
-            found = self._codecs[id, subject] = codec_of(schema, self._client.resolve(schema)), schema.kind
+            schema = self._client.schema_by_id(mark, subject) if isinstance(mark, int) else self._client.schema_by_guid(str(mark))
+            found = self._codecs[mark, subject] = codec_of(schema, self._client.resolve(schema)), schema.kind
         return found
 
 
