@@ -86,12 +86,8 @@ class Cast(FieldTransform):
         field_path.OWN_SYNTAX,
     )
 
-    def computes(self):
-        return not self._to_numbers  # whether of numbers, which cost nothing, or of texts, is for the first batch to say
-
     def configure(self, config):
         casts = parse_spec(config["spec"])
-        self._to_numbers = all(kind in cast_functions.NUMBERS for kind in casts.values())
         whole = casts.pop(None, None)
         if whole is not None:
             self.does(_WholeCast(whole))

@@ -14,8 +14,7 @@ from standalone.transforms.date_format import DateFormat
 
 WHOLE = (s.INT8, s.INT16, s.INT32, s.INT64)
 FLOATING = (s.FLOAT32, s.FLOAT64)
-NUMBERS = (*WHOLE, *FLOATING)
-TARGETS = (*NUMBERS, s.BOOLEAN, s.STRING)
+TARGETS = (*WHOLE, *FLOATING, s.BOOLEAN, s.STRING)
 SOURCES = (*TARGETS, s.BYTES)
 _POINTS = (s.DATE, s.TIME, s.TIMESTAMP)
 _SPARK = {s.INT8: "tinyint", s.INT16: "smallint", s.INT32: "int", s.INT64: "bigint", s.FLOAT32: "float", s.FLOAT64: "double"}

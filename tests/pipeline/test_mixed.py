@@ -71,8 +71,8 @@ def after():
 
 
 def computing(links):
-    """The same with casts before, which Spark computes, and behind."""
-    return [Link("cast", Cast.Value.of({"spec": "id:string"})), *links, Link("narrow", Cast.Value.of({"spec": "n:int8"}))]
+    """The same with casts before and behind."""
+    return [Link("cast", Cast.Value.of({"spec": "id:float64"})), *links, Link("narrow", Cast.Value.of({"spec": "n:int8"}))]
 
 
 def links_of(kind):

@@ -70,17 +70,6 @@ class FloatText:
 
 
 @dataclass(frozen=True)
-class Recast:
-    """A leaf of numbers or booleans as numbers of another Arrow type, which cannot fail: pyarrow does it here, not Spark. Whole ones wrap."""
-
-    node: Any
-    target: Any
-
-    def __str__(self):
-        return f"{self.node} as {self.target}"
-
-
-@dataclass(frozen=True)
 class NullMask:
     """A condition: the rows in which any of these leaves is null or, negated, in which none of them is."""
 
@@ -118,7 +107,7 @@ MASKS = (NullMask, MisfitWithin, AnyOf)
 
 
 def is_node(value):
-    return isinstance(value, (Leaf, Literal, Struct, Computed, FloatText, Recast, *MASKS))
+    return isinstance(value, (Leaf, Literal, Struct, Computed, FloatText, *MASKS))
 
 
 def computed_in(node):
@@ -142,8 +131,8 @@ def build(node, schema, leaves, computed):
     if isinstance(node, FloatText):
         return java_texts(Shaped(node.schema, build(node.node, node.schema, leaves, computed)))
     kind = arrow_type(schema)
-    if isinstance(node, (Computed, Recast)):
-        array = computed[node.name] if isinstance(node, Computed) else _recast(node, leaves)
+    if isinstance(node, Computed):
+        array = computed[node.name]
         return array if array.type == kind else array.cast(kind)
     if isinstance(node, Literal):
         if node.value is None:
@@ -153,12 +142,6 @@ def build(node, schema, leaves, computed):
         return pa.repeat(pa.scalar(node.value, kind), leaves.count)
     parts = [_part(part, field.schema, leaves, computed) for (_, part), field in zip(node.parts, schema.fields)]
     return StructColumn(schema, parts, leaves.count)
-
-
-def _recast(node, leaves):
-    inner = node.node
-    array = _recast(inner, leaves) if isinstance(inner, Recast) else to_arrow(leaves.columns[inner.name], inner.schema)
-    return array.cast(node.target, safe=False)
 
 
 def _part(node, schema, leaves, computed):

@@ -1,8 +1,7 @@
 """What of a chain edits the schema, and what it computes: told by one rule over the expressions, node by node, without Spark.
 
-A leaf, a literal and a struct of such are edits: a rename, a drop, a wrap, a constant. So are a field of a struct that was just made, a
-condition on which leaves are null, and a number as one of another type where no such cast fails. Everything else is Computed, and Spark's;
-only the leaves that it reads travel.
+A leaf, a literal and a struct of such are edits: a rename, a drop, a wrap, a constant. So are a field of a struct that was just made, and
+a condition on which leaves are null. Everything else is Computed, and Spark's; only the leaves that it reads travel.
 """
 
 import inspect
@@ -13,7 +12,7 @@ from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, is_of_type, same_type
 from standalone.expression import COLUMN, FLOAT_TEXT, MISFIT_WITHIN, Expression, F, is_expression
 from standalone.pipeline.columns.leaves import Leaf
-from standalone.pipeline.columns.outputs import MASKS, AnyOf, Computed, FloatText, Literal, MisfitWithin, NullMask, Recast, Struct, computed_in
+from standalone.pipeline.columns.outputs import MASKS, AnyOf, Computed, FloatText, Literal, MisfitWithin, NullMask, Struct, computed_in
 
 _SPARK_TYPES = {
     "tinyint": pa.int8(), "smallint": pa.int16(), "int": pa.int32(), "integer": pa.int32(), "bigint": pa.int64(), "long": pa.int64(),
@@ -140,8 +139,6 @@ class Pruner:
             return F.struct(*(self._said_node(part, reads, needs).alias(name) for name, part in node.parts))
         if isinstance(node, FloatText):
             raise Declined("it computes with the text of floating-point numbers, which is written behind Spark's job")
-        if isinstance(node, Recast):
-            return self._said_node(node.node, reads, needs).cast(node.target)
         if isinstance(node, NullMask):
             reads.update(node.names)
             return _joined_by("__or__", [F.col(name).isNull() for name in sorted(node.names)], node.negated)
@@ -290,9 +287,8 @@ def _cast_node(node, target):
         return None
     if isinstance(node, Literal):
         return Literal(node.value, node.expression.cast(target)) if is_of_type(node.value, target) else None
-    if isinstance(node, (Leaf, Recast)):
-        own = node.target if isinstance(node, Recast) else arrow_type(node.schema)
-        return node if same_type(own, target) else Recast(node, target) if _never_fails(own, target) else None
+    if isinstance(node, Leaf):
+        return node if same_type(arrow_type(node.schema), target) else None
     if isinstance(node, FloatText):
         return node if target == pa.string() else None
     if isinstance(node, MASKS):
@@ -300,25 +296,19 @@ def _cast_node(node, target):
     return None
 
 
-def _never_fails(own, target):
-    """Whether Spark's cast and pyarrow's give the same for any number: not of floats as whole numbers, which stop at the largest."""
-    whole = pa.types.is_integer(own) or pa.types.is_boolean(own)
-    return whole and pa.types.is_integer(target) or (whole or own == pa.float32()) and target == pa.float64()
-
-
 # --- Conditions ----------------------------------------------------------------------------------------------------
 
 
 def _root(node):
     """The name of the leaf whose nulls a node has."""
-    while isinstance(node, (FloatText, Recast)):
+    while isinstance(node, FloatText):
         node = node.node
     return node.name if isinstance(node, Leaf) else None
 
 
 def _nulls(node):
     """The condition that a node is null; None where only Spark can say."""
-    if isinstance(node, (FloatText, Recast)):
+    if isinstance(node, FloatText):
         return _nulls(node.node)
     if isinstance(node, Leaf):
         return NullMask(frozenset([node.name])) if node.nullable else FALSE
