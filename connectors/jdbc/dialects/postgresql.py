@@ -303,7 +303,7 @@ class PostgreSql(Dialect):
 
 
 def _copied(connection, sql):
-    """The lines of a COPY TO STDOUT, straight from libpq: by psycopg's own loop a line takes four times as long."""
+    """The lines of a COPY TO STDOUT, straight from libpq: psycopg's own loop goes through several generators for each."""
     import psycopg
 
     if connection.info.transaction_status == connection.info.transaction_status.IDLE:
