@@ -8,6 +8,8 @@
 import bisect
 from dataclasses import dataclass
 
+import numpy as np
+
 from standalone import ConnectError
 
 INCREMENTING, TIMESTAMP, NANOS, GAPS = "incrementing", "timestamp", "timestamp_nanos", "gaps"
@@ -74,11 +76,10 @@ class Gaps:
     def note(self, last, numbers, mark):
         """The ascending numbers of new rows behind `last` (None: there were none, and databases count from 1): what lies between them is missing.
         Returns how many old gaps had to be given up."""
-        last = min(0, numbers[0]) if last is None else last
-        for number in numbers:
-            if number > last + 1:
-                self._ranges.append((last + 1, number - 1, mark))
-            last = max(last, number)
+        numbers = np.asarray(numbers)
+        before = np.append(min(0, numbers[0]) if last is None else last, numbers[:-1])
+        for at in np.flatnonzero(numbers > before + 1).tolist():
+            self._ranges.append((int(before[at]) + 1, int(numbers[at]) - 1, mark))
         too_many = len(self._ranges) - _MOST_GAPS
         if too_many > 0:
             del self._ranges[:too_many]

@@ -113,7 +113,7 @@ class TableReader:
         self._place = place(count - 1)
         offset_of = lambda row: place(row).offset()  # noqa: E731
         if self._gaps is not None:
-            given_up = self._gaps.note(before.number, numbers.tolist(), mark)
+            given_up = self._gaps.note(before.number, numbers, mark)
             if given_up:
                 log.warning(
                     "%s: %d ranges of missing numbers are no longer looked for: rows committed late there would be missed",

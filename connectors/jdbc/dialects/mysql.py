@@ -1,7 +1,6 @@
 """MySQL and MariaDB, by PyMySQL: rows come as texts from a cursor of the server's, and go by LOAD DATA LOCAL, or INSERT where that is not allowed.
 
-LOAD DATA LOCAL makes warnings of errors, and goes on: whoever loads looks at the warnings. Measured for a million rows of ten columns it is three
-times as fast as INSERT with many rows.
+LOAD DATA LOCAL makes warnings of errors, and goes on: whoever loads looks at the warnings.
 """
 
 import contextlib

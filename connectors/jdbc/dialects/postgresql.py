@@ -7,6 +7,7 @@ columns: read 305 k rows/s and written 137 k, where INSERT by many rows does 52 
 import hashlib
 import io
 import json
+import select
 import struct
 
 import pyarrow as pa
@@ -39,6 +40,8 @@ _TYPES = {
     c.FLOAT64: pa.float64(),
 }  # fmt: skip
 _CANCEL_SECONDS = 2
+_LOOK_MS = 1000
+_MOST_BYTES = 1 << 25  # of a batch
 _SAME = {"smallint": "int2", "int": "int4", "bigint": "int8", "real": "float4", "double precision": "float8", "decimal": "numeric"}
 
 
@@ -184,16 +187,15 @@ class PostgreSql(Dialect):
             column_types={f"f{at}": _TYPES.get(column.kind, pa.string()) for at, column in enumerate(columns)},
             null_values=[""], true_values=["t"], false_values=["f"], strings_can_be_null=True, quoted_strings_can_be_null=False,
         )  # fmt: skip
-        with connection.cursor() as cursor, cursor.copy(f"COPY ({query}) TO STDOUT (FORMAT csv)") as copy:
-            lines, size = [], 0
-            for line in copy:
-                lines.append(line)
-                size += len(line)
-                if len(lines) >= rows or size > 1 << 25:
-                    yield len(lines), _parsed(lines, columns, options, self.zone)
-                    lines, size = [], 0
-            if lines:
+        lines, size = [], 0
+        for line in _copied(connection, f"COPY ({query}) TO STDOUT (FORMAT csv)"):
+            lines.append(line)
+            size += len(line)
+            if len(lines) >= rows or size > _MOST_BYTES:
                 yield len(lines), _parsed(lines, columns, options, self.zone)
+                lines, size = [], 0
+        if lines:
+            yield len(lines), _parsed(lines, columns, options, self.zone)
 
     def now(self, connection):
         return connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()[0]
@@ -298,6 +300,32 @@ class PostgreSql(Dialect):
 
     def _same(self, keys):
         return " AND ".join(f"t.{self.quoted(key)} = s.{self.quoted(key)}" for key in keys)
+
+
+def _copied(connection, sql):
+    """The lines of a COPY TO STDOUT, straight from libpq: psycopg's own loop goes through several generators for each."""
+    import psycopg
+
+    if connection.info.transaction_status == connection.info.transaction_status.IDLE:
+        connection.execute("SELECT 1")  # begins the transaction
+    pgconn = connection.pgconn
+    result = pgconn.exec_(sql.encode())
+    if result.status != psycopg.pq.ExecStatus.COPY_OUT:
+        raise psycopg.errors.error_from_result(result, encoding="utf-8")
+    waiting = select.poll()
+    waiting.register(pgconn.socket, select.POLLIN)
+    while True:
+        size, line = pgconn.get_copy_data(1)
+        if size > 0:
+            yield line
+        elif size == 0:
+            waiting.poll(_LOOK_MS)
+            pgconn.consume_input()
+        else:
+            break
+    while (result := pgconn.get_result()) is not None:
+        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
+            raise psycopg.errors.error_from_result(result, encoding="utf-8")
 
 
 def _column(name, kind, mod, types, **rest):
