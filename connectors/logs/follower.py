@@ -6,20 +6,19 @@ files that the globs do not name are read if they were written since we last rea
 """
 
 import collections
-import dataclasses
 import errno
 import logging
 import math
 import os
 import resource
 import time
-import zlib
 
 from connectors.file import rotation
 from connectors.file.open_file import OpenFile, Rewritten
 from connectors.file.rotation import MARK_BYTES, SURE_BYTES, Place
 from connectors.logs.birth import born, born_of
 from connectors.logs.compressed_file import CompressedFile, first_bytes, holds
+from connectors.logs.contents import Contents
 from connectors.logs.log_file import LogFile, Slots
 from connectors.logs.names import Siblings, bases_of, compression
 from connectors.logs.ready import Ready
@@ -31,25 +30,7 @@ EVENTS = "events"  # a flush of what only its successor would end
 SECONDS_FOR_PREDECESSOR = 10.0  # a file waits no longer for the one that had its name before
 SECONDS_TO_SETTLE = 2.0  # a compressed file that was written to since may still be written
 SECONDS_AFTER_TROUBLE = 5.0
-_COMPARED_BYTES = 1 << 16
 LEAST_DEAD = 1000  # files that are gone and remembered, whatever their age
-
-
-@dataclasses.dataclass(frozen=True)
-class Rules:
-    """How files are chosen, kept open and forgotten. Times in seconds; None: never."""
-
-    start_at_end: bool = False
-    oldest_first: bool = False
-    ignore_older: float = None
-    close_inactive: float = 300.0
-    clean_removed: float = 3600.0
-    flush_partial: float = None
-    flush_events: float = None
-    scan_seconds: float = 10.0  # between two looks at everything, though changes are reported
-    poll_seconds: float = 0.2  # where they are not
-    most_open: int = None
-    whole_files: bool = False  # what is at the end of a file is a line: nothing more is waited for
 
 
 class Follower:
@@ -76,7 +57,7 @@ class Follower:
         self._scan_wanted = True
         self._next_scan = self._next_full = 0.0
         self._real_folders = {}
-        self._siblings, self._beginnings, self._sizes = {}, None, set()
+        self._siblings, self._contents = {}, None
         self._is_first = True
         self._unread = []
         self._undecided = False
@@ -139,7 +120,7 @@ class Follower:
 
     def _scan(self, begun):
         self._scan_wanted = self._undecided = False
-        self._siblings, self._beginnings = {}, None
+        self._siblings, self._contents = {}, None
         found = self._discovery.scan()
         if self._events.watch(self._discovery.folders):
             found = self._discovery.scan()  # what was written before we watched
@@ -323,31 +304,14 @@ class Follower:
 
     def _is_copy(self, path, written_ns):
         """Whether a file has the content of one that we read: a copy, maybe compressed. None: it cannot be told yet."""
-        for known in self._alike(path):
-            if _repeats(path, known) or any(holds(path, place) for place in known.former_places()):
-                return True
+        self._contents = self._contents or Contents(self._by_home)
+        if self._contents.hold(path):
+            return True
         if compression(path) and self._is_of_unread(path):
             return True
         if compression(path) and time.time() - written_ns / 1e9 < SECONDS_TO_SETTLE:
             return None
         return False
-
-    def _alike(self, path):
-        """The files we know of that folder that begin as this one does."""
-        if self._beginnings is None:
-            self._beginnings = collections.defaultdict(list)
-            for files in self._by_home.values():
-                for known in files:
-                    folder = os.path.dirname(known.home)
-                    for place in (known.place, *known.former_places()):
-                        if place.position:
-                            size = min(place.position, MARK_BYTES)
-                            self._beginnings[folder, size, place.head if place.position > MARK_BYTES else place.tail].append(known)
-            self._sizes = {size for _, size, _ in self._beginnings}
-        first = first_bytes(path, MARK_BYTES)
-        folder = os.path.dirname(path)
-        found = [self._beginnings.get((folder, size, zlib.crc32(first[:size])), ()) for size in self._sizes if size <= len(first)]
-        return [known for files in found for known in files]
 
     def _is_of_unread(self, path):
         """Whether it was made of an open file of which no finished line was read yet: that one is read to its end."""
@@ -522,7 +486,7 @@ class Follower:
         """It was truncated behind that place. A copy made before, if there is one, has what we have not seen."""
         line = file.line
         log.warning("'%s' was truncated or rewritten: %d bytes were read. It is read from its beginning.", file.path, place.position)
-        self._siblings, self._beginnings = {}, None
+        self._siblings, self._contents = {}, None
         before = None
         copy = self._copy_of(file, place)
         if copy is not None:
@@ -695,22 +659,6 @@ class Follower:
         if folder not in self._siblings:
             self._siblings[folder] = Siblings(folder, self._discovery.exclude)
         return self._siblings[folder]
-
-
-def _repeats(path, known):
-    """Whether a file with a rotated name has what was read of that one. Where that is little, such as a banner, all of it must be the same."""
-    if not holds(path, known.place):
-        return False
-    if known.place.position >= SURE_BYTES or compression(path):
-        return True
-    try:
-        with open(path, "rb") as copy, open(known.path, "rb") as original:
-            content = copy.read(_COMPARED_BYTES + 1)
-            if os.fstat(original.fileno()).st_ino != known.key[1] or os.fstat(original.fileno()).st_size < known.place.position:
-                return True  # it is not there any more to be compared with: it was truncated
-            return len(content) <= _COMPARED_BYTES and original.read(len(content)) == content
-    except OSError:
-        return True
 
 
 def _descriptors():

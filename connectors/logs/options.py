@@ -4,9 +4,9 @@ import codecs
 
 from connectors.file.open_file import CUT, FAIL, SKIP, Limits
 from connectors.logs.encodings import ENCODINGS, UTF8, lines_of, to_utf8
-from connectors.logs.follower import Rules
 from connectors.logs.formats import FORMATS
 from connectors.logs.multiline import PRESETS, Events, Rule, refused_pattern
+from connectors.logs.rules import Rules
 from standalone import HIGH, INT, LIST, LONG, LOW, MEDIUM, STRING, ConfigDef, ConfigError, Option, at_least, non_empty, non_empty_list, one_of
 
 BEGINNING, END = "beginning", "end"

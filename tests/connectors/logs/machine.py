@@ -17,6 +17,8 @@ GENERATIONS = 4
 
 
 class LogsMachine(RuleBasedStateMachine):
+    with_parts = False  # whether lines are also written in parts
+
     def __init__(self):
         super().__init__()
         self.folder = tempfile.mkdtemp()
@@ -59,6 +61,7 @@ class LogsMachine(RuleBasedStateMachine):
             self._append(line[len(self.partial) :] + "\n")
             self._finish(line)
 
+    @precondition(lambda self: self.with_parts)
     @rule()
     def append_a_part(self):
         part = self._line()

@@ -1,0 +1,51 @@
+"""Whether a file has the content of one that we read: a copy, maybe compressed, maybe of a file that was truncated since."""
+
+import collections
+import os
+import zlib
+
+from connectors.file.rotation import MARK_BYTES, SURE_BYTES
+from connectors.logs.compressed_file import first_bytes, holds
+from connectors.logs.names import compression
+
+_COMPARED_BYTES = 1 << 16
+
+
+class Contents:
+    """What was read of all files at one moment, by how it begins."""
+
+    def __init__(self, by_home):
+        self._beginnings = collections.defaultdict(list)
+        for files in by_home.values():
+            for known in files:
+                folder = os.path.dirname(known.home)
+                for place in (known.place, *known.former_places()):
+                    if place.position:
+                        size = min(place.position, MARK_BYTES)
+                        self._beginnings[folder, size, place.head if place.position > MARK_BYTES else place.tail].append(known)
+        self._sizes = {size for _, size, _ in self._beginnings}
+
+    def hold(self, path):
+        """Whether a file of the same folder was read that has the content of this one."""
+        first, folder = first_bytes(path, MARK_BYTES), os.path.dirname(path)
+        alike = [self._beginnings.get((folder, size, zlib.crc32(first[:size])), ()) for size in self._sizes if size <= len(first)]
+        for known in (known for files in alike for known in files):
+            if _repeats(path, known) or any(holds(path, place) for place in known.former_places()):
+                return True
+        return False
+
+
+def _repeats(path, known):
+    """Whether a file with a rotated name has what was read of that one. Where that is little, such as a banner, all of it must be the same."""
+    if not holds(path, known.place):
+        return False
+    if known.place.position >= SURE_BYTES or compression(path):
+        return True
+    try:
+        with open(path, "rb") as copy, open(known.path, "rb") as original:
+            content = copy.read(_COMPARED_BYTES + 1)
+            if os.fstat(original.fileno()).st_ino != known.key[1] or os.fstat(original.fileno()).st_size < known.place.position:
+                return True  # it is not there any more to be compared with: it was truncated
+            return len(content) <= _COMPARED_BYTES and original.read(len(content)) == content
+    except OSError:
+        return True
