@@ -5,7 +5,7 @@ import json
 import pytest
 
 from connectors.storage.sink import LakeSinkConnector
-from standalone import ConfigError
+from standalone import ConfigError, files
 from standalone.local_worker import LocalWorker
 from standalone.suites import SinkSuite
 from standalone.testing import wait_for
@@ -66,7 +66,14 @@ def test_a_folder_that_is_a_file_fails_the_task_and_says_so(tmp_path):
     assert "LakeSink cannot write to" in trace and "restart the task" in trace
 
 
-def test_a_folder_outside_of_what_the_worker_allows_is_refused(tmp_path):
+@pytest.fixture
+def limit():
+    """The limit is the process's: the next test has none."""
+    yield
+    files.allow_only(None)
+
+
+def test_a_folder_outside_of_what_the_worker_allows_is_refused(tmp_path, limit):
     props = {"connector.class": "LakeSink", "topics": "lines", "store.url": str(tmp_path / "else"), "flush.size": "1", "name": "lake"}
     with LocalWorker(tmp_path, files__allowed__paths=tmp_path / "lake") as worker:
         with pytest.raises(ConfigError, match="files.allowed.paths"):
