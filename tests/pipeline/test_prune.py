@@ -147,21 +147,9 @@ def test_the_text_of_floats_is_written_behind_the_job_and_nothing_computes_with_
         pruner().node(F.upper(text))
 
 
-@pytest.mark.parametrize(
-    "expression, said",
-    [
-        param(a.cast("bigint"), "a as int64", id="a wider whole number"),
-        param(n.cast("tinyint"), "n as int8", id="a narrower one wraps"),
-        param(n.cast("double"), "n as double", id="a whole number as a float"),
-        param(a.cast("bigint").cast("double"), "a as int64 as double", id="one cast behind another"),
-        param(F.when(n.isNotNull(), n.cast("int")), "n as int32", id="a null stays one"),
-        param(x.cast("int"), "computed", id="a float as a whole number stops at the largest, says Spark"),
-        param(t.cast("int"), "computed", id="a text is read by Spark"),
-        param(a.cast("bigint") + 1, "computed", id="what computes with it is Spark's"),
-    ],
-)
-def test_a_number_of_another_type_costs_no_job(expression, said):
-    assert str(pruner().node(expression)) == said
+@pytest.mark.parametrize("expression", [a.cast("bigint"), n.cast("tinyint"), n.cast("double"), F.when(n.isNotNull(), n.cast("int"))])
+def test_a_number_of_another_type_is_spark_s(expression):
+    assert isinstance(pruner().node(expression), Computed)
 
 
 def test_a_column_that_is_not_there_is_said():
