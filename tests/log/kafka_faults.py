@@ -474,7 +474,7 @@ FAULTS = {
     "the leader stands still": Fault(frozen, TRIED_AGAIN, goes_on=True, least=4, least_long=60),
     "the leader's disk is full": Fault(disk_full, TRIED_AGAIN, goes_on=True),
     "the leader is moved": Fault(leader_moved, brokers=3),
-    "the topic is made anew": Fault(made_anew, "deleted and made anew"),
+    "the topic is made anew": Fault(made_anew, "deleted and made anew|is deleted; the offset"),
     "the network is slow": Fault(slow_network, goes_on=True),
     "the network cuts": Fault(cut_network, TRIED_AGAIN, goes_on=True),
     "the network is silent": Fault(silent_network, TRIED_AGAIN, least=4, least_long=60),
