@@ -27,7 +27,9 @@ FILES = (
     *("tests/schema_registry/test_connectors.py", "tests/schema_registry/test_worker.py", "tests/log/test_histories.py"),
     *("tests/log/test_transactions.py", "tests/runtime/test_crash_points.py", "tests/runtime/test_hostile.py", "tests/runtime/test_private_files.py"),
     *("tests/connectors/test_file_rotation.py", "tests/connectors/test_allowed_files.py", "tests/test_kernels.py"),
-    *("tests/connectors/storage/test_lake_worker.py", "tests/connectors/storage/test_exactly_once.py"),
+    *("tests/connectors/storage/test_lake_worker.py", "tests/connectors/storage/test_exactly_once.py", "tests/connectors/storage/test_files_source.py"),
+    *("tests/connectors/jdbc/test_jdbc_exactly_once.py", "tests/connectors/jdbc/test_jdbc_source.py", "tests/connectors/jdbc/test_jdbc_machine.py"),
+    *("tests/connectors/logs/test_rotation.py", "tests/connectors/elasticsearch/test_faults.py", "tests/log/test_group_protocols.py"),
 )
 NOT_SLOW = "not slow"
 
