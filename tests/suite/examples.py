@@ -2,7 +2,7 @@
 
     pytest                          the same examples every time, so that a commit is judged by what it changed
     CONNECT_TEST_EXAMPLES=20        twenty times as many, other ones every time; what failed is printed for @reproduce_failure
-    CONNECT_TEST_EXAMPLES=0.2       a fifth of them, the same every time: scripts/quick
+    CONNECT_TEST_EXAMPLES=0.1       a tenth of them, the same every time: scripts/quick
 
 No profile has a deadline for a single example: what it measures is the machine's other work.
 """

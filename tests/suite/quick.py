@@ -9,7 +9,7 @@ import pytest
 DEAR = {
     *("kafka", "broker", "outage_broker", "spark_holder", "spread_pipeline", "browser", "java", "secured"),
     *("shared_worker", "api", "worker", "ctl", "described", "connect_worker", "run_connector", "ui_worker", "on_embedded", "on_kafka"),
-    *("command", "forks", "lab", "pytester", "run_tests", "search", "search_worker", "s3", "hdfs"),
+    *("command", "forks", "lab", "pytester", "run_tests", "search", "search_worker", "s3", "hdfs", "postgresql_server", "mariadb_server"),
 }
 FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/test_client_", "tests/log/test_broker_")
 # Handlers of the embedded log, by themselves.
