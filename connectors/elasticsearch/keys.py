@@ -3,9 +3,9 @@
 import re
 import urllib.parse
 
+from connectors import security_keys
 from standalone import (
     BOOLEAN,
-    CLASS,
     HIGH,
     INT,
     LIST,
@@ -29,39 +29,6 @@ HTTPS = "elastic.https."
 DISABLED, INDEX, DATASTREAM, ALIAS_INDEX, ALIAS_DATASTREAM = "DISABLED", "INDEX", "DATASTREAM", "ALIAS_INDEX", "ALIAS_DATASTREAM"
 _STREAM_PART = re.compile(r'[^\\/*?"<>| ,#\-:A-Z]{0,100}')
 _TOPIC = "${topic}"
-# What Java's clients take for TLS, a line a key: importance, type, name, default (- for none).
-_TLS = """
-M STRING ssl.protocol TLSv1.3
-M STRING ssl.provider -
-L LIST ssl.cipher.suites -
-M LIST ssl.enabled.protocols TLSv1.2,TLSv1.3
-M STRING ssl.keystore.type JKS
-H STRING ssl.keystore.location -
-H PASSWORD ssl.keystore.password -
-H PASSWORD ssl.key.password -
-H PASSWORD ssl.keystore.key -
-H PASSWORD ssl.keystore.certificate.chain -
-H PASSWORD ssl.truststore.certificates -
-M STRING ssl.truststore.type JKS
-H STRING ssl.truststore.location -
-H PASSWORD ssl.truststore.password -
-L STRING ssl.keymanager.algorithm SunX509
-L STRING ssl.trustmanager.algorithm PKIX
-L STRING ssl.endpoint.identification.algorithm https
-L STRING ssl.secure.random.implementation -
-L CLASS ssl.engine.factory.class -
-"""
-_TYPES = {"STRING": STRING, "LIST": LIST, "PASSWORD": PASSWORD, "CLASS": CLASS}
-_IMPORTANCES = {"H": HIGH, "M": MEDIUM, "L": LOW}
-
-
-def _tls():
-    for line in _TLS.strip().splitlines():
-        importance, kind, name, default = line.split(" ")
-        yield Option(
-            HTTPS + name, _TYPES[kind], _IMPORTANCES[importance], "Of TLS to the server, as in Kafka's clients.",
-            None if default == "-" else default, group="Security",
-        )  # fmt: skip
 
 
 def _are_addresses(name, value):
@@ -176,7 +143,7 @@ KEYS = ConfigDef(
         "elastic.security.protocol", STRING, MEDIUM, "Whether elastic.https.* is looked at.",
         default="PLAINTEXT", check=case_insensitive_one_of("plaintext", "ssl"), group="Security",
     ),
-    *_tls(),
+    *security_keys.options(security_keys.TLS, "Of TLS to the server, as in Kafka's clients.", HTTPS, group="Security"),
     Option("kerberos.user.principal", STRING, LOW, "Kerberos is not supported here; see docs/elasticsearch.md.", default=None, group="Kerberos"),
     Option("kerberos.keytab.path", STRING, LOW, "Kerberos is not supported here.", default=None, check=_keytab, group="Kerberos"),
     Option("taskId", INT, LOW, "The task's number.", default=0, internal=True),

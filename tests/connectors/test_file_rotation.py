@@ -3,7 +3,6 @@
 import os
 import shutil
 import tempfile
-import time
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -13,6 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from connectors.file.rotation import Place, generations, offset_of
 from connectors.file.source import FileStreamSourceTask
 from standalone import OffsetReader
+from tests.connectors.rotated_log import Log
 
 
 class Stored(OffsetReader):
@@ -63,46 +63,6 @@ class Reader:
 
 
 # --- The ways of rotating, one by one --------------------------------------------------------------------------------
-
-
-class Log:
-    """A log file and whoever writes and rotates it. Each write is 10 ms later than the one before, as far as mtimes tell."""
-
-    def __init__(self, folder, name="app.log", generations=4):
-        self.path = os.path.join(folder, name)
-        self._now = time.time_ns() - 10**12
-        self._keep = generations
-
-    def append(self, data):
-        with open(self.path, "ab") as file:
-            file.write(data)
-        self.touch(self.path)
-
-    def touch(self, path):
-        self._now += 10_000_000
-        os.utime(path, ns=(self._now, self._now))
-
-    def rename(self):
-        self.shift()
-        os.rename(self.path, f"{self.path}.1")
-
-    def copy_and_truncate(self):
-        self.shift()
-        shutil.copyfile(self.path, f"{self.path}.1")
-        self.touch(f"{self.path}.1")
-        self.truncate()
-
-    def truncate(self):
-        os.truncate(self.path, 0)
-        self.touch(self.path)
-
-    def shift(self):
-        for number in range(self._keep, 0, -1):
-            if os.path.exists(f"{self.path}.{number}"):
-                if number == self._keep:
-                    os.remove(f"{self.path}.{number}")
-                else:
-                    os.rename(f"{self.path}.{number}", f"{self.path}.{number + 1}")
 
 
 @pytest.fixture

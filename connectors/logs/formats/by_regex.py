@@ -5,14 +5,13 @@ import re
 import numpy as np
 import pyarrow.compute as pc
 
+from connectors.logs.formats.format import Format
 from connectors.logs.formats.slices import valid
 from connectors.logs.formats.structs import TEXT, Fields
 from standalone import ConfigError
 
 
-class ByRegex:
-    rule = None
-
+class ByRegex(Format):
     def __init__(self, config):
         self._pattern = config["format.regex"]
         if not self._pattern:
@@ -21,9 +20,6 @@ class ByRegex:
         if not names:
             raise ConfigError.of({"format.regex": f"'{self._pattern}' has no named group, as in (?P<level>\\w+)"})
         self._fields = Fields("LogLine", **dict.fromkeys(names, TEXT))
-
-    def reader(self, head):
-        return self
 
     def parse(self, column, is_begin=False):
         column = valid(column)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.logs.formats import times
+from connectors.logs.formats.format import Format
 from connectors.logs.formats.slices import Places, given, numbers, texts, valid
 from connectors.logs.formats.structs import INT, LONG, TEXT, TIME, Fields, time_column
 
@@ -23,15 +24,7 @@ _LINE = re.compile(
 )
 
 
-class Combined:
-    rule = None
-
-    def __init__(self, config):
-        pass
-
-    def reader(self, head):
-        return self
-
+class Combined(Format):
     def parse(self, column, is_begin=False):
         column = valid(column)
         data, starts, lengths = column.data, column.starts, column.lengths

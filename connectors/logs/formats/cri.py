@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.logs.formats import times
+from connectors.logs.formats.format import Format
 from connectors.logs.formats.slices import valid
 from connectors.logs.formats.structs import TEXT, TIME, Fields, time_column
 from connectors.logs.multiline import Rule
@@ -20,14 +21,8 @@ _LINE = r"(?s)^(?P<time>\S+) (?P<stream>stdout|stderr) [PF](?::\S*)? ?(?P<messag
 _NEXT = re.compile(r"\r?\n\S+ \S+ [PF](?::\S*)? ?")
 
 
-class Cri:
+class Cri(Format):
     rule = Rule(carries_on=_PART)
-
-    def __init__(self, config):
-        pass
-
-    def reader(self, head):
-        return self
 
     def parse(self, column, is_begin=False):
         lines = valid(column).to_arrow(text=True).cast(pa.string())

@@ -8,6 +8,7 @@ import orjson
 import pyarrow as pa
 
 from connectors.logs.formats import times
+from connectors.logs.formats.format import Format
 from connectors.logs.formats.slices import valid
 from connectors.logs.formats.structs import TEXT, TIME, Fields, time_column
 from connectors.logs.multiline import Rule
@@ -15,14 +16,8 @@ from connectors.logs.multiline import Rule
 _FIELDS = Fields("ContainerLog", time=TIME, stream=TEXT, message=TEXT)
 
 
-class Docker:
+class Docker(Format):
     rule = Rule(ends=r'\\n",')  # Docker ends a message by its line end
-
-    def __init__(self, config):
-        pass
-
-    def reader(self, head):
-        return self
 
     def parse(self, column, is_begin=False):
         column = valid(column)

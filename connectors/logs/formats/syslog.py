@@ -8,6 +8,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from connectors.logs.formats import times
+from connectors.logs.formats.format import Format
 from connectors.logs.formats.slices import given, numbers, valid
 from connectors.logs.formats.structs import INT, TEXT, TIME, Fields, time_column
 
@@ -24,15 +25,7 @@ _OLD = (
 )
 
 
-class Syslog:
-    rule = None
-
-    def __init__(self, config):
-        pass
-
-    def reader(self, head):
-        return self
-
+class Syslog(Format):
     def parse(self, column, is_begin=False):
         lines = valid(column).to_arrow(text=True).cast(pa.string())
         new, old = pc.extract_regex(lines, _NEW), pc.extract_regex(lines, _OLD)

@@ -1,6 +1,7 @@
 import pytest
 
-from tests.connectors.logs.driven import Log, Reader
+from tests.connectors.logs.driven import Reader
+from tests.connectors.rotated_log import Log
 
 
 @pytest.fixture

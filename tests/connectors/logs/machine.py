@@ -11,7 +11,8 @@ import tempfile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from tests.connectors.logs.driven import Log, Reader
+from tests.connectors.logs.driven import Reader
+from tests.connectors.rotated_log import Log
 
 GENERATIONS = 4
 

@@ -37,6 +37,34 @@ class Killed(BaseException):
     pass
 
 
+def asked_at_each_point(store):
+    """A class decorator: `point()` is called before and after each change of the files, and in the midst of one that writes."""
+    base = store.__bases__[0]
+
+    def write_bytes(self, path, parts):
+        self.point()
+        data = b"".join(parts)
+        base.write_bytes(self, path, [data[: len(data) // 2]])
+        self.point()
+        base.write_bytes(self, path, [data])
+        self.point()
+
+    def around(name):
+        def wrapped(self, *arguments):
+            self.point()
+            result = getattr(base, name)(self, *arguments)
+            self.point()
+            return result
+
+        return wrapped
+
+    store.write_bytes = write_bytes
+    for name in ("rename", "delete", "delete_folder", "make_folders", "make_below"):
+        setattr(store, name, around(name))
+    return store
+
+
+@asked_at_each_point
 class KillableFiles(LocalFiles):
     """Ends the task at the point of that number."""
 
@@ -49,28 +77,6 @@ class KillableFiles(LocalFiles):
             self.left -= 1
             if self.left < 0:
                 raise Killed
-
-    def write_bytes(self, path, parts):
-        self.point()
-        data = b"".join(parts)
-        super().write_bytes(path, [data[: len(data) // 2]])
-        self.point()
-        super().write_bytes(path, [data])
-        self.point()
-
-
-def _around(name):
-    def wrapped(self, *arguments):
-        self.point()
-        result = getattr(LocalFiles, name)(self, *arguments)
-        self.point()
-        return result
-
-    return wrapped
-
-
-for _name in ("rename", "delete", "delete_folder", "make_folders", "make_below"):
-    setattr(KillableFiles, _name, _around(_name))
 
 
 def rows(first, count):

@@ -12,7 +12,7 @@ from connectors.storage.hdfs_sink import HdfsSinkConnector, HdfsSinkTask
 from standalone import ConnectError
 from tests.connectors.storage.lake import NAME, Lake, batch, read_file
 from tests.connectors.storage.records import EVERYTHING, seen, seen_in_json, seen_in_orc, value
-from tests.connectors.storage.test_exactly_once import COUNT, Killed, check, rows
+from tests.connectors.storage.test_exactly_once import COUNT, Killed, asked_at_each_point, check, rows
 
 JAVA = "io.confluent.connect.hdfs."
 JSON = {"format.class": f"{JAVA}json.JsonFormat", "flush.size": 20}
@@ -56,6 +56,7 @@ def test_what_was_put_is_what_others_read(hdfs, tmp_path, format, expected):
     assert not list(lake.client.list_status(f"{lake.place}/topics/+tmp/t/0")), "nothing is left behind"
 
 
+@asked_at_each_point
 class KillableHdfs(HdfsFiles):
     left, lock = 10**9, threading.Lock()
 
@@ -65,28 +66,6 @@ class KillableHdfs(HdfsFiles):
             cls.left -= 1
             if cls.left < 0:
                 raise Killed
-
-    def write_bytes(self, path, parts):
-        self.point()
-        data = b"".join(parts)
-        super().write_bytes(path, [data[: len(data) // 2]])
-        self.point()
-        super().write_bytes(path, [data])
-        self.point()
-
-
-def _around(name):
-    def wrapped(self, *arguments):
-        self.point()
-        result = getattr(HdfsFiles, name)(self, *arguments)
-        self.point()
-        return result
-
-    return wrapped
-
-
-for _name in ("rename", "delete", "delete_folder", "make_folders", "make_below"):
-    setattr(KillableHdfs, _name, _around(_name))
 
 
 def live(lake, left, rng):
