@@ -1,17 +1,13 @@
 """Fixtures that more than one folder uses: real servers, started when the first test asks for one."""
 
-import importlib.util
-import pathlib
 import sys
 
 import pytest
 
-from tests.suite.shared import run_folder, shared
+from tests.servers.kafka_broker import KafkaBroker
+from tests.suite.shared import shared_server, skipped_where_unavailable
 
 pytest_plugins = ["tests.suite.examples", "tests.suite.groups", "tests.suite.honest", "tests.suite.quick"]
-
-SERVERS = pathlib.Path(__file__).parent / "servers"
-
 
 def pytest_collection_finish(session):
     """Tests of kernels are of their machine code: what was edited since it was compiled would run as Python."""
@@ -23,37 +19,10 @@ def pytest_collection_finish(session):
 
 
 @pytest.fixture(scope="session")
-def load_server():
-    """load_server(name): a module of tests/servers, which is on no path."""
-    return _load_server
-
-
-def _load_server(name):
-    spec = importlib.util.spec_from_file_location(f"servers_{name}", SERVERS / f"{name}.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="session")
-def give_up():
-    """give_up(reason): skip; where servers are required, tests/suite/honest.py makes a failure of that as of every other skip."""
-    return _give_up
-
-
-def _give_up(reason):
-    pytest.skip(reason)
-
-
-@pytest.fixture(scope="session")
 def kafka(tmp_path_factory):
     """The address of a real Kafka broker that every test shares: make topics of your own, and leave it running."""
-    servers = _load_server("kafka_broker")
-    try:
-        with shared(run_folder(tmp_path_factory), "kafka", lambda: servers.KafkaBroker().start().handed_over()) as broker:
-            yield broker["bootstrap"]
-    except servers.Unavailable as reason:
-        _give_up(f"no Kafka broker: {reason}")
+    with shared_server(tmp_path_factory, KafkaBroker()) as broker:
+        yield broker["bootstrap"]
 
 
 @pytest.fixture
@@ -69,12 +38,8 @@ def outage_broker(_outage_broker):
 
 @pytest.fixture(scope="session")
 def _outage_broker():
-    servers = _load_server("kafka_broker")
-    broker = servers.KafkaBroker()
-    try:
-        broker.start()
-    except servers.Unavailable as reason:
-        _give_up(f"no Kafka broker: {reason}")
+    with skipped_where_unavailable():
+        broker = KafkaBroker().start()
     yield broker
     broker.stop()
 
@@ -89,7 +54,7 @@ def spark_holder():
     holder = SessionHolder(options, archive_after_seconds=None)
     holder.request()
     if holder.wait(120) is None:
-        _give_up(f"no Spark session: {holder.failure}")
+        pytest.skip(f"no Spark session: {holder.failure}")
     yield holder
     holder.stop()
 

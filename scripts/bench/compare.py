@@ -11,7 +11,6 @@ Other programs on the machine disturb it, so trust the ratios within one run mor
 
 import argparse
 import hashlib
-import importlib.util
 import json
 import os
 import pathlib
@@ -27,7 +26,12 @@ import urllib.error
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(ROOT))
+
+from tests.servers.java_connect import connect_jars  # noqa: E402
+from tests.servers.kafka_broker import KafkaBroker  # noqa: E402
+from tests.servers.server import Unavailable, free_port  # noqa: E402
+
 LOOK_SECONDS = 0.01
 RUN_SECONDS = 600
 STOP_SECONDS = 60
@@ -61,7 +65,7 @@ class Connect:
             "key.converter": "org.apache.kafka.connect.storage.StringConverter",
             "value.converter": "org.apache.kafka.connect.storage.StringConverter",
             "offset.storage.file.filename": folder / "connect.offsets",
-            "listeners": (listener := f"http://127.0.0.1:{broker_module().free_port()}"),
+            "listeners": (listener := f"http://127.0.0.1:{free_port()}"),
             **self._settings,
         }
         kind = ("Source", "topic") if job.direction == TO_TOPIC else ("Sink", "topics")
@@ -104,7 +108,7 @@ def engines(ours):
     found, missing = [Connect("ours", shlex.split(ours))], []
     try:
         libs = connect_jars()
-    except broker_module().Unavailable as reason:
+    except Unavailable as reason:
         missing.append(f"Java Connect: {reason}")
     else:
         plugin = next(libs.glob("connect-file-*.jar"))
@@ -118,32 +122,6 @@ def engines(ours):
     else:
         missing.append("kcat: not installed")
     return found, missing
-
-
-def connect_jars():
-    servers = broker_module()
-    libs = servers.CACHE / f"connect-{servers.VERSION}"
-    if not libs.is_dir():
-        if not shutil.which("mvn"):
-            raise servers.Unavailable("Maven is not installed")
-        part = libs.with_suffix(".part")
-        shutil.rmtree(part, ignore_errors=True)
-        servers.CACHE.mkdir(parents=True, exist_ok=True)
-        command = ["mvn", "-q", "-B", "-f", HERE / "pom.xml", "dependency:copy-dependencies", f"-DoutputDirectory={part}"]
-        done = subprocess.run(command, cwd=servers.CACHE, capture_output=True, text=True)
-        if done.returncode:
-            raise servers.Unavailable(f"Maven could not fetch it: {(done.stdout + done.stderr)[-300:]}")
-        part.rename(libs)
-    return libs
-
-
-def broker_module(loaded=[]):  # noqa: B006, the list is the memory
-    """The broker that the tests start, too."""
-    if not loaded:
-        spec = importlib.util.spec_from_file_location("kafka_broker", ROOT / "tests/servers/kafka_broker.py")
-        loaded.append(importlib.util.module_from_spec(spec))
-        spec.loader.exec_module(loaded[0])
-    return loaded[0]
 
 
 def write_properties(path, settings):
@@ -424,7 +402,6 @@ def main():
     parser.add_argument("--engines", help="only these, separated by semicolons: ours; java; java, tuned; kcat")
     parser.add_argument("--ours", default=str(ROOT / "scripts/connect-standalone"), help="the command of ours (default: %(default)s)")
     options = parser.parse_args()
-    servers = broker_module()
     found, missing = engines(options.ours)
     if options.engines:
         wanted = [name.strip() for name in options.engines.split(";")]
@@ -436,9 +413,9 @@ def main():
         lines = Lines(folder / "lines", options.lines)
         print(f"{lines.count} lines, {lines.size / lines.count:.0f} bytes each; {options.repeats} runs; {os.cpu_count()} cores", flush=True)
         try:
-            with servers.KafkaBroker() as started_broker:
+            with KafkaBroker() as started_broker:
                 results = compare(Broker(started_broker.bootstrap), found, lines, options.repeats, folder)
-        except servers.Unavailable as reason:
+        except Unavailable as reason:
             sys.exit(f"There is no broker to compare on: {reason}")
     for direction, by_engine in results.items():
         print()

@@ -267,14 +267,13 @@ def main():
     found, missing = compare.engines(options.ours)
     engines = [engine for engine in found if engine.name in options.engines.split(";")]
     print("left out:", "; ".join(missing) or "nothing", flush=True)
-    servers = compare.broker_module()
     with tempfile.TemporaryDirectory(prefix="variants-") as folder:
         folder = pathlib.Path(folder)
         sent = Sent(folder / "requests", options.records)
         try:
-            with servers.KafkaBroker() as started, avro_topic.registry(folder) as registry:
+            with compare.KafkaBroker() as started, avro_topic.registry(folder) as registry:
                 results = runs(compare.Broker(started.bootstrap), engines, sent, options, folder, registry)
-        except servers.Unavailable as reason:
+        except compare.Unavailable as reason:
             sys.exit(f"There is no broker to compare on: {reason}")
     for name, by_engine in results.items():
         print(f"\n{compare.table(name, by_engine)}")

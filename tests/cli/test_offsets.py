@@ -10,7 +10,9 @@ import pytest
 from standalone import properties
 from standalone.runtime.offsets import java_map
 from tests.runtime.local import LocalWorker, wait_for
+from tests.servers.java_connect import JavaConnect
 from tests.servers.kafka_broker import free_port
+from tests.suite.shared import skipped_where_unavailable
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
 JAVA_FILE, JAVA_OFFSETS = GOLDEN / "java-offsets.bin", json.loads((GOLDEN / "java-offsets.json").read_text())
@@ -187,9 +189,8 @@ def test_keys_hold_what_java_would_look_for(local, props, tmp_path):
 
 
 @pytest.mark.kafka
-def test_java_goes_on_where_we_stopped(local, kafka, load_server, give_up, tmp_path):
+def test_java_goes_on_where_we_stopped(local, kafka, tmp_path):
     """Ours ships the first half of two files, Java's worker the second, ours the last part of one: nothing is lost and nothing comes twice."""
-    java = load_server("java_connect")
     files = [Shipped(tmp_path, "plain", "line %d"), Shipped(tmp_path, "Zähler名😀", "ümläut %d 名")]
     for each in files:
         local("topics", "create", each.topic, "--bootstrap", kafka)
@@ -222,11 +223,9 @@ def test_java_goes_on_where_we_stopped(local, kafka, load_server, give_up, tmp_p
     local("export-offsets", tmp_path / "java.offsets", "-w", ours)
     for each in files:
         each.append(1000)
-    try:
-        with java.JavaConnect({**common, "offset.storage.file.filename": str(tmp_path / "java.offsets")}, [each.connector for each in files], tmp_path):
-            wait(files, 90)
-    except java.Unavailable as reason:
-        give_up(f"no Java worker: {reason}")
+    java = JavaConnect({**common, "offset.storage.file.filename": str(tmp_path / "java.offsets")}, [each.connector for each in files], tmp_path)
+    with skipped_where_unavailable(), java:
+        wait(files, 90)
     # Java's own positions count characters: of the other file ours would repeat a little, as Java does itself.
     ascii_only = files[:1]
     ascii_only[0].append(1000)

@@ -6,6 +6,8 @@ from standalone.clock import SYSTEM
 from standalone.log.acls import ALLOW, READ, Acl, Acls
 from standalone.log.admin import Admin
 from standalone.log.client import Cluster
+from tests.servers.kafka_broker import KafkaBroker
+from tests.suite.shared import skipped_where_unavailable
 
 AUTHORIZER = {"authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer", "super.users": "User:ANONYMOUS"}
 WANTED = [Acl("t", "User:reader", "*", READ, ALLOW), Acl("t", "User:other", "127.0.0.1", READ, ALLOW)]
@@ -16,13 +18,9 @@ def acls_of(bootstrap):
 
 
 @pytest.mark.slow
-def test_acls_are_made_and_read_back_and_making_them_again_changes_nothing(load_server, give_up):
-    servers = load_server("kafka_broker")
-    broker = servers.KafkaBroker(settings=AUTHORIZER)
-    try:
-        broker.start()
-    except servers.Unavailable as reason:
-        give_up(f"no Kafka broker: {reason}")
+def test_acls_are_made_and_read_back_and_making_them_again_changes_nothing():
+    with skipped_where_unavailable():
+        broker = KafkaBroker(settings=AUTHORIZER).start()
     try:
         acls = acls_of(broker.bootstrap)
         assert acls.read() == []

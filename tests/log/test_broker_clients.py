@@ -11,6 +11,9 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from standalone.log.broker.server import EmbeddedLog
 from tests.log.broker_clients import wait_for
+from tests.servers import kafka_broker
+from tests.servers.server import java as java_command
+from tests.suite.shared import skipped_where_unavailable
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: E402
@@ -216,9 +219,9 @@ def test_kafka_python_admin(log):
 # --- kcat
 
 
-def test_kcat(log, topic, give_up):
+def test_kcat(log, topic):
     if not shutil.which("kcat"):
-        give_up("kcat is not installed")
+        pytest.skip("kcat is not installed")
     lines = "".join(f"{n} line\n" for n in range(1000))
     run = {"text": True, "capture_output": True, "timeout": 30, "check": True}
     subprocess.run(["kcat", "-b", log.bootstrap, "-P", "-t", topic, "-z", "lz4"], input=lines, **run)
@@ -234,21 +237,16 @@ def test_kcat(log, topic, give_up):
 
 
 @pytest.fixture(scope="module")
-def java(tmp_path_factory, load_server, give_up):
+def java(tmp_path_factory):
     """Runs a main class with Kafka's jars, and gives back what it wrote."""
-    if not shutil.which("java"):
-        give_up("java is not installed")
-    servers = load_server("kafka_broker")
-    try:
-        jars = servers.jars()
-        options = [*servers.JAVA_OPTIONS, *servers.archive(jars)]
-    except servers.Unavailable as reason:
-        give_up(f"no Kafka jars: {reason}")
+    with skipped_where_unavailable():
+        program, jars = java_command(), kafka_broker.kafka_jars()
+        options = [*kafka_broker.JAVA_OPTIONS, *kafka_broker.archive(jars)]
     quiet = tmp_path_factory.mktemp("java") / "log4j2.xml"
     quiet.write_text("<Configuration status='off'><Loggers><Root level='off'/></Loggers></Configuration>")
 
     def run(main, *arguments, stdin=""):
-        command = ["java", *options, f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{jars}/*", main]
+        command = [program, *options, f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{jars}/*", main]
         done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
         assert done.returncode == 0, done.stdout + done.stderr
         return done.stdout

@@ -15,17 +15,12 @@ from standalone.log import record_batch
 from standalone.log.client import Cluster, Clusters
 from standalone.log.intake import HeldBack
 from tests.log.client_runs import Reader, Writer, beating, fill, until
-
-
-@pytest.fixture(scope="module")
-def fake(load_server):
-    return load_server("fake_broker")
-
+from tests.servers import fake_broker as fake
 
 # ---- the fake itself
 
 
-def test_what_is_produced_is_read_and_committed(fake):
+def test_what_is_produced_is_read_and_committed():
     with fake.FakeCluster(nodes=2) as cluster:
         cluster.make("t")
         fill(cluster, "t", [b"a", b"b"])
@@ -38,7 +33,7 @@ def test_what_is_produced_is_read_and_committed(fake):
 # ---- a preferred replica (KIP-392)
 
 
-def prefer(fake, number):
+def prefer(number):
     """The leader sends everybody to a replica, and gives no records itself."""
 
     def fetch(call):
@@ -51,11 +46,11 @@ def prefer(fake, number):
     return fetch
 
 
-def test_a_consumer_reads_from_the_replica_that_the_leader_prefers(fake):
+def test_a_consumer_reads_from_the_replica_that_the_leader_prefers():
     with fake.FakeCluster(nodes=2, racks=("east", "west")) as cluster:
         cluster.make("t")
         fill(cluster, "t", [b"a", b"b"])
-        cluster.control(FetchRequest, prefer(fake, 2))
+        cluster.control(FetchRequest, prefer(2))
         with Reader(cluster, "t", client_rack="west") as reader:
             assert reader.read(2, 5) == [b"a", b"b"]
             asked = len(cluster.seen(FetchRequest, node=1))
@@ -64,11 +59,11 @@ def test_a_consumer_reads_from_the_replica_that_the_leader_prefers(fake):
             assert len(cluster.seen(FetchRequest, node=1)) == asked, "the leader was asked again"
 
 
-def test_a_consumer_goes_back_to_the_leader_when_the_replica_fails(fake):
+def test_a_consumer_goes_back_to_the_leader_when_the_replica_fails():
     with fake.FakeCluster(nodes=2, racks=("east", "west")) as cluster:
         cluster.make("t")
         fill(cluster, "t", [b"a"])
-        cluster.control(FetchRequest, prefer(fake, 2))
+        cluster.control(FetchRequest, prefer(2))
         with Reader(cluster, "t", client_rack="west", reconnect_backoff_ms=10) as reader:
             assert reader.read(1, 5) == [b"a"]
             cluster.control(FetchRequest, None)
@@ -77,7 +72,7 @@ def test_a_consumer_goes_back_to_the_leader_when_the_replica_fails(fake):
             assert reader.read(2, 10) == [b"a", b"b"]
 
 
-def test_an_offset_that_the_replica_does_not_have_yet_is_asked_of_the_leader(fake):
+def test_an_offset_that_the_replica_does_not_have_yet_is_asked_of_the_leader():
     with fake.FakeCluster(nodes=2, racks=("east", "west")) as cluster:
         cluster.make("t")
         fill(cluster, "t", [b"a", b"b"])
@@ -107,7 +102,7 @@ def _join(reader, assigned):
     assigned.append(reader)
 
 
-def test_a_coordinator_that_is_away_costs_only_its_own_groups_their_heartbeats(fake):
+def test_a_coordinator_that_is_away_costs_only_its_own_groups_their_heartbeats():
     settings = {"heartbeat_interval_ms": 200, "reconnect_backoff_ms": 10, "retry_backoff_max_ms": 100}
     with fake.FakeCluster(nodes=2) as cluster, beating() as (heartbeats, _):
         cluster.make("t")
@@ -128,7 +123,7 @@ def test_a_coordinator_that_is_away_costs_only_its_own_groups_their_heartbeats(f
         clusters.close()
 
 
-def test_a_dead_coordinator_holds_up_no_records(fake):
+def test_a_dead_coordinator_holds_up_no_records():
     """Its address takes connections and says nothing."""
     with fake.FakeCluster(nodes=2) as cluster:
         cluster.make("t")
@@ -154,7 +149,7 @@ def _asks_for_away(call):
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\x00", b"\xff" * 40], ids=["nothing", "too short", "garbage"])
-def test_a_malformed_answer_ends_no_heartbeats(fake, garbage):
+def test_a_malformed_answer_ends_no_heartbeats(garbage):
     with fake.FakeCluster() as cluster, beating() as (heartbeats, thread):
         cluster.make("t")
         bad = []
@@ -177,7 +172,7 @@ def test_a_malformed_answer_ends_no_heartbeats(fake, garbage):
 
 
 @pytest.mark.parametrize("kind", [MetadataRequest, ProduceRequest, InitProducerIdRequest], ids=lambda kind: kind.__name__)
-def test_a_producer_lives_through_a_malformed_answer(fake, kind):
+def test_a_producer_lives_through_a_malformed_answer(kind):
     with fake.FakeCluster() as cluster:
         cluster.make("t")
         garbled = []
@@ -194,7 +189,7 @@ def test_a_producer_lives_through_a_malformed_answer(fake, kind):
 
 
 @pytest.mark.parametrize("kind", [MetadataRequest, FetchRequest, JoinGroupRequest], ids=lambda kind: kind.__name__)
-def test_a_consumer_lives_through_a_malformed_answer(fake, kind):
+def test_a_consumer_lives_through_a_malformed_answer(kind):
     with fake.FakeCluster() as cluster:
         cluster.make("t")
         fill(cluster, "t", [b"a"])
@@ -212,7 +207,7 @@ def test_a_consumer_lives_through_a_malformed_answer(fake, kind):
 # ---- commits that another cluster's mirror carried over
 
 
-def test_a_commit_marked_by_another_cluster_is_not_taken_for_a_topic_made_anew(fake):
+def test_a_commit_marked_by_another_cluster_is_not_taken_for_a_topic_made_anew():
     with fake.FakeCluster(cluster_id="east") as east, fake.FakeCluster(cluster_id="west") as west:
         for cluster in (east, west):
             cluster.make("t")
@@ -225,7 +220,7 @@ def test_a_commit_marked_by_another_cluster_is_not_taken_for_a_topic_made_anew(f
             assert reader.read(1) == [b"c"]
 
 
-def test_a_topic_made_anew_on_the_same_cluster_is_read_from_its_beginning(fake):
+def test_a_topic_made_anew_on_the_same_cluster_is_read_from_its_beginning():
     with fake.FakeCluster() as cluster:
         cluster.make("t")
         fill(cluster, "t", [b"a", b"b", b"c"])
@@ -241,7 +236,7 @@ def test_a_topic_made_anew_on_the_same_cluster_is_read_from_its_beginning(fake):
 # ---- leader epochs (KIP-320)
 
 
-def test_records_that_a_new_leader_does_not_have_are_told(fake, caplog):
+def test_records_that_a_new_leader_does_not_have_are_told(caplog):
     with fake.FakeCluster() as cluster:
         log = cluster.make("t")[0]
         fill(cluster, "t", [b"a"])
@@ -257,7 +252,7 @@ def test_records_that_a_new_leader_does_not_have_are_told(fake, caplog):
         assert any("truncated" in record.getMessage() and "offset 1" in record.getMessage() for record in caplog.records)
 
 
-def test_a_leader_s_epoch_goes_along_with_fetches_and_commits(fake):
+def test_a_leader_s_epoch_goes_along_with_fetches_and_commits():
     with fake.FakeCluster() as cluster:
         log = cluster.make("t")[0]
         log.epoch = 7
@@ -274,7 +269,7 @@ def test_a_leader_s_epoch_goes_along_with_fetches_and_commits(fake):
 # ---- what a producer sends
 
 
-def test_the_client_id_of_each_connector_is_on_the_wire(fake):
+def test_the_client_id_of_each_connector_is_on_the_wire():
     with fake.FakeCluster() as cluster:
         cluster.make("t")
         clusters = Clusters(SYSTEM)
@@ -286,7 +281,7 @@ def test_the_client_id_of_each_connector_is_on_the_wire(fake):
         assert {call.client_id for call in cluster.seen(InitProducerIdRequest)} == {"one", "two"}
 
 
-def test_retries_of_zero_send_a_batch_once(fake):
+def test_retries_of_zero_send_a_batch_once():
     with fake.FakeCluster() as cluster:
         cluster.make("t")
         cluster.control(ProduceRequest, lambda call: fake.HANG_UP)
@@ -297,7 +292,7 @@ def test_retries_of_zero_send_a_batch_once(fake):
         assert len(cluster.seen(ProduceRequest)) == 1
 
 
-def test_each_reason_for_trying_again_is_told_once(fake, caplog):
+def test_each_reason_for_trying_again_is_told_once(caplog):
     """A time-out may be the first sign of too few replicas: the second must be told, too."""
     refusals = [7, 19, 7, 19, 19, 7]  # REQUEST_TIMED_OUT, NOT_ENOUGH_REPLICAS
 
@@ -319,7 +314,7 @@ def test_each_reason_for_trying_again_is_told_once(fake, caplog):
     assert ["REQUEST_TIMED_OUT" in told[0], "NOT_ENOUGH_REPLICAS" in told[1]] == [True, True] and len(told) == 2, told
 
 
-def too_large(fake, limit):
+def too_large(limit):
     """A topic that refuses batches of more than so many bytes."""
 
     def produce(call):
@@ -347,11 +342,11 @@ def values_in(log):
 
 
 @pytest.mark.parametrize("in_one", [True, False], ids=["in one send", "each in a send"])
-def test_nothing_goes_behind_a_record_that_the_topic_finds_too_large(fake, in_one):
+def test_nothing_goes_behind_a_record_that_the_topic_finds_too_large(in_one):
     values = [b"%03d" % n for n in range(40)] + [b"x" * 5000] + [b"%03d" % n for n in range(41, 80)]
     with fake.FakeCluster() as cluster:
         log = cluster.make("t")[0]
-        cluster.control(ProduceRequest, too_large(fake, 2000))
+        cluster.control(ProduceRequest, too_large(2000))
         with Writer(cluster.bootstrap, halts=True, linger_ms=50) as writer:
             done = [writer.send("t", values)] if in_one else [writer.send("t", [value]) for value in values]
             until(lambda: all(done), "the outcome")
@@ -360,7 +355,7 @@ def test_nothing_goes_behind_a_record_that_the_topic_finds_too_large(fake, in_on
         assert values_in(log) == values[:40]
 
 
-def test_one_dead_broker_holds_up_no_other(fake):
+def test_one_dead_broker_holds_up_no_other():
     """Its address takes connections and says nothing: each attempt lasts socket.connection.setup.timeout.ms."""
     with fake.FakeCluster(nodes=2) as cluster:
         cluster.make("t", partitions=2)

@@ -12,6 +12,9 @@ from standalone.clock import SYSTEM
 from standalone.errors import ConfigError, LogError, LogFatalError
 from standalone.log.client import Cluster
 from tests.log.client_runs import until
+from tests.servers.kafka_broker import KafkaBroker
+from tests.servers.server import free_port
+from tests.suite.shared import skipped_where_unavailable
 
 REALM = "TEST.LOCAL"
 TOOLS = ("krb5kdc", "kdb5_util", "kadmin.local")
@@ -80,14 +83,13 @@ class Kdc:
 
 
 @pytest.fixture(scope="module")
-def kerberized(tmp_path_factory, load_server, give_up):
+def kerberized(tmp_path_factory):
     """(broker, KDC, the keytab of alice): a broker whose listener LOGIN takes tickets."""
     path = f"{os.environ['PATH']}:/usr/sbin"
     missing = [tool for tool in TOOLS if shutil.which(tool, path=path) is None]
     if missing or importlib.util.find_spec("gssapi") is None:
-        give_up(f"no Kerberos here: {', '.join(missing) or 'the package gssapi'} is not installed")
-    servers = load_server("kafka_broker")
-    kdc = Kdc(tmp_path_factory.mktemp("kdc"), servers.free_port())
+        pytest.skip(f"no Kerberos here: {', '.join(missing) or 'the package gssapi'} is not installed")
+    kdc = Kdc(tmp_path_factory.mktemp("kdc"), free_port())
     own, alice = kdc.keytab("kafka/localhost"), kdc.keytab("alice")
     kdc.start()
     settings = {
@@ -97,11 +99,9 @@ def kerberized(tmp_path_factory, load_server, give_up):
     }
     patch = pytest.MonkeyPatch()
     patch.setenv("JAVA_TOOL_OPTIONS", f"-Djava.security.krb5.conf={kdc.folder / 'krb5.conf'}")
-    broker = servers.KafkaBroker({"LOGIN": "SASL_PLAINTEXT"}, (), settings)
     try:
-        broker.start()
-    except servers.Unavailable as reason:
-        give_up(f"no Kafka broker: {reason}")
+        with skipped_where_unavailable():
+            broker = KafkaBroker({"LOGIN": "SASL_PLAINTEXT"}, (), settings).start()
     finally:
         patch.undo()
     patch.setenv("KRB5_CONFIG", str(kdc.folder / "krb5.conf"))

@@ -19,14 +19,10 @@ from standalone.log.client_config import AdminConfig, ConsumerConfig, ProducerCo
 from standalone.log.partition_queue import Piece
 from standalone.log.routing import Router
 from tests.log.client_runs import Reader, Writer, fill, until
+from tests.servers import fake_broker as fake
 
 GOLDEN = json.loads((pathlib.Path(__file__).parents[1] / "golden/config-keys.json").read_text())
 KINDS = [("producer", ProducerConfig), ("consumer", ConsumerConfig), ("admin", AdminConfig)]
-
-
-@pytest.fixture(scope="module")
-def fake(load_server):
-    return load_server("fake_broker")
 
 
 @pytest.fixture
@@ -83,7 +79,7 @@ def test_a_key_without_effect_is_named_once_without_its_value(untold, caplog, co
     assert "swordfish" not in caplog.text
 
 
-def test_settings_of_one_client_are_not_told_as_unknown_to_another(untold, caplog, fake):
+def test_settings_of_one_client_are_not_told_as_unknown_to_another(untold, caplog):
     with fake.FakeCluster() as cluster, caplog.at_level(logging.WARNING, "standalone.log"):
         cluster.make("t")
         fill(cluster, "t", [b"a"])
@@ -95,7 +91,7 @@ def test_settings_of_one_client_are_not_told_as_unknown_to_another(untold, caplo
 # ---- some of them
 
 
-def test_round_robin_gives_each_record_to_the_next_partition(fake):
+def test_round_robin_gives_each_record_to_the_next_partition():
     with fake.FakeCluster() as cluster:
         logs = cluster.make("t", partitions=3)
         with Writer(cluster.bootstrap, partitioner_class="org.apache.kafka.clients.producer.RoundRobinPartitioner") as writer:
@@ -141,7 +137,7 @@ def test_what_is_no_reset_is_refused(text):
 
 
 @pytest.mark.parametrize("found, expected", [(1, [b"b", b"c"]), (-1, [])], ids=["there are records since", "there are none"])
-def test_reading_begins_a_duration_ago(fake, found, expected):
+def test_reading_begins_a_duration_ago(found, expected):
     with fake.FakeCluster() as cluster:
         cluster.make("t")
         fill(cluster, "t", [b"a"])
@@ -167,7 +163,7 @@ def test_a_transactional_id_is_refused_rather_than_ignored():
         ProducerConfig.of({"transactional.id": "mine"})
 
 
-def test_without_rebootstrap_only_brokers_that_the_cluster_named_are_asked(fake):
+def test_without_rebootstrap_only_brokers_that_the_cluster_named_are_asked():
     with fake.FakeCluster(nodes=2) as cluster:
         alone = cluster.node(1).address
         for strategy, expected in (("none", 2), ("rebootstrap", 3)):
@@ -178,7 +174,7 @@ def test_without_rebootstrap_only_brokers_that_the_cluster_named_are_asked(fake)
             made.close()
 
 
-def test_canonical_names_of_bootstrap_servers_are_looked_up(fake):
+def test_canonical_names_of_bootstrap_servers_are_looked_up():
     with fake.FakeCluster() as cluster:
         port = cluster.node(1).port
         settings = {"bootstrap.servers": f"127.0.0.1:{port}", "client.dns.lookup": "resolve_canonical_bootstrap_servers_only"}

@@ -21,14 +21,10 @@ from standalone.log import jaas, java_stores, tls
 from standalone.log.client import Cluster
 from standalone.log.client_config import ClientConfig
 from tests.log.client_runs import until
+from tests.servers import fake_broker as fake
 
 PASSWORD, KEY_PASSWORD = "swordfish", "herringbone"
 needs_keytool = pytest.mark.skipif(shutil.which("keytool") is None, reason="keytool is not installed")
-
-
-@pytest.fixture(scope="module")
-def fake(load_server):
-    return load_server("fake_broker")
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +65,7 @@ def stores(pem):
 
 
 @contextlib.contextmanager
-def secured(fake, pem, both_sides=True, before=lambda accepted: None, **limits):
+def secured(pem, both_sides=True, before=lambda accepted: None, **limits):
     """A fake broker that speaks TLS, with our certificate asked for; `before(socket)` may spoil the handshake."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(pem / "broker.pem")
@@ -139,9 +135,9 @@ def _stores(folder):
 
 @needs_keytool
 @pytest.mark.parametrize("kind", ["PEM", "PEM in the settings", "PEM with a sealed key", "JKS", "PKCS12", "PKCS12 called JKS"])
-def test_both_sides_show_a_certificate_out_of_stores_of_each_kind(fake, stores, kind):
+def test_both_sides_show_a_certificate_out_of_stores_of_each_kind(stores, kind):
     authorities, identity = _stores(stores)[kind]
-    with secured(fake, stores) as cluster:
+    with secured(stores) as cluster:
         assert reach(cluster, **authorities, **identity) == "fake"
 
 
@@ -203,9 +199,9 @@ def test_java_s_names_of_suites(java, openssl):
         param({"ssl_cipher_suites": "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}, "TLSv1.2", "ECDHE-RSA-AES256-GCM-SHA384", id="by a suite of TLS 1.2"),
     ],
 )
-def test_version_and_suite_are_what_was_set(fake, pem, settings, version, suite):
+def test_version_and_suite_are_what_was_set(pem, settings, version, suite):
     agreed = []
-    with secured(fake, pem, both_sides=False) as cluster:
+    with secured(pem, both_sides=False) as cluster:
         cluster.control(fake.MetadataRequest, lambda call: agreed.append((call.connection.version(), call.connection.cipher()[0])))
         assert reach(cluster, **trust(pem), **settings) == "fake"
     assert agreed[0][0] == version and suite in (None, agreed[0][1])
@@ -214,7 +210,7 @@ def test_version_and_suite_are_what_was_set(fake, pem, settings, version, suite)
 # ---- what is final, and what passes
 
 
-def test_a_hang_up_in_the_handshake_passes(fake, pem):
+def test_a_hang_up_in_the_handshake_passes(pem):
     """As a balancer does whose brokers are starting."""
     attempts = []
 
@@ -225,12 +221,12 @@ def test_a_hang_up_in_the_handshake_passes(fake, pem):
             accepted.shutdown(socket.SHUT_RDWR)
             raise OSError("hung up")
 
-    with secured(fake, pem, both_sides=False, before=hang_up) as cluster:
+    with secured(pem, both_sides=False, before=hang_up) as cluster:
         assert reach(cluster, reconnect_backoff_ms=10, **trust(pem)) == "fake"
     assert len(attempts) >= 4
 
 
-def test_bytes_that_are_no_tls_pass(fake, pem):
+def test_bytes_that_are_no_tls_pass(pem):
     attempts = []
 
     def answer_in_clear(accepted):
@@ -239,13 +235,13 @@ def test_bytes_that_are_no_tls_pass(fake, pem):
             accepted.sendall(b"HTTP/1.1 503 Service Unavailable\r\n\r\n")
             raise OSError("hung up")
 
-    with secured(fake, pem, both_sides=False, before=answer_in_clear) as cluster:
+    with secured(pem, both_sides=False, before=answer_in_clear) as cluster:
         assert reach(cluster, reconnect_backoff_ms=10, **trust(pem)) == "fake"
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["TLS 1.2", "TLS 1.3"])
-def test_a_broker_that_will_not_do_without_our_certificate_is_final(fake, pem, version):
-    with secured(fake, pem, maximum_version=version) as cluster:
+def test_a_broker_that_will_not_do_without_our_certificate_is_final(pem, version):
+    with secured(pem, maximum_version=version) as cluster:
         begun = time.monotonic()
         with pytest.raises(LogFatalError) as refused:
             reach(cluster, **trust(pem))
@@ -253,18 +249,18 @@ def test_a_broker_that_will_not_do_without_our_certificate_is_final(fake, pem, v
     assert refused.value.java_class == "org.apache.kafka.common.errors.SslAuthenticationException"
 
 
-def test_a_certificate_that_nobody_vouches_for_is_final(fake, pem):
-    with secured(fake, pem, both_sides=False) as cluster, pytest.raises(LogFatalError, match="certificate"):
+def test_a_certificate_that_nobody_vouches_for_is_final(pem):
+    with secured(pem, both_sides=False) as cluster, pytest.raises(LogFatalError, match="certificate"):
         reach(cluster, ssl_truststore_type="PEM", ssl_truststore_location=pem / "stranger.pem")
 
 
-def test_versions_that_do_not_meet_are_final(fake, pem):
-    with secured(fake, pem, both_sides=False, minimum_version=ssl.TLSVersion.TLSv1_3) as cluster, pytest.raises(LogFatalError):
+def test_versions_that_do_not_meet_are_final(pem):
+    with secured(pem, both_sides=False, minimum_version=ssl.TLSVersion.TLSv1_3) as cluster, pytest.raises(LogFatalError):
         reach(cluster, ssl_enabled_protocols="TLSv1.2", **trust(pem))
 
 
-def test_an_aborted_connection_keeps_its_encryption_to_the_last_byte(fake, pem):
-    with secured(fake, pem, both_sides=False) as cluster:
+def test_an_aborted_connection_keeps_its_encryption_to_the_last_byte(pem):
+    with secured(pem, both_sides=False) as cluster:
         settings = {name.replace("_", "."): str(value) for name, value in trust(pem).items()}
         made = Cluster({"bootstrap.servers": cluster.bootstrap, "security.protocol": "SSL", **settings}, SYSTEM)
         made.cluster_id()
@@ -367,7 +363,7 @@ def logged_in(cluster, endpoint, connections=1, **settings):
     return [bytes(call.message.auth_bytes).partition(b"Bearer ")[2].partition(b"\x01")[0].decode() for call in cluster.seen(SaslAuthenticateRequest)]
 
 
-def test_one_token_serves_all_connections(fake):
+def test_one_token_serves_all_connections():
     with fake.FakeCluster() as cluster, Endpoint(good) as endpoint:
         shown = logged_in(cluster, endpoint.url, connections=5)
     assert len(shown) == 5 and len(set(shown)) == 1 and len(endpoint.asked) == 1
@@ -376,7 +372,7 @@ def test_one_token_serves_all_connections(fake):
     assert body == "grant_type=client_credentials&scope=all"
 
 
-def test_a_token_is_asked_for_again_before_it_ends(fake):
+def test_a_token_is_asked_for_again_before_it_ends():
     with fake.FakeCluster() as cluster, Endpoint(lambda number: (200, json.dumps({"access_token": token(0.4, str(number))}))) as endpoint:
         settings = {"sasl.login.refresh.min.period.seconds": "0", "sasl.login.refresh.buffer.seconds": "0"}
         made = Cluster({**OAUTH, "bootstrap.servers": cluster.bootstrap, "sasl.oauthbearer.token.endpoint.url": endpoint.url, **settings}, SYSTEM)
@@ -386,13 +382,13 @@ def test_a_token_is_asked_for_again_before_it_ends(fake):
 
 
 @pytest.mark.parametrize("status", [500, 503, 429], ids=str)
-def test_an_endpoint_that_is_away_for_a_moment_passes(fake, status):
+def test_an_endpoint_that_is_away_for_a_moment_passes(status):
     with fake.FakeCluster() as cluster, Endpoint(lambda number: (status, "later") if number < 3 else good(number)) as endpoint:
         assert len(logged_in(cluster, endpoint.url)) == 1
         assert len(endpoint.asked) == 3
 
 
-def test_an_endpoint_that_cannot_be_reached_passes(fake):
+def test_an_endpoint_that_cannot_be_reached_passes():
     with fake.FakeCluster() as cluster, socket.create_server(("127.0.0.1", 0)) as taken:
         url = f"http://127.0.0.1:{taken.getsockname()[1]}/token"
         taken.close()
@@ -402,14 +398,14 @@ def test_an_endpoint_that_cannot_be_reached_passes(fake):
 
 
 @pytest.mark.parametrize("status, body", [(401, "no"), (200, '{"error": "x"}')], ids=["refused", "no token in the answer"])
-def test_an_endpoint_that_refuses_is_final(fake, status, body):
+def test_an_endpoint_that_refuses_is_final(status, body):
     with fake.FakeCluster() as cluster, Endpoint(lambda number: (status, body)) as endpoint:
         with pytest.raises(LogFatalError, match="No OAuth token") as refused:
             logged_in(cluster, endpoint.url)
         assert len(endpoint.asked) == 1 and "s?crets" not in str(refused.value)
 
 
-def test_a_token_that_a_broker_refuses_is_not_shown_again(fake):
+def test_a_token_that_a_broker_refuses_is_not_shown_again():
     with fake.FakeCluster() as cluster, Endpoint(lambda number: (200, json.dumps({"access_token": token(3600, str(number))}))) as endpoint:
         refusals = []
 
@@ -425,7 +421,7 @@ def test_a_token_that_a_broker_refuses_is_not_shown_again(fake):
         made.close()
 
 
-def test_a_token_from_a_file_is_read(fake, tmp_path):
+def test_a_token_from_a_file_is_read(tmp_path):
     file = tmp_path / "token"
     file.write_text(token() + "\n")
     with fake.FakeCluster() as cluster:

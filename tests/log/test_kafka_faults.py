@@ -3,6 +3,8 @@
 import pytest
 
 from tests.log import kafka_faults
+from tests.servers.kafka_cluster import KafkaCluster
+from tests.suite.shared import skipped_where_unavailable
 
 WHOLE = [kafka_faults._line(number, None) for number in range(10)]
 
@@ -32,14 +34,9 @@ def test_what_was_deleted_on_purpose_is_not_lost():
 
 
 @pytest.fixture(scope="module")
-def stage(load_server, give_up, forks, tmp_path_factory):
-    servers = load_server("kafka_cluster")
-    cluster = servers.KafkaCluster()
-    try:
-        cluster.start()
-    except servers.Unavailable as reason:
-        cluster.stop()
-        give_up(f"no Kafka cluster: {reason}")
+def stage(forks, tmp_path_factory):
+    with skipped_where_unavailable():
+        cluster = KafkaCluster().start()
     stage = kafka_faults.Stage(cluster, tmp_path_factory.mktemp("worker"), forks, **kafka_faults.SHORT_TIMEOUTS)
     yield stage
     stage.close()

@@ -5,17 +5,14 @@ through the `proxies`.
 """
 
 import contextlib
-import pathlib
-import sys
 import time
 
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-sys.path[:0] = [str(pathlib.Path(__file__).parent)]
-
-from kafka_broker import KafkaBroker, Unavailable, free_port  # noqa: E402
-from proxy import Proxy  # noqa: E402
+from tests.servers.kafka_broker import KafkaBroker
+from tests.servers.proxy import Proxy
+from tests.servers.server import Unavailable, free_port
 
 READY_SECONDS = 120
 _FENCED_AFTER_MS = 3000
@@ -32,10 +29,14 @@ class KafkaCluster:
         self._admin = None
 
     def start(self):
-        for broker in self.brokers:
-            broker.launch()
-        self.proxies = [Proxy(broker.proxied_port, ("127.0.0.1", broker.client_port)) for broker in self.brokers]
-        self.wait_until_whole()
+        try:
+            for broker in self.brokers:
+                broker.launch()
+            self.proxies = [Proxy(broker.proxied_port, ("127.0.0.1", broker.client_port)) for broker in self.brokers]
+            self.wait_until_whole()
+        except Unavailable:
+            self.stop()
+            raise
         return self
 
     def stop(self):

@@ -13,6 +13,10 @@ import shutil
 import signal
 import time
 
+import pytest
+
+from tests.servers.server import Unavailable
+
 STOP_SECONDS = 30
 
 
@@ -20,6 +24,22 @@ def run_folder(tmp_path_factory):
     """A folder that the processes of this run share, and no other run; pytest clears it away."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@contextlib.contextmanager
+def skipped_where_unavailable():
+    """Who needs a server that cannot be had here is skipped; where servers are required, tests/suite/honest.py makes a failure of that."""
+    try:
+        yield
+    except Unavailable as reason:
+        pytest.skip(str(reason))
+
+
+@contextlib.contextmanager
+def shared_server(tmp_path_factory, server):
+    """What a Server (tests/servers/server.py) tells of itself; whichever process is first starts it."""
+    with skipped_where_unavailable(), shared(run_folder(tmp_path_factory), server.name, lambda: server.start().handed_over()) as told:
+        yield told
 
 
 @contextlib.contextmanager

@@ -10,7 +10,8 @@ import urllib.parse
 import pytest
 
 from standalone.testing import LocalWorker, wait_for
-from tests.suite.shared import run_folder, shared
+from tests.servers.search_server import SearchServer
+from tests.suite.shared import shared_server
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 _number = itertools.count()
@@ -52,14 +53,10 @@ class Search:
 
 
 @pytest.fixture(scope="session", params=["elasticsearch", "opensearch"])
-def search(request, tmp_path_factory, load_server, give_up):
+def search(request, tmp_path_factory):
     """A real server, both in turn. Leave it running, and not frozen."""
-    servers, kind = load_server("search_server"), request.param
-    try:
-        with shared(run_folder(tmp_path_factory), kind, lambda: servers.SearchServer(kind).start().handed_over()) as told:
-            yield Search(told["url"], kind, told["pid"])
-    except servers.Unavailable as reason:
-        give_up(f"no {kind}: {reason}")
+    with shared_server(tmp_path_factory, SearchServer(request.param)) as told:
+        yield Search(told["url"], told["kind"], told["pid"])
 
 
 @pytest.fixture(scope="session")

@@ -6,19 +6,17 @@ import os
 import pytest
 
 from tests.connectors.jdbc import databases
-from tests.suite.shared import run_folder, shared
+from tests.servers.mariadb import MariaDb
+from tests.servers.postgresql import PostgreSql
+from tests.suite.shared import shared_server
 
 _numbers = itertools.count()
 
 
 @pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory, load_server, give_up):
-    servers = load_server("postgresql")
-    try:
-        with shared(run_folder(tmp_path_factory), "postgresql", lambda: servers.PostgreSql().start().handed_over()) as server:
-            yield server
-    except servers.Unavailable as reason:
-        give_up(f"no PostgreSQL: {reason}")
+def postgresql_server(tmp_path_factory):
+    with shared_server(tmp_path_factory, PostgreSql()) as server:
+        yield server
 
 
 @pytest.fixture
@@ -34,13 +32,9 @@ def postgresql_database(postgresql_server):
 
 
 @pytest.fixture(scope="session")
-def mariadb_server(tmp_path_factory, load_server, give_up):
-    servers = load_server("mariadb")
-    try:
-        with shared(run_folder(tmp_path_factory), "mariadb", lambda: servers.MariaDb().start().handed_over()) as server:
-            yield server
-    except servers.Unavailable as reason:
-        give_up(f"no MariaDB: {reason}")
+def mariadb_server(tmp_path_factory):
+    with shared_server(tmp_path_factory, MariaDb()) as server:
+        yield server
 
 
 @pytest.fixture
