@@ -11,11 +11,12 @@ import atexit
 import collections
 import contextlib
 import functools
+import os
 import threading
 import time
 
 STRING = "org.apache.kafka.connect.storage.StringConverter"
-_PATIENCE_SECONDS = 15
+PATIENCE_SECONDS = float(os.environ.get("CONNECT_TEST_PATIENCE", 15))  # a slow machine may need more
 _LOOK_SECONDS = 0.005
 _QUIET_SECONDS = 0.05  # in which no more may come behind what was awaited
 
@@ -23,7 +24,7 @@ LogRecord = collections.namedtuple("LogRecord", "topic partition offset timestam
 LogRecord.__doc__ = """A record as it lies in the log: key, value and headers ([(name, value)]) are bytes or None, timestamp is in ms or -1."""
 
 
-def wait_for(condition, seconds=_PATIENCE_SECONDS, what=""):
+def wait_for(condition, seconds=PATIENCE_SECONDS, what=""):
     """What the condition returns, once that is true; an AssertionError at the deadline."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -165,7 +166,7 @@ class LocalWorker:
         status = self.herder.status(name)
         return [status["connector"]["state"]] + [task["state"] for task in status["tasks"]]
 
-    def wait_states(self, name, *states, seconds=_PATIENCE_SECONDS):
+    def wait_states(self, name, *states, seconds=PATIENCE_SECONDS):
         wait_for(lambda: self.states(name) == list(states), seconds, f"{name} to be {states}, not {self.states(name)}")
 
     def trace(self, name):
@@ -173,7 +174,7 @@ class LocalWorker:
         status = self.herder.status(name)
         return next((part["trace"] for part in (status["connector"], *status["tasks"]) if part["state"] == "FAILED"), None)
 
-    def run_source(self, config, lines=None, count=None, topic=None, seconds=_PATIENCE_SECONDS):
+    def run_source(self, config, lines=None, count=None, topic=None, seconds=PATIENCE_SECONDS):
         """What a source connector brought to the topic: a list of LogRecords. It is deleted then.
 
         With `lines` a file of them is what its key `file` names, and as many records are awaited unless `count` says otherwise. The topic
@@ -193,7 +194,7 @@ class LocalWorker:
         assert not more, f"the connector brought {more} records more than the {count} that were awaited"
         return found
 
-    def run_sink(self, config, messages, seconds=_PATIENCE_SECONDS):
+    def run_sink(self, config, messages, seconds=PATIENCE_SECONDS):
         """Feed a sink connector: it is over, and the connector deleted, when the offsets behind all messages are committed.
 
         `messages` are sent to the first of its `topics`: values as bytes or text, (key, value) pairs, or LogRecords.
@@ -204,7 +205,7 @@ class LocalWorker:
         with self._running(name, config):
             self.wait_committed(name, topic, seconds)
 
-    def wait_committed(self, name, topic, seconds=_PATIENCE_SECONDS):
+    def wait_committed(self, name, topic, seconds=PATIENCE_SECONDS):
         """Until a sink has committed the offsets behind all that is in the topic; fails early where it FAILED."""
         ends = self._client.ends(topic)
         wait_for(lambda: self._fail_with(self.trace(name)) or self._committed(name, topic) == ends, seconds, f"{name} to commit {ends}")
@@ -234,7 +235,7 @@ class LocalWorker:
         """Write to a topic; it is made if there is none. Values as bytes or text, (key, value) pairs, or LogRecords."""
         self._client.send(topic, [_message(topic, each) for each in messages])
 
-    def records(self, topic, count, seconds=_PATIENCE_SECONDS, failed=lambda: None):
+    def records(self, topic, count, seconds=PATIENCE_SECONDS, failed=lambda: None):
         """All LogRecords of a topic, by partition and offset, once there are `count` of them; an AssertionError where there are more, or
         where one more comes soon. Fails early where `failed()` says why.
         """
@@ -247,7 +248,7 @@ class LocalWorker:
     def _count(self, topic):
         return self._client.count(topic)
 
-    def values(self, topic, count, seconds=_PATIENCE_SECONDS):
+    def values(self, topic, count, seconds=PATIENCE_SECONDS):
         """Their values alone."""
         return [record.value for record in self.records(topic, count, seconds)]
 
@@ -333,7 +334,7 @@ class _LogClient:
                 [message.headers for message in some],
             )
             producer.send(topic, partition, records, delivered.append)
-        assert producer.flush(_PATIENCE_SECONDS), f"the log did not take the messages for '{topic}' within {_PATIENCE_SECONDS} s"
+        assert producer.flush(PATIENCE_SECONDS), f"the log did not take the messages for '{topic}' within {PATIENCE_SECONDS} s"
         producer.close(0)
         sender.join()
         for each in delivered:
@@ -359,7 +360,7 @@ class _LogClient:
         """How many records have been written to it."""
         return sum(self.ends(topic).values()) if topic in self._admin().list_topics() else 0
 
-    def read_all(self, topic, seconds=_PATIENCE_SECONDS):
+    def read_all(self, topic, seconds=PATIENCE_SECONDS):
         count = self.count(topic)
         return self.read(topic, count, seconds, lambda: None) if count else []
 

@@ -9,6 +9,7 @@ import urllib.request
 
 from tests.runtime.local import STRING, wait_for
 from tests.servers.kafka_broker import free_port
+from tests.suite.patience import PATIENCE_SECONDS
 
 GOOD = {"name": "ok1", "connector.class": "FileStreamSource", "topic": "t", "file": "in.txt"}
 
@@ -58,7 +59,7 @@ class Command:
         )
         return self
 
-    def run(self, *arguments, seconds=30):
+    def run(self, *arguments, seconds=PATIENCE_SECONDS):
         """(exit code, output) of a command that ends by itself."""
         self.start(*arguments)
         try:
@@ -89,7 +90,7 @@ class Command:
         return {name: views["status"]["connector"]["state"] for name, views in found.items()}
 
     def wait_up(self):
-        wait_for(lambda: (self.get("/health") or {}).get("status") == "healthy" or self.process.poll() is not None, 30)
+        wait_for(lambda: (self.get("/health") or {}).get("status") == "healthy" or self.process.poll() is not None)
         assert self.process.poll() is None, self.output()
 
     def stop(self, number=signal.SIGTERM):
@@ -97,7 +98,7 @@ class Command:
         if self.process.poll() is None:
             self.process.send_signal(number)
             try:
-                self.process.wait(20)
+                self.process.wait(PATIENCE_SECONDS)
             except subprocess.TimeoutExpired:
                 self.process.kill()
                 self.process.wait()

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+import tests.suite.patience  # noqa: F401, before the test kit is imported
 from tests.servers.kafka_broker import KafkaBroker
 from tests.suite.shared import shared_server, skipped_where_unavailable
 

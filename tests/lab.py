@@ -7,8 +7,8 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 
 from tests.command import Command
 from tests.servers.kafka_broker import free_port
+from tests.suite.patience import PATIENCE_SECONDS
 
-PATIENCE = 20
 _READER = {"group.id": "looks", "enable.auto.commit": False, "reconnect.backoff.max.ms": 200, "fetch.wait.max.ms": 50, "log_level": 0}
 
 
@@ -71,16 +71,16 @@ class Lab(Command):
         producer = Producer({"bootstrap.servers": self.bootstrap})
         for record in records:
             producer.produce(topic, record)
-        assert producer.flush(PATIENCE) == 0
+        assert producer.flush(PATIENCE_SECONDS) == 0
 
     def messages(self, topic):
         """All that the topic's first partition holds now."""
         self._reader = self._reader or Consumer({**_READER, "bootstrap.servers": self.bootstrap})
-        if topic not in self._reader.list_topics(timeout=PATIENCE).topics:
+        if topic not in self._reader.list_topics(timeout=PATIENCE_SECONDS).topics:
             return []
-        _, end = self._reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE)
+        _, end = self._reader.get_watermark_offsets(TopicPartition(topic, 0), timeout=PATIENCE_SECONDS)
         self._reader.assign([TopicPartition(topic, 0, 0)])
-        return self._reader.consume(end, timeout=PATIENCE) if end else []
+        return self._reader.consume(end, timeout=PATIENCE_SECONDS) if end else []
 
     def _forget_reader(self):
         if self._reader is not None:
@@ -94,7 +94,7 @@ class Lab(Command):
 
 def until(look, wanted):
     """What is seen at last: as soon as it is what is wanted, or when patience ends."""
-    deadline = time.monotonic() + PATIENCE
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while (found := look()) != wanted and time.monotonic() < deadline:
         time.sleep(0.01)
     return found

@@ -16,6 +16,7 @@ import pytest
 from tests.command import GOOD, Command
 from tests.runtime.local import wait_for
 from tests.servers.kafka_broker import free_port
+from tests.suite.patience import PATIENCE_SECONDS
 
 ROOT = pathlib.Path(__file__).parent.parent
 USAGE, NOT_STARTED, NOT_CREATED, FAILED = 1, 2, 3, 4
@@ -59,7 +60,7 @@ def test_a_worker_started_from_nothing_moves_records_and_ends_well(from_nothing)
     sink = from_nothing.file("s.properties", f"name=s\nconnector.class=FileStreamSink\ntopics=t\nfile={out}\n")
     from_nothing.start(from_nothing.worker(some__key="1"), from_nothing.connector(), sink)
     from_nothing.wait_up()
-    wait_for(lambda: out.exists() and out.read_text() == "one\ntwo\n", 20, "both records")
+    wait_for(lambda: out.exists() and out.read_text() == "one\ntwo\n", what="both records")
     assert from_nothing.stop(signal.SIGINT) == 0
     assert "some.key" in from_nothing.output()
 
@@ -173,7 +174,7 @@ def test_sigterm_loses_and_repeats_nothing(command):
         assert command.stop() == 0, command.output()
     command.start(command.worker(), command.connector(), sink)
     command.wait_up()  # all may be there already
-    wait_for(lambda: out.exists() and len(out.read_text()) >= len(written), 20)
+    wait_for(lambda: out.exists() and len(out.read_text()) >= len(written))
     assert command.stop() == 0
     assert out.read_text() == written
 
@@ -313,7 +314,7 @@ def test_systemd_is_told_that_it_is_up_lives_and_stops(command):
     while (told := systemd.next()) == {"WATCHDOG": "1"}:
         pass
     assert told["STOPPING"] == "1"
-    assert command.process.wait(20) == 0
+    assert command.process.wait(PATIENCE_SECONDS) == 0
 
 
 def test_a_worker_whose_rest_server_cannot_be_loaded_ends(from_nothing):
@@ -321,17 +322,17 @@ def test_a_worker_whose_rest_server_cannot_be_loaded_ends(from_nothing):
     command = from_nothing
     command.file("uvicorn.py", "raise ImportError('half installed')")
     command.start(command.worker(), command.connector(), PYTHONPATH=f"{command.folder}:{os.getcwd()}")
-    wait_for(lambda: "Started in" in command.output(), 30)
+    wait_for(lambda: "Started in" in command.output())
     with contextlib.suppress(OSError, http.client.HTTPException):
         command.get("/connectors")
-    assert command.process.wait(30) == NOT_STARTED
+    assert command.process.wait(PATIENCE_SECONDS) == NOT_STARTED
     assert "its REST API cannot be served: ImportError: half installed" in command.output()
 
 
 def test_systemd_is_told_nothing_of_a_worker_that_could_not_start(command):
     systemd = Systemd(command.folder / "notify")
     command.start(command.worker(), str(command.folder / "missing.properties"), NOTIFY_SOCKET=systemd.path)
-    assert command.process.wait(30) == NOT_CREATED
+    assert command.process.wait(PATIENCE_SECONDS) == NOT_CREATED
     assert systemd.next()["STOPPING"] == "1"
 
 
@@ -394,7 +395,7 @@ def test_a_statement_makes_several_records_of_a_line_and_the_offset_moves_behind
     wait_for(lambda: [each["offset"] for each in command.get("/connectors/ok1/offsets")["offsets"]] == [{"position": 11}], what="the offset of the end")
     with open(command.folder / "in.txt", "a") as file:
         file.write("d e\n")
-    wait_for(lambda: len(out.read_text().splitlines()) == 5 or command.process.poll() is not None, 30)
+    wait_for(lambda: len(out.read_text().splitlines()) == 5 or command.process.poll() is not None)
     assert out.read_text().splitlines()[3:] == ['{"word":"d"}', '{"word":"e"}']
     assert command.stop() == 0
     assert re.findall(r"position\D+(\d+)", (command.folder / "connect.offsets").read_text())[-1] == "15"

@@ -348,7 +348,7 @@ def test_one_process_is_asked_to_compile_and_its_failure_is_said_once(folder, mo
         assert called(strange) == (219, False)
         child = kernels._elsewhere.process
         assert called(strange) == (219, False) and kernels._elsewhere.process in (child, None)
-        wait_for(lambda: called(strange) and caplog.records, 60, "a warning")
+        wait_for(lambda: called(strange) and caplog.records, what="a warning")
         for _ in range(3):
             assert called(strange) == (219, False)
     finally:

@@ -5,6 +5,8 @@ import pathlib
 
 import pytest
 
+from tests.suite.patience import PATIENCE_SECONDS
+
 ROOT = pathlib.Path(__file__).parent.parent
 OURS = "standalone"
 
@@ -155,3 +157,19 @@ def test_files_stay_readable():
     for path in _modules(OURS) + _modules("connectors"):
         lines = path.read_text().count("\n")
         assert lines <= 700, f"{path.relative_to(ROOT)} has {lines} lines: it holds more than one idea"
+
+
+def test_every_test_waits_as_long_as_the_slowest_machine_needs():
+    """A wait ends as soon as what it is for is there; one that gives up early fails on a machine that has more to do."""
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        found = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if _is_a_short_deadline(node)]
+        assert not found, f"{path.relative_to(ROOT)} has a deadline of its own in lines {found}; the one for all is in tests/suite/patience.py"
+
+
+def _is_a_short_deadline(node):
+    match node:
+        case ast.Call(func=ast.Name(id="wait_for" | "until"), args=[_, ast.Constant(value=int() as seconds), *_]):
+            return seconds < PATIENCE_SECONDS
+        case ast.BinOp(left=ast.Call(func=ast.Attribute(attr="monotonic")), op=ast.Add(), right=ast.Constant(value=int() as seconds)):
+            return seconds < PATIENCE_SECONDS
+    return False

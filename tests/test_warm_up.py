@@ -69,7 +69,7 @@ class Installation:
         before = self.came()
         with self.lines.open("a") as file:
             file.write('{"line":"some text","n":1.5,"secret":"x"}\n' * count)
-        wait_for(lambda: self.came() == before + count, 60, f"{count} records: {self.command.output()[-2000:]}")
+        wait_for(lambda: self.came() == before + count, what=f"{count} records: {self.command.output()[-2000:]}")
 
     def seconds(self):
         """Since the worker was started."""
@@ -101,7 +101,7 @@ def test_the_first_record_of_an_installation_without_compiled_code_waits_for_no_
         assert installation.seconds() < SECONDS
         assert len(installation.code()) < len(KERNELS) and len(installation.compiling()) == 1
         installation.send(500)
-    wait_for(lambda: not installation.compiling(), 15, "the compiling process to end with its worker")
+    wait_for(lambda: not installation.compiling(), what="the compiling process to end with its worker")
     assert "WARN" not in installation.command.output()
 
 

@@ -10,6 +10,7 @@ from standalone.cli.ctl_config import differences
 from standalone.cli.ctl_show import printable
 from tests.runtime.local import LocalWorker, wait_for
 from tests.servers.kafka_broker import free_port
+from tests.suite.patience import PATIENCE_SECONDS
 
 SOURCE = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
@@ -324,5 +325,5 @@ def test_a_worker_that_goes_away_while_it_is_watched(tmp_path, local):
         watching = threading.Thread(target=lambda: results.extend(local.lines("watch", "--interval", "0.05", "--times", "40")))
         watching.start()
         wait_for(lambda: watching.is_alive())
-    watching.join(30)
+    watching.join(PATIENCE_SECONDS)
     assert any("error" in look for look in results)

@@ -12,6 +12,7 @@ from standalone.runtime.offsets import java_map
 from tests.runtime.local import LocalWorker, wait_for
 from tests.servers.java_connect import JavaConnect
 from tests.servers.kafka_broker import free_port
+from tests.suite.patience import PATIENCE_SECONDS
 from tests.suite.shared import skipped_where_unavailable
 
 GOLDEN = pathlib.Path(__file__).parent.parent / "golden"
@@ -215,7 +216,7 @@ def test_java_goes_on_where_we_stopped(local, kafka, tmp_path):
             wait(some, 60)
         finally:
             process.terminate()
-            assert process.wait(30) == 0, (tmp_path / "ours.log").read_text()
+            assert process.wait(PATIENCE_SECONDS) == 0, (tmp_path / "ours.log").read_text()
 
     for each in files:
         each.append(1000)

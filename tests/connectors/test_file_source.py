@@ -11,8 +11,7 @@ import pytest
 from connectors.file import watch
 from connectors.file.source import FileStreamSourceConnector, FileStreamSourceTask
 from standalone import ConfigError, ConnectError, OffsetReader, Schema
-
-DEADLINE = 10
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 class Source:
@@ -39,7 +38,7 @@ class Source:
 
     def take(self, count):
         """Wait until so many records came."""
-        deadline = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while len(self.records) < count and time.monotonic() < deadline:
             self.poll()
         return self.values
@@ -283,7 +282,7 @@ def seconds_of(action):
 
 def test_an_appended_line_ends_the_wait(path, source):
     path.write_bytes(b"")
-    started = source(path, idle_seconds=DEADLINE)
+    started = source(path, idle_seconds=PATIENCE_SECONDS)
     after(0.05, lambda: path.write_bytes(b"a\n"))
     assert seconds_of(lambda: started.take(1)) < 1
     assert started.values == ["a"]
@@ -293,7 +292,7 @@ def test_an_appended_line_ends_the_wait(path, source):
 def test_a_missing_file_is_waited_for(folder, tmp_path, source, caplog):
     caplog.set_level(logging.INFO)
     path = tmp_path / f"{folder}in.txt"
-    started = source(path, idle_seconds=DEADLINE)
+    started = source(path, idle_seconds=PATIENCE_SECONDS)
 
     def create():
         path.parent.mkdir(exist_ok=True)
@@ -312,7 +311,7 @@ def test_a_file_put_in_place_behind_a_link_ends_the_wait(tmp_path, source):
     real.write_bytes(b"a\n")
     link = tmp_path / "link.log"
     link.symlink_to(real)
-    started = source(link, idle_seconds=DEADLINE, file_rotate_wait_ms=0)
+    started = source(link, idle_seconds=PATIENCE_SECONDS, file_rotate_wait_ms=0)
     started.take(1)
     (tmp_path / "real" / "new").write_bytes(b"b\n")
     after(0.05, lambda: os.replace(tmp_path / "real" / "new", real))
@@ -350,7 +349,7 @@ def test_files_of_others_in_the_folder_do_not_end_the_wait(path, source, monkeyp
 def test_without_inotify_the_file_is_looked_at_every_so_often(path, source, monkeypatch, caplog):
     monkeypatch.setattr(watch, "new_inotify", lambda: None)
     path.write_bytes(b"")
-    started = source(path, idle_seconds=DEADLINE)
+    started = source(path, idle_seconds=PATIENCE_SECONDS)
     after(0.05, lambda: path.write_bytes(b"a\n"))
     assert seconds_of(lambda: started.take(1)) < 1
     assert caplog.text.count("looked at every") == 1
@@ -367,7 +366,7 @@ def test_without_watches_the_file_is_looked_at_every_so_often(path, source, monk
 
     monkeypatch.setattr(watch, "libc", NoWatches)
     path.write_bytes(b"")
-    started = source(path, idle_seconds=DEADLINE)
+    started = source(path, idle_seconds=PATIENCE_SECONDS)
     after(0.05, lambda: path.write_bytes(b"a\n"))
     assert seconds_of(lambda: started.take(1)) < 1
     assert caplog.text.count("max_user_watches") == 1
@@ -420,7 +419,7 @@ def test_a_file_that_may_not_be_read_is_waited_for(path, source, caplog):
 def test_a_named_pipe_is_a_stream(tmp_path, source):
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    started = source(pipe, idle_seconds=DEADLINE)
+    started = source(pipe, idle_seconds=PATIENCE_SECONDS)
     for text in (b"a\nb", b"c\n"):
         writer = os.open(pipe, os.O_WRONLY)
         os.write(writer, text)
@@ -448,7 +447,7 @@ def pipe():
 
 def test_standard_input(pipe, source):
     reading, write = pipe
-    started = source(standard_input=reading, idle_seconds=DEADLINE)
+    started = source(standard_input=reading, idle_seconds=PATIENCE_SECONDS)
     write(b"typed one\ntyped ")
     assert started.take(1) == ["typed one"]
     write(b"two\r")

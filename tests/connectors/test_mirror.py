@@ -14,6 +14,7 @@ from standalone import properties
 from standalone.log.broker.server import EmbeddedLog
 from tests.log.committed import committed, everything
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 BYTES = "org.apache.kafka.connect.converters.ByteArrayConverter"
 SAMPLES = pathlib.Path(__file__).parents[2] / "config"
@@ -36,7 +37,7 @@ class Ways:
 
     def make(self, partitions=2, config=None):
         result = self.admin(self.source).create_topics([NewTopic(self.topic, partitions, 1, config=config or {})])
-        result[self.topic].result(15)
+        result[self.topic].result(PATIENCE_SECONDS)
 
     def write(self, records, **transactional):
         """[(partition, key, value, headers, timestamp)]"""
@@ -93,7 +94,7 @@ def read(bootstrap, topic, count, partitions=2):
     consumer = confluent_kafka.Consumer({"bootstrap.servers": bootstrap, "group.id": "looks", "enable.auto.commit": False, "log_level": 0})
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(partitions)])
     found = {number: [] for number in range(partitions)}
-    deadline = time.monotonic() + 25
+    deadline = time.monotonic() + PATIENCE_SECONDS
     try:
         while sum(map(len, found.values())) < count:
             assert time.monotonic() < deadline, found
@@ -123,7 +124,7 @@ def test_records_go_over_byte_for_byte_and_a_restart_repeats_none(ways):
     ways.write([(0, b"k", b"later", None, 1_700_000_000_004)])
     assert read(ways.target, ways.remote, 4)[0] == wanted[0] + [(b"k", b"later", None, 1_700_000_000_004)]
     (config,) = ways.admin(ways.target).describe_configs([ConfigResource(ResourceType.TOPIC, ways.remote)]).values()
-    assert config.result(10)["retention.ms"].value == "123456789"
+    assert config.result(PATIENCE_SECONDS)["retention.ms"].value == "123456789"
 
 
 def test_partitions_topics_and_configurations_that_come_later_are_brought_over(ways):
@@ -134,21 +135,21 @@ def test_partitions_topics_and_configurations_that_come_later_are_brought_over(w
     })  # fmt: skip
     wait_for(lambda: ways.remote in ways.admin(ways.target).list_topics(timeout=10).topics)
     source = ways.admin(ways.source)
-    source.create_partitions([NewPartitions(ways.topic, 2)])[ways.topic].result(15)
+    source.create_partitions([NewPartitions(ways.topic, 2)])[ways.topic].result(PATIENCE_SECONDS)
     for future in source.create_topics([NewTopic(f"{ways.topic}-{end}", 1, 1) for end in ("new", "no")]).values():
-        future.result(15)
+        future.result(PATIENCE_SECONDS)
     change = ConfigEntry("max.message.bytes", "54321", incremental_operation=AlterConfigOpType.SET)
     (changed,) = source.incremental_alter_configs([ConfigResource(ResourceType.TOPIC, ways.topic, incremental_configs=[change])]).values()
-    changed.result(15)
-    wait_for(lambda: len(ways.admin(ways.target).list_topics(ways.remote, timeout=10).topics[ways.remote].partitions) == 2, 30)
+    changed.result(PATIENCE_SECONDS)
+    wait_for(lambda: len(ways.admin(ways.target).list_topics(ways.remote, timeout=10).topics[ways.remote].partitions) == 2)
     ways.write([(1, None, b"of a partition that came later", None, 1)])
     assert [value for _, value, _, _ in read(ways.target, ways.remote, 1)[1]] == [b"of a partition that came later"]
 
     def configured():
         (found,) = ways.admin(ways.target).describe_configs([ConfigResource(ResourceType.TOPIC, ways.remote)]).values()
-        return found.result(10)["max.message.bytes"].value == "54321"
+        return found.result(PATIENCE_SECONDS)["max.message.bytes"].value == "54321"
 
-    wait_for(configured, 30)
+    wait_for(configured)
     there = ways.admin(ways.target).list_topics(timeout=10).topics
     assert f"{ways.remote}-new" in there and f"{ways.remote}-no" not in there
 
@@ -166,7 +167,7 @@ def test_a_group_goes_on_on_the_target_where_it_was(ways):
         "emit.checkpoints.interval.seconds": "1", "sync.group.offsets.enabled": "true", "sync.group.offsets.interval.seconds": "1",
     })  # fmt: skip
     topic = f"{ways.alias}.checkpoints.internal"
-    wait_for(lambda: everything(ways.target, topic), 30)
+    wait_for(lambda: everything(ways.target, topic))
     found = read_checkpoint(*everything(ways.target, topic)[-1])
     assert found[:4] == (ways.group, ways.remote, 0, 10) and 0 < found.downstream <= 10
 
@@ -177,7 +178,7 @@ def test_a_group_goes_on_on_the_target_where_it_was(ways):
         finally:
             there.close()
 
-    wait_for(lambda: offset() == 10, 30)
+    wait_for(lambda: offset() == 10)
 
 
 def test_heartbeats_are_written_and_those_of_the_source_are_mirrored(ways):
@@ -186,7 +187,7 @@ def test_heartbeats_are_written_and_those_of_the_source_are_mirrored(ways):
     def beats():
         return [found for found in (read_heartbeat(*each) for each in everything(ways.target, "heartbeats")) if found.source == ways.alias]
 
-    wait_for(lambda: len(beats()) >= 2, 30)
+    wait_for(lambda: len(beats()) >= 2)
     first, second = beats()[:2]
     assert (first.source, first.target) == (ways.alias, "target") and second.timestamp - first.timestamp >= 900
     key, value = everything(ways.target, "heartbeats")[-1]
@@ -203,7 +204,7 @@ def test_records_of_aborted_transactions_are_not_mirrored_where_committed_ones_a
         producer.flush(15)
         end(15)
     ways.mirror("Source", **{"source.consumer.isolation.level": "read_committed"})
-    wait_for(lambda: committed(ways.target, ways.remote) == [b"0", b"2"], 30)
+    wait_for(lambda: committed(ways.target, ways.remote) == [b"0", b"2"])
 
 
 @pytest.mark.parametrize("kind, seen", [("source", "primary.t"), ("checkpoint", "primary.checkpoints.internal"), ("heartbeat", "heartbeats")])
@@ -212,7 +213,7 @@ def test_the_samples_run(tmp_path, kind, seen):
     log.start()
     try:
         admin = AdminClient({"bootstrap.servers": log.bootstrap})
-        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(15)
+        admin.create_topics([NewTopic("t", 1, 1)])["t"].result(PATIENCE_SECONDS)
         with LocalWorker(tmp_path) as worker:
             found = properties.load_connector(SAMPLES / f"connect-mirror-{kind}.properties")
             worker.create(found.name, {

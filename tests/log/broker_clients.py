@@ -15,6 +15,7 @@ from kafka.protocol.producer import ProduceRequest, ProduceResponse
 from standalone import wire
 from standalone.log import record_batch
 from standalone.log.broker.server import EmbeddedLog
+from tests.suite.patience import PATIENCE_SECONDS
 
 _SIZE = Struct(">i")
 
@@ -31,7 +32,7 @@ def values_of(data):
     ]
 
 
-def wait_for(condition, seconds=10.0):
+def wait_for(condition, seconds=PATIENCE_SECONDS):
     """Until it is true; what it returned."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -43,7 +44,7 @@ def wait_for(condition, seconds=10.0):
 class RawClient:
     """One connection; a request at a time, in any version."""
 
-    def __init__(self, bootstrap, seconds=10.0):
+    def __init__(self, bootstrap, seconds=PATIENCE_SECONDS):
         host, port = bootstrap.rsplit(":", 1)
         self.sock = socket.create_connection((host, int(port)), seconds)
         self._correlation_id = 0
@@ -210,7 +211,7 @@ class ServerProcess:
             seen.append(self.cpu_seconds())
             return seen[-1] == seen[-2]
 
-        wait_for(is_idle, 30)
+        wait_for(is_idle)
 
     def kill(self):
         self.process.kill()
@@ -223,6 +224,6 @@ class ServerProcess:
 
     def _over(self):
         """What it wrote on its standard error."""
-        self.process.wait(20)
+        self.process.wait(PATIENCE_SECONDS)
         with self.process.stderr, self.process.stdout:
             return self.process.stderr.read()

@@ -11,11 +11,10 @@ from standalone.log.client_config import ConsumerConfig, ProducerConfig
 from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.producer import Producer
+from tests.suite.patience import PATIENCE_SECONDS
 
-DEADLINE_S = 15
 
-
-def until(condition, what="it", seconds=DEADLINE_S):
+def until(condition, what="it", seconds=PATIENCE_SECONDS):
     """Wait for a condition with a deadline."""
     deadline, event = time.monotonic() + seconds, threading.Event()
     while not (found := condition()):
@@ -38,7 +37,7 @@ class Reader:
         else:
             self.consumer.subscribe([topic])
 
-    def read(self, count, seconds=DEADLINE_S):
+    def read(self, count, seconds=PATIENCE_SECONDS):
         """The values of at least `count` records in all."""
         deadline = time.monotonic() + seconds
         while len(self.found) < count:
@@ -78,7 +77,7 @@ class Writer:
 
     def __exit__(self, *_):
         self.producer.close(0)
-        self.thread.join(DEADLINE_S)
+        self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive()
         self.clusters.close()
 
@@ -99,5 +98,5 @@ def beating():
         yield heartbeats, thread
     finally:
         heartbeats.stop()
-        thread.join(DEADLINE_S)
+        thread.join(PATIENCE_SECONDS)
         assert not thread.is_alive()

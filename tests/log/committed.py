@@ -4,7 +4,7 @@ import time
 
 from confluent_kafka import Consumer, KafkaError, TopicPartition
 
-SECONDS = 20
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 def committed(bootstrap, topic, partitions=1):
@@ -24,12 +24,12 @@ def _read(bootstrap, topic, isolation, partitions):
     })  # fmt: skip
     found = []
     try:
-        known = consumer.list_topics(topic, SECONDS).topics[topic]
+        known = consumer.list_topics(topic, PATIENCE_SECONDS).topics[topic]
         if known.error is not None:
             return []
         for partition in range(partitions):
             consumer.assign([TopicPartition(topic, partition, 0)])
-            deadline = time.monotonic() + SECONDS
+            deadline = time.monotonic() + PATIENCE_SECONDS
             while True:
                 assert time.monotonic() < deadline, f"{topic}-{partition} was not read to its end"
                 message = consumer.poll(0.2)

@@ -20,6 +20,7 @@ from standalone.log.broker import options
 from standalone.log.broker.refusal import codes
 from standalone.log.broker.server import EmbeddedLog
 from tests.log.broker_clients import RawClient, batch, make_topic, produce_request, running, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -164,18 +165,18 @@ def test_users_are_kept_without_their_passwords(started, tmp_path):
     log, _ = started()
     client = AdminClient({"bootstrap.servers": log.bootstrap})
     added = UserScramCredentialUpsertion("ann", ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192), b"very secret")
-    client.alter_user_scram_credentials([added])["ann"].result(10)
+    client.alter_user_scram_credentials([added])["ann"].result(PATIENCE_SECONDS)
     log.stop()
     for name in os.listdir(tmp_path / "log"):
         if name.startswith("log.sqlite"):
             assert b"very secret" not in (tmp_path / "log" / name).read_bytes()
     log.start()
     client = AdminClient({"bootstrap.servers": log.bootstrap})
-    found = client.describe_user_scram_credentials(["ann"])["ann"].result(10).scram_credential_infos
+    found = client.describe_user_scram_credentials(["ann"])["ann"].result(PATIENCE_SECONDS).scram_credential_infos
     assert [(info.mechanism, info.iterations) for info in found] == [(ScramMechanism.SCRAM_SHA_256, 8192)]
-    client.alter_user_scram_credentials([UserScramCredentialDeletion("ann", ScramMechanism.SCRAM_SHA_256)])["ann"].result(10)
+    client.alter_user_scram_credentials([UserScramCredentialDeletion("ann", ScramMechanism.SCRAM_SHA_256)])["ann"].result(PATIENCE_SECONDS)
     with pytest.raises(KafkaException):
-        client.describe_user_scram_credentials(["ann"])["ann"].result(10)
+        client.describe_user_scram_credentials(["ann"])["ann"].result(PATIENCE_SECONDS)
 
 
 def test_acls_are_said_to_be_disabled(started):
@@ -208,7 +209,7 @@ def test_with_acks_fsync_those_who_wait_are_synced_together(started, monkeypatch
     log, client = started(acks="fsync")
     make_topic(client)
     free, syncs, sync = threading.Event(), [], os.fdatasync
-    monkeypatch.setattr(os, "fdatasync", lambda fd: (syncs.append(fd), free.wait(10), sync(fd)))
+    monkeypatch.setattr(os, "fdatasync", lambda fd: (syncs.append(fd), free.wait(PATIENCE_SECONDS), sync(fd)))
     others = [RawClient(log.bootstrap) for _ in range(5)]
     for other in others:
         other.send(produce_request("t", batch([b"v"])))

@@ -8,6 +8,7 @@ from kafka.protocol.consumer import OffsetCommitRequest, OffsetCommitResponse, O
 from standalone.log.broker import partitions
 from standalone.log.broker.server import EmbeddedLog
 from tests.log.broker_clients import RawClient, batch, make_topic, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -15,7 +16,7 @@ def slow_disk(tmp_path, monkeypatch):
     """(a log with topic `t` of one record, an event before which no fsync ends)."""
     may_sync, sync = threading.Event(), partitions._sync_file
     may_sync.set()
-    monkeypatch.setattr(partitions, "_sync_file", lambda *file: may_sync.wait(10) and sync(*file))
+    monkeypatch.setattr(partitions, "_sync_file", lambda *file: may_sync.wait(PATIENCE_SECONDS) and sync(*file))
     log = EmbeddedLog(tmp_path, "127.0.0.1:0", {"embedded.log.flush.interval.ms": "3600000"})
     log.start()
     with RawClient(log.bootstrap) as client:

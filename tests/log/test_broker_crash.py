@@ -7,6 +7,7 @@ import pytest
 from kafka.protocol import admin, producer
 
 from tests.log.broker_clients import RawClient, ServerProcess, batch, values_of, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 ROUNDS = 4
 
@@ -87,7 +88,7 @@ def test_kill_9_loses_nothing_that_was_acknowledged_and_repeats_nothing(tmp_path
             assert "Traceback" not in errors, errors
     for writer in writers:
         writer.may_stop.set()
-        writer.join(10)
+        writer.join(PATIENCE_SECONDS)
         assert writer.failure is None, writer.failure
         assert len(writer.acknowledged) > ROUNDS
     with RawClient(server.bootstrap) as client:

@@ -19,6 +19,7 @@ from standalone.log.broker.server import HANDLERS, EmbeddedLog
 from standalone.log.client import Cluster
 from tests.log.broker_clients import RawClient, wait_for
 from tests.log.test_broker_versions import EVERY, MESSAGES
+from tests.suite.patience import PATIENCE_SECONDS
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka import admin as stock  # noqa: E402
@@ -110,7 +111,7 @@ def test_records_go_over_tls_both_ways_whatever_their_size(start, pem):
     log = start("SSL://127.0.0.1:0", settings=keystore(pem) | {"embedded.log.max.message.bytes": "20000000"})
     config = {"bootstrap.servers": log.bootstrap, "security.protocol": "SSL", "ssl.ca.location": str(pem / "ca.pem")}
     client = stock.AdminClient(config)
-    client.create_topics([stock.NewTopic("t", 1)])["t"].result(10)
+    client.create_topics([stock.NewTopic("t", 1)])["t"].result(PATIENCE_SECONDS)
     sent = [bytes([size % 251]) * size for size in (1, 16_383, 16_384, 70_000, 900_000, 3)] * 8
     writer = confluent_kafka.Producer({**config, "message.max.bytes": 2_000_000, "linger.ms": 5})
     for value in sent:
@@ -118,7 +119,7 @@ def test_records_go_over_tls_both_ways_whatever_their_size(start, pem):
     assert writer.flush(20) == 0
     reader = confluent_kafka.Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest", "fetch.message.max.bytes": 5_000_000})
     reader.subscribe(["t"])
-    found, deadline = [], time.monotonic() + 20
+    found, deadline = [], time.monotonic() + PATIENCE_SECONDS
     while len(found) < len(sent) and time.monotonic() < deadline:
         found += [message.value() for message in reader.consume(100, 0.1)]
     reader.close()
@@ -154,7 +155,7 @@ def test_a_certificates_subject_is_who_the_client_is(start, pem, rules, allowed)
     log = start("SSL://127.0.0.1:0", settings=keystore(pem) | truststore(pem) | AUTHORIZER | own)
     identity = {"ssl.certificate.location": str(pem / "client.crt"), "ssl.key.location": str(pem / "client.key")}
     client = stock.AdminClient({"bootstrap.servers": log.bootstrap, "security.protocol": "SSL", "ssl.ca.location": str(pem / "ca.pem"), **identity})
-    client.create_topics([stock.NewTopic("t", 1)])["t"].result(10)
+    client.create_topics([stock.NewTopic("t", 1)])["t"].result(PATIENCE_SECONDS)
     assert "t" in client.list_topics(timeout=5).topics
 
 
@@ -257,9 +258,9 @@ def test_scram_users_are_made_changed_and_taken_away_by_admin_tools_and_outlive_
     log = start("SASL_PLAINTEXT://127.0.0.1:0", settings=USERS | AUTHORIZER | {"embedded.log.super.users": "User:root"})
     client = stock.AdminClient(librdkafka(log))
     kind = stock.ScramCredentialInfo(stock.ScramMechanism.SCRAM_SHA_512, 4096)
-    client.alter_user_scram_credentials([stock.UserScramCredentialUpsertion("bob", kind, b"first")])["bob"].result(10)
+    client.alter_user_scram_credentials([stock.UserScramCredentialUpsertion("bob", kind, b"first")])["bob"].result(PATIENCE_SECONDS)
     assert reach(log.bootstrap, **login("bob", "first", "SCRAM-SHA-512"))
-    client.alter_user_scram_credentials([stock.UserScramCredentialUpsertion("bob", kind, b"second")])["bob"].result(10)
+    client.alter_user_scram_credentials([stock.UserScramCredentialUpsertion("bob", kind, b"second")])["bob"].result(PATIENCE_SECONDS)
     log.stop()
     log = start("SASL_PLAINTEXT://127.0.0.1:0", settings=USERS)
     assert reach(log.bootstrap, **login("bob", "second", "SCRAM-SHA-512"))
@@ -268,7 +269,7 @@ def test_scram_users_are_made_changed_and_taken_away_by_admin_tools_and_outlive_
             reach(log.bootstrap, **refused)
     client = stock.AdminClient(librdkafka(log))
     deletion = stock.UserScramCredentialDeletion("bob", stock.ScramMechanism.SCRAM_SHA_512)
-    client.alter_user_scram_credentials([deletion])["bob"].result(10)
+    client.alter_user_scram_credentials([deletion])["bob"].result(PATIENCE_SECONDS)
     with pytest.raises(LogFatalError, match="invalid credentials"):
         reach(log.bootstrap, **login("bob", "second", "SCRAM-SHA-512"))
 
@@ -397,7 +398,7 @@ def test_each_request_is_refused_in_every_version_to_who_may_not(guarded, key):
     request_class, response_class = MESSAGES[key]
     name = request_class.__name__.removesuffix("Request")
     owner = stock.AdminClient(own_client(guarded))
-    owner.create_topics([stock.NewTopic("t", 1)])["t"].result(10)
+    owner.create_topics([stock.NewTopic("t", 1)])["t"].result(PATIENCE_SECONDS)
     before = guarded.sizes()
     with RawClient(guarded.bootstrap) as client:
         row = HANDLERS[key]
@@ -435,7 +436,7 @@ def test_a_client_does_what_acls_allow_and_no_more_and_they_outlive_the_log(star
     settings = USERS | AUTHORIZER | {"embedded.log.super.users": "User:root;User:other"}
     log = start("SASL_PLAINTEXT://127.0.0.1:0", settings=settings)
     owner = stock.AdminClient(librdkafka(log))
-    owner.create_topics([stock.NewTopic(name, 1) for name in ("shared", "secret")])["shared"].result(10)
+    owner.create_topics([stock.NewTopic(name, 1) for name in ("shared", "secret")])["shared"].result(PATIENCE_SECONDS)
     rules = [
         stock.AclBinding(stock.ResourceType.TOPIC, "sha", stock.ResourcePatternType.PREFIXED, "User:ann", "*", stock.AclOperation.ALL,
                          stock.AclPermissionType.ALLOW),
@@ -443,7 +444,7 @@ def test_a_client_does_what_acls_allow_and_no_more_and_they_outlive_the_log(star
                          stock.AclPermissionType.ALLOW),
     ]
     for done in owner.create_acls(rules).values():
-        done.result(10)
+        done.result(PATIENCE_SECONDS)
     log.stop()
     log = start("SASL_PLAINTEXT://127.0.0.1:0", settings=settings)
     ann = librdkafka(log, "ann", "PLAIN")
@@ -455,28 +456,28 @@ def test_a_client_does_what_acls_allow_and_no_more_and_they_outlive_the_log(star
     assert sorted(errors, key=str) == [("secret", confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED), ("shared", None)]
     reader = confluent_kafka.Consumer({**ann, "group.id": "g", "auto.offset.reset": "earliest"})
     reader.subscribe(["shared"])
-    assert wait_for(lambda: reader.poll(0.1), 20).value() == b"v"
+    assert wait_for(lambda: reader.poll(0.1)).value() == b"v"
     reader.close()
     stranger = confluent_kafka.Consumer({**ann, "group.id": "h", "auto.offset.reset": "earliest"})
     stranger.subscribe(["shared"])
-    assert wait_for(lambda: stranger.poll(0.1), 20).error().code() == confluent_kafka.KafkaError.GROUP_AUTHORIZATION_FAILED
+    assert wait_for(lambda: stranger.poll(0.1)).error().code() == confluent_kafka.KafkaError.GROUP_AUTHORIZATION_FAILED
     stranger.close()
     owner = stock.AdminClient(librdkafka(log))
     everything = stock.AclBindingFilter(stock.ResourceType.ANY, None, stock.ResourcePatternType.ANY, None, None, stock.AclOperation.ANY,
                                         stock.AclPermissionType.ANY)
-    assert sorted(binding.name for binding in owner.describe_acls(everything).result(10)) == ["g", "sha"]
-    assert len(owner.delete_acls([everything])[everything].result(10)) == 2
-    assert owner.describe_acls(everything).result(10) == []
+    assert sorted(binding.name for binding in owner.describe_acls(everything).result(PATIENCE_SECONDS)) == ["g", "sha"]
+    assert len(owner.delete_acls([everything])[everything].result(PATIENCE_SECONDS)) == 2
+    assert owner.describe_acls(everything).result(PATIENCE_SECONDS) == []
     client = stock.AdminClient(ann)
     assert "shared" not in client.list_topics(timeout=5).topics
     with pytest.raises(confluent_kafka.KafkaException, match="may not do this"):
-        client.create_topics([stock.NewTopic("new", 1)])["new"].result(10)
+        client.create_topics([stock.NewTopic("new", 1)])["new"].result(PATIENCE_SECONDS)
 
 
 def test_clients_of_the_same_process_may_do_everything_whatever_others_need(start, pem):
     log = start("SASL_SSL://127.0.0.1:0", settings=keystore(pem) | AUTHORIZER)
     client = stock.AdminClient(own_client(log))
-    client.create_topics([stock.NewTopic("t", 1)])["t"].result(10)
+    client.create_topics([stock.NewTopic("t", 1)])["t"].result(PATIENCE_SECONDS)
     assert reach(**{name.replace(".", "_"): value for name, value in log.own_settings.items() if name != "bootstrap.servers"},
                  bootstrap=log.own_settings["bootstrap.servers"])
     assert "127.0.0.1" in log.own_settings["bootstrap.servers"] and log.own_settings["bootstrap.servers"] != log.bootstrap

@@ -26,6 +26,7 @@ from tests.log.broker_clients import (
     values_of,
     wait_for,
 )
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -247,8 +248,8 @@ def test_a_small_request_does_not_wait_for_the_large_ones_of_others(tmp_path, mo
         for connection in list(owner._connections):
             monkeypatch.setattr(connection, "_on_frame", lambda who, view: (handled.append(len(view)), handle(who, view)))
         stands = threading.Event()
-        owner.post(lambda: (stands.set(), go_on.wait(10)))
-        assert stands.wait(10)
+        owner.post(lambda: (stands.set(), go_on.wait(PATIENCE_SECONDS)))
+        assert stands.wait(PATIENCE_SECONDS)
         for client in large:
             client.sock.sendall(frame[100_000:])
         small.send(ApiVersionsRequest(version=0))

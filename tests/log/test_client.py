@@ -19,6 +19,7 @@ from standalone.log.client import Backoff, Cluster, Clusters
 from standalone.log.client_config import AdminConfig, ClientConfig, ConsumerConfig, ProducerConfig, parse_address
 from standalone.log.connection import Connection
 from tests.servers.kafka_broker import KafkaBroker
+from tests.suite.patience import PATIENCE_SECONDS
 from tests.suite.shared import skipped_where_unavailable
 
 GOLDEN = json.loads((pathlib.Path(__file__).parents[1] / "golden/config-keys.json").read_text())
@@ -193,7 +194,7 @@ class Listener:
     def __exit__(self, *_):
         self._server.shutdown(socket.SHUT_RDWR)
         self._server.close()
-        self._thread.join(5)
+        self._thread.join(PATIENCE_SECONDS)
 
 
 def ask(address, seconds=0.4, **config):
@@ -204,7 +205,7 @@ def ask(address, seconds=0.4, **config):
             cluster.topics(timeout=seconds)
     finally:
         cluster.close()
-    assert time.monotonic() - started < seconds + 1
+    assert time.monotonic() - started < seconds + 5
     return caught.value
 
 
@@ -217,7 +218,7 @@ def test_servers_that_cannot_be_reached_are_named_with_the_reason():
 
 def test_a_server_that_says_nothing_is_not_waited_for():
     over = threading.Event()
-    with Listener(lambda accepted: over.wait(5)) as listener:
+    with Listener(lambda accepted: over.wait(PATIENCE_SECONDS)) as listener:
         assert "did not answer" in str(ask(listener.address))
         over.set()
 
@@ -305,7 +306,7 @@ def test_threads_share_connections_without_waiting_for_each_other(cluster):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(PATIENCE_SECONDS)
     assert len(found) == 20
     assert sum(map(len, cluster.shared.idle.values())) <= 4
 
@@ -338,7 +339,7 @@ def test_an_aborted_connection_frees_the_thread_that_reads_it(broker, cluster):
     reader = threading.Thread(target=read)
     reader.start()
     connection.abort()
-    reader.join(5)
+    reader.join(PATIENCE_SECONDS)
     connection.close()
     assert len(caught) == 1 and "closed by the other side" in str(caught[0])
 
@@ -487,7 +488,7 @@ def test_records_go_through_tls(secured):
         producer.send("tls", None, wire.Records(3000, values=wire.ByteColumn.of([b"x" * 100] * 3000)), results.append)
     assert producer.flush(30)
     producer.close(0)
-    thread.join(10)
+    thread.join(PATIENCE_SECONDS)
     cluster.close()
     assert [result.error for result in results] == [None] * 20
     assert sorted(offset for result in results for _, _, offset, _ in result.acks)[0] == 0

@@ -14,6 +14,7 @@ from standalone.log.client import Cluster
 from tests.log.client_runs import until
 from tests.servers.kafka_broker import KafkaBroker
 from tests.servers.server import free_port
+from tests.suite.patience import PATIENCE_SECONDS
 from tests.suite.shared import skipped_where_unavailable
 
 REALM = "TEST.LOCAL"
@@ -78,7 +79,7 @@ class Kdc:
     def stop(self):
         if self._process is not None:
             self._process.terminate()
-            self._process.wait(10)
+            self._process.wait(PATIENCE_SECONDS)
             self._process = None
 
 
@@ -111,7 +112,7 @@ def kerberized(tmp_path_factory):
     kdc.stop()
 
 
-def reach(broker, options, seconds=20, **settings):
+def reach(broker, options, seconds=PATIENCE_SECONDS, **settings):
     config = {"bootstrap.servers": broker.address("LOGIN"), "security.protocol": "SASL_PLAINTEXT", "sasl.mechanism": "GSSAPI",
               "sasl.kerberos.service.name": "kafka", "sasl.jaas.config": LOGIN.format(options), **settings}
     made = Cluster(config, SYSTEM)

@@ -17,8 +17,7 @@ from standalone.errors import ConfigError, LogFatalError
 from standalone.log.client import Cluster
 from standalone.log.client_config import ConsumerConfig
 from standalone.log.consumer import LONGEST_WAIT_MS, Consumer
-
-DEADLINE_S = 30
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 class Notes:
@@ -52,7 +51,7 @@ class Bench:
 
     def delete(self, topic):
         self.admin.delete_topics([topic])[topic].result()
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while topic in self.admin.list_topics(timeout=5).topics:
             assert time.monotonic() < deadline
 
@@ -61,7 +60,7 @@ class Bench:
         producer = confluent_kafka.Producer({"bootstrap.servers": self.bootstrap, "linger.ms": 1, "enable.idempotence": True, **settings})
         for n, value in enumerate(values):
             producer.produce(topic, value, partition=n % partitions)
-        assert producer.flush(DEADLINE_S) == 0
+        assert producer.flush(PATIENCE_SECONDS) == 0
 
     def consumer(self, topic=None, group=None, listener=None, pattern=None, **settings):
         settings = {name.replace("_", "."): value for name, value in settings.items()}
@@ -95,7 +94,7 @@ def numbers(low, high):
     return [b"%d" % n for n in range(low, high)]
 
 
-def read(consumer, count, seconds=DEADLINE_S):
+def read(consumer, count, seconds=PATIENCE_SECONDS):
     """{pair: values} of at least `count` records; offsets must follow each other."""
     found, last = collections.defaultdict(list), {}
     deadline = time.monotonic() + seconds
@@ -113,7 +112,7 @@ def read_nothing(consumer, polls=5):
         assert consumer.poll(0.05) == []
 
 
-def until_assigned(consumer, seconds=DEADLINE_S):
+def until_assigned(consumer, seconds=PATIENCE_SECONDS):
     deadline = time.monotonic() + seconds
     while not consumer.assignment():
         assert time.monotonic() < deadline
@@ -211,7 +210,7 @@ def test_paused_partitions_are_silent_and_lose_nothing(bench):
     until_assigned(consumer)
     pairs, found = consumer.assignment(), collections.defaultdict(list)
     choice = np.random.default_rng(1)
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_SECONDS
     while sum(map(len, found.values())) < 40_000:
         assert time.monotonic() < deadline
         paused = [pair for pair in pairs if choice.integers(2)]
@@ -343,7 +342,7 @@ def test_a_position_that_the_log_does_not_have(bench, caplog, position, reset, e
     consumer.seek(topic, 0, position)
     found = []
     with caplog.at_level(logging.WARNING, "standalone"):
-        deadline = time.monotonic() + DEADLINE_S
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not any(f"{topic}-0" in line for line in caplog.messages):  # the one that says where it went on
             assert time.monotonic() < deadline
             found += [value for fetched in consumer.poll(0.01) for value in fetched.records.values]
@@ -401,12 +400,12 @@ def test_wakeup_ends_a_poll(bench):
     until_assigned(consumer)
     threading.Timer(0.2, consumer.wakeup).start()
     begun = time.monotonic()
-    assert consumer.poll(20) == []
-    assert time.monotonic() - begun < 2
+    assert consumer.poll(60) == []
+    assert time.monotonic() - begun < 20
     consumer.wakeup()
     begun = time.monotonic()
-    assert consumer.poll(20) == []
-    assert time.monotonic() - begun < 2
+    assert consumer.poll(60) == []
+    assert time.monotonic() - begun < 20
 
 
 def test_offsets_of_the_log_can_be_asked_for(bench):
@@ -442,12 +441,12 @@ def test_aborted_transactions_are_left_out_where_asked_for(bench, isolation, exp
     topic = bench.topic()
     bench.produce(topic, [b"before"])
     producer = confluent_kafka.Producer({"bootstrap.servers": bench.bootstrap, "transactional.id": topic})
-    producer.init_transactions(DEADLINE_S)
+    producer.init_transactions(PATIENCE_SECONDS)
     for value, end in ((b"dropped", producer.abort_transaction), (b"kept", producer.commit_transaction)):
         producer.begin_transaction()
         producer.produce(topic, value, partition=0)
         producer.flush()
-        end(DEADLINE_S)
+        end(PATIENCE_SECONDS)
     bench.produce(topic, [b"after"])
     consumer = bench.consumer(topic, isolation_level=isolation)
     assert read(consumer, len(expected)) == {(topic, 0): expected}
@@ -460,7 +459,7 @@ def test_connections_that_break_lose_and_double_nothing(bench, caplog):
     bench.produce(topic, numbers(0, 40_000), 2, **{"batch.size": 5_000})
     consumer = bench.consumer(topic, fetch_max_bytes=40_000, max_partition_fetch_bytes=20_000)
     found, broken = collections.defaultdict(list), 0
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_SECONDS
     with caplog.at_level(logging.INFO, "standalone"):
         while sum(map(len, found.values())) < 40_000:
             assert time.monotonic() < deadline
@@ -476,7 +475,7 @@ def test_connections_that_break_lose_and_double_nothing(bench, caplog):
 
 def wait_patiently(consumer):
     """As after a long time without records: the fetch under way waits for LONGEST_WAIT_MS."""
-    deadline = time.monotonic() + DEADLINE_S
+    deadline = time.monotonic() + PATIENCE_SECONDS
     leaders = consumer._leaders._leaders
     while not any(leader.fetching and leader.waits_long for leader in leaders.values()):
         assert time.monotonic() < deadline
@@ -552,7 +551,7 @@ def test_a_broker_that_freezes_or_dies_is_waited_for(outage_broker, caplog):
     thaw.start()
     begun = time.monotonic()
     assert consumer.poll(0.5) == []
-    assert time.monotonic() - begun < 1
+    assert time.monotonic() - begun < 2.5
     thaw.join()
     bench.produce(topic, numbers(10, 20))
     found += read(consumer, 10)[topic, 0]
@@ -565,5 +564,5 @@ def test_a_broker_that_freezes_or_dies_is_waited_for(outage_broker, caplog):
     bench.produce(topic, numbers(20, 30))
     found += read(consumer, 10)[topic, 0]
     assert found == numbers(0, 30)
-    consumer.commit({(topic, 0): 30}, DEADLINE_S)
+    consumer.commit({(topic, 0): 30}, PATIENCE_SECONDS)
     bench.close()

@@ -17,9 +17,9 @@ from standalone.log.client import Cluster
 from standalone.log.intake import HeldBack
 from standalone.log.produce_request import HIGHEST_VERSION, LOWEST_VERSION, produce_body
 from standalone.log.producer import Producer
+from tests.suite.patience import PATIENCE_SECONDS
 
 needs_kafka = pytest.mark.kafka
-DEADLINE_S = 30
 
 
 class Run:
@@ -39,7 +39,7 @@ class Run:
     def sent(self, *arguments, **columns):
         """Send and wait: the Delivered."""
         self.send(*arguments, **columns)
-        assert self.producer.flush(DEADLINE_S)
+        assert self.producer.flush(PATIENCE_SECONDS)
         return self.results[-1]
 
     def __enter__(self):
@@ -47,7 +47,7 @@ class Run:
 
     def __exit__(self, *_):
         self.producer.close(0)
-        self.thread.join(DEADLINE_S)
+        self.thread.join(PATIENCE_SECONDS)
         self.cluster.close()
         assert not self.thread.is_alive()
 
@@ -163,7 +163,7 @@ def test_order_holds_whatever_is_acknowledged(broker, topic, acks):
     with Run(broker, acks=acks, max_request_size=10_000) as run:
         for low in range(0, 20_000, 1000):
             run.send(topic, numbered(low, low + 1000))
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
     assert [result.error for result in run.results] == [None] * 20
     assert values(broker, topic) == numbered(0, 20_000)
 
@@ -173,7 +173,7 @@ def test_small_sends_share_requests_while_one_is_under_way(broker, topic):
         run.sent(topic, [b"first"])
         for number in range(2000):
             run.send(topic, [b"%d" % number])
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
         assert run.producer.counters.requests < 1000
     assert values(broker, topic) == [b"first"] + numbered(0, 2000)
     offsets = sorted(offset for result in run.results for _, _, offset, _ in result.acks)
@@ -186,7 +186,7 @@ def test_pieces_with_and_without_keys_and_times_share_a_batch_unharmed(broker, t
         run.send(topic, [b"a"], keys=wire.ByteColumn.of([b"k"]))
         run.send(topic, [b"b"], timestamps=np.array([7]))
         run.send(topic, [b"c"], headers=[[("h", b"1")]])
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
     found = [(m.key(), m.value(), m.headers()) for m in messages(broker, topic, 0)[0]][1:]
     assert found == [(b"k", b"a", None), (None, b"b", None), (None, b"c", [("h", b"1")])]
 
@@ -221,7 +221,7 @@ def test_rows_without_a_key_keep_together_and_in_order(broker, topic):
     with Run(broker, max_request_size=20_000) as run:
         for low in range(0, 30_000, 1000):
             run.send(topic, numbered(low, low + 1000))
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
     parts = [list(map(int, part)) for part in values_by_partition(broker, topic, 3).values()]
     assert all(parts) and all(part == sorted(part) for part in parts)
     assert sorted(sum(parts, [])) == list(range(30_000))
@@ -286,7 +286,7 @@ def test_records_that_a_compacted_topic_refuses_fail_alone_and_the_others_arrive
     with Run(broker, compression_type=compression) as run:
         for low in range(0, 1000, 100):
             run.send(topic, numbered(low, low + 100), 0, keys=wire.ByteColumn.of(keys[low : low + 100]))
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
         assert run.sent(topic, [b"last"], 0, keys=wire.ByteColumn.of([b"k"])).error is None
     assert values(broker, topic) == [b"%d" % row for row in range(1000) if keys[row] is not None] + [b"last"]
     # A broker may name all bad records of a batch at once, or one after the other.
@@ -328,7 +328,7 @@ def test_without_a_broker_records_expire_and_a_full_buffer_turns_away():
         run.send("t", [b"x" * 900])
         with pytest.raises(LogRetriableError, match=r"max.block.ms.*buffer.memory"):
             run.send("t", [b"x" * 900])
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
     (result,) = run.results
     assert result.error.java_class == "org.apache.kafka.common.errors.TimeoutException" and "delivery.timeout.ms" in str(result.error)
 
@@ -336,7 +336,7 @@ def test_without_a_broker_records_expire_and_a_full_buffer_turns_away():
 def test_a_send_larger_than_the_buffer_is_taken_when_the_buffer_is_empty():
     with Run("127.0.0.1:1", buffer_memory=10, delivery_timeout_ms=300) as run:
         run.send("t", [b"x" * 900])
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
 
 
 def test_closing_gives_up_what_is_left_and_frees_who_waits():
@@ -353,8 +353,8 @@ def test_closing_gives_up_what_is_left_and_frees_who_waits():
         waiting = threading.Thread(target=blocked)
         waiting.start()
         assert run.producer.close(0.05) is False
-        waiting.join(DEADLINE_S)
-        run.thread.join(DEADLINE_S)
+        waiting.join(PATIENCE_SECONDS)
+        run.thread.join(PATIENCE_SECONDS)
         with pytest.raises(LogFatalError, match="closed"):
             run.send("t", [b"late"])
     assert len(caught) == 1 and [result.error is not None for result in run.results] == [True]
@@ -402,11 +402,11 @@ def test_nothing_is_lost_doubled_or_out_of_order_through_an_outage(outage_broker
         back = time.monotonic()
         acknowledged = run.producer.counters.records
         while run.producer.counters.records == acknowledged:
-            assert time.monotonic() - back < 10, "the broker is back and no record goes through"
+            assert time.monotonic() - back < PATIENCE_SECONDS, "the broker is back and no record goes through"
             time.sleep(0.01)
         over.set()
-        source.join(DEADLINE_S)
-        assert run.producer.flush(DEADLINE_S)
+        source.join(PATIENCE_SECONDS)
+        assert run.producer.flush(PATIENCE_SECONDS)
     assert {result.error for result in run.results} == {None}
     assert values(outage_broker.bootstrap, topic) == numbered(0, sent[0])
 
@@ -423,6 +423,6 @@ def test_requests_that_time_out_are_sent_again_and_known_again(outage_broker, to
         run.send(topic, numbered(0, 5000))
         assert not run.producer.flush(2.5)
         outage_broker.thaw()
-        assert run.producer.flush(DEADLINE_S)
+        assert run.producer.flush(PATIENCE_SECONDS)
         assert run.producer.counters.retried_batches > 0
     assert values(outage_broker.bootstrap, topic) == [b"first"] + numbered(0, 5000)

@@ -13,8 +13,7 @@ from standalone.log.produce_request import produce_body
 from standalone.log.producer import TransactionalProducer
 from tests.log.broker_clients import ServerProcess
 from tests.log.committed import committed, everything
-
-DEADLINE_S = 20
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 class Writer:
@@ -29,7 +28,7 @@ class Writer:
     def write(self, topic, *values):
         records = wire.Records(len(values), values=wire.ByteColumn.of(values))
         self.producer.send(topic, 0, records, lambda delivered: self.errors.append(delivered.error))
-        assert self.producer.flush(DEADLINE_S)
+        assert self.producer.flush(PATIENCE_SECONDS)
 
     def __enter__(self):
         self.producer.init_transactions()
@@ -37,7 +36,7 @@ class Writer:
 
     def __exit__(self, *_):
         self.producer.close(0)
-        self.thread.join(DEADLINE_S)
+        self.thread.join(PATIENCE_SECONDS)
         assert not self.thread.is_alive()
         self.clusters.close()
 
@@ -117,7 +116,7 @@ def test_nothing_is_sent_before_the_id_is_taken_over_and_a_close_ends_the_wait_f
     waiting = threading.Thread(target=take_over)
     waiting.start()
     writer.producer.close(0)
-    waiting.join(DEADLINE_S)
+    waiting.join(PATIENCE_SECONDS)
     writer.__exit__()
     assert len(failed) == 1 and "closed" in str(failed[0])
 

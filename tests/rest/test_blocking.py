@@ -9,6 +9,7 @@ import pytest
 from tests.rest.blocking import BLOCK
 from tests.rest.conftest import SOURCE, Api
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 SOURCE_HOOKS = "initialize start stop poll commit commit_record version"
 SINK_HOOKS = "initialize start stop open put flush pre_commit close version"
@@ -19,7 +20,7 @@ CASES = [
     *(("Sink", f"Task.{hook}") for hook in SINK_HOOKS.split() if hook != "version"),
 ]
 GRACEFUL_MS = 500
-ANSWER_SECONDS, END_SECONDS = 5, 5.5  # Java's suite gives a neighbour 60 s, and a request as long as its timeout
+ANSWER_SECONDS, END_SECONDS = 20, 20.5  # Java's suite gives a neighbour 60 s, and a request as long as its timeout
 
 
 @pytest.fixture
@@ -39,7 +40,7 @@ def test_a_method_that_never_comes_back(tmp_path, feed, kind, hook):
         BLOCK.at(hook)
         try:
             _run_into(api, kind, hook)
-            assert BLOCK.reached.wait(15), f"{hook} is never called"
+            assert BLOCK.reached.wait(PATIENCE_SECONDS), f"{hook} is never called"
             _others_go_on(api, worker, feed)
             began = time.monotonic()
             worker.process.close()
@@ -112,7 +113,7 @@ def test_a_worker_that_was_ended_so_starts_again(tmp_path, feed, hook):
         if hook == "Connector.stop":
             _wait_until_it_runs(api)
         else:
-            assert BLOCK.reached.wait(15)
+            assert BLOCK.reached.wait(PATIENCE_SECONDS)
     try:
         with LocalWorker(tmp_path, task__shutdown__graceful__timeout__ms=GRACEFUL_MS) as worker:
             api = Api(worker)

@@ -6,6 +6,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.rest.conftest import SINK, Api
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 def _produce(worker, topic, *records, partition=0):
@@ -17,7 +18,7 @@ def _produce(worker, topic, *records, partition=0):
 
 def _topic(worker, name, partitions=1):
     admin = AdminClient({"bootstrap.servers": worker.bootstrap})  # the future dies with its client
-    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(10)
+    admin.create_topics([NewTopic(name, partitions, 1)])[name].result(PATIENCE_SECONDS)
     return name
 
 

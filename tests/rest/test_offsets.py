@@ -143,7 +143,7 @@ def test_a_sinks_offsets_on_a_real_broker(kafka, tmp_path):
         api.create(f"s-{topic}", {"connector.class": SOURCE, "file": str(tmp_path / "in"), "topic": topic})
         name = f"k-{topic}"
         api.create(name, {"connector.class": SINK, "file": str(tmp_path / "out"), "topics": topic})
-        wait_for(lambda: offsets(api, name) == [entry(topic, 2)], 30, "the committed offset")
+        wait_for(lambda: offsets(api, name) == [entry(topic, 2)], what="the committed offset")
         stop(api, name)
         patch(api, name, entry(topic, 1))
         assert offsets(api, name) == [entry(topic, 1)]

@@ -10,6 +10,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from tests.rest.blocking import BLOCK
 from tests.rest.conftest import Api
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 TASKS, PARTITIONS, RECORDS = 2, 3, 10
 # Which log a connector works on, and by which group: its own, another group, another cluster.
@@ -49,7 +50,7 @@ def make(api, elsewhere):
 def fill(bootstrap, topic):
     """A topic with some records in each partition."""
     admin = AdminClient({"bootstrap.servers": bootstrap})
-    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(10)
+    admin.create_topics([NewTopic(topic, PARTITIONS, 1)])[topic].result(PATIENCE_SECONDS)
     producer = Producer({"bootstrap.servers": bootstrap})
     for partition in range(PARTITIONS):
         for number in range(RECORDS):
@@ -133,7 +134,7 @@ def test_seen_altered_and_reset(api, make, kind, place):
 
     if kind == "sink":
         admin = AdminClient({"bootstrap.servers": bootstrap})
-        groups = {group.group_id for group in admin.list_consumer_groups().result(10).valid}
+        groups = {group.group_id for group in admin.list_consumer_groups().result(PATIENCE_SECONDS).valid}
         own, other = f"connect-{name}", f"{name}-group"
         assert (own in groups, other in groups) == (place != "another group", place == "another group")
 
@@ -182,7 +183,7 @@ def test_a_sink_task_that_did_not_stop_could_undo_the_change(tmp_path, method):
             api.create("z", {"connector.class": "tests.rest.blocking:BlockingSink", "topics": topic})
             wait_offsets(api, "z", of_sink(topic, RECORDS))
             api.json("PUT", "/connectors/z/stop", status=204)
-            assert BLOCK.reached.wait(15)
+            assert BLOCK.reached.wait(PATIENCE_SECONDS)
             api.wait_state("z", "STOPPED")
             answer = api(method, "/connectors/z/offsets", body)
             assert answer.status_code == 409, answer.text

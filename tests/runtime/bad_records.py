@@ -5,6 +5,8 @@ import time
 
 from confluent_kafka import Consumer, Producer, TopicPartition
 
+from tests.suite.patience import PATIENCE_SECONDS
+
 PREFIX = "__connect.errors."
 HERE = "tests.runtime.bad_plugins"
 TIME = time.time_ns() // 1_000_000
@@ -19,7 +21,7 @@ def produce(bootstrap, topic, records):
     assert producer.flush(30) == 0
 
 
-def messages(bootstrap, topic, count, seconds=20):
+def messages(bootstrap, topic, count, seconds=PATIENCE_SECONDS):
     """The first `count` messages of partition 0; fails if there are fewer, or one more."""
     consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "looks", "auto.offset.reset": "earliest", "enable.auto.commit": False})
     consumer.assign([TopicPartition(topic, 0, 0)])

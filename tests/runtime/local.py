@@ -6,6 +6,7 @@ from confluent_kafka import Consumer, KafkaError, TopicPartition
 
 from standalone import local_worker
 from standalone.local_worker import STRING, wait_for  # noqa: F401
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 class LocalWorker(local_worker.LocalWorker):
@@ -17,11 +18,11 @@ class LocalWorker(local_worker.LocalWorker):
     def sink(self, name, file, topics, **config):
         return self.create(name, {"connector.class": "FileStreamSink", "file": file, "topics": topics, **config})
 
-    def values(self, topic, count, seconds=15):
+    def values(self, topic, count, seconds=PATIENCE_SECONDS):
         return values(self.bootstrap, topic, count, seconds)
 
 
-def values(bootstrap, topic, count, seconds=15):
+def values(bootstrap, topic, count, seconds=PATIENCE_SECONDS):
     """The values of partition 0, as a stock client sees them, read to the end: exactly `count`, no more."""
     settings = {"group.id": "looks", "auto.offset.reset": "earliest", "enable.auto.commit": False, "enable.partition.eof": True}
     consumer = Consumer({"bootstrap.servers": bootstrap, **settings})

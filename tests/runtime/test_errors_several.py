@@ -207,7 +207,7 @@ def test_a_sink_with_a_statement_splits_exactly(sql_worker, engine):
         (row, int(part)) for row, text in enumerate(TEXTS) if row not in bad and text != "none" for part in text.split("+")
     ]  # fmt: skip
     letters = messages(sql_worker.bootstrap, "dlq", len(bad), seconds=60)
-    wait_for(lambda: len(PUT["k"]) == len(expected), 60)
+    wait_for(lambda: len(PUT["k"]) == len(expected))
     assert [(offset, value["text"]) for offset, value, *_ in PUT["k"]] == expected
     assert [letter.value().decode() for letter in letters] == [values[row] for row in bad]
     said = [context(letter) for letter in letters]

@@ -14,6 +14,7 @@ from standalone.runtime.failures.tolerance import ErrorCounters
 from tests.runtime.bad_plugins import CALLS, PickyConverter
 from tests.runtime.bad_records import HERE, context, half_bad, messages, own_headers
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 DLQ = {"errors__tolerance": "all", "errors__source__deadletterqueue__topic__name": "dlq"}
 COUNT = 1000
@@ -68,7 +69,7 @@ def test_the_offset_waits_for_the_letter(tmp_path):
 
         tiny = NewTopic("dlq", 1, 1, config={"max.message.bytes": "200"})
         admin = AdminClient({"bootstrap.servers": worker.bootstrap})
-        admin.create_topics([tiny])["dlq"].result(10)
+        admin.create_topics([tiny])["dlq"].result(PATIENCE_SECONDS)
         make(worker, ["one", "bad", "two"], **chain, **DLQ)
         worker.wait_states("s", "RUNNING", "FAILED")
         assert "dead letter queue 'dlq'" in worker.herder.task_status("s", 0)["trace"]

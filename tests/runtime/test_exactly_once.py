@@ -89,7 +89,7 @@ def test_on_a_real_kafka_records_and_offsets_are_committed_together_and_go_on_af
         script = json.dumps([{"records": [number]} for number in range(count)])
         with at_work(tmp_path, **own) as worker:
             worker.herder.create("c", {"connector.class": f"{HERE}:ScriptedSource", "topic": topic, "script": script}, replace=True)
-            wait_for(lambda count=count: committed(kafka, topic) == [b"%d" % number for number in range(count)], 30)
+            wait_for(lambda count=count: committed(kafka, topic) == [b"%d" % number for number in range(count)])
             assert worker.herder.status("c")["delivery"].startswith("exactly once")
     assert everything(kafka, own["offset.storage.topic"])[-1] == (b'["c",{"p":"x"}]', b'{"at":3}')
 

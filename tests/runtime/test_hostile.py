@@ -11,6 +11,7 @@ from standalone.errors import BadRequestError, ConnectError, NotFoundError
 from standalone.runtime.supervision import state as state_module
 from standalone.runtime.supervision.state import State
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 HERE = "tests.runtime.test_hostile"
 RAISES = {}  # (connector's name, method) -> what that raises
@@ -145,7 +146,7 @@ def test_a_task_that_was_abandoned_does_not_speak_for_its_successor(tmp_path, re
         wait_for(lambda: [entry["state"] for entry in worker.herder.history("s") if entry["task"] == 0].count("RUNNING") == 2)
         before = len(worker.herder.history("s"))
         HANG.set()
-        assert old.join(10) and "late" in str(old.error)
+        assert old.join(PATIENCE_SECONDS) and "late" in str(old.error)
         assert worker.states("s") == ["RUNNING", "RUNNING"] and worker.herder.runners() == [new]
         assert len(worker.herder.history("s")) == before and not worker.process.over.is_set()
 
@@ -158,7 +159,7 @@ def test_an_instance_that_was_replaced_does_not_fail_its_successor(tmp_path):
         worker.wait_states("s", "RUNNING", "RUNNING")
         old.raise_error(ValueError("late"))
         old.request_task_reconfiguration()
-        worker.herder._queries.get("s").post(lambda: None).result(5)
+        worker.herder._queries.get("s").post(lambda: None).result(PATIENCE_SECONDS)
         assert worker.states("s") == ["RUNNING", "RUNNING"]
 
 
@@ -170,8 +171,8 @@ def test_a_name_is_taken_until_what_was_deleted_has_ended(tmp_path):
         worker.wait_states("s", "RUNNING", "RUNNING")
         (_, task), = TASKS
         polls = threading.Event()
-        task.poll = lambda: (polls.set(), ends.wait(10)) and None
-        assert polls.wait(5)
+        task.poll = lambda: (polls.set(), ends.wait(PATIENCE_SECONDS)) and None
+        assert polls.wait(PATIENCE_SECONDS)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             deleted = pool.submit(worker.herder.delete, "s")
             wait_for(lambda: worker.herder.names() == [])
@@ -180,7 +181,7 @@ def test_a_name_is_taken_until_what_was_deleted_has_ended(tmp_path):
             made = pool.submit(make, worker)
             assert not concurrent.futures.wait([made], 0.3).done, "two tasks of one name would run"
             ends.set()
-            deleted.result(10), made.result(10)
+            deleted.result(PATIENCE_SECONDS), made.result(PATIENCE_SECONDS)
         worker.wait_states("s", "RUNNING", "RUNNING")
         assert len(TASKS) == 1 and TASKS[0][1] is not task
 
@@ -192,8 +193,8 @@ def test_what_is_asked_of_a_connector_while_it_is_deleted_starts_nothing(tmp_pat
         worker.wait_states("s", "RUNNING", "RUNNING")
         connector = worker.herder._queries.get("s")
         held, release = threading.Event(), threading.Event()
-        connector.post(lambda: (held.set(), release.wait(10)))
-        assert held.wait(5)
+        connector.post(lambda: (held.set(), release.wait(PATIENCE_SECONDS)))
+        assert held.wait(PATIENCE_SECONDS)
         with concurrent.futures.ThreadPoolExecutor(1) as pool:
             deleted = pool.submit(worker.herder.delete, "s")
             wait_for(lambda: connector.is_ending)
@@ -205,7 +206,7 @@ def test_what_is_asked_of_a_connector_while_it_is_deleted_starts_nothing(tmp_pat
                 "retry": lambda: connector.post(lambda: connector._try_again(connector.part)),
             }[act]()
             release.set()
-            deleted.result(10), late.result(10)
+            deleted.result(PATIENCE_SECONDS), late.result(PATIENCE_SECONDS)
         assert not TASKS and worker.herder.runners() == [] and worker.herder.names() == []
 
 
@@ -244,19 +245,19 @@ def test_texts_that_no_file_takes_are_stored_all_the_same(state):
 
 def test_whatever_a_command_raises_the_others_are_done_and_the_thread_lives(state):
     release = threading.Event()
-    state._post(lambda db: release.wait(5))
+    state._post(lambda db: release.wait(PATIENCE_SECONDS))
     odd = state._post(lambda db: 1 / 0)
     state.put_status("a", 0, "RUNNING", None, "w")
     release.set()
     with pytest.raises(ZeroDivisionError):
-        odd.result(5)
+        odd.result(PATIENCE_SECONDS)
     assert len(state.history("a")) == 1 and state.ailment() is None
 
 
 def test_a_disk_that_does_not_answer_is_told_and_waited_for_so_long_only(state, monkeypatch):
     monkeypatch.setattr(state_module, "ASK_SECONDS", 0.2)
     release = threading.Event()
-    state._post(lambda db: release.wait(10))
+    state._post(lambda db: release.wait(PATIENCE_SECONDS))
     with pytest.raises(ConnectError, match="did not answer within"):
         state.put_target_state("a", "PAUSED")
     assert "does not answer" in wait_for(state.ailment)

@@ -139,8 +139,8 @@ def test_many_callers_on_the_same_names_leave_nothing_behind(tmp_path):
         for name in worker.herder.names():
             worker.herder.delete(name)
         assert worker.herder.names() == [] and worker.herder.runners() == [] and not any(RUNNING.values()), RUNNING
-        wait_for(lambda: threads() == threads_before, 15, lambda: (threads_before, threads()))
-        wait_for(lambda: files() <= files_before + 5, 15, lambda: (files_before, files()))
+        wait_for(lambda: threads() == threads_before, what=lambda: (threads_before, threads()))
+        wait_for(lambda: files() <= files_before + 5, what=lambda: (files_before, files()))
         print(f"before and after: {len(threads_before)} and {len(threads())} threads, {files_before} and {files()} files, {memory_before} and {memory()} MiB")
         assert memory() < memory_before + 150, (memory_before, memory())
         assert worker.process.ailment(5) is None

@@ -4,6 +4,7 @@ import threading
 
 from standalone.runtime.tasks.memory import MemoryBudget
 from tests.runtime.local import wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 def in_background(call):
@@ -18,7 +19,7 @@ def test_a_task_waits_at_its_own_bound_and_goes_on_when_some_is_given_back():
     third = in_background(lambda: share.take(1))
     assert not third.wait(0.2)
     share.give(60)
-    assert third.wait(5)
+    assert third.wait(PATIENCE_SECONDS)
 
 
 def test_all_together_wait_at_the_whole():
@@ -29,7 +30,7 @@ def test_all_together_wait_at_the_whole():
     more = in_background(lambda: second.take(60))
     assert not more.wait(0.2)
     first.give(60)
-    assert more.wait(5)
+    assert more.wait(PATIENCE_SECONDS)
 
 
 def test_who_holds_nothing_passes_with_any_size():

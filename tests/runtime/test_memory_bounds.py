@@ -3,6 +3,7 @@
 import threading
 
 from standalone.runtime.tasks.memory import MemoryBudget
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 def in_background(call):
@@ -15,7 +16,7 @@ def test_what_fills_the_whole_to_the_byte_passes():
     budget = MemoryBudget(100, 100)
     first, second = budget.share(), budget.share()
     assert first.take(40) and second.take(10)
-    assert in_background(lambda: second.take(50)).wait(5)
+    assert in_background(lambda: second.take(50)).wait(PATIENCE_SECONDS)
 
 
 def test_a_batch_larger_than_the_bound_waits_until_nothing_is_held_and_passes_then():
@@ -26,4 +27,4 @@ def test_a_batch_larger_than_the_bound_waits_until_nothing_is_held_and_passes_th
     share.give(60)
     assert not large.wait(0.1)
     share.give(30)
-    assert large.wait(5)
+    assert large.wait(PATIENCE_SECONDS)

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from standalone.errors import ConnectError, OffsetsError
 from standalone.runtime.offsets import journal
 from standalone.runtime.offsets.journal import OffsetsFile
+from tests.suite.patience import PATIENCE_SECONDS
 
 HERE = os.path.dirname(__file__)
 GOLDEN = os.path.join(HERE, "..", "golden")
@@ -185,7 +186,7 @@ def test_nothing_is_appended_while_what_the_offsets_vouch_for_is_made_durable(pa
     file = OffsetsFile(path, before_sync).open()
     file.append("a", [({"f": 1}, {"p": 1})])
     file.sync()
-    assert appended.wait(5) and durable == ["log"]
+    assert appended.wait(PATIENCE_SECONDS) and durable == ["log"]
     assert reopened(path).get("a", {"f": 1}) == {"p": 2}
 
 
@@ -194,12 +195,12 @@ def test_who_reads_waits_for_no_disk(path):
 
     def hangs():
         syncing.set()
-        release.wait(10)
+        release.wait(PATIENCE_SECONDS)
 
     file = OffsetsFile(path, hangs).open()
     file.append("a", [({"f": 1}, {"p": 1})])
     threading.Thread(target=file.sync, daemon=True).start()
-    assert syncing.wait(5)
+    assert syncing.wait(PATIENCE_SECONDS)
     assert file.get("a", {"f": 1}) == {"p": 1} and file.all("a") and file.connectors() == ["a"]
     release.set()
 

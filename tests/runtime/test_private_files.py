@@ -52,7 +52,7 @@ def test_what_a_daemon_says(tmp_path):
     subprocess.run(command, cwd=ROOT, env={**os.environ, "LOG_DIR": str(tmp_path / "logs")}, timeout=60, check=True)
     said = tmp_path / "logs" / "connect-standalone.out"
     assert stat.S_IMODE(said.stat().st_mode) == 0o600
-    wait_for(lambda: "no.such.Converter" in said.read_text(), 30, "it to say why it ends")
+    wait_for(lambda: "no.such.Converter" in said.read_text(), what="it to say why it ends")
 
 
 def _creating_calls(tree):

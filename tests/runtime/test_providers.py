@@ -17,6 +17,7 @@ from standalone.runtime.configuration.worker_config import WorkerConfig
 from tests.runtime.local import STRING as STRING_CONVERTER
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.plugins import SAID
+from tests.suite.patience import PATIENCE_SECONDS
 
 JAVA = "org.apache.kafka.common.config.provider"
 HERE = "provider_stand_ins"
@@ -304,7 +305,7 @@ def test_nothing_is_looked_up_for_what_does_not_run(tmp_path, act):
         connector = worker.herder._queries.get("s")
         wait_for(lambda: connector._reload is not None)
         act(worker.herder)
-        connector.post(lambda: None).result(5)
+        connector.post(lambda: None).result(PATIENCE_SECONDS)
         assert connector._reload is None
 
 

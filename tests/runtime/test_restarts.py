@@ -10,6 +10,7 @@ from tests.runtime import plugins
 from tests.runtime.hand_clock import HandClock
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.plugins import SAID
+from tests.suite.patience import PATIENCE_SECONDS
 
 HERE = "tests.runtime.plugins"
 QUICK = {"task__restart__max__attempts": 3, "task__restart__backoff__initial__ms": 20}
@@ -156,7 +157,7 @@ def test_what_an_operator_does_cancels_it(tmp_path, act):
             getattr(worker.herder, act)("s")
         said = len(SAID["s"])
         timer.fire()  # as if its time had come at that very moment
-        connector.post(lambda: None).result(5)
+        connector.post(lambda: None).result(PATIENCE_SECONDS)
         assert len(SAID["s"]) == said
         if act == "pause":
             worker.wait_states("s", "PAUSED", "FAILED")
@@ -185,7 +186,7 @@ def test_the_process_is_over_once_a_task_has_failed_for_good(tmp_path, restarts)
     plugins.FAILING["s"] = 2
     with LocalWorker(tmp_path, task__failure__exit="true", **restarts) as worker:
         make(worker, "s")
-        assert worker.process.over.wait(10)
+        assert worker.process.over.wait(PATIENCE_SECONDS)
         assert worker.process.failed == "Task 0 of connector 's'"
         assert plugins.FAILING["s"] == 1 - len(restarts) / 2
 

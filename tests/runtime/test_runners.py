@@ -10,6 +10,7 @@ from standalone.runtime.tasks.sink_runner import SinkRunner
 from tests.runtime import plugins
 from tests.runtime.local import LocalWorker, wait_for
 from tests.runtime.plugins import SAID
+from tests.suite.patience import PATIENCE_SECONDS
 
 HERE = "tests.runtime.plugins"
 
@@ -150,7 +151,7 @@ def test_what_was_fetched_as_the_pause_came_is_put(tmp_path, monkeypatch):
             asked = threading.Event()
             monkeypatch.setattr(SinkRunner, "wake", lambda runner: asked.set())
             worker.herder.pause("k")
-            asked.wait(10)
+            asked.wait(PATIENCE_SECONDS)
         return fetched
 
     monkeypatch.setattr(Consumer, "poll", poll)

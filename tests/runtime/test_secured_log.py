@@ -36,7 +36,7 @@ def test_a_connector_that_says_who_it_is_may_do_what_that_user_may(tmp_path):
         }
         (tmp_path / "in").write_text("line\n")
         worker.create("asks", {"connector.class": "FileStreamSource", "file": str(tmp_path / "in"), "topic": "secret", **login})
-        wait_for(lambda: "FAILED" in worker.states("asks"), 20, "the task's failure")
+        wait_for(lambda: "FAILED" in worker.states("asks"), what="the task's failure")
         assert "TopicAuthorizationException" in worker.trace("asks") and "ann-s secret" not in worker.trace("asks")
 
 

@@ -111,7 +111,7 @@ def wait_for_all(*topics):
     def put():
         return all(Noting.put_offsets.get(topic, [0])[-1] == COUNT - 1 for topic in topics)
 
-    wait_for(put, 60, "all records")
+    wait_for(put, what="all records")
 
 
 def test_what_is_put_is_whole_and_in_order(worker, slow):
@@ -209,13 +209,13 @@ def test_partitions_that_another_member_takes_over_come_again_where_they_were_le
     fill(worker, "t,u")
     # By the range assignor each topic's only partition would go to the same member.
     sink(worker, topics="t,u", **{"consumer.override.partition.assignment.strategy": "org.apache.kafka.clients.consumer.RoundRobinAssignor"})
-    wait_for(lambda: Noting.put_offsets, 30, "the first put")
+    wait_for(lambda: Noting.put_offsets, what="the first put")
     member = Consumer(
         {"bootstrap.servers": worker.bootstrap, "group.id": "connect-k", "enable.auto.commit": False, "partition.assignment.strategy": "roundrobin"}
     )
     member.subscribe(["t", "u"])
     try:
-        wait_for(lambda: (member.poll(0.05), member.assignment())[1], 60, "a partition for the other member")
+        wait_for(lambda: (member.poll(0.05), member.assignment())[1], what="a partition for the other member")
         assert any(len(Noting.put_offsets.get(topic, ())) < len(GOOD) for topic in "tu"), "nothing was left to take over"
     finally:
         member.close()

@@ -15,6 +15,7 @@ from standalone.runtime.offsets.tracker import OffsetTracker
 from standalone.runtime.tasks.acknowledgements import Acknowledgements
 from standalone.wire import ByteColumn, Records
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 HERE = "tests.runtime.test_source_calls"
 NOTES = []
@@ -143,7 +144,7 @@ def test_what_a_delivery_s_callback_raises_ends_its_producer(tmp_path, error):
         thread = threading.Thread(target=run)
         thread.start()
         producer.send("t", 0, Records(1, values=ByteColumn.of([b"y"])), raises)
-        thread.join(15)
+        thread.join(PATIENCE_SECONDS)
         assert ended == [error]
         with pytest.raises(LogError, match="closed"):
             producer.send("t", 0, Records(1, values=ByteColumn.of([b"z"])), delivered.append)

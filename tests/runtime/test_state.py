@@ -11,6 +11,7 @@ from standalone.errors import NotFoundError, StartError
 from standalone.runtime.supervision import state as state_module
 from standalone.runtime.supervision.state import CONNECTOR, State
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
@@ -116,15 +117,15 @@ def test_liveness_is_told_by_the_threads_that_matter(tmp_path):
     with LocalWorker(tmp_path) as worker:
         assert worker.process.ailment(5) is None
         held, release = threading.Event(), threading.Event()
-        worker.process.worker.state._post(lambda db: (held.set(), release.wait(10)))
-        assert held.wait(5)
+        worker.process.worker.state._post(lambda db: (held.set(), release.wait(PATIENCE_SECONDS)))
+        assert held.wait(PATIENCE_SECONDS)
         assert "state on disk" in worker.process.ailment(0.05)
         release.set()
         with worker.herder._lock:
             found = []
             asks = threading.Thread(target=lambda: found.append(worker.process.ailment(0.05)))
             asks.start()
-            asks.join(5)
+            asks.join(PATIENCE_SECONDS)
         assert "connector's state" in found[0]
         assert worker.process.ailment(5) is None
     assert "has ended" in worker.process.ailment(0.05)

@@ -18,6 +18,7 @@ from standalone.schema_registry.client import (
     SchemaRegistryClient,
 )
 from standalone.schema_registry.server.listener import EmbeddedRegistry
+from tests.suite.patience import PATIENCE_SECONDS
 
 INT, LONG = '"int"', '"long"'
 
@@ -241,7 +242,7 @@ def test_a_registry_that_is_gone_is_an_error_to_try_again(tmp_path):
     asking.start()
     again = EmbeddedRegistry(str(tmp_path / "s.db"), f"127.0.0.1:{port}").start()
     try:
-        asking.join(20)
+        asking.join(PATIENCE_SECONDS)
         assert found == [2]
     finally:
         again.stop()

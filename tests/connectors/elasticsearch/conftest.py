@@ -109,7 +109,7 @@ class Sink:
 
     def wait_failed(self):
         """Why the task FAILED."""
-        return wait_for(lambda: self.worker.trace(self._names[-1]), 30, "the task to fail")
+        return wait_for(lambda: self.worker.trace(self._names[-1]), what="the task to fail")
 
     def wait_committed(self):
         self.worker.wait_committed(self._names[-1], self.topic, 60)

@@ -10,6 +10,8 @@ import json
 import ssl
 import threading
 
+from tests.suite.patience import PATIENCE_SECONDS
+
 
 class FakeSearch:
     def __init__(self, about=None, identity=None):
@@ -85,7 +87,7 @@ class FakeSearch:
         with self._lock:
             self._now += 1
             self.most_at_once = max(self.most_at_once, self._now)
-        self.hold.wait(20)
+        self.hold.wait(PATIENCE_SECONDS)
         with self._lock:
             self._now -= 1
             actions = parsed(body)

@@ -13,6 +13,7 @@ from standalone import ConfigError, ConnectError, DataError, RetriableError, Sch
 from standalone.connector import SinkTaskContext
 from standalone.testing import wait_for
 from tests.connectors.elasticsearch.fake import FakeSearch, gone, some, taken_and_gone, whole
+from tests.suite.patience import PATIENCE_SECONDS
 
 PAIR = ("t", 0)
 
@@ -127,7 +128,7 @@ def test_no_more_requests_are_under_way_than_may_be(server, started, most):
         put = pool.submit(task.put, records)
         wait_for(lambda: server.most_at_once == most)
         server.hold.set()
-        put.result(20)
+        put.result(PATIENCE_SECONDS)
     assert committed(task, 8) == 8
     assert server.most_at_once == most
 
@@ -172,7 +173,7 @@ def test_upserts_of_a_document_are_never_under_way_at_the_same_time(server, star
         put = pool.submit(task.put, [batch("a", "a", "b", "a", "b", "a", values=values)])
         wait_for(lambda: server.most_at_once == 1)
         server.hold.set()
-        put.result(20)
+        put.result(PATIENCE_SECONDS)
     assert committed(task, 6) == 6
     assert server.documents == {"a": {"n": 5}, "b": {"n": 4}}
     assert server.most_at_once <= 2

@@ -221,7 +221,7 @@ def test_a_read_only_index_is_waited_for_and_nothing_is_lost(sink, caplog):
     sink.search.ask("PUT", f"/{sink.topic}/_settings", {block: True})
     sink.send([("b", B1), ("a", A2)])
     name = sink.start(**{"max.retries": "1000", "retry.backoff.ms": "20"})
-    wait_for(lambda: "read-only" in caplog.text, 20)
+    wait_for(lambda: "read-only" in caplog.text)
     assert sink.worker.states(name) == ["RUNNING", "RUNNING"]
     sink.search.ask("PUT", f"/{sink.topic}/_settings", {block: None})
     sink.wait_committed()
@@ -244,11 +244,11 @@ def test_a_task_whose_index_stays_read_only_says_so_and_commits_nothing(sink):
 def test_a_server_that_stands_still_is_waited_for_and_nothing_is_lost(sink, caplog):
     sink.run([("a", A1)])
     name = sink.start(**{"read.timeout.ms": "200", "max.retries": "1000", "retry.backoff.ms": "20"})
-    wait_for(lambda: sink.worker.states(name) == ["RUNNING", "RUNNING"], 20)
+    wait_for(lambda: sink.worker.states(name) == ["RUNNING", "RUNNING"])
     sink.search.freeze()
     try:
         sink.send([("b", B1), ("a", A2)])
-        wait_for(lambda: "no answer in time" in caplog.text, 20)
+        wait_for(lambda: "no answer in time" in caplog.text)
         assert sink.worker.states(name) == ["RUNNING", "RUNNING"]
     finally:
         sink.search.thaw()

@@ -34,7 +34,7 @@ class Setting:
         return {name: self.sink.worker.states(name)[0] for name in (self.first, self.second) if name in self.sink.worker.herder.names()}
 
     def wait_documents(self, index, expected):
-        wait_for(lambda: self.search.documents(index) == expected, 30, f"{index} to hold {expected}")
+        wait_for(lambda: self.search.documents(index) == expected, what=f"{index} to hold {expected}")
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import time
 
 from connectors.jdbc.source import JdbcSourceConnector, JdbcSourceTask
 from standalone.connector import OffsetReader, SourceTaskContext
+from tests.suite.patience import PATIENCE_SECONDS
 
-PATIENCE_SECONDS = 20
 QUIET_POLLS = 3
 
 

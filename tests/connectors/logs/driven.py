@@ -5,8 +5,7 @@ import time
 
 from connectors.logs.source import LogSourceTask
 from standalone import OffsetReader
-
-DEADLINE = 10
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 class Stored(OffsetReader):
@@ -82,7 +81,7 @@ class Reader:
         return self.lines
 
     def take(self, count):
-        deadline = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while len(self.records) < count and time.monotonic() < deadline:
             self.poll()
         return self.lines

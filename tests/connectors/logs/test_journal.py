@@ -12,6 +12,7 @@ import pytest
 from connectors.logs.journal import PARTITION, JournalSourceConnector, JournalSourceTask
 from connectors.logs.journal_export import entries
 from standalone import ConnectError, OffsetReader, RetriableError
+from tests.suite.patience import PATIENCE_SECONDS
 
 # A journalctl that tells of ten entries, those behind the cursor only, and then waits as --follow does, or ends if it is asked to.
 FAKE = """#!{python}
@@ -58,7 +59,7 @@ def journal(tmp_path):
 
 
 def take(task, count):
-    found, deadline = [], time.monotonic() + 10
+    found, deadline = [], time.monotonic() + PATIENCE_SECONDS
     while len(found) < count and time.monotonic() < deadline:
         found += task.poll() or []
     return found
