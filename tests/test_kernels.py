@@ -354,4 +354,4 @@ def test_one_process_is_asked_to_compile_and_its_failure_is_said_once(folder, mo
     finally:
         strange.function.__module__ = name
     assert len(caplog.records) == 1 and "no_such_module" in caplog.text and "plain Python" in caplog.text
-    wait_for(lambda: kernels._elsewhere.process is None, 5, "the process to be followed to its end")
+    wait_for(lambda: kernels._elsewhere.process is None, what="the process to be followed to its end")

@@ -169,7 +169,7 @@ def test_every_test_waits_as_long_as_the_slowest_machine_needs():
 def _is_a_short_deadline(node):
     match node:
         case ast.Call(func=ast.Name(id="wait_for" | "until"), args=[_, ast.Constant(value=int() as seconds), *_]):
-            return seconds < PATIENCE_SECONDS
+            return not isinstance(seconds, bool) and seconds < PATIENCE_SECONDS
         case ast.BinOp(left=ast.Call(func=ast.Attribute(attr="monotonic")), op=ast.Add(), right=ast.Constant(value=int() as seconds)):
             return seconds < PATIENCE_SECONDS
     return False

@@ -85,7 +85,7 @@ def run(worker, log, react, done, states=("RUNNING", "RUNNING")):
     log.meanwhile(("assign", [A]))
     worker.create(name, {"connector.class": "tests.runtime.test_sink_calls:NotingSink", "topics": "a,b"})
     try:
-        wait_for(lambda: done(log), 15, lambda: log.notes)
+        wait_for(lambda: done(log), what=lambda: log.notes)
         worker.wait_states(name, *states)
     finally:
         worker.herder.delete(name)
