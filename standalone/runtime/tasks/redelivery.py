@@ -35,7 +35,8 @@ class Redelivery:
         while error is not None:
             if self._retries.stopping.is_set():
                 raise Stopped("The task was stopped while a put was still to be repeated; its records come again.") from error
-            log.warning("The task asks for the same %d records again: %s", len(records), error)
+            count = sum(map(len, records)) if self._task.takes_batches else len(records)
+            log.warning("The task asks for the same %d records again: %s", count, error)
             self._retries.failed()
             self._wait(next(pauses))
             records = self._assigned.still_ours(records)
