@@ -41,7 +41,7 @@ class PostgresqlDatabase:
     def __init__(self, server, schema):
         self.schema = schema
         self._port = server["port"]
-        self.url = f"{server['jdbc']}&currentSchema={schema}"
+        self.url = f"{server['jdbc']}&currentSchema={schema}&ApplicationName={schema}"
         self.tables = {"schema.pattern": schema}
 
     def __enter__(self):
@@ -53,6 +53,10 @@ class PostgresqlDatabase:
 
     def full(self, table):
         return f"{self.schema}.{table}"
+
+    def cut_connections(self):
+        """Those of connectors that were given this database's URL, and no others: other tests use the same server."""
+        self.run(f"SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = '{self.schema}'")
 
     def connect(self):
         import psycopg

@@ -83,7 +83,7 @@ def test_a_lost_connection_is_made_anew_and_the_records_asked_for_again(postgres
         sink = start(**ONCE)
         sink.task.open([PAIR])
         put(sink, 0, 1)
-        database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'connect-standalone'")
+        database.cut_connections()
         with pytest.raises(RetriableError, match="tried again"):
             put(sink, 2)
         assert sink.context.waits == [1]

@@ -128,7 +128,7 @@ def test_a_lost_connection_is_made_anew_and_reading_goes_on(postgresql_database)
     with SourceDriver(database) as driver:
         task = driver.start(**{"mode": "incrementing", "batch.max.rows": "2"})
         found = task.poll()
-        database.run("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'connect-standalone'")
+        database.cut_connections()
         assert [record.value["id"] for record in found + task.take(2)] == [1, 2, 3, 4]
 
 
