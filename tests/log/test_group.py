@@ -21,7 +21,7 @@ from standalone.log.client_config import ConsumerConfig
 from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 # Assignment, by itself
 
@@ -135,13 +135,13 @@ def room(broker):
     made.close()
 
 
-def until(condition, *consumers, seconds=DEADLINE_S):
+def until(condition, *consumers, seconds=DEADLINE_S, poll_s=0.01):
     """Poll all of them in turn until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, [(consumer.assignment(), consumer.notes.calls) for consumer in consumers]
         for consumer in consumers:
-            consumer.poll(0.01)
+            consumer.poll(poll_s)
 
 
 def indexes(consumer):
