@@ -31,7 +31,7 @@ def values_of(data):
     ]
 
 
-def wait_for(condition, seconds=10.0):
+def wait_for(condition, seconds=60.0):
     """Until it is true; what it returned."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
@@ -43,7 +43,7 @@ def wait_for(condition, seconds=10.0):
 class RawClient:
     """One connection; a request at a time, in any version."""
 
-    def __init__(self, bootstrap, seconds=10.0):
+    def __init__(self, bootstrap, seconds=60.0):
         host, port = bootstrap.rsplit(":", 1)
         self.sock = socket.create_connection((host, int(port)), seconds)
         self._correlation_id = 0
@@ -210,7 +210,7 @@ class ServerProcess:
             seen.append(self.cpu_seconds())
             return seen[-1] == seen[-2]
 
-        wait_for(is_idle, 30)
+        wait_for(is_idle)
 
     def kill(self):
         self.process.kill()
@@ -223,6 +223,6 @@ class ServerProcess:
 
     def _over(self):
         """What it wrote on its standard error."""
-        self.process.wait(20)
+        self.process.wait(60)
         with self.process.stderr, self.process.stdout:
             return self.process.stderr.read()

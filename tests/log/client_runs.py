@@ -12,7 +12,7 @@ from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.producer import Producer
 
-DEADLINE_S = 15
+DEADLINE_S = 60
 
 
 def until(condition, what="it", seconds=DEADLINE_S):

@@ -108,7 +108,7 @@ def test_two_librdkafka_consumers_share_a_group(log, strategy):
             assert consumer.poll(0.05) is None
         return all(len(consumer.assignment()) == 2 for consumer in consumers)
 
-    wait_for(both_have_two, 20)
+    wait_for(both_have_two)
     producer = confluent_kafka.Producer({"bootstrap.servers": log.bootstrap})
     for number in range(400):
         producer.produce(name, b"%d" % number, partition=number % 4)
@@ -122,7 +122,7 @@ def test_two_librdkafka_consumers_share_a_group(log, strategy):
         assert message is None, message.error() or f"{message.value()} came twice"
         return len(consumers[1].assignment()) == 4
 
-    wait_for(the_other_has_four, 20)
+    wait_for(the_other_has_four)
     consumers[1].close()
 
 
@@ -144,7 +144,7 @@ def test_a_static_librdkafka_member_that_died_has_its_partitions_again_at_once(l
     begun = time.monotonic()
     produced(log, topic, [b"second"])
     found, consumer = consumed(log, topic, 2, topic, **config)  # the dead one never left
-    assert found == [b"first", b"second"] and time.monotonic() - begun < 10
+    assert found == [b"first", b"second"] and time.monotonic() - begun < 40
     consumer.close()
     dead.close()
 

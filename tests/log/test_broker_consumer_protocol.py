@@ -59,10 +59,10 @@ def test_librdkafka_consumers_share_a_group_and_take_over(log, client):
             assert each.poll(0.05) is None
         return [len(each.assignment()) for each in consumers] == [2, 2]
 
-    wait_for(shared, 30)
+    wait_for(shared)
     for number in range(40):
         client.produce("t", batch([b"%d" % number]), partition=number % 4)
-    found, deadline = [], time.monotonic() + 20
+    found, deadline = [], time.monotonic() + 60
     while len(found) < 40:
         assert time.monotonic() < deadline
         found += [int(message.value()) for each in consumers for message in each.consume(100, 0.05)]
@@ -70,21 +70,21 @@ def test_librdkafka_consumers_share_a_group_and_take_over(log, client):
     for each in consumers:
         each.commit(asynchronous=False)
     consumers[0].close()
-    wait_for(lambda: consumers[1].poll(0.05) is None and len(consumers[1].assignment()) == 4, 30)
+    wait_for(lambda: consumers[1].poll(0.05) is None and len(consumers[1].assignment()) == 4)
     consumers[1].close()
     again = consumer(log)
     client.produce("t", batch([b"next"]))
-    assert wait_for(lambda: again.poll(0.1), 30).value() == b"next"
+    assert wait_for(lambda: again.poll(0.1)).value() == b"next"
     again.close()
 
 
 def test_a_new_partition_is_given_to_somebody(log, client):
     one = consumer(log)
-    wait_for(lambda: one.poll(0.05) is None and len(one.assignment()) == 4, 30)
+    wait_for(lambda: one.poll(0.05) is None and len(one.assignment()) == 4)
     Topic = admin.CreatePartitionsRequest.CreatePartitionsTopic
     request = admin.CreatePartitionsRequest(version=3, topics=[Topic(name="t", count=5, assignments=None)], timeout_ms=1000, validate_only=False)
     client.call(request, admin.CreatePartitionsResponse)
-    wait_for(lambda: one.poll(0.05) is None and len(one.assignment()) == 5, 30)
+    wait_for(lambda: one.poll(0.05) is None and len(one.assignment()) == 5)
     one.close()
 
 
@@ -94,12 +94,12 @@ def test_members_join_again_after_a_restart_of_the_log(tmp_path):
     with RawClient(log.bootstrap) as client:
         make_topic(client, "t", 4)
     one = consumer(log)
-    wait_for(lambda: one.poll(0.05) is None and len(one.assignment()) == 4, 30)
+    wait_for(lambda: one.poll(0.05) is None and len(one.assignment()) == 4)
     log.stop()
     log.start()
     with RawClient(log.bootstrap) as client:
         client.produce("t", batch([b"after"]))
-    assert wait_for(lambda: (message := one.poll(0.1)) and not message.error() and message, 30).value() == b"after"
+    assert wait_for(lambda: (message := one.poll(0.1)) and not message.error() and message).value() == b"after"
     one.close()
     log.stop()
 

@@ -281,7 +281,7 @@ def test_a_slow_disk_holds_up_nobody(log, client, monkeypatch, deed):
 
     def slow(*args, **kwargs):
         met.set()
-        free.wait(10)
+        free.wait(120)  # longer than the client waits for an answer
         return real(*args, **kwargs)
 
     monkeypatch.setattr(module, deed, slow)
@@ -292,10 +292,8 @@ def test_a_slow_disk_holds_up_nobody(log, client, monkeypatch, deed):
             client.send(_delete_topic())
         else:
             client.send(_create_topic())
-        assert met.wait(5)
-        begun = time.monotonic()
+        assert met.wait(60)
         heartbeat(other)
-        assert time.monotonic() - begun < 2
         free.set()
     client.receive_frame()
 

@@ -118,7 +118,7 @@ def test_records_go_over_tls_both_ways_whatever_their_size(start, pem):
     assert writer.flush(20) == 0
     reader = confluent_kafka.Consumer({**config, "group.id": "g", "auto.offset.reset": "earliest", "fetch.message.max.bytes": 5_000_000})
     reader.subscribe(["t"])
-    found, deadline = [], time.monotonic() + 20
+    found, deadline = [], time.monotonic() + 60
     while len(found) < len(sent) and time.monotonic() < deadline:
         found += [message.value() for message in reader.consume(100, 0.1)]
     reader.close()
@@ -455,11 +455,11 @@ def test_a_client_does_what_acls_allow_and_no_more_and_they_outlive_the_log(star
     assert sorted(errors, key=str) == [("secret", confluent_kafka.KafkaError.TOPIC_AUTHORIZATION_FAILED), ("shared", None)]
     reader = confluent_kafka.Consumer({**ann, "group.id": "g", "auto.offset.reset": "earliest"})
     reader.subscribe(["shared"])
-    assert wait_for(lambda: reader.poll(0.1), 20).value() == b"v"
+    assert wait_for(lambda: reader.poll(0.1)).value() == b"v"
     reader.close()
     stranger = confluent_kafka.Consumer({**ann, "group.id": "h", "auto.offset.reset": "earliest"})
     stranger.subscribe(["shared"])
-    assert wait_for(lambda: stranger.poll(0.1), 20).error().code() == confluent_kafka.KafkaError.GROUP_AUTHORIZATION_FAILED
+    assert wait_for(lambda: stranger.poll(0.1)).error().code() == confluent_kafka.KafkaError.GROUP_AUTHORIZATION_FAILED
     stranger.close()
     owner = stock.AdminClient(librdkafka(log))
     everything = stock.AclBindingFilter(stock.ResourceType.ANY, None, stock.ResourcePatternType.ANY, None, None, stock.AclOperation.ANY,

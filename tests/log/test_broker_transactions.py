@@ -49,7 +49,7 @@ def read(bootstrap, isolation="read_committed", topic="t"):
         }
     )
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in (0, 1)])
-    found, ended, deadline = [], set(), time.monotonic() + 20
+    found, ended, deadline = [], set(), time.monotonic() + 60
     while len(ended) < 2:
         assert time.monotonic() < deadline
         message = consumer.poll(0.1)
@@ -101,7 +101,7 @@ def test_offsets_are_committed_with_the_transaction_or_not_at_all(log):
         found = admin.list_group_offsets("g").get("g", {})
         return {partition.partition: each.offset for partition, each in found.items()}
 
-    wait_for(lambda: source.poll(0.05) or len(source.assignment()) == 2, 20)
+    wait_for(lambda: source.poll(0.05) or len(source.assignment()) == 2)
     client.begin_transaction()
     client.send_offsets_to_transaction([confluent_kafka.TopicPartition("t", 0, 7)], source.consumer_group_metadata(), 10)
     assert committed() == {}
@@ -135,7 +135,7 @@ def test_a_transaction_whose_time_is_over_is_aborted(log):
     write(client, [b"late"])
     with RawClient(log.bootstrap) as plain:
         plain.produce("t", batch([b"plain"]))
-    wait_for(lambda: read(log.bootstrap) == [b"plain"], 20)
+    wait_for(lambda: read(log.bootstrap) == [b"plain"])
     with pytest.raises(confluent_kafka.KafkaException) as fenced:
         client.commit_transaction(10)
     known = confluent_kafka.KafkaError

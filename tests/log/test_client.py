@@ -202,7 +202,7 @@ def ask(address, seconds=0.4, **config):
             cluster.topics(timeout=seconds)
     finally:
         cluster.close()
-    assert time.monotonic() - started < seconds + 1
+    assert time.monotonic() - started < seconds + 25  # a request alone would wait for 30
     return caught.value
 
 

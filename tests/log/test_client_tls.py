@@ -246,10 +246,8 @@ def test_bytes_that_are_no_tls_pass(fake, pem):
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3], ids=["TLS 1.2", "TLS 1.3"])
 def test_a_broker_that_will_not_do_without_our_certificate_is_final(fake, pem, version):
     with secured(fake, pem, maximum_version=version) as cluster:
-        begun = time.monotonic()
-        with pytest.raises(LogFatalError) as refused:
+        with pytest.raises(LogFatalError) as refused:  # an error that passes would be tried again
             reach(cluster, **trust(pem))
-        assert time.monotonic() - begun < 3
     assert refused.value.java_class == "org.apache.kafka.common.errors.SslAuthenticationException"
 
 

@@ -19,7 +19,7 @@ from standalone.log.produce_request import HIGHEST_VERSION, LOWEST_VERSION, prod
 from standalone.log.producer import Producer
 
 needs_kafka = pytest.mark.kafka
-DEADLINE_S = 30
+DEADLINE_S = 60
 
 
 class Run:
@@ -402,7 +402,7 @@ def test_nothing_is_lost_doubled_or_out_of_order_through_an_outage(outage_broker
         back = time.monotonic()
         acknowledged = run.producer.counters.records
         while run.producer.counters.records == acknowledged:
-            assert time.monotonic() - back < 10, "the broker is back and no record goes through"
+            assert time.monotonic() - back < 60, "the broker is back and no record goes through"
             time.sleep(0.01)
         over.set()
         source.join(DEADLINE_S)

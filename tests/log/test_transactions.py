@@ -14,7 +14,7 @@ from standalone.log.producer import TransactionalProducer
 from tests.log.broker_clients import ServerProcess
 from tests.log.committed import committed, everything
 
-DEADLINE_S = 20
+DEADLINE_S = 60
 
 
 class Writer:
