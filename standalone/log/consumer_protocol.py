@@ -4,7 +4,8 @@ A heartbeat tells what the member wants and reads; its answer, which partitions 
 reads and is to give to others it gives up first, and says so; what it gets in addition comes when nobody else has it any more. Nobody
 waits for anybody else, and what stays with a member is read all the while.
 
-One heartbeat is under way at a time, whoever sends it: the task's thread where there is news, Heartbeats' else.
+One heartbeat is under way at a time: the task's thread sends it where there is news, Heartbeats' else. The task may not come back for a
+long time to hear what was answered: then Heartbeats sends the next one in its place, which asks for everything once more.
 """
 
 import collections
@@ -42,9 +43,11 @@ class ConsumerProtocolGroup(GroupLink):
         self._epoch = JOIN
         self._given = None  # {topic id: partitions} as the broker said last
         self._names = {}  # topic id -> name
-        self._told = None  # (topics, what is read) as the broker was told last
+        self._told = None  # (topics, what is read) as the broker was told last; None: it is to tell everything, too
         self._verdict = None  # LOST, or an error that every `advance` raises
         self._awaited = None  # TASK or HEARTBEATS, whose heartbeat is under way
+        self._sent = 0  # heartbeats: what is answered to any but the last is of no matter
+        self._leaves = False  # its task was away for too long, and the group does not know yet
         self._left = False
         self._retry_at = self._heartbeat_at = 0
         self._interval = FIRST_INTERVAL_SECONDS
@@ -79,7 +82,7 @@ class ConsumerProtocolGroup(GroupLink):
         with self._lock:
             self._owned.difference_update(pairs)
             if event is LOST:
-                self._verdict, self._epoch, self._given, self._told = None, JOIN, None, None
+                self._verdict, self._epoch, self._given, self._told, self._leaves = None, JOIN, None, None, False
 
     def taken(self, pairs):
         with self._lock:
@@ -128,37 +131,47 @@ class ConsumerProtocolGroup(GroupLink):
 
     def _next(self, now, sender):
         """(request, handler) of the next heartbeat; under the lock."""
-        self._awaited, self._heartbeat_at = sender, now + self._interval
+        if self._awaited:
+            self._told = None  # its answer may never be read, and may hold an assignment
         told = self._topics, frozenset(self._owned)
-        joins, news = self._epoch == JOIN, told != self._told
+        # A heartbeat that tells everything is answered with the assignment, others only where that has changed.
+        whole, news = self._epoch == JOIN or self._told is None, told != self._told
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id,
             member_id=self._member_id,
             member_epoch=self._epoch,
             instance_id=self.instance_id,
-            rack_id=(self._config["client.rack"] or None) if joins else None,
-            rebalance_timeout_ms=self._config["max.poll.interval.ms"] if joins else -1,
-            subscribed_topic_names=list(self._topics) if joins or news else None,
-            server_assignor=self._assignor if joins else None,
-            topic_partitions=self._by_topic() if joins or news else None,
+            rack_id=(self._config["client.rack"] or None) if whole else None,
+            rebalance_timeout_ms=self._config["max.poll.interval.ms"] if whole else -1,
+            subscribed_topic_names=list(self._topics) if news else None,
+            server_assignor=self._assignor if whole else None,
+            topic_partitions=self._by_topic() if news else None,
         )
-        return request, functools.partial(self._heard, sender, self._epoch, told)
+        return request, functools.partial(self._heard, self._under_way(sender, now), self._epoch, told)
+
+    def _under_way(self, sender, now):
+        """The number of the heartbeat that is sent now; under the lock."""
+        self._awaited, self._heartbeat_at = sender, now + self._interval
+        self._sent += 1
+        return self._sent
 
     def _by_topic(self):
-        ids, topics = {name: topic_id for topic_id, name in self._names.items()}, collections.defaultdict(list)
+        known = list(self._names.items())  # at once: the other thread may add to it
+        ids, topics = {name: topic_id for topic_id, name in known}, collections.defaultdict(list)
         for name, index in sorted(self._owned):
             topics[ids[name]].append(index)
         Topic = ConsumerGroupHeartbeatRequest.TopicPartitions
         return [Topic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in topics.items()]
 
-    def _heard(self, sender, epoch, told, answer, error):
+    def _heard(self, number, epoch, told, answer, error):
         """On whichever thread it was sent by."""
         now = self._clock.monotonic()
         with self._lock:
-            if self._awaited is sender:
-                self._awaited = None
+            if number != self._sent:
+                return  # another was sent in its place
+            self._awaited = None
             if self._left or epoch != self._epoch:
-                return  # about a membership that is no more
+                return self._waker.wake()  # about a membership that is no more
             code = error is None and answer.error_code
             if error is None and not code:
                 self._accepted(answer, told, now)
@@ -232,9 +245,10 @@ class ConsumerProtocolGroup(GroupLink):
     def close(self, timeout_s, leave=True):
         """With `leave` the group knows at once; without, it keeps a static member's place until its session ends, and others' too."""
         with self._lock:
-            joined, self._left = self._epoch > 0 and not isinstance(self._verdict, LogFatalError), True
+            known = self._epoch > 0 or self._awaited is not None  # the group, of this member: if only as soon as it reads what is under way
+            known, self._left = known and not isinstance(self._verdict, LogFatalError), True
         try:
-            if joined and (leave or self.instance_id):
+            if known and (leave or self.instance_id):
                 outcome = []
                 self.send(self._farewell(LEAVE if leave else LEAVE_FOR_A_WHILE), lambda answer, error: outcome.append(error or answer))
                 self.wait_for(outcome, self._clock.monotonic() + timeout_s, f"Leaving group '{self.group_id}'")
@@ -265,7 +279,10 @@ class ConsumerProtocolGroup(GroupLink):
 
     @property
     def _keeps(self):
-        return self._epoch > 0 and self._verdict is None and self._awaited is None and not self._left
+        """Whether the group is to hear of this member; under the lock. What the task sent does not count: it may be away, and hear nothing."""
+        if self._left or self._awaited is HEARTBEATS or isinstance(self._verdict, LogError):
+            return False
+        return self._leaves or self._verdict is None and (self._epoch > 0 or self._awaited is TASK)
 
     def heartbeat(self, node):
         """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long. None: it was sent meanwhile."""
@@ -273,12 +290,27 @@ class ConsumerProtocolGroup(GroupLink):
         with self._lock:
             if not self._keeps:
                 return None
-            if self._is_away(now):
-                request = self._farewell(LEAVE_FOR_A_WHILE if self.instance_id else LEAVE)
-                self._verdict = LOST
+            if not self._leaves and self._is_away(now):
+                self._verdict, self._leaves = LOST, True
                 log.warning(self._AWAY, self.group_id, self._config["max.poll.interval.ms"])
-                return request, lambda answer, error: None
+            if self._leaves:
+                request = self._farewell(LEAVE_FOR_A_WHILE if self.instance_id else LEAVE)
+                return request, functools.partial(self._has_left, self._under_way(HEARTBEATS, now))
             return self._next(now, HEARTBEATS)
+
+    def _has_left(self, number, answer, error):
+        """The group knows, or is told again: else its partitions would rest until the session is over."""
+        with self._lock:
+            if number != self._sent:
+                return
+            self._awaited = None
+            if error is not None:
+                self._put_off(0, error, self._clock.monotonic())
+            elif is_retriable(answer.error_code):
+                self._put_off(answer.error_code, None, self._clock.monotonic())
+            else:
+                self._leaves = False
+        self._waker.wake()
 
     def heartbeat_failed(self, node, error):
         """It could not be sent: soon again, and the coordinator may be another by then."""

@@ -52,10 +52,10 @@ def test_a_consumer_reads_from_the_replica_that_the_leader_prefers():
         fill(cluster, "t", [b"a", b"b"])
         cluster.control(FetchRequest, prefer(2))
         with Reader(cluster, "t", client_rack="west") as reader:
-            assert reader.read(2, 5) == [b"a", b"b"]
+            assert reader.read(2) == [b"a", b"b"]
             asked = len(cluster.seen(FetchRequest, node=1))
             fill(cluster, "t", [b"c"])
-            assert reader.read(3, 5)[2:] == [b"c"]
+            assert reader.read(3)[2:] == [b"c"]
             assert len(cluster.seen(FetchRequest, node=1)) == asked, "the leader was asked again"
 
 
@@ -65,11 +65,11 @@ def test_a_consumer_goes_back_to_the_leader_when_the_replica_fails():
         fill(cluster, "t", [b"a"])
         cluster.control(FetchRequest, prefer(2))
         with Reader(cluster, "t", client_rack="west", reconnect_backoff_ms=10) as reader:
-            assert reader.read(1, 5) == [b"a"]
+            assert reader.read(1) == [b"a"]
             cluster.control(FetchRequest, None)
             cluster.node(2).stop()
             fill(cluster, "t", [b"b"])
-            assert reader.read(2, 10) == [b"a", b"b"]
+            assert reader.read(2) == [b"a", b"b"]
 
 
 def test_an_offset_that_the_replica_does_not_have_yet_is_asked_of_the_leader():
@@ -91,7 +91,7 @@ def test_an_offset_that_the_replica_does_not_have_yet_is_asked_of_the_leader():
         cluster.control(FetchRequest, fetch)
         with Reader(cluster, "t", client_rack="west", auto_offset_reset="none") as reader:
             reader.consumer.seek("t", 0, 1)
-            assert reader.read(1, 5) == [b"b"]
+            assert reader.read(1) == [b"b"]
 
 
 # ---- heartbeats
@@ -141,7 +141,7 @@ def test_a_dead_coordinator_holds_up_no_records():
                 reader.read(number + 1)
                 reader.consumer.commit_async({("t", 0): number}, lambda error: None)
                 slowest = max(slowest, time.monotonic() - begun)
-            assert slowest < 1.5
+            assert slowest < 8  # a connection would be waited for for 10
 
 
 def _asks_for_away(call):
@@ -371,4 +371,4 @@ def test_one_dead_broker_holds_up_no_other():
                 done = writer.send("t", [b"c"], 0)
                 until(lambda: done, "an acknowledgement")
                 slowest = max(slowest, time.monotonic() - begun)
-            assert slowest < 1.0 and not stuck
+            assert slowest < 8 and not stuck  # a connection would be waited for for 10

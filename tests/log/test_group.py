@@ -140,7 +140,7 @@ def until(condition, *consumers, seconds=PATIENCE_SECONDS):
     while not condition():
         assert time.monotonic() < deadline, [(consumer.assignment(), consumer.notes.calls) for consumer in consumers]
         for consumer in consumers:
-            consumer.poll(0.01)
+            consumer.poll(poll_s)
 
 
 def indexes(consumer):

@@ -1,13 +1,23 @@
 """Members that keep what they read while a group rebalances: the cooperative strategy, and the consumer protocol; on both logs."""
 
+import time
 import uuid
 
 import pytest
 from pytest import param
 
-from standalone.errors import ConfigError, LogFatalError
+from standalone.clock import SYSTEM
+from standalone.errors import ConfigError, LogFatalError, LogRetriableError
+from standalone.log import consumer_protocol
+from standalone.log import error_codes as codes
+from standalone.log.broker.consumer_group import ConsumerMembers
+from standalone.log.broker.messages import ConsumerGroupHeartbeatResponse
+from standalone.log.broker.refusal import Refusal
+from standalone.log.broker.refusal import codes as refusals
 from standalone.log.broker.server import EmbeddedLog
+from standalone.log.client import Cluster
 from standalone.log.client_config import ConsumerConfig
+from standalone.log.link import Waker
 from tests.log.test_group import Room, until
 
 COOPERATIVE = {"partition_assignment_strategy": "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"}
@@ -21,9 +31,11 @@ def embedded(tmp_path, monkeypatch):
 
     for module in (consumer_group, consumer_groups_api):
         monkeypatch.setattr(module, "HEARTBEAT_MS", 100)
+    monkeypatch.setattr(consumer_group, "SESSION_MS", 600_000)  # nothing here is to heal by it
     log = EmbeddedLog(tmp_path, "127.0.0.1:0")
     log.start()
     made = Room(log.bootstrap)
+    made.log = log
     yield made
     made.close()
     log.stop()
@@ -54,7 +66,7 @@ def share_and_take_over(room, protocol, seconds):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_members_keep_what_stays_with_them(embedded, protocol):
-    share_and_take_over(embedded, protocol, 20)
+    share_and_take_over(embedded, protocol, 60)
 
 
 @pytest.mark.kafka
@@ -95,14 +107,92 @@ def test_a_member_that_was_thrown_out_loses_its_partitions_and_joins_again(embed
     until(lambda: ("lost", [0, 1]) in member.notes.calls and len(member.assignment()) == 2, member)
 
 
-def test_a_task_that_is_away_too_long_leaves_and_comes_back(embedded):
+@pytest.mark.parametrize("reads", [True, False], ids=["what it was assigned", "nothing yet"])
+@pytest.mark.parametrize("poll_s", [0.01, 0], ids=["all answers read", "an answer not read"])
+def test_a_task_that_is_away_too_long_leaves_and_comes_back(embedded, reads, poll_s):
     topic, group = embedded.topic(2), "away"
     member = embedded.member(group, topic, max_poll_interval_ms=300, **CONSUMER)
-    until(lambda: len(member.assignment()) == 2, member)
+    until(lambda: len(member.assignment()) == 2 if reads else _members(embedded, group), member, poll_s=poll_s)
     other = embedded.member(group, topic, **CONSUMER)
     until(lambda: len(other.assignment()) == 2, other)  # nobody asks the first one for records
     until(lambda: len(member.assignment()) == len(other.assignment()) == 1, member, other)
-    assert "lost" in [what for what, _ in member.notes.calls]
+    assert "lost" in [what for what, _ in member.notes.calls] or not reads
+
+
+@pytest.mark.parametrize("reads", [True, False], ids=["what it was assigned", "nothing yet"])
+def test_a_task_that_is_busy_before_an_answer_is_read_stays_in_the_group(embedded, monkeypatch, reads):
+    """Its session is over long before it comes back to hear what its last heartbeat was answered."""
+    from standalone.log.broker import consumer_group
+
+    monkeypatch.setattr(consumer_group, "SESSION_MS", 1500)
+    monkeypatch.setattr(consumer_protocol, "FIRST_INTERVAL_SECONDS", 0.1)
+    topic, group = embedded.topic(2), "busy"
+    member = embedded.member(group, topic, **CONSUMER)
+    until(lambda: len(member.assignment()) == 2 if reads else _members(embedded, group), member, poll_s=0)
+    (before,) = _members(embedded, group)
+    deadline = before.deadline
+    until(lambda: time.monotonic() > deadline + 0.5)
+    assert _members(embedded, group) == [before] and before.deadline > deadline
+    until(lambda: len(member.assignment()) == 2, member)
+    member.commit({(topic, 0): 0}, 5)
+    assert member.notes.calls == [("assigned", [0, 1])]
+
+
+def _members(room, group):
+    found = room.log._node.groups.get(group)
+    return list(found.consumers.members.values()) if found is not None and found.consumers else []
+
+
+def test_a_farewell_that_is_not_answered_is_said_again(embedded, monkeypatch):
+    topic, group, refused = embedded.topic(2), "farewell", []
+    leave = ConsumerMembers._leave
+
+    def lose_the_first(members, request):
+        if not refused:
+            refused.append(request)
+            raise Refusal(refusals.CoordinatorLoadInProgressError)
+        return leave(members, request)
+
+    monkeypatch.setattr(ConsumerMembers, "_leave", lose_the_first)
+    member = embedded.member(group, topic, max_poll_interval_ms=300, **CONSUMER)
+    until(lambda: len(member.assignment()) == 2, member)
+    until(lambda: not _members(embedded, group))
+    assert len(refused) == 1
+    until(lambda: member.notes.calls[1:] == [("lost", [0, 1]), ("assigned", [0, 1])], member)
+
+
+def test_a_member_that_closes_before_it_heard_that_it_joined_leaves(embedded):
+    topic, group = embedded.topic(2), "soon"
+    member = embedded.member(group, topic, **CONSUMER)
+    until(lambda: _members(embedded, group), member, poll_s=0)
+    embedded.leave(member)
+    assert not _members(embedded, group)
+
+
+@pytest.mark.parametrize("lost", ["failed", "never read"])
+def test_what_an_answer_may_have_held_that_was_lost_is_asked_for_again(lost):
+    """Partitions that came with it would be read by nobody: brokers tell of them again only who tells everything."""
+    config, sent = ConsumerConfig.of({"bootstrap.servers": "nowhere:1", **{key.replace("_", "."): value for key, value in CONSUMER.items()}}), []
+    group = consumer_protocol.ConsumerProtocolGroup(Cluster(config, SYSTEM), config, SYSTEM, Waker(), "g")
+    group.send = lambda request, handler: sent.append((request, handler))
+    group.subscribe(["t"])
+    group.advance()
+    sent.pop()[1](ConsumerGroupHeartbeatResponse(error_code=0, member_epoch=1, heartbeat_interval_ms=100, assignment=None), None)
+    short, handler = group.heartbeat(None)
+    assert (short.rebalance_timeout_ms, short.subscribed_topic_names, short.topic_partitions) == (-1, None, None)
+    if lost == "failed":
+        handler(None, LogRetriableError("cut off"))
+    else:
+        handler(ConsumerGroupHeartbeatResponse(error_code=0, member_epoch=1, heartbeat_interval_ms=100, assignment=None), None)
+        group.subscribe(["t", "u"])
+        group.advance()
+        (_, late), = sent
+    whole, handler = group.heartbeat(None)
+    assert whole.rebalance_timeout_ms > 0 and whole.subscribed_topic_names == list(group._topics) and whole.topic_partitions == []
+    handler(ConsumerGroupHeartbeatResponse(error_code=0, member_epoch=2, heartbeat_interval_ms=100, assignment=None), None)
+    if lost == "never read":  # it is, after all
+        late(ConsumerGroupHeartbeatResponse(error_code=codes.FENCED_MEMBER_EPOCH, member_epoch=0, heartbeat_interval_ms=100, assignment=None), None)
+    assert group.membership.generation == 2
 
 
 def test_topics_that_are_wanted_later_are_assigned_too(embedded):

@@ -38,6 +38,12 @@ class ConsumerMember:
         self.is_away = False  # a static member that said it comes back
 
 
+def _is_whole(request):
+    """Whether it says everything, as a member does that joins, or that may have missed an answer: then it is told its assignment."""
+    names = request.subscribed_topic_names is not None or getattr(request, "subscribed_topic_regex", None) is not None
+    return request.member_epoch == JOIN or names and request.rebalance_timeout_ms >= 0 and request.topic_partitions is not None
+
+
 class ConsumerMembers:
     """`topics` are the log's; times are the clock's monotonic seconds."""
 
@@ -91,9 +97,7 @@ class ConsumerMembers:
         owned = None if request.topic_partitions is None else self._owned(request.topic_partitions)
         self._reconcile(member, owned)
         assignment = frozenset(member.assigned)
-        if request.member_epoch != JOIN and owned is None and assignment == member.sent:
-            return member, None
-        if owned is not None and request.member_epoch != JOIN and owned == assignment == member.sent:
+        if assignment == member.sent and not _is_whole(request) and owned in (None, assignment):
             return member, None
         member.sent = assignment
         return member, assignment
