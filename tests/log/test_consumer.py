@@ -16,7 +16,7 @@ from standalone.clock import SYSTEM
 from standalone.errors import ConfigError, LogFatalError
 from standalone.log.client import Cluster
 from standalone.log.client_config import ConsumerConfig
-from standalone.log.consumer import LONGEST_WAIT_MS, Consumer
+from standalone.log.consumer import Consumer
 from tests.suite.patience import PATIENCE_SECONDS
 
 
@@ -473,9 +473,6 @@ def test_connections_that_break_lose_and_double_nothing(bench, caplog):
     assert 3 < broken and broken - 1 <= len(lost) <= broken  # the last one may not have been noticed
 
 
-PATIENCE_S = 60
-
-
 def wait_patiently(consumer):
     """As after a long time without records: the fetch under way waits for LONGEST_WAIT_MS."""
     deadline = time.monotonic() + PATIENCE_SECONDS
@@ -490,15 +487,15 @@ def wait_patiently(consumer):
 def within_patience(act):
     begun = time.monotonic()
     found = act()
-    assert time.monotonic() - begun < PATIENCE_S - 10
+    assert time.monotonic() - begun < PATIENCE_SECONDS - 10
     return found
 
 
 def test_however_patient_a_fetch_is_nothing_waits_for_it(bench, monkeypatch):
-    monkeypatch.setattr("standalone.log.consumer.LONGEST_WAIT_MS", PATIENCE_S * 1000)
+    monkeypatch.setattr("standalone.log.consumer.LONGEST_WAIT_MS", PATIENCE_SECONDS * 1000)
     topic = bench.topic(2)
     bench.produce(topic, numbers(0, 10), 2)
-    consumer = bench.consumer(topic, request_timeout_ms=2 * PATIENCE_S * 1000)
+    consumer = bench.consumer(topic, request_timeout_ms=2 * PATIENCE_SECONDS * 1000)
     both = read(consumer, 10)
     wait_patiently(consumer)
     bench.produce(topic, [b"new"])

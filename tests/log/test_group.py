@@ -134,7 +134,7 @@ def room(broker):
     made.close()
 
 
-def until(condition, *consumers, seconds=PATIENCE_SECONDS):
+def until(condition, *consumers, seconds=PATIENCE_SECONDS, poll_s=0.01):
     """Poll all of them in turn until the condition holds."""
     deadline = time.monotonic() + seconds
     while not condition():
