@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from standalone import ConfigError
-from standalone.converters.avro import AvroConverter
-from standalone.converters.json_schema_converter import JsonSchemaConverter
-from standalone.converters.protobuf import ProtobufConverter
+from standalone.converters.avro.converter import AvroConverter
+from standalone.converters.json_schema.converter import JsonSchemaConverter
+from standalone.converters.protobuf.converter import ProtobufConverter
 from tests.converters.fake_registry import with_registry
 from tests.suite.golden import GOLDEN
 

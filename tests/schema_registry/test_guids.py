@@ -13,11 +13,11 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from pytest import param
 
 from standalone import ByteColumn, DataError, Schema, SchemaBuilder, SourceBatch, Struct
-from standalone.converters.avro import AvroConverter
+from standalone.converters.avro.converter import AvroConverter
 from standalone.converters.byte_array import ByteArrayConverter
-from standalone.converters.json_schema_converter import JsonSchemaConverter
-from standalone.converters.protobuf import ProtobufConverter
-from standalone.converters.protobuf_files import ProtoFile
+from standalone.converters.json_schema.converter import JsonSchemaConverter
+from standalone.converters.protobuf.converter import ProtobufConverter
+from standalone.converters.protobuf.files import ProtoFile
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.pipeline.chain import Chain
 from standalone.pipeline.pipeline import Pipeline
