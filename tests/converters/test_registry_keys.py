@@ -57,6 +57,7 @@ def test_types_defaults_and_importance_are_confluents(name):
         ("value.subject.name.strategy", "com.example.Mine", "must be one of"),
         ("value.schema.id.serializer", "io.confluent.kafka.serializers.schema.id.MySchemaIdSerializer", "must be one of"),
         ("schemas.cache.config", "0", "at least 1"),
+        ("use.schema.guid", "seven", "use.schema.guid.*must be a GUID"),
     ],
 )
 @pytest.mark.parametrize("converter", CONVERTERS.values(), ids=CONVERTERS)
