@@ -53,9 +53,9 @@ BUILT_IN = {
     "org.apache.kafka.connect.storage.StringConverter": ("standalone.converters.string:StringConverter", _BOTH, ()),
     "org.apache.kafka.connect.json.JsonConverter": ("standalone.converters.json:JsonConverter", _BOTH, ()),
     "org.apache.kafka.connect.converters.ByteArrayConverter": ("standalone.converters.byte_array:ByteArrayConverter", _BOTH, ()),
-    "io.confluent.connect.avro.AvroConverter": ("standalone.converters.avro:AvroConverter", ("converter",), ()),
-    "io.confluent.connect.protobuf.ProtobufConverter": ("standalone.converters.protobuf:ProtobufConverter", ("converter",), ()),
-    "io.confluent.connect.json.JsonSchemaConverter": ("standalone.converters.json_schema_converter:JsonSchemaConverter", ("converter",), ()),
+    "io.confluent.connect.avro.AvroConverter": ("standalone.converters.avro.converter:AvroConverter", ("converter",), ()),
+    "io.confluent.connect.protobuf.ProtobufConverter": ("standalone.converters.protobuf.converter:ProtobufConverter", ("converter",), ()),
+    "io.confluent.connect.json.JsonSchemaConverter": ("standalone.converters.json_schema.converter:JsonSchemaConverter", ("converter",), ()),
     "org.apache.kafka.connect.storage.SimpleHeaderConverter": (
         "standalone.converters.simple_header:SimpleHeaderConverter",
         ("header_converter",),

@@ -19,7 +19,7 @@ MODULES = (
     "standalone.log.partitioner",
     "standalone.converters.json_scan",
     "standalone.converters.json_kernels",
-    "standalone.converters.avro_kernels",
+    "standalone.converters.avro.kernels",
     "standalone.data.assemble",
     "standalone.data.java_digits",
 )

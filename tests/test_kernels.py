@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from numba.core import event
 
 from standalone import ByteColumn, DataError, Schema, decimal_schema, kernels, machine_code
-from standalone.converters.avro import AvroConverter
+from standalone.converters.avro.converter import AvroConverter
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
 from standalone.data.column import to_arrow

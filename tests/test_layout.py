@@ -128,7 +128,7 @@ def test_the_client_of_the_schema_registry_sees_no_server(path):
 
 ALSO_SEE = {
     "mirror": {f"{OURS}.log"},  # what copies a log is a client of logs
-    "storage": {f"{OURS}.converters.json", f"{OURS}.converters.avro_rows"},  # files hold what converters write
+    "storage": {f"{OURS}.converters.json", f"{OURS}.converters.avro.rows"},  # files hold what converters write
 }
 
 

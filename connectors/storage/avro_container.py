@@ -7,7 +7,7 @@ import zlib
 import pyarrow as pa
 
 from standalone import DataError
-from standalone.converters.avro_rows import AvroReader
+from standalone.converters.avro.rows import AvroReader
 
 
 def _snappy(data):

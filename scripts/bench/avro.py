@@ -18,7 +18,7 @@ import fastavro
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
 
 from standalone import ByteColumn, kernels, warm_up  # noqa: E402
-from standalone.converters.avro import AvroConverter  # noqa: E402
+from standalone.converters.avro.converter import AvroConverter  # noqa: E402
 from standalone.schema_registry.client import RegistrySchema  # noqa: E402
 
 REPEATS = 5

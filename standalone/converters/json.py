@@ -16,7 +16,7 @@ from standalone import (
     case_insensitive_one_of,
 )
 from standalone.converters import json_decode, json_encode, json_quick, json_text
-from standalone.converters.json_schema import read_schema, write_schema
+from standalone.converters.json_envelope import read_schema, write_schema
 from standalone.converters.json_values import MISSING, Inexact, read_schemaless, reader_of, write_schemaless, writer_of
 from standalone.converters.part import PART
 from standalone.data.column import shape_of

@@ -113,11 +113,11 @@ class RegistryConverter(Converter):
         subject = subject_of(self.strategy, topic, self.is_key, record_name)
         if config["auto.register.schemas"]:
             return self._mark(client.registered(subject, schema, config["normalize.schemas"])), schema
-        if config["use.schema.id"] >= 0:
-            found = config["use.schema.id"], client.schema_by_id(config["use.schema.id"], subject)
+        if named := self._named_schema(subject):
+            which, mark, found = named
             if config["id.compatibility.strict"]:
-                self._must_be_compatible(subject, schema, found[1], f"of the id {found[0]}", "id.compatibility.strict")
-            return self._of_our_kind(found, subject)
+                self._must_be_compatible(subject, schema, found, which, "id.compatibility.strict")
+            return mark, found
         if config["use.latest.with.metadata"]:
             return self._of_our_kind(client.with_metadata(subject, _pairs(config["use.latest.with.metadata"]))[1:], subject)
         if config["use.latest.version"]:
@@ -133,11 +133,24 @@ class RegistryConverter(Converter):
         if config["auto.register.schemas"] or not by_topic(self.strategy):
             return None
         subject = subject_of(self.strategy, topic, self.is_key, None)
-        if config["use.schema.id"] >= 0:
-            return self._of_our_kind((config["use.schema.id"], self.client.schema_by_id(config["use.schema.id"], subject)), subject)
+        if named := self._named_schema(subject):
+            return named[1:]
         if config["use.latest.version"]:
             return self._of_our_kind(self.client.latest(subject)[1:], subject)
         return None
+
+    def _named_schema(self, subject):
+        """("of the id 7", mark, RegistrySchema) where the configuration names a schema by its id or its GUID; else None."""
+        id, guid = self.config["use.schema.id"], self.config["use.schema.guid"]
+        if id >= 0:
+            return f"of the id {id}", *self._of_our_kind((id, self.client.schema_by_id(id, subject)), subject)
+        if guid is None:
+            return None
+        mark = uuid.UUID(guid)
+        schema = self.client.schema_by_guid(str(mark))
+        if schema.kind != self.kind:
+            raise self._another_kind(mark, schema.kind)
+        return f"of the GUID {guid}", mark if self.writes_headers else self.client.id_of_guid(str(mark), subject), schema
 
     def framed(self, head, value, headers):
         """The bytes of a value, behind those that name its schema; or alone, and these in the list of headers."""

@@ -1,8 +1,10 @@
 """The keys that all converters with a schema registry share, under Confluent's names and at Confluent's defaults."""
 
 import logging
+import uuid
 
 from standalone import BOOLEAN, HIGH, INT, LIST, LOW, MEDIUM, PASSWORD, SHORT, STRING, Option, at_least, case_insensitive_one_of, one_of
+from standalone.config import Check
 from standalone.converters.part import PART
 from standalone.converters.subject_names import ASSOCIATED, STRATEGIES
 from standalone.schema_registry.keys import CLIENT
@@ -14,6 +16,7 @@ PREFIX_ID, HEADER_ID = f"{_SCHEMA_ID}PrefixSchemaIdSerializer", f"{_SCHEMA_ID}He
 DUAL_ID = f"{_SCHEMA_ID}DualSchemaIdDeserializer"
 NULL_CONTEXT = "io.confluent.kafka.serializers.context.NullContextNameStrategy"
 _CEL = "io.confluent.kafka.schemaregistry.rules.cel.CelValidator"
+
 
 NO_RULES = "Rules of data contracts are not run here"
 NO_CLASSES = "Values become structs, not objects of classes"
@@ -31,7 +34,6 @@ WITHOUT_EFFECT = {
     "execution.environment": NO_RULES,
     "schema.reflection": NO_CLASSES,
     "schema.format": "Schemas are asked for in the form that they are registered in",
-    "use.schema.guid": "Schemas are named by their ids: use.schema.id",
 }
 
 
@@ -108,6 +110,16 @@ _SSL = (
     ("engine.factory.class", STRING, LOW, None, "Has no effect: Python's own TLS is used."),
 )  # fmt: skip
 
+
+def _is_guid(text):
+    try:
+        return text is None or bool(uuid.UUID(text))
+    except ValueError:
+        return False
+
+
+_IS_GUID = Check("a GUID", _is_guid, "must be a GUID, such as 79c3ca44-1e0a-4d33-a5cf-2e1f04a3b2c1")
+
 OPTIONS = (
     PART,
     _client_option("schema.registry.url"),
@@ -117,8 +129,8 @@ OPTIONS = (
     Option("auto.register.schemas", BOOLEAN, MEDIUM, "Register the schemas of what is written; else they must be registered already.", True),
     _unused("propagate.schema.tags", BOOLEAN, LOW, False),
     Option("use.schema.id", INT, LOW, "Write with the schema of this id, where schemas are not registered; -1 for none.", -1),
-    _unused("use.schema.guid", STRING, LOW, None),
-    Option("id.compatibility.strict", BOOLEAN, LOW, "With use.schema.id: refuse a schema that may not follow the subject's newest one.", True),
+    Option("use.schema.guid", STRING, LOW, "Write with the schema of this GUID, where schemas are not registered; use.schema.id goes first.", None, _IS_GUID),
+    Option("id.compatibility.strict", BOOLEAN, LOW, "With use.schema.id or use.schema.guid: refuse a schema that may not follow the subject's newest one.", True),
     Option("use.latest.version", BOOLEAN, LOW, "Write with the newest schema of the subject, where schemas are not registered.", False),
     Option("latest.compatibility.strict", BOOLEAN, LOW, "With use.latest.version: refuse a schema that is not compatible with the newest one.", True),
     _client_option("latest.cache.size"),

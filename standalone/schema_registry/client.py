@@ -18,6 +18,7 @@ from standalone.schema_registry.keys import CLIENT
 from standalone.schema_registry.schema import AVRO, JSON, PROTOBUF, Reference, RegistrySchema  # noqa: F401
 
 _SUBJECTS = 100  # beside each other: max.schemas.per.subject is of one
+_DEFAULT_CONTEXT = "."
 _SUBJECT_NOT_FOUND, _VERSION_NOT_FOUND, _SCHEMA_NOT_FOUND = 40401, 40402, 40403
 
 
@@ -27,7 +28,7 @@ class SchemaRegistryClient:
     def __init__(self, http, config, clock=SYSTEM):
         self._http = http
         most = config["max.schemas.per.subject"] * _SUBJECTS
-        self._by_id, self._by_guid, self._guids = Cache(most, clock), Cache(most, clock), Cache(most, clock)
+        self._by_id, self._by_guid, self._guids, self._ids = (Cache(most, clock) for _ in range(4))
         self._registered, self._known, self._versions = Cache(most, clock), Cache(most, clock), Cache(most, clock)
         self._latest = Cache(config["latest.cache.size"], clock, config["latest.cache.ttl.sec"])
         missing = config["missing.cache.size"]
@@ -101,6 +102,20 @@ class SchemaRegistryClient:
         if found is None:
             answer = self._unless_missing(self._missing_id, guid, "GET", f"/schemas/guids/{guid}", None, f"get the schema of the guid {guid}")
             found = self._by_guid.put(guid, RegistrySchema.of(answer))
+        return found
+
+    def id_of_guid(self, guid, subject):
+        """The id that the schema of a GUID has in the subject's context."""
+        key = guid, subject
+        found = self._ids.get(key)
+        if found is None:
+            what, context = f"get the id of the schema of the guid {guid}", _context_of(subject)
+            answer = self._http.request("GET", f"/schemas/guids/{guid}/ids", None, what)
+            ids = [each["id"] for each in answer if each.get("context", _DEFAULT_CONTEXT) == context]
+            if not ids:
+                others = ", ".join(str(each.get("context")) for each in answer) or "none"
+                raise RegistryDataError(f"Cannot {what}: it has none in the context {context} of the subject '{subject}'. Contexts that have it: {others}.")
+            found = self._ids.put(key, ids[0])
         return found
 
     def latest(self, subject):
@@ -181,7 +196,7 @@ class SchemaRegistryClient:
 
     def forget(self):
         """Ask again for all that was remembered."""
-        for cache in (self._registered, self._known, self._latest, self._versions, self._by_id, self._by_guid, self._guids):
+        for cache in (self._registered, self._known, self._latest, self._versions, self._by_id, self._by_guid, self._guids, self._ids):
             cache.clear()
 
     # ---------------------------------------------------------------- helpers
@@ -206,6 +221,11 @@ class SchemaRegistryClient:
 
 def _told(answer):
     return answer["version"], answer["id"], RegistrySchema.of(answer)
+
+
+def _context_of(subject):
+    """`.dev` of `:.dev:orders-value`."""
+    return subject[1:].partition(":")[0] if subject.startswith(":.") else _DEFAULT_CONTEXT
 
 
 def _a(schema):

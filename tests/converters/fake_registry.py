@@ -22,6 +22,9 @@ class FakeRegistry:
     def guid_of(self, id, subject=None):
         return str(uuid.UUID(int=id)) if self.gives_guids else None
 
+    def id_of_guid(self, guid, subject):
+        return uuid.UUID(guid).int
+
     def schema_by_guid(self, guid):
         if uuid.UUID(guid).int not in self.schemas:
             raise RegistryDataError(f"Schema {guid} not found", 404, 40403)

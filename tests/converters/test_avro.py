@@ -28,10 +28,10 @@ from standalone import (
     decimal_schema,
     timestamp_schema,
 )
-from standalone.converters import avro_tree
-from standalone.converters.avro import AvroConverter
-from standalone.converters.avro_read_schema import connect_schema
-from standalone.converters.avro_write_schema import avro_text
+from standalone.converters.avro import tree
+from standalone.converters.avro.converter import AvroConverter
+from standalone.converters.avro.read_schema import connect_schema
+from standalone.converters.avro.write_schema import avro_text
 from standalone.data.arrow import NotColumns
 from standalone.data.column import columnar, values_of
 from standalone.schema_registry.client import Reference, RegistrySchema
@@ -212,7 +212,7 @@ def test_every_golden_schema_comes_back_as_it_was():
     for text in GOLDEN_SCHEMAS:
         schema = read_schema(json.loads(text))
         try:
-            node = avro_tree.parse(avro_text(schema, options))
+            node = tree.parse(avro_text(schema, options))
         except DataError as error:
             left.append(str(error))
             continue

@@ -5,9 +5,9 @@ import pathlib
 import re
 
 from standalone import Schema, SchemaBuilder, Struct, properties
-from standalone.converters.avro import AvroConverter
-from standalone.converters.json_schema_converter import JsonSchemaConverter
-from standalone.converters.protobuf import ProtobufConverter
+from standalone.converters.avro.converter import AvroConverter
+from standalone.converters.json_schema.converter import JsonSchemaConverter
+from standalone.converters.protobuf.converter import ProtobufConverter
 from standalone.plugins import Plugins
 from standalone.schema_registry.client import RegistrySchema
 from tests.converters.fake_registry import FakeRegistry, with_registry

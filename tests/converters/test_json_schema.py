@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from standalone import ByteColumn, DataError, Schema, SchemaBuilder, Struct, decimal_schema
-from standalone.converters.json_schema_converter import JsonSchemaConverter
+from standalone.converters.json_schema.converter import JsonSchemaConverter
 from standalone.data.arrow import NotColumns
 from standalone.data.column import columnar, values_of
 from standalone.schema_registry.client import Reference, RegistrySchema

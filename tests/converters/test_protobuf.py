@@ -10,8 +10,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from standalone import DataError, Instant, Schema, SchemaBuilder, Struct, date_schema, decimal_schema, time_schema, timestamp_schema
-from standalone.converters.protobuf import ProtobufConverter
-from standalone.converters.protobuf_files import ProtoFile
+from standalone.converters.protobuf.converter import ProtobufConverter
+from standalone.converters.protobuf.files import ProtoFile
 from standalone.schema_registry.client import Reference, RegistrySchema
 from tests.converters.fake_registry import FakeRegistry, with_registry
 from tests.converters.generated import TEXTS

@@ -6,9 +6,9 @@ import logging
 import pytest
 
 from standalone import ConfigError
-from standalone.converters.avro import AvroConverter
-from standalone.converters.json_schema_converter import JsonSchemaConverter
-from standalone.converters.protobuf import ProtobufConverter
+from standalone.converters.avro.converter import AvroConverter
+from standalone.converters.json_schema.converter import JsonSchemaConverter
+from standalone.converters.protobuf.converter import ProtobufConverter
 from tests.converters.fake_registry import with_registry
 from tests.suite.golden import GOLDEN
 
@@ -57,6 +57,7 @@ def test_types_defaults_and_importance_are_confluents(name):
         ("value.subject.name.strategy", "com.example.Mine", "must be one of"),
         ("value.schema.id.serializer", "io.confluent.kafka.serializers.schema.id.MySchemaIdSerializer", "must be one of"),
         ("schemas.cache.config", "0", "at least 1"),
+        ("use.schema.guid", "seven", "use.schema.guid.*must be a GUID"),
     ],
 )
 @pytest.mark.parametrize("converter", CONVERTERS.values(), ids=CONVERTERS)

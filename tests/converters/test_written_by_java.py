@@ -6,8 +6,8 @@ import math
 import pytest
 
 from standalone import ByteColumn, Instant, Struct
-from standalone.converters.avro import AvroConverter
-from standalone.converters.protobuf import ProtobufConverter
+from standalone.converters.avro.converter import AvroConverter
+from standalone.converters.protobuf.converter import ProtobufConverter
 from standalone.data.column import values_of
 from standalone.schema_registry.client import RegistrySchema
 from tests.converters.fake_registry import FakeRegistry, with_registry

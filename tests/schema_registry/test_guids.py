@@ -1,6 +1,7 @@
 """GUIDs of schemas in headers: what Confluent's serialisers write is read, and what is written they read; by rows and by columns."""
 
 import json
+import uuid
 
 import numpy as np
 import pytest
@@ -13,14 +14,16 @@ from confluent_kafka.serialization import MessageField, SerializationContext
 from pytest import param
 
 from standalone import ByteColumn, DataError, Schema, SchemaBuilder, SourceBatch, Struct
-from standalone.converters.avro import AvroConverter
+from standalone.converters.avro.converter import AvroConverter
 from standalone.converters.byte_array import ByteArrayConverter
-from standalone.converters.json_schema_converter import JsonSchemaConverter
-from standalone.converters.protobuf import ProtobufConverter
-from standalone.converters.protobuf_files import ProtoFile
+from standalone.converters.json_schema.converter import JsonSchemaConverter
+from standalone.converters.protobuf.converter import ProtobufConverter
+from standalone.converters.protobuf.files import ProtoFile
 from standalone.converters.simple_header import SimpleHeaderConverter
 from standalone.pipeline.chain import Chain
 from standalone.pipeline.pipeline import Pipeline
+from standalone.schema_registry.client import RegistrySchema
+from standalone.schema_registry.framing import head
 from standalone.schema_registry.values import Reader
 from standalone.wire import Records
 from tests.converters.fake_registry import with_registry
@@ -109,6 +112,39 @@ def test_a_registry_without_guids_cannot_be_written_by_header():
     ours.client.gives_guids = False
     with pytest.raises(DataError, match="The registry has no GUID of the schema with the id 1.*PrefixSchemaIdSerializer"):
         ours.from_connect("t", Schema.INT32, 7, [])
+
+
+@pytest.mark.parametrize("header", [False, True], ids=["its id before the value", "its GUID in the header"])
+def test_the_schema_of_a_guid_is_written_with(client, registry_url, header):
+    subject = f"by-guid-{header}-value"
+    given = client.registered(subject, RegistrySchema(NUMBERS))
+    client.register(subject, RegistrySchema(NUMBERS.replace("}]", '}, {"name": "more", "type": "int", "default": 1}]')))
+    names = {"auto.register.schemas": "false", "use.schema.guid": given["guid"].upper(), **(WRITES if header else {})}
+    ours, headers = converter(AvroConverter, registry_url, **names), []
+    data = ours.from_connect(f"by-guid-{header}", None, {"number": 5, "text": "a"}, headers)
+    named = uuid.UUID(given["guid"]).bytes
+    assert (data, headers) == ((b"\x0a\2a", [("__value_schema_id", b"\1" + named)]) if header else (head(given["id"]) + b"\x0a\2a", []))
+    schema, value = ours.to_connect(f"by-guid-{header}", data, headers)
+    assert ours.from_connect(f"by-guid-{header}", schema, value, []) == data
+    with pytest.raises(DataError, match=f"not compatible with the schema of the GUID {given['guid'].upper()}.*id.compatibility.strict=false"):
+        ours.from_connect(f"by-guid-{header}", Schema.STRING, "a", [])
+    with pytest.raises(DataError, match="The schema with the GUID .* is Avro, but ProtobufConverter takes Protobuf"):
+        converter(ProtobufConverter, registry_url, **names).from_connect(f"by-guid-{header}", LINE, lines()[0], [])
+
+
+def test_a_guid_that_the_registry_does_not_have(registry_url):
+    ours = converter(AvroConverter, registry_url, **{"auto.register.schemas": "false", "use.schema.guid": str(uuid.UUID(int=5))})
+    with pytest.raises(DataError, match="get the schema of the guid 00000000"):
+        ours.from_connect("t", None, 7)
+
+
+def test_a_guid_whose_schema_has_no_id_in_the_context_of_the_subject(client, registry_url):
+    text = NUMBERS.replace("Number", "Elsewhere")
+    guid = client.registered(":.elsewhere:there-value", RegistrySchema(text))["guid"]
+    assert client.id_of_guid(guid, ":.elsewhere:other") > 0
+    ours = converter(AvroConverter, registry_url, **{"auto.register.schemas": "false", "use.schema.guid": guid})
+    with pytest.raises(DataError, match="none in the context . of the subject 'here-value'. Contexts that have it: .elsewhere"):
+        ours.from_connect("here", None, {"number": 5, "text": "a"})
 
 
 # --- In a chain: rows and columns alike ------------------------------------------------------------------------------

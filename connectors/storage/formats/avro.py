@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from connectors.storage.formats.base import Format, Writer
 from standalone import SinkBatch
-from standalone.converters.avro_rows import AvroRows
+from standalone.converters.avro.rows import AvroRows
 
 _MAGIC = b"Obj\x01"
 BLOCK_BYTES = 1 << 20  # of records before they are compressed; readers split files at blocks

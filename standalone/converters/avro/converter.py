@@ -4,15 +4,15 @@ import io
 import json
 
 from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, Option, SerializationError
-from standalone.converters import avro_anything, avro_names, avro_tree
-from standalone.converters.avro_binary import Binary
-from standalone.converters.avro_decode import Decoding
-from standalone.converters.avro_encode import Encoding
-from standalone.converters.avro_read import reader_of
-from standalone.converters.avro_read_schema import connect_schema
-from standalone.converters.avro_write import writer_of
-from standalone.converters.avro_write_bare import bare_writer_of
-from standalone.converters.avro_write_schema import SchemaOptions, avro_text
+from standalone.converters.avro import anything, names, tree
+from standalone.converters.avro.binary import Binary
+from standalone.converters.avro.decode import Decoding
+from standalone.converters.avro.encode import Encoding
+from standalone.converters.avro.read import reader_of
+from standalone.converters.avro.read_schema import connect_schema
+from standalone.converters.avro.write import writer_of
+from standalone.converters.avro.write_bare import bare_writer_of
+from standalone.converters.avro.write_schema import SchemaOptions, avro_text
 from standalone.converters.registry_converter import RegistryConverter
 from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, OPTIONS, VALIDATION_RULES
 from standalone.schema_registry.framing import head
@@ -98,15 +98,15 @@ class AvroConverter(RegistryConverter):
             if node is not None:
                 binary = Binary(node)
                 return _Encoder(mark, binary, bare_writer_of(node, binary.name_in_union))
-        text = avro_names.ANYTHING_SCHEMA if schema is None else avro_text(schema, self._options)
+        text = names.ANYTHING_SCHEMA if schema is None else avro_text(schema, self._options)
         if self.config["avro.remove.java.properties"]:
             text = _without_java_properties(text)
         own = self.registry_schema(text)
-        node = None if schema is None else avro_tree.parse(text)
-        record = avro_names.ANYTHING if node is None else node.name if node.type == "record" else None
+        node = None if schema is None else tree.parse(text)
+        record = names.ANYTHING if node is None else node.name if node.type == "record" else None
         mark, registered = self.written_with(topic, own, record)
         if node is None:
-            return _Encoder(mark, Binary.anything(), avro_anything.write)
+            return _Encoder(mark, Binary.anything(), anything.write)
         is_own = registered == own
         if not is_own and (node := self._parsed(registered)) is None:
             raise SerializationError("The registered schema is that of values without a schema, but the value has one.")
@@ -122,7 +122,7 @@ class AvroConverter(RegistryConverter):
         node = self._parsed(registered)
         fails_on_rest = self.config["avro.fail.on.trailing.data"]
         if node is None:
-            return _Decoder(None, Binary.anything(fails_on_rest), avro_anything.read)
+            return _Decoder(None, Binary.anything(fails_on_rest), anything.read)
         version = self.version_of(topic, registered, node.name if node.type == "record" else None)
         schema = connect_schema(node, self._options, version)
         columns = Decoding.of(schema, node, fails_on_rest)
@@ -131,11 +131,11 @@ class AvroConverter(RegistryConverter):
     def _parsed(self, registered):
         """The Node of a registered schema; None of that of values without one."""
         text = registered.text
-        if f'"{avro_names.ANYTHING.rpartition(".")[2]}"' in text or avro_names.ANYTHING in text:
+        if f'"{names.ANYTHING.rpartition(".")[2]}"' in text or names.ANYTHING in text:
             said = json.loads(text)
-            if isinstance(said, dict) and avro_names.ANYTHING in (said.get("name"), f"{said.get('namespace')}.{said.get('name')}"):
+            if isinstance(said, dict) and names.ANYTHING in (said.get("name"), f"{said.get('namespace')}.{said.get('name')}"):
                 return None
-        return avro_tree.parse(text, self.references_of(registered).values())
+        return tree.parse(text, self.references_of(registered).values())
 
 
 class _Encoder:

@@ -7,8 +7,8 @@ import fastavro
 import fastavro.read
 
 from standalone import SerializationError
-from standalone.converters.avro_names import ANYTHING_SCHEMA
-from standalone.converters.avro_read_schema import optional_branch
+from standalone.converters.avro.names import ANYTHING_SCHEMA
+from standalone.converters.avro.read_schema import optional_branch
 
 # A "logical type" of ours: fastavro calls what is registered for it with the value and the schema, which says the branch.
 _BRANCH = "connect-branch"

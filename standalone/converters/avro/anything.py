@@ -1,7 +1,7 @@
 """Values without a schema as Avro data: a record of which the one field is set that is of the value's type."""
 
 from standalone import BigInt, DataError, Float32, Int8, Int16, Int32
-from standalone.converters.avro_write_bare import text
+from standalone.converters.avro.write_bare import text
 from standalone.data.map_key import as_key
 
 _FIELDS = "boolean bytes double float int long string array map".split()

@@ -3,10 +3,10 @@
 from google.protobuf.message import DecodeError, EncodeError
 
 from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError
-from standalone.converters.protobuf_files import ProtoFile
-from standalone.converters.protobuf_read_schema import ProtobufReader
-from standalone.converters.protobuf_values import reader_of, writer_of
-from standalone.converters.protobuf_write_schema import ProtobufOptions, proto_text
+from standalone.converters.protobuf.files import ProtoFile
+from standalone.converters.protobuf.read_schema import ProtobufReader
+from standalone.converters.protobuf.values import reader_of, writer_of
+from standalone.converters.protobuf.write_schema import ProtobufOptions, proto_text
 from standalone.converters.registry_converter import RegistryConverter
 from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, OPTIONS, VALIDATION_RULES, without_effect
 from standalone.schema_registry.framing import head, index_bytes

@@ -8,9 +8,9 @@ from referencing.jsonschema import DRAFT7
 
 from standalone import BOOLEAN, LIST, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError, case_insensitive_one_of
 from standalone.converters import json_decode, json_encode, json_text
-from standalone.converters.json_schema_read import JsonSchemaReader
-from standalone.converters.json_schema_values import default_json, is_plain, reader_of, writer_of
-from standalone.converters.json_schema_write import JsonSchemaWriter
+from standalone.converters.json_schema.read import JsonSchemaReader
+from standalone.converters.json_schema.values import default_json, is_plain, reader_of, writer_of
+from standalone.converters.json_schema.write import JsonSchemaWriter
 from standalone.converters.json_values import read_schemaless, write_schemaless
 from standalone.converters.registry_converter import RegistryConverter
 from standalone.converters.registry_options import DATA_OPTIONS, NO_CLASSES, NO_RULES, OPTIONS, VALIDATION_RULES, without_effect

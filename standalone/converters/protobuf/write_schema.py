@@ -1,8 +1,8 @@
 """The .proto text of a Connect schema, as Confluent's converter says it."""
 
 from standalone import DataError
-from standalone.converters import protobuf_names as names
-from standalone.converters.avro_names import GENERAL_ENUM, GENERAL_UNION, scrubbed
+from standalone.converters.protobuf import names
+from standalone.converters.shared_names import GENERAL_ENUM, GENERAL_UNION, scrubbed
 from standalone.data import schema as s
 
 _TYPES = {

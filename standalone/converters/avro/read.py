@@ -1,8 +1,8 @@
 """Avro data as Connect values: an Avro schema and its Connect schema are compiled once into nested functions."""
 
 from standalone import DataError, Float32, Instant, SerializationError, Struct
-from standalone.converters.avro_names import is_union
-from standalone.converters.avro_read_schema import is_map_entry, optional_branch
+from standalone.converters.avro.names import is_union
+from standalone.converters.avro.read_schema import is_map_entry, optional_branch
 from standalone.converters.json_values import DAY_MS, scale_of
 from standalone.data import schema as s
 from standalone.data.arrow import decimal_of
@@ -10,7 +10,7 @@ from standalone.data.map_key import as_key
 
 
 def reader_of(schema, node):
-    """A function from a datum (avro_binary.py) to the value; None where they are the same."""
+    """A function from a datum (binary.py) to the value; None where they are the same."""
     if node.type == "union":
         return _union(schema, node)
     read = _value(schema, node)

@@ -3,7 +3,7 @@
 import json
 
 from standalone import DataError
-from standalone.converters.avro_names import GENERAL_ENUM, GENERAL_UNION
+from standalone.converters.shared_names import GENERAL_ENUM, GENERAL_UNION
 from standalone.data import schema as s
 
 NAMESPACE = "io.confluent.connect.json"

@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from standalone import ByteColumn, DataError
-from standalone.converters import avro_kernels as k
-from standalone.converters.avro_names import is_union
-from standalone.converters.avro_read_schema import optional_branch
+from standalone.converters.avro import kernels as k
+from standalone.converters.avro.names import is_union
+from standalone.converters.avro.read_schema import optional_branch
 from standalone.converters.json_values import DAY_MS, scale_of
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type, buffer_of

@@ -4,7 +4,7 @@ import json
 import math
 
 from standalone import DataError, Instant
-from standalone.converters import avro_names as names
+from standalone.converters.avro import names
 from standalone.converters.json_values import scale_of
 from standalone.data import schema as s
 from standalone.data.arrow import unscaled_bytes

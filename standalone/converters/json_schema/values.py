@@ -3,7 +3,7 @@
 import json
 
 from standalone import DataError, Struct
-from standalone.converters.json_schema_write import has_text_keys, is_union
+from standalone.converters.json_schema.write import has_text_keys, is_union
 from standalone.converters.json_text import quoted
 from standalone.converters.json_values import reader_of as plain_reader
 from standalone.converters.json_values import writer_of as plain_writer

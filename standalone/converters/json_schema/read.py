@@ -3,8 +3,8 @@
 import logging
 
 from standalone import DataError, Field, Schema
-from standalone.converters.avro_names import GENERAL_ENUM, GENERAL_UNION
-from standalone.converters.json_schema_write import ENUM, NULL_MARKER, ONE_OF, UNION_PREFIX
+from standalone.converters.json_schema.write import ENUM, NULL_MARKER, ONE_OF, UNION_PREFIX
+from standalone.converters.shared_names import GENERAL_ENUM, GENERAL_UNION
 from standalone.data import schema as s
 from standalone.data.struct import validate_value
 

@@ -4,8 +4,8 @@ import logging
 from decimal import Decimal
 
 from standalone import DataError, Field, Instant, Schema, to_float32
-from standalone.converters import avro_names as names
-from standalone.converters.avro_tree import NO_DEFAULT
+from standalone.converters.avro import names
+from standalone.converters.avro.tree import NO_DEFAULT
 from standalone.data import schema as s
 from standalone.data.arrow import decimal_of
 from standalone.data.struct import validate_value
@@ -18,7 +18,7 @@ _NARROW = {"int8": s.INT8, "int16": s.INT16}
 
 
 def connect_schema(node, options, version=None):
-    """The Schema of a Node (avro_tree.py). `version` is that of structs that say none themselves."""
+    """The Schema of a Node (tree.py). `version` is that of structs that say none themselves."""
     return _Reader(options).of(node, version=version)
 
 

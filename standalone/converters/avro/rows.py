@@ -4,13 +4,13 @@ files."""
 import io
 
 from standalone import ByteColumn, DataError
-from standalone.converters import avro_tree
-from standalone.converters.avro_binary import Binary
-from standalone.converters.avro_encode import Encoding
-from standalone.converters.avro_read import reader_of
-from standalone.converters.avro_read_schema import connect_schema
-from standalone.converters.avro_write import writer_of
-from standalone.converters.avro_write_schema import SchemaOptions, avro_text
+from standalone.converters.avro import tree
+from standalone.converters.avro.binary import Binary
+from standalone.converters.avro.encode import Encoding
+from standalone.converters.avro.read import reader_of
+from standalone.converters.avro.read_schema import connect_schema
+from standalone.converters.avro.write import writer_of
+from standalone.converters.avro.write_schema import SchemaOptions, avro_text
 
 _OTHERS = {  # options of AvroConverter that files have not
     "generalized.sum.type.support": False,
@@ -27,7 +27,7 @@ class AvroRows:
     def __init__(self, schema, options):
         seen = SchemaOptions({**_OTHERS, **options})
         self.text = avro_text(schema, seen)
-        node = avro_tree.parse(self.text)
+        node = tree.parse(self.text)
         self._binary = Binary(node)
         self._write = writer_of(schema, node, seen, self._binary.name_in_union)
         self._columns = Encoding.of(schema, node, seen, b"")
@@ -55,7 +55,7 @@ class AvroReader:
 
     def __init__(self, text):
         options = SchemaOptions({**_OTHERS, "connect.meta.data": True, "enhanced.avro.schema.support": True, "allow.optional.map.keys": False})
-        node = avro_tree.parse(text)
+        node = tree.parse(text)
         self.schema = connect_schema(node, options, None)
         self._binary, self._read = Binary(node), reader_of(self.schema, node)
 

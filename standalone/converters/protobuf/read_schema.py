@@ -6,8 +6,8 @@ from google.protobuf import descriptor_pb2
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from standalone import DataError, Field, Schema
-from standalone.converters import protobuf_names as names
-from standalone.converters.avro_names import GENERAL_ENUM, GENERAL_UNION
+from standalone.converters.protobuf import names
+from standalone.converters.shared_names import GENERAL_ENUM, GENERAL_UNION
 from standalone.data import schema as s
 
 _TYPES = {

@@ -5,10 +5,10 @@ import datetime
 from google.protobuf.descriptor import FieldDescriptor as F
 
 from standalone import DataError, Float32, Instant, Struct
-from standalone.converters import protobuf_names as names
 from standalone.converters.json_values import DAY_MS
-from standalone.converters.protobuf_read_schema import has_optional_keyword, is_map_entry, is_proto3_optional, real_oneofs, union_field_name
-from standalone.converters.protobuf_write_schema import is_union
+from standalone.converters.protobuf import names
+from standalone.converters.protobuf.read_schema import has_optional_keyword, is_map_entry, is_proto3_optional, real_oneofs, union_field_name
+from standalone.converters.protobuf.write_schema import is_union
 from standalone.data import schema as s
 from standalone.data.arrow import decimal_of, unscaled_bytes
 from standalone.data.map_key import as_key

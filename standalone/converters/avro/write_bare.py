@@ -1,8 +1,8 @@
 """Values without a schema as Avro data, under an Avro schema that is given: as JSON has them, so bytes may be a text of their numbers."""
 
 from standalone import DataError, to_float32
-from standalone.converters.avro_misfit import misfit
-from standalone.converters.avro_tree import NO_DEFAULT
+from standalone.converters.avro.misfit import misfit
+from standalone.converters.avro.tree import NO_DEFAULT
 
 
 def bare_writer_of(node, name_in_union, path="$"):

@@ -5,11 +5,11 @@ matched by name, and what the other one lacks or wants is an error that says so.
 """
 
 from standalone import DataError, Float32, Instant, Struct, to_float32
-from standalone.converters import avro_names as names
-from standalone.converters.avro_misfit import misfit
-from standalone.converters.avro_tree import NO_DEFAULT
-from standalone.converters.avro_write_bare import default_datum, text
-from standalone.converters.avro_write_schema import TYPES
+from standalone.converters.avro import names
+from standalone.converters.avro.misfit import misfit
+from standalone.converters.avro.tree import NO_DEFAULT
+from standalone.converters.avro.write_bare import default_datum, text
+from standalone.converters.avro.write_schema import TYPES
 from standalone.converters.json_values import DAY_MS, scale_of
 from standalone.data import schema as s
 from standalone.data.arrow import unscaled_bytes
@@ -17,7 +17,7 @@ from standalone.data.struct import fits
 
 
 def writer_of(schema, node, options, name_in_union):
-    """A function from a value of the Schema to a datum (avro_binary.py) of the Node. Raises DataError, then or now, where they do not fit."""
+    """A function from a value of the Schema to a datum (binary.py) of the Node. Raises DataError, then or now, where they do not fit."""
     return _Compiler(options, name_in_union).of(schema, node, "$")
 
 

@@ -1,6 +1,6 @@
 """Kernels between Avro's bytes and flat arrays: one goes through a batch of messages by the steps of their schema, one writes such a batch.
 
-A schema becomes a list of steps (avro_decode.py, avro_encode.py), so that one kernel, compiled at the set-up, serves all schemas. A column of
+A schema becomes a list of steps (decode.py, encode.py), so that one kernel, compiled at the set-up, serves all schemas. A column of
 the flat arrays is a run of `numbers` (int64) and `sizes` (int32) from `base` on: numbers as they are, the bits of floats, of bytes where they
 begin and how long they are, of lists where their items end; a size of -1 is a null.
 """

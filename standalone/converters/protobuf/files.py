@@ -3,7 +3,7 @@
 from google.protobuf import descriptor_pool, message_factory
 
 from standalone import DataError
-from standalone.converters.protobuf_names import GOOGLE_TYPES, META_FILE
+from standalone.converters.protobuf.names import GOOGLE_TYPES, META_FILE
 from standalone.schema_registry.proto_files import MAIN, compile_proto
 
 

@@ -1,0 +1,7 @@
+"""Protobuf, with its .proto files in a registry.
+
+converter.py     ProtobufConverter: keys, which schema, the two meanings
+write_schema.py  the .proto text of a Connect schema; read_schema.py the Connect schema of a message; names.py are the words
+files.py         a .proto file as descriptors
+values.py        values as messages, and back
+"""

@@ -1,0 +1,21 @@
+"""Names that Connect's schemas carry for the sake of several formats, and names as formats take them."""
+
+import re
+from urllib.parse import quote_plus
+
+GENERAL_UNION, GENERAL_ENUM = "org.apache.kafka.connect.data.Union", "org.apache.kafka.connect.data.Enum"
+
+
+def scrubbed(name, but_underscore=False):
+    """A name of letters, digits and _ alone. Protobuf, moreover, takes none that begins with _."""
+    if not name or re.fullmatch(r"[A-Za-z0-9_]+", name) and not _is_bad_start(name, but_underscore):
+        return name
+    encoded = quote_plus(name, safe="*")  # as Java's URLEncoder: it leaves letters, digits, '.', '-', '*' and '_'
+    encoded = encoded.replace("~", "%7E")
+    if _is_bad_start(encoded, but_underscore):
+        encoded = "x" + encoded
+    return re.sub(r"[^A-Za-z0-9_]", "_", encoded)
+
+
+def _is_bad_start(name, but_underscore):
+    return name[0].isdigit() or but_underscore and name[0] == "_"
