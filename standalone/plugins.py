@@ -18,6 +18,7 @@ from standalone import __version__
 from standalone.config import class_name, load_class, nearest, parse_type
 from standalone.connector import SinkConnector, SourceConnector
 from standalone.errors import ConfigError, NotFoundError
+from standalone.extras import advice, extra_of
 from standalone.provider import ConfigProvider
 from standalone.stage import Converter, FieldTransform, HeaderConverter, Predicate, Transform
 
@@ -132,7 +133,8 @@ class Plugins:
             except ConfigError as error:
                 if entry.target not in self._complained:
                     self._complained.add(entry.target)
-                    log.warning("Plugin %s is left out: %s", entry.label, error)
+                    # An extra that nobody installed is a choice, no fault.
+                    log.log(logging.INFO if extra_of(error.__cause__) else logging.WARNING, "Plugin %s is left out: %s", entry.label, error)
                 continue
             for each in loaded:
                 if _stands_for_itself(each) and _is_kind(each, kind):
@@ -206,7 +208,7 @@ class Plugins:
         try:
             return entry.load()
         except Exception as error:  # whatever a stranger's module does when it is imported
-            raise ConfigError(f"{entry.label} cannot be loaded: {type(error).__name__}: {error}") from error
+            raise ConfigError(f"{entry.label} cannot be loaded: {type(error).__name__}: {error}{advice(error)}") from error
 
     def _python_class(self, name, known_only):
         path = name.replace("$", ".")

@@ -11,9 +11,10 @@ ROOT = pathlib.Path(__file__).parent.parent
 OURS = "standalone"
 
 # part -> the parts it may import. A part is a module or a folder of standalone/.
-LEAVES = {"errors", "clock", "files", "kernels", "private", "secrets", "wire"}
+LEAVES = {"errors", "clock", "extras", "files", "kernels", "private", "secrets", "wire"}
 MAY_SEE = {
     "errors": {"secrets"},
+    "extras": set(),
     "files": {"errors"},
     "private": set(),
     "secrets": set(),
@@ -52,6 +53,7 @@ MAY_SEE = {
 OWNERS = {  # outside package -> the parts that may import it
     "kafka": {"log"},
     "click": {"cli"},
+    "rich": {"cli"},
     "sqlite3": {"runtime", "log", "schema_registry", "connectors"},
     "psycopg": {"connectors"},
     "pymysql": {"connectors"},

@@ -7,7 +7,7 @@ import json
 import click
 
 from standalone.cli.ctl_log import as_json, log_options
-from standalone.cli.ctl_show import Group, emit, one_line, printable, table
+from standalone.cli.ctl_show import Group, emit, one_line, printable, progress, table
 
 _QUEUE_KEYS = ("errors.deadletterqueue.topic.name", "errors.source.deadletterqueue.topic.name")
 _SHOWN = ("stage", "class.name", "exception.class.name", "exception.message")
@@ -182,7 +182,9 @@ def replay(queue, reach, choice, to, count, dry_run, again, as_polled):
     from standalone.tools.replay import replay as send
 
     with reach() as log:
-        outcome = send(log, queue, choice, to, dry_run, again, as_polled, count)
+        total = sum(end - begin for begin, end in log.ranges(log.partitions(queue)).values())
+        with progress("looked at", total, "letters") as at:
+            outcome = send(log, queue, choice, to, dry_run, again, as_polled, count, at)
     sent = sum(outcome.sent.values())
     found = {"queue": queue, "dry_run": dry_run, "sent": dict(outcome.sent), "replayed_before": outcome.before, "left": dict(outcome.left)}
 

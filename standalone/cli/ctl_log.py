@@ -7,6 +7,8 @@ import base64
 import collections
 import functools
 import json
+import os
+import stat
 import sys
 
 import click
@@ -14,7 +16,7 @@ import click
 from standalone.cli.ctl_connectors import one_name
 from standalone.cli.ctl_rest import Refused, connector_path
 from standalone.cli.ctl_schemas import ValuesIn, ValuesOut, property_options, registry_props
-from standalone.cli.ctl_show import Command, Group, done, emit, one_line, printable, table, wants_json
+from standalone.cli.ctl_show import Command, Group, done, emit, one_line, printable, progress, table, wants_json
 
 _BATCH_ROWS, _BATCH_BYTES = 10_000, 512 * 1024
 _TOKENS = "%t topic, %p partition, %o offset, %T timestamp, %k key, %s value, %h headers, %K and %S lengths, \\n \\t"
@@ -234,11 +236,22 @@ def produce(topic, reach, file, key_separator, headers, partition, null_text, fr
         return key, line, -1, common
 
     count = 0
-    with reach() as log:
+    with reach() as log, progress("read", _size(file), "bytes") as at:
         for batch in _batched(file, parse):
             log.write(topic, partition, _to_records(batch))
             count += len(batch)
+            if _size(file):
+                at(file.tell())
     emit({"topic": topic, "records": count}, lambda: click.echo(f"{count} record{'s' * (count != 1)} to {printable(topic)}", err=True))
+
+
+def _size(file):
+    """Of a file on disk, its bytes; None where that cannot be told ahead."""
+    try:
+        about = os.fstat(file.fileno())
+    except (OSError, AttributeError):
+        return None
+    return about.st_size if stat.S_ISREG(about.st_mode) else None
 
 
 def _batched(file, parse):

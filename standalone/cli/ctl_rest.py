@@ -51,9 +51,23 @@ class Rest:
     def get(self, path):
         return self.ask("GET", path)
 
+    def text(self, path):
+        """The answer as it is: /metrics speaks no JSON."""
+        return self._answer("GET", path, None, "*/*").decode()
+
     def ask(self, method, path, body=None):
         """The JSON answer, or None where there is none. Raises Refused."""
-        headers = {"Accept": "application/json"}
+        try:
+            content = self._answer(method, path, body, "application/json")
+            return json.loads(content) if content else None
+        except ValueError as error:
+            raise self._no_worker(error) from None
+
+    def _no_worker(self, error):
+        return Refused(f"What answers at {self.url} is no Connect worker: {error}. --url says where the worker is.")
+
+    def _answer(self, method, path, body, accept):
+        headers = {"Accept": accept}
         if body is not None:
             headers["Content-Type"] = "application/json"
         if self._authorization:
@@ -62,12 +76,11 @@ class Rest:
         request = urllib.request.Request(self.url + path, data, headers, method=method)
         try:
             with self._open(request) as response:
-                content = response.read()
-            return json.loads(content) if content else None
+                return response.read()
         except urllib.error.HTTPError as error:
             raise Refused(_reason(error), error.code) from None
         except ValueError as error:
-            raise Refused(f"What answers at {self.url} is no Connect worker: {error}. --url says where the worker is.") from None
+            raise self._no_worker(error) from None
         except (urllib.error.URLError, OSError) as error:
             reason = getattr(error, "reason", error)
             raise Refused(f"No worker answers at {self.url}: {reason}. Is it running? --url (or CONNECT_URL) says where.") from None

@@ -2,12 +2,19 @@
 
     @group.command(cls=Command)             a command with --json
     emit(data, lambda: table(...))          prints the data as JSON if that was asked for, else as people read it
+    with progress("replaying", 500) as at:  a bar on a terminal, lines elsewhere; at(120) tells how far it is
+
+On a terminal rich draws tables and bars; in a pipe or a log there are plain lines, which scripts and grep can read.
 
 What comes from outside (names, traces, records) is shown with its control characters written out: no record steers the terminal.
 """
 
+import contextlib
 import json
+import os
 import re
+import sys
+import time
 import unicodedata
 
 import click
@@ -22,10 +29,14 @@ _COLOURS = {
     "UNASSIGNED": "cyan",
     "FAILED": "red",
     "DESTROYED": "red",
+    "OK": "green",
+    "WARN": "yellow",
+    "FAIL": "red",
 }
 _STATES = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _JSON = "connectctl.json"
+_LINE_SECONDS = 5.0  # between two lines about something that goes on
 
 
 class Command(click.Command):
@@ -88,10 +99,87 @@ def table(heads, rows, empty="nothing"):
         click.echo(empty)
         return
     shown = [[printable("" if cell is None else str(cell)) for cell in row] for row in rows]
+    if is_terminal(sys.stdout):
+        console().print(rich_table(heads, shown))
+        return
     widths = [max(map(_width, column)) for column in zip(heads, *shown)]
     click.echo(click.style(_line(heads, widths), bold=True))
     for row in shown:
         click.echo(paint_states(_line(row, widths)))
+
+
+def rich_table(heads, rows):
+    """The same for a terminal: cells wrap where it is too narrow. Rows are of printable texts."""
+    from rich.table import Table
+    from rich.text import Text
+
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for head in heads:
+        made.add_column(head, overflow="fold")
+    for row in rows:
+        made.add_row(*(_painted(Text(cell)) for cell in row))
+    return made
+
+
+def _painted(text):
+    for found in _STATES.finditer(text.plain):
+        text.stylize(_COLOURS[found[0]], *found.span())
+    return text
+
+
+def console(**more):
+    from rich.console import Console
+
+    return Console(highlight=False, markup=False, emoji=False, **more)
+
+
+def is_terminal(stream):
+    return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextlib.contextmanager
+def progress(what, total=None, unit="records"):
+    """Tell on standard error how far something is. Gives a function that takes how many are done, and perhaps another total."""
+    if wants_json():
+        yield lambda done, of=None: None
+    elif is_terminal(sys.stderr):
+        yield from _bar(what, total, unit)
+    else:
+        yield from _lines(what, total, unit)
+
+
+def _bar(what, total, unit):
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    words = [TextColumn(text) for text in ("{task.description}", unit, "{task.fields[rate]}")]
+    columns = (words[0], BarColumn(), MofNCompleteColumn(), *words[1:], TimeRemainingColumn())
+    began = time.monotonic()
+    with Progress(*columns, console=console(stderr=True), transient=True) as shown:
+        task = shown.add_task(what, total=total, rate="")
+
+        def at(done, of=None):
+            rate = f"{done / max(0.001, time.monotonic() - began):,.0f}/s"
+            shown.update(task, completed=done, total=of if of is not None else total, rate=rate)
+
+        yield at
+
+
+def _lines(what, total, unit):
+    began = told = time.monotonic()
+
+    def at(done, of=None):
+        nonlocal told
+        now = time.monotonic()
+        if now - told < _LINE_SECONDS:
+            return
+        told = now
+        whole = of if of is not None else total
+        rate = done / max(0.001, now - began)
+        share = f" of {whole:,} ({100 * done / whole:.0f} %)" if whole else ""
+        left = f", {(whole - done) / rate:.0f} s left" if whole and rate else ""
+        click.echo(f"{what}: {done:,}{share} {unit}, {rate:,.0f}/s{left}", err=True)
+
+    yield at
 
 
 def paint_states(text):

@@ -144,11 +144,13 @@ class Outcome:
         self.left = collections.Counter()  # why -> letters that stay
 
 
-def replay(log, queue, choice=Choice(), to=None, dry_run=False, again=False, as_polled=False, most=None):
+def replay(log, queue, choice=Choice(), to=None, dry_run=False, again=False, as_polled=False, most=None, tell=lambda looked_at: None):
     """Send letters to the topics that they come from (or `to`), without the headers that tell of the failure; an Outcome.
 
-    `again` sends also what was sent before; `as_polled` also records of sources that failed before they were bytes.
+    `again` sends also what was sent before; `as_polled` also records of sources that failed before they were bytes. `tell` is told
+    after each chunk how many letters have been looked at.
     """
+    looked_at = 0
     outcome, done, counts = Outcome(), replayed(log, queue), {}
     for letters in read_letters(log, queue, choice):
         chosen = []
@@ -164,6 +166,8 @@ def replay(log, queue, choice=Choice(), to=None, dry_run=False, again=False, as_
                 outcome.sent[to or letter.context["topic"]] += 1
         if chosen:
             _send(log, queue, chosen, to, done, counts, dry_run)
+        looked_at += len(letters)
+        tell(looked_at)
     return outcome
 
 

