@@ -130,7 +130,7 @@ OPTIONS = (
     _unused("propagate.schema.tags", BOOLEAN, LOW, False),
     Option("use.schema.id", INT, LOW, "Write with the schema of this id, where schemas are not registered; -1 for none.", -1),
     Option("use.schema.guid", STRING, LOW, "Write with the schema of this GUID, where none is registered; use.schema.id goes first.", None, _IS_GUID),
-    Option("id.compatibility.strict", BOOLEAN, LOW, "With use.schema.id or use.schema.guid: refuse one that may not follow the subject's newest.", True),
+    Option("id.compatibility.strict", BOOLEAN, LOW, "With use.schema.id or use.schema.guid: refuse one that may not follow the newest.", True),
     Option("use.latest.version", BOOLEAN, LOW, "Write with the newest schema of the subject, where schemas are not registered.", False),
     Option("latest.compatibility.strict", BOOLEAN, LOW, "With use.latest.version: refuse a schema that is not compatible with the newest one.", True),
     _client_option("latest.cache.size"),
