@@ -12,7 +12,7 @@ import zlib
 import numpy as np
 
 from connectors.file.lines import JavaLines
-from connectors.file.rotation import MARK_BYTES, Place, checksum, offset_of
+from connectors.file.rotation import MARK_BYTES, NOTHING, Held, Place, checksum, offset_of
 from standalone import ConfigError, ConnectError, check_allowed_file, open_allowed
 
 log = logging.getLogger(__name__)
@@ -114,6 +114,7 @@ class OpenFile:
         self._head = 0
         self._seen = None  # size and time of writing when all that was there had been looked at
         self._passed = 0  # no line end lies between the position and here
+        self.held = NOTHING  # what was seen behind the position: a line that is not finished
 
     def go_on_from(self, position):
         self.restart()
@@ -148,7 +149,7 @@ class OpenFile:
         while True:
             status = self.status()
             size = status.st_size
-            if size < self.position:
+            if size < self.position + self.held.size:
                 raise Rewritten
             seen = (size, status.st_mtime_ns)
             if seen == self._seen and not (final and size > self.position):
@@ -167,6 +168,8 @@ class OpenFile:
 
     def _lines(self, size, final):
         """(Lines, maybe none of them, or None if there is nothing finished; whether all up to `size` has been looked at)"""
+        if not self.held.is_behind(self.descriptor, self.position):
+            raise Rewritten
         if self._passed:
             self._must_be_as_it_was(os.pread(self.descriptor, len(self._behind), self.position - len(self._behind)))
             lines = self._over_long(size, final)
@@ -174,11 +177,15 @@ class OpenFile:
         data, starts, lengths, end, at_end = self._look(size, final)
         unfinished = len(data) - end - (self._limits.lines.pending(data) if end < len(data) else 0)
         if not len(starts) and unfinished > self._limits.line_bytes:
+            self.held = Held.of(data[end:])
             lines = self._over_long(size, final)
             return lines, lines is None
         behind = self.position + end - len(self._behind)
         lines = self._take(data, starts, lengths, end)
-        return lines, lines is None or (at_end and self.position == behind)
+        is_all = lines is None or (at_end and self.position == behind)
+        if is_all:
+            self.held = Held.of(data[end:])
+        return lines, is_all
 
     def _look(self, size, final):
         """What `split` finds in the bytes that follow, as far as it takes to see the end of a line, and whether they reach the end of
@@ -262,6 +269,7 @@ class OpenFile:
     def _moved_to(self, position):
         self.position = position
         self._passed = 0
+        self.held = NOTHING
         if position > MARK_BYTES and not self._head:
             first = os.pread(self.descriptor, MARK_BYTES, 0)
             self._head = checksum(first, len(first))

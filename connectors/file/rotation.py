@@ -57,6 +57,28 @@ class Place:
         return self.position <= MARK_BYTES or checksum(os.pread(descriptor, MARK_BYTES, 0), MARK_BYTES) == self.head
 
 
+@dataclass(frozen=True)
+class Held:
+    """What was seen of a line that is not finished yet: the bytes behind a place."""
+
+    size: int = 0
+    head: int = 0  # checksum of the first of them, MARK_BYTES at most
+
+    @classmethod
+    def of(cls, data):
+        return cls(len(data), zlib.crc32(data[:MARK_BYTES])) if len(data) else NOTHING
+
+    def is_behind(self, descriptor, position):
+        """Whether the open file has, behind the position, what was seen there; more may follow."""
+        if not self.size:
+            return True
+        first = min(MARK_BYTES, self.size)
+        return os.fstat(descriptor).st_size >= position + self.size and checksum(os.pread(descriptor, first, position), first) == self.head
+
+
+NOTHING = Held()
+
+
 def offset_of(position, inode, written_ns, head, tail):
     """The source offset of a place. A row of its own may be made for each record, hence no Place in between."""
     return {POSITION: position, MARKS: f"{inode:x}-{written_ns:x}-{head:x}-{tail:x}"}
@@ -89,12 +111,12 @@ def find_again(path, place):
     return find_copy(path, place)
 
 
-def find_copy(path, place):
-    """The oldest file named as a rotated one, written since, that has what was read of another."""
-    if place.position == 0:
+def find_copy(path, place, held=NOTHING):
+    """The oldest file named as a rotated one, written since, that has what was read, and seen, of another."""
+    if place.position == 0 and not held.size:
         return None
     copies = [sibling for sibling in generations(path) if sibling.written_ns >= place.written_ns and sibling.inode != place.inode]
-    return next((copy for copy in copies if _holds(copy, place)), None)
+    return next((copy for copy in copies if _holds(copy, place, held)), None)
 
 
 def generations(path):
@@ -177,12 +199,12 @@ def _rank(pattern, name):
     return int(digits) if len(digits) >= 6 else -int(digits)
 
 
-def _holds(sibling, place):
+def _holds(sibling, place, held=NOTHING):
     try:
         descriptor = open_allowed(sibling.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError:
         return False
     try:
-        return os.fstat(descriptor).st_ino == sibling.inode and place.is_in(descriptor)
+        return os.fstat(descriptor).st_ino == sibling.inode and place.is_in(descriptor) and (place.position > 0 or held.is_behind(descriptor, 0))
     finally:
         os.close(descriptor)

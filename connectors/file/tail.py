@@ -170,7 +170,7 @@ class FileTail:
     def _begin_anew(self):
         """The open file was truncated. A copy made before that, if there is one, has what we have not seen."""
         place, size = self._file.place(), self._file.status().st_size
-        copy = rotation.find_copy(os.path.realpath(self.path), place)
+        copy = rotation.find_copy(os.path.realpath(self.path), place, self._file.held)
         first = f"What was not read of it yet is read from its copy '{copy.path}'. " if copy else ""
         told = "'%s' was truncated: %d bytes were read, it has %d. %sIt is read from its beginning."
         log.warning(told, self._file.path, place.position, size, first)

@@ -23,6 +23,27 @@ def born_of(descriptor):
     return _statx(descriptor, b"", _AT_EMPTY_PATH)
 
 
+class Births:
+    """Of all files of one look after another: asked again only of those that changed."""
+
+    def __init__(self):
+        self._known = {}  # device and inode -> ((path, size, when it was written), when it was made)
+        self._next = {}
+
+    def key(self, path, status):
+        """(device, inode, when it was made): no two files have the same, whenever they live."""
+        key = status.st_dev, status.st_ino
+        fact = path, status.st_size, status.st_mtime_ns
+        known = self._known.get(key)
+        made = known[1] if known is not None and known[0] == fact else born(path)
+        self._next[key] = fact, made
+        return (*key, made)
+
+    def turn(self):
+        """The look is over; files that it did not find are forgotten."""
+        self._known, self._next = self._next, {}
+
+
 def _statx(descriptor, path, flags):
     buffer = ctypes.create_string_buffer(256)
     try:

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from connectors.file.open_file import CUT, FAIL, Lines
-from connectors.file.rotation import MARK_BYTES, Place, checksum
+from connectors.file.rotation import MARK_BYTES, NOTHING, Held, Place, checksum
 from connectors.logs.names import compression
 from standalone import ConnectError, open_allowed
 
@@ -44,14 +44,17 @@ class CompressedFile:
         self._behind = b""
         self._head = 0
         self._rest = b""
+        self.held = NOTHING  # what lacks a line end at its end is a line
 
     def go_on_from(self, position):
         self.restart()
         self._skip(position)
 
-    def holds(self, place):
-        """Whether it has, before the place, what was read there."""
+    def holds(self, place, held):
+        """Whether it has, before the place, what was read there; before any place, what was seen of the first line."""
         self.restart()
+        if place.position == 0:
+            return Held.of(self._take(held.size)) == held
         if place.position > MARK_BYTES:
             first = self._take(MARK_BYTES)
             if checksum(first, MARK_BYTES) != place.head:
@@ -143,20 +146,21 @@ class CompressedFile:
         return zlib.crc32(seen[begin : begin + MARK_BYTES]) if begin >= 0 else 0
 
 
-def holds(path, place):
-    """Whether the file of that path, compressed or not, has before the place what was read there."""
-    if place.position == 0:
+def holds(path, place, held=NOTHING):
+    """Whether the file of that path, compressed or not, has before the place what was read there. Where nothing was read yet, what was
+    held of its first line tells;"""
+    if place.position == 0 and not held.size:
         return False
     try:
         if compression(path):
             file = CompressedFile(path, None)
             try:
-                return file.holds(place)
+                return file.holds(place, held)
             finally:
                 file.close()
         descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            return place.is_in(descriptor)
+            return place.is_in(descriptor) if place.position else held.is_behind(descriptor, 0)
         finally:
             os.close(descriptor)
     except OSError:

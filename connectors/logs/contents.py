@@ -23,6 +23,9 @@ class Contents:
                     if place.position:
                         size = min(place.position, MARK_BYTES)
                         self._beginnings[folder, size, place.head if place.position > MARK_BYTES else place.tail].append(known)
+                held = known.held
+                if not known.place.position and held.size:
+                    self._beginnings[folder, min(held.size, MARK_BYTES), held.head].append(known)
         self._sizes = {size for _, size, _ in self._beginnings}
 
     def hold(self, path):
@@ -37,15 +40,15 @@ class Contents:
 
 def _repeats(path, known):
     """Whether a file with a rotated name has what was read of that one. Where that is little, such as a banner, all of it must be the same."""
-    if not holds(path, known.place):
+    if not holds(path, known.place, known.held):
         return False
-    if known.place.position >= SURE_BYTES or compression(path):
+    if known.place.position + known.held.size >= SURE_BYTES or compression(path):
         return True
     try:
         with open(path, "rb") as copy, open(known.path, "rb") as original:
             content = copy.read(_COMPARED_BYTES + 1)
-            if os.fstat(original.fileno()).st_ino != known.key[1] or os.fstat(original.fileno()).st_size < known.place.position:
-                return True  # it is not there any more to be compared with: it was truncated
+            if os.fstat(original.fileno()).st_ino != known.key[1] or not known.place.is_in(original.fileno()):
+                return True  # it is not there any more to be compared with, or was truncated
             return len(content) <= _COMPARED_BYTES and original.read(len(content)) == content
     except OSError:
         return True

@@ -5,6 +5,7 @@ import os
 import stat
 from dataclasses import dataclass
 
+from connectors.logs.birth import Births
 from connectors.logs.globs import Exclude, Glob
 from standalone import ConfigError, check_allowed_file
 
@@ -18,7 +19,7 @@ class Found:
     """A regular file with a name that is asked for."""
 
     path: str
-    key: tuple  # device and inode
+    key: tuple  # device, inode, when it was made
     size: int
     written_ns: int
     real: str  # the path without links
@@ -29,6 +30,7 @@ class Discovery:
         self.globs = [Glob(each) for each in paths]
         self.exclude = Exclude(exclude)
         self.folders = set()  # where changes of names matter
+        self._births = Births()
         self._told = {}  # path -> what was said of it
 
     def scan(self):
@@ -46,18 +48,19 @@ class Discovery:
                     if os.path.islink(path):
                         troubled[path] = f"is a link that leads nowhere ({error.strerror})"
                     continue
-                key = (status.st_dev, status.st_ino)
                 if stat.S_ISREG(status.st_mode):
                     real = path
                     if is_link:
                         real = os.path.realpath(path)
                         links.add(os.path.dirname(real))
+                    key = self._births.key(path, status)
                     if key not in found or (is_link < (found[key].real != found[key].path)):
                         found[key] = Found(path, key, status.st_size, status.st_mtime_ns, real)
                 else:
                     kind = next((kind for is_it, kind in _KINDS if is_it(status.st_mode)), "no regular file")
                     troubled[path] = f"is {kind}, no file with lines"
         self.folders = folders | links
+        self._births.turn()
         self._tell(troubled)
         return list(found.values())
 

@@ -2,11 +2,12 @@
 
 import dataclasses
 import itertools
+import os
 
-from connectors.file.rotation import MARKS, POSITION, Place, offset_of
+from connectors.file.rotation import MARK_BYTES, MARKS, NOTHING, POSITION, Held, Place, offset_of
 from standalone import ConnectError
 
-FILENAME, LINE, BORN, FORMER, SLOT = "filename", "line", "_born", "_former", "slot"
+FILENAME, LINE, BORN, FORMER, SINCE, SLOT = "filename", "line", "_born", "_former", "_since", "slot"
 MOST_FORMER = 8
 
 _numbers = itertools.count()
@@ -16,15 +17,15 @@ class LogFile:
     """Known by device and inode, by when it was made, and by marks of its content (see connectors/file/rotation.py)."""
 
     __slots__ = (
-        "home", "path", "key", "born", "line", "slot", "former", "reader", "seen", "after", "after_until", "copy_of", "is_lost", "is_passed",
-        "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "_place",
+        "home", "path", "key", "line", "slot", "former", "reader", "seen", "after", "after_until", "copy_of", "is_lost", "is_passed",
+        "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "since",
+        "_place", "_held",
     )  # fmt: skip
 
-    def __init__(self, home, path, key, born, place, line=0, slot=None, former=()):
+    def __init__(self, home, path, key, place, line=0, slot=None, former=()):
         self.home = home  # the name it was written under
         self.path = path  # the name it has now
-        self.key = key  # device and inode
-        self.born = born  # in nanoseconds, 0: nobody knows
+        self.key = key  # device, inode, when it was made (in nanoseconds, 0: nobody knows)
         self.line = line  # how many lines lie before the position
         self.slot = slot  # under which its offset is stored
         self.former = former  # marks of copies that were made of it before it was truncated, and that are read
@@ -43,7 +44,27 @@ class LogFile:
         self.trouble = None
         self.number = next(_numbers)
         self.facts = None  # what is worked out once a file: topic, headers
+        self.since = 0  # files that were there then began at their end, in nanoseconds
         self._place = place
+        self._held = NOTHING
+
+    @property
+    def born(self):
+        return self.key[2]
+
+    @property
+    def held(self):
+        """What was seen of it behind its place. Of an open file of which nothing was looked at yet: what is there."""
+        if self.reader is None:
+            return self._held
+        if self.reader.position == 0 and not self.reader.held.size and not self.reader.complete:
+            return Held.of(os.pread(self.reader.descriptor, MARK_BYTES, 0))
+        return self.reader.held
+
+    @property
+    def has_held(self):
+        """Whether something was seen of it behind its place."""
+        return (self._held if self.reader is None else self.reader.held).size > 0
 
     @property
     def place(self):
@@ -51,11 +72,11 @@ class LogFile:
 
     @place.setter
     def place(self, place):
-        self._place = place
+        self._place, self._held = place, NOTHING
 
     def close(self):
         if self.reader is not None:
-            self._place = self.reader.place()
+            self._place, self._held = self.reader.place(), self.reader.held
             self.reader.close()
             self.reader = None
 
@@ -74,13 +95,15 @@ class LogFile:
 
     def offsets_of(self, lines):
         """row -> the source offset behind that line; `line` becomes what it is behind all of them."""
-        home, before, former, born = self.home, self.line, list(self.former), self.born
+        home, before, former, born, since = self.home, self.line, list(self.former), self.born, self.since
         self.line += len(lines)
 
         def offset(row):
             told = {FILENAME: home, **lines.offset(row), LINE: before + row + 1, BORN: f"{born:x}"}
             if former:
                 told[FORMER] = former
+            if since:
+                told[SINCE] = since
             return told
 
         return offset
@@ -95,10 +118,11 @@ class LogFile:
         line = offset.get(LINE)
         born = offset.get(BORN)
         file = cls(
-            home, home, (0, place.inode), int(born, 16) if isinstance(born, str) else 0, place,
+            home, home, (0, place.inode, int(born, 16) if isinstance(born, str) else 0), place,
             line if isinstance(line, int) else 0, slot, tuple(offset.get(FORMER) or ()),
         )  # fmt: skip
         file.is_listed = False
+        file.since = offset[SINCE] if isinstance(offset.get(SINCE), int) else 0
         return file
 
 

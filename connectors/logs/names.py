@@ -5,9 +5,11 @@ import re
 import stat
 from dataclasses import dataclass
 
+from connectors.logs.birth import born
 from standalone import ConfigError, check_allowed_file
 
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
+DATE_DIGITS = 6  # a number of so many is a date
 
 _NUMBERS = re.compile(r"[-._]\d[\d\-_.:TZ]*$")
 _FORMER = re.compile(r"[-._](?:old|bak|prev|previous)$")
@@ -34,6 +36,15 @@ def bases_of(name):
     return [each for each in found if each]
 
 
+def is_surely_rotated(name):
+    """app.log.1, app.log.old and app-2026-01-31.log are; worker-1.log may as well be the log of another worker."""
+    name = os.path.splitext(name)[0] if compression(name) else name
+    if _NUMBERS.search(name) or _FORMER.search(name):
+        return True
+    match = _NUMBERS.search(os.path.splitext(name)[0])
+    return match is not None and len(re.sub(r"\D", "", match.group())) >= DATE_DIGITS
+
+
 def rank(name):
     """A higher number is a younger file: of numbers the lower, of dates the later."""
     name = os.path.splitext(name)[0] if compression(name) else name
@@ -41,13 +52,13 @@ def rank(name):
     digits = re.sub(r"\D", "", match.group()) if match else ""
     if not digits:
         return -1
-    return int(digits) if len(digits) >= 6 else -int(digits)
+    return int(digits) if len(digits) >= DATE_DIGITS else -int(digits)
 
 
 @dataclass(frozen=True, slots=True)
 class Sibling:
     path: str
-    key: tuple
+    key: tuple  # device, inode, when it was made
     size: int
     written_ns: int
 
@@ -60,8 +71,8 @@ class Siblings:
     """The files of one folder at one moment, read once for all that is asked."""
 
     def __init__(self, folder, exclude=()):
-        self.by_inode = {}
-        self._generations = {}
+        self._by_inode = {}
+        self._names = {}
         try:
             with os.scandir(folder) as entries:
                 for entry in entries:
@@ -71,7 +82,12 @@ class Siblings:
 
     def generations(self, name):
         """The rotated files of that name, the oldest first."""
-        return sorted(self._generations.get(name, ()), key=lambda sibling: sibling.age)
+        return sorted((_sibling(*each) for each in self._names.get(name, ())), key=lambda sibling: sibling.age)
+
+    def of_inode(self, inode):
+        """The file with that number, or None."""
+        found = self._by_inode.get(inode)
+        return found and _sibling(*found)
 
     def _add(self, entry, exclude):
         try:
@@ -81,7 +97,10 @@ class Siblings:
             check_allowed_file(entry.path)
         except (OSError, ConfigError):
             return  # rotated on while we look, or not ours to read
-        sibling = Sibling(entry.path, (status.st_dev, status.st_ino), status.st_size, status.st_mtime_ns)
-        self.by_inode[status.st_ino] = sibling
+        self._by_inode[status.st_ino] = entry.path, status
         for base in bases_of(entry.name):
-            self._generations.setdefault(base, []).append(sibling)
+            self._names.setdefault(base, []).append((entry.path, status))
+
+
+def _sibling(path, status):
+    return Sibling(path, (status.st_dev, status.st_ino, born(path)), status.st_size, status.st_mtime_ns)

@@ -19,9 +19,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--examples", type=int, default=400)
     options.add_argument("--steps", type=int, default=100)
-    options.add_argument("--parts", action="store_true", help="lines are also written in parts, between which anything may happen")
     chosen = options.parse_args()
-    LogsMachine.with_parts = chosen.parts
     begun = time.monotonic()
     checks = list(HealthCheck)
     run_state_machine_as_test(

@@ -52,12 +52,11 @@ class Reader:
 
     def look(self):
         """At everything, now, as it does every so often by itself."""
-        self.task._follower._next_full = 0.0
+        self.task._follower.look_at_all()
 
     def close_files(self):
         """As when nothing was read of them for long."""
-        for file in list(self.task._follower._open):
-            self.task._follower._close(file)
+        self.task._follower.close_files()
 
     @staticmethod
     def open_files(path):

@@ -18,8 +18,6 @@ GENERATIONS = 4
 
 
 class LogsMachine(RuleBasedStateMachine):
-    with_parts = False  # whether lines are also written in parts
-
     def __init__(self):
         super().__init__()
         self.folder = tempfile.mkdtemp()
@@ -62,7 +60,6 @@ class LogsMachine(RuleBasedStateMachine):
             self._append(line[len(self.partial) :] + "\n")
             self._finish(line)
 
-    @precondition(lambda self: self.with_parts)
     @rule()
     def append_a_part(self):
         part = self._line()
@@ -74,6 +71,8 @@ class LogsMachine(RuleBasedStateMachine):
     def _moved_on(self, lines):
         """app.log has become app.log.1."""
         if self.partial:
+            if not self._is_followed():
+                self._lost([self.partial])  # nobody knows that it was rotated: it waits for its end, or for the next rotation
             self._finish(self.partial)  # a rotated file's last line needs no end
         if not self.reader.stored.offsets_by_slot:
             self._lost(lines)  # rotated before anything was read: nobody asked for old files, unless the glob does
@@ -82,6 +81,9 @@ class LogsMachine(RuleBasedStateMachine):
         while len(self.generations) > GENERATIONS:
             self._lost(self.generations.pop())
         self.packed = {number for number in self.packed if number <= GENERATIONS}
+
+    def _is_followed(self):
+        return any(offset["filename"] == self.log.path for offset in self.reader.stored.offsets_by_slot.values())
 
     def _lost(self, lines):
         self.may_be_lost.update(lines)

@@ -139,6 +139,40 @@ def test_the_end_is_where_files_begin_if_that_is_asked_for(tmp_path, reader):
     assert sorted(started.drain()) == ["all of it", "half done"]
 
 
+@pytest.mark.parametrize(
+    "props, written, more, expected",
+    [
+        ({"encoding": "utf-16le"}, "ignored\nĊ half".encode("utf-16-le"), " done\n".encode("utf-16-le"), "Ċ half done"),
+        ({"delimiter": ";"}, b"ignored;a\nhalf", b" done;", "a\nhalf done"),
+        ({"max.line.bytes": 300_000}, b"ignored\n" + b"x" * 200_000, b"y\n", "x" * 200_000 + "y"),
+    ],
+    ids=["in UTF-16", "with a delimiter", "within a long line"],
+)
+def test_the_end_is_behind_the_last_finished_line(props, written, more, expected, tmp_path, reader):
+    write(tmp_path, {"a.log": written})
+    started = reader(tmp_path / "*.log", start_at="end", **props)
+    started.drain()
+    with (tmp_path / "a.log").open("ab") as file:
+        file.write(more)
+    assert started.drain() == [expected]
+
+
+def test_a_file_that_has_said_nothing_yet_is_still_at_its_end_after_a_restart(tmp_path, reader):
+    write(tmp_path, {"a.log": b"old\n", "b.log": b"old\n"})
+    started = reader(tmp_path / "*.log", start_at="end")
+    started.drain()
+    with (tmp_path / "a.log").open("ab") as file:
+        file.write(b"1\n")
+    started.drain()
+    started.stop()
+    write(tmp_path, {"c.log": b"2\n"})
+    started.start()
+    started.drain()
+    with (tmp_path / "b.log").open("ab") as file:
+        file.write(b"3\n")
+    assert started.drain() == ["1", "2", "3"]
+
+
 def test_each_file_has_its_turn(tmp_path, reader):
     write(tmp_path, {name: (name.encode() * 50 + b"\n") * 200 for name in ("a", "b", "c")})
     started = reader(tmp_path / "*", chunk_bytes=1 << 12)

@@ -295,3 +295,43 @@ def test_what_was_not_acknowledged_comes_again_and_nothing_else(log, reader):
     started.poll(acknowledge=False)
     started.restart()
     assert started.drain() == ["1", "2", "3", "3"]
+
+
+def test_a_neighbour_that_is_named_as_a_rotated_file_might_be_is_nobodys_generation(tmp_path, reader):
+    (tmp_path / "worker.log").write_bytes(b"1\n")
+    started = reader(tmp_path / "worker.log")
+    started.drain()
+    (tmp_path / "worker-1.log").write_bytes(b"of another worker\n")
+    os.rename(tmp_path / "worker.log", tmp_path / "worker.log.1")
+    (tmp_path / "worker.log").write_bytes(b"2\n")
+    assert started.drain() == ["1", "2"]
+    started.stop()
+    os.remove(tmp_path / "worker.log")
+    (tmp_path / "worker-2.log").write_bytes(b"of a third one\n")
+    (tmp_path / "worker.log").write_bytes(b"3\n")
+    started.start()
+    assert started.drain() == ["1", "2", "3"]
+
+
+def test_a_rotated_file_that_nobody_saw_has_the_name_it_was_written_under(log, tmp_path, reader):
+    log.append(b"1\n")
+    started = reader(tmp_path / "app.log*", topic="${file}")
+    started.drain()
+    log.rename()
+    log.append(b"2\n")
+    log.rename()
+    log.append(b"3\n")
+    started.drain()
+    assert [(record.topic, record.value) for record in started.records] == [("app.log", "1"), ("app.log", "2"), ("app.log", "3")]
+
+
+def test_a_name_that_nobody_has_for_a_while_is_watched(log, reader):
+    """A file that gets it, and loses it before anybody looks, is read."""
+    log.append(b"1\n")
+    started = reader(log.path)
+    started.drain()
+    os.remove(log.path)
+    started.drain()
+    log.append(b"2\n")
+    log.rename()
+    assert started.drain() == ["1", "2"]
