@@ -37,8 +37,9 @@ MAY_SEE = {
     "log": LEAVES,
     "schema_registry": LEAVES | {"", "config", "log", "rest"},
     "plugins": LEAVES | {"", "config", "connector", "provider", "stage"},
-    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry"},
-    "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry"},
+    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry", "streams"},
+    "streams": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "runtime"},
+    "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry", "streams"},
     "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime", "schema_registry"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools", "schema_registry"},
     "testing": {"*"},
@@ -63,9 +64,10 @@ OWNERS = {  # outside package -> the parts that may import it
     "urllib3": {"schema_registry", "connectors"},
     "grpc_tools": {"schema_registry"},
     "prometheus_client": {"rest"},
-    "pyspark": {"pipeline"},
+    "pyspark": {"pipeline", "streams"},
+    "sqlglot": {"streams"},
     "numba": {"kernels", "machine_code"},
-    "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "testing"},
+    "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "streams", "testing"},
     "cramjam": {"log"},
     "fastavro": {"converters", "schema_registry"},
     "jsonschema": {"converters", "schema_registry"},
@@ -147,7 +149,7 @@ def test_nothing_in_standalone_imports_connectors():
 
 
 def test_threads_are_started_only_where_they_may():
-    homes = {"runtime", "tools", "rest", "pipeline/spark/session.py", "log/broker/server.py", "log/broker/tokens.py", "testing.py", "local_worker.py"}
+    homes = {"runtime", "streams", "tools", "rest", "pipeline/spark/session.py", "log/broker/server.py", "log/broker/tokens.py", "testing.py", "local_worker.py"}
     homes |= {"warm_up.py", "kernels.py", "suites.py", "schema_registry/server/listener.py"}
     for path in _modules(OURS):
         where = str(path.relative_to(ROOT / OURS))

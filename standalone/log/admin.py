@@ -179,8 +179,11 @@ class Admin:
 
     # ---- offsets of partitions
 
-    def list_offsets(self, wanted):
-        """{partition: offset} of {partition: EARLIEST, LATEST or milliseconds}; NO_OFFSET where no record is that late."""
+    def list_offsets(self, wanted, isolation=0):
+        """{partition: offset} of {partition: EARLIEST, LATEST or milliseconds}; NO_OFFSET where no record is that late.
+
+        With `isolation` 1 (read committed) the end is where the first transaction begins that is still open.
+        """
         kind = ListOffsetsRequest.ListOffsetsTopic
         part = kind.ListOffsetsPartition
 
@@ -189,7 +192,7 @@ class Admin:
                 kind(name=name, partitions=[part(partition_index=n, timestamp=wanted[name, n]) for n in numbers])
                 for name, numbers in topics.items()
             ]
-            return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=asked, timeout_ms=_milliseconds(timeout))
+            return ListOffsetsRequest(replica_id=-1, isolation_level=isolation, topics=asked, timeout_ms=_milliseconds(timeout))
 
         return self._ask_leaders(request, wanted, "Asking for an offset of {}", lambda partition: partition.offset)
 

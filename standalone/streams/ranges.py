@@ -1,0 +1,120 @@
+"""Ranges of offsets, as a stream reads them: which partitions there are, how far they reach, and the records between two offsets.
+
+A range is read by plain fetches over a connection that is kept: nothing is placed, subscribed or committed, for Spark keeps the offsets.
+Only what is committed is read, and a range ends before the first transaction that is still open.
+"""
+
+from standalone.clock import SYSTEM
+from standalone.data.java_regex import compile_java
+from standalone.errors import ConnectError, LogRetriableError
+from standalone.log import fetch, record_batch
+from standalone.log.admin import EARLIEST, LATEST
+from standalone.log.broker_errors import raise_for
+from standalone.log.client_config import ConsumerConfig
+from standalone.log.positions import ISOLATION
+from standalone.log.retry import Backoff
+
+_FETCH_BYTES = 8 << 20
+_WAIT_MS = 100
+_PATIENCE_SECONDS = 60.0
+_COMMITTED = "read_committed"
+
+
+class Ranges:
+    """Used by one thread. Pairs are (topic, partition)."""
+
+    def __init__(self, clients):
+        self._config = ConsumerConfig.of({"isolation.level": _COMMITTED, **clients.properties("consumer")})
+        self._cluster = clients.cluster(self._config)
+        self._admin = clients.admin({})
+        self._isolation = self._config["isolation.level"]
+        self._links = {}  # Node -> Connection
+
+    def pairs(self, topics=None, pattern=None):
+        """All partitions of these topics, or of those whose whole name matches; a topic that is not there has none yet."""
+        if pattern is not None:
+            fits = compile_java(pattern).fullmatch
+            names = sorted(name for name in self._admin.list_topics() if fits(name))
+        else:
+            there = self._admin.list_topics(internal=True)
+            names = [name for name in topics if name in there]
+        found = self._admin.describe_topics(*names) if names else {}
+        return [(name, number) for name in names for number in sorted(found[name].partitions)]
+
+    def begins(self, pairs):
+        return self._admin.list_offsets(dict.fromkeys(pairs, EARLIEST)) if pairs else {}
+
+    def ends(self, pairs, also_open=False):
+        """{pair: the offset behind the last record that can be read}; `also_open`: once all transactions that are open now have ended."""
+        return self._admin.list_offsets(dict.fromkeys(pairs, LATEST), 0 if also_open else ISOLATION[self._isolation]) if pairs else {}
+
+    def at_time(self, pairs, ms):
+        """{pair: the first offset of that time or later, or the end}"""
+        ends = self.ends(pairs)
+        found = self._admin.list_offsets(dict.fromkeys(pairs, ms)) if pairs else {}
+        return {pair: ends[pair] if offset < 0 else offset for pair, offset in found.items()}
+
+    def read(self, topic, partition, low, high):
+        """wire.Records of the offsets from `low` up to `high`, without it; also where some of them are gone."""
+        at, deadline, backoff = low, SYSTEM.monotonic() + _PATIENCE_SECONDS, Backoff(self._config, "retry.backoff")
+        while at < high:
+            try:
+                answer = self._fetch(topic, partition, at)
+                raise_for(answer.error_code, f"Reading {topic}-{partition} at offset {at}")
+            except LogRetriableError:
+                self._forget(topic, partition)
+                if SYSTEM.monotonic() > deadline:
+                    raise
+                self._cluster.pause(backoff.next())
+                continue
+            before, body = at, answer.records
+            while body is not None and at < high:
+                unpacked = record_batch.unpack(
+                    body, from_offset=at, check_crc=self._config["check.crcs"], isolation=self._isolation, aborted=answer.aborted
+                )
+                for records in unpacked.records:
+                    keep = int((records.offsets < high).sum())
+                    if keep:
+                        yield records if keep == len(records) else records.slice(0, keep)
+                if unpacked.next_offset is None or unpacked.next_offset <= at:
+                    break
+                at = unpacked.next_offset
+            if at > before:
+                deadline = SYSTEM.monotonic() + _PATIENCE_SECONDS
+            elif SYSTEM.monotonic() > deadline:
+                raise ConnectError(f"The records of {topic}-{partition} from offset {at} to {high} did not come within {_PATIENCE_SECONDS:.0f} s.")
+
+    def close(self):
+        for link in self._links.values():
+            link.close()
+        self._links.clear()
+
+    def _fetch(self, topic, partition, at):
+        self._cluster.topic(topic)
+        leader = self._cluster.leader(topic, partition)
+        if leader is None:
+            raise LogRetriableError(f"{topic}-{partition} has no leader.")
+        link = self._links.get(leader.node)
+        if link is None or link.stale:
+            link = self._links[leader.node] = self._cluster.connect(leader.node)
+        message, ceiling = fetch.request(
+            [(topic, self._cluster.topic(topic).id, partition, at, leader.epoch)],
+            min_bytes=1,
+            max_wait_ms=_WAIT_MS,
+            max_bytes=_FETCH_BYTES,
+            partition_bytes=_FETCH_BYTES,
+            isolation=ISOLATION[self._isolation],
+            rack=self._config["client.rack"],
+        )
+        correlation = link.send(message, ceiling)
+        received = link.receive()
+        _, version = link.forget(correlation)
+        code, answers = fetch.read(received[1], version)
+        raise_for(code, f"Reading {topic}-{partition} at offset {at}")
+        return answers[0]
+
+    def _forget(self, topic, partition):
+        leader = self._cluster.leader(topic, partition)
+        if leader is not None and (link := self._links.pop(leader.node, None)) is not None:
+            link.close()
+        self._cluster.forget(topic)
