@@ -6,8 +6,8 @@ Every path and method, generated from the code by `scripts/docs`. Paths, bodies 
 and `/openapi.json` are our own. A running worker serves the same as `/openapi.json` and as a page at `/docs`. Not JSON:
 [`/metrics`](metrics.md), and the web page at `/ui`.
 
-Errors are `{"error_code": 404, "message": "…"}`. The examples are for a worker on this machine without a password; `-u NAME:PASSWORD` and `--cacert` are for
-others.
+Errors are `{"error_code": 404, "message": "…"}`. The examples are for a worker on this machine without a password; `-u NAME:PASSWORD` and
+`--cacert` are for others.
 """
 _NAMES = {"/connectors": "my-source", "/connector-plugins": "FileStreamSource", "/admin": "root"}
 _CONFIG = '{"connector.class": "FileStreamSource", "file": "test.txt", "topic": "lines"}'
