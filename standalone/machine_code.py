@@ -88,8 +88,9 @@ class Code(_Cache):
         """Its file, or None while there is none."""
         for folder in folders():
             path = folder / self._name
-            if path.exists() and path not in self._damaged and _is_safe(folder):
-                return path
+            with contextlib.suppress(OSError):  # a folder that we may not look into has nothing for us
+                if path.exists() and path not in self._damaged and _is_safe(folder):
+                    return path
         return None
 
     def load_overload(self, sig, target_context):

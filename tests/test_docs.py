@@ -1,5 +1,6 @@
 """What the documents say is so: the README's example runs as written, samples are what the code takes, generated pages are up to date."""
 
+import json
 import pathlib
 import re
 import subprocess
@@ -23,6 +24,11 @@ README = (ROOT / "README.md").read_text()
 EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
+def blocks(page, language="python"):
+    """What stands in a page as code of that language."""
+    return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
+
+
 def test_the_readmes_connector_runs_as_written(tmp_path):
     example = EXAMPLES[0]
     assert len([line for line in example.splitlines() if line.strip()]) <= 22
@@ -34,12 +40,30 @@ def test_the_readmes_connector_runs_as_written(tmp_path):
             assert worker.values("numbers", upto) == [b"number %d" % number for number in range(upto)]
 
 
+def test_the_tutorials_sink_runs_as_written_and_counts_each_record_once(tmp_path):
+    (tmp_path / "plugins").mkdir()
+    (tmp_path / "plugins" / "line_counter.py").write_text(blocks("tutorial-connector.md")[0])
+    (tmp_path / "c.properties").write_text(blocks("tutorial-connector.md", "properties")[0])
+    counts = tmp_path / "counts.json"
+    config = {**properties.load_connector(tmp_path / "c.properties").config, "path": str(counts)}
+    with LocalWorker(tmp_path, plugin__path=tmp_path / "plugins") as worker:
+        worker.send("connect-test", [b"a", b"b", b"c"])
+        worker.herder.create("count", config)
+        wait_for(lambda: counts.exists() and json.loads(counts.read_text()) == {"connect-test-0": {"seen": 3, "next": 3}})
+        worker.herder.stop("count")
+        worker.wait_states("count", "STOPPED")
+        worker.herder.reset_offsets("count")
+        worker.send("connect-test", [b"d"])
+        worker.herder.resume("count")  # it reads all four once more
+        wait_for(lambda: json.loads(counts.read_text()) == {"connect-test-0": {"seen": 4, "next": 4}})
+
+
 LINE = Schema.STRING
 ENVELOPE = SchemaBuilder.struct().field("host", Schema.STRING).field("event", LINE).build()
 
 
-def test_the_readmes_transform_runs_as_written(tmp_path, spark_holder):
-    (tmp_path / "envelope.py").write_text(next(block for block in EXAMPLES if "class Envelope" in block))
+def test_the_pages_transform_runs_as_written(tmp_path, spark_holder):
+    (tmp_path / "envelope.py").write_text(blocks("tutorial-transform.md")[0])
     transform = Plugins([tmp_path]).find("transform", "Envelope$Value").of(host="h1")
     plain = SourceRecord("t", {"a": "b"})
     check_transform(transform, plain, plain.with_value(None, {"host": "h1", "event": {"a": "b"}}))

@@ -335,6 +335,12 @@ def test_a_kernel_without_a_place_for_its_code_is_python(tmp_path, monkeypatch, 
         machine_code.writable_folder()
 
 
+def test_a_folder_that_cannot_be_looked_into_has_no_code(tmp_path, monkeypatch, folder):
+    """As a folder of another user: to ask for the file is itself an error."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / ("x" * 300)))
+    assert called(compiled(total)) == (219, False)
+
+
 def test_one_process_is_asked_to_compile_and_its_failure_is_said_once(folder, monkeypatch, caplog):
     monkeypatch.undo()
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(folder))

@@ -14,7 +14,7 @@ from standalone.local_worker import LogRecord, wait_for
 
 pytest_plugins = "pytester"
 
-README = pathlib.Path(__file__).parent.parent / "README.md"
+ROOT = pathlib.Path(__file__).parent.parent
 SOURCE = {"connector.class": "FileStreamSource", "topic": "logs"}
 HOIST = {"transforms": "hoist", "transforms.hoist.type": "HoistField$Value", "transforms.hoist.field": "line"}
 JSON = {"value.converter": "org.apache.kafka.connect.json.JsonConverter", "value.converter.schemas.enable": "false"}
@@ -186,8 +186,8 @@ def test_a_golden_file_is_written_on_demand_and_compared(pytester):
     run(2).stdout.fnmatch_lines("*says otherwise*")
 
 
-def test_the_readmes_tests_pass_as_written(pytester):
-    connector, _, tests = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+def test_the_tests_of_the_page_pass_as_written(pytester):
+    connector, tests = (re.search(r"```python\n(.*?)```", (ROOT / page).read_text(), re.DOTALL)[1] for page in ("README.md", "docs/testing.md"))
     pytester.mkdir("plugins").joinpath("counter.py").write_text(connector)
     pytester.makepyfile(test_counter=tests)
     pytester.runpytest_inprocess("-p", "no:cacheprovider").assert_outcomes(passed=2)

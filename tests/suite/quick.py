@@ -15,7 +15,7 @@ FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/tes
 # Handlers of the embedded log, by themselves.
 QUICK = tuple(f"tests/log/test_broker_{name}.py" for name in ("groups", "producers", "records", "segments", "topics", "versions"))
 FILES = (
-    *("tests/test_cli.py", "tests/test_cli_facts.py", "tests/test_docs.py", "tests/test_warm_up.py", "tests/test_golden.py", "tests/test_wheel.py", "tests/test_testing.py"),
+    *("tests/test_cli.py", "tests/test_cli_facts.py", "tests/test_docs.py", "tests/test_warm_up.py", "tests/test_golden.py", "tests/test_wheel.py", "tests/test_pages.py", "tests/test_testing.py"),
     *("tests/test_suites.py", "tests/log/test_broker_crash.py", "tests/log/test_broker_server.py", "tests/log/test_client.py"),
     *("tests/pipeline/test_session.py", "tests/pipeline/test_rows_equal_spark.py", "tests/pipeline/test_mixed.py"),
     *("tests/pipeline/test_errors_half.py", "tests/pipeline/test_engines.py"),
