@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import pathlib
 import socket
 import subprocess
 import sys
@@ -17,6 +18,7 @@ from standalone.log import record_batch
 from standalone.log.broker.server import EmbeddedLog
 from tests.suite.patience import PATIENCE_SECONDS
 
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 _SIZE = Struct(">i")
 
 
@@ -170,8 +172,11 @@ class running:
 
 
 _SERVER = """
-import resource, sys, threading
+import os, resource, sys, threading
 from standalone.log.broker.server import EmbeddedLog
+if os.environ.get("TEST_POWER_NOTES"):
+    from tests.log.power import Power
+    Power(sys.argv[1], os.environ["TEST_POWER_NOTES"]).install()
 if int(sys.argv[2]):
     resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), int(sys.argv[2])))
 log = EmbeddedLog(sys.argv[1], sys.argv[3], dict(pair.split("=", 1) for pair in sys.argv[4:]))
@@ -185,7 +190,8 @@ log.stop()
 class ServerProcess:
     """An embedded log in a process that can be killed. `stop` ends it well."""
 
-    def __init__(self, folder, listener="127.0.0.1:0", file_limit=0, **config):
+    def __init__(self, folder, listener="127.0.0.1:0", file_limit=0, power_notes=None, **config):
+        """`power_notes` is a folder where what is synced is noted (power.py)."""
         pairs = [f"embedded.log.{name.replace('_', '.')}={value}" for name, value in config.items()]
         self.process = subprocess.Popen(
             [sys.executable, "-c", _SERVER, str(folder), str(file_limit), listener, *pairs],
@@ -193,6 +199,8 @@ class ServerProcess:
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
+            env={**os.environ, "TEST_POWER_NOTES": str(power_notes or "")},
+            cwd=ROOT,
         )
         self.bootstrap = self.process.stdout.readline().strip()
         if not self.bootstrap:

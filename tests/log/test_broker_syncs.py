@@ -2,14 +2,30 @@
 
 import os
 import shutil
+import threading
 
 import pytest
+from kafka.protocol.producer import ProduceResponse
 
 from standalone.log.broker.partitions import Partition
 from standalone.log.broker.server import EmbeddedLog
-from tests.log.broker_clients import RawClient, batch, delete_topic, make_topic
+from tests.log.broker_clients import (
+    RawClient,
+    batch,
+    delete_topic,
+    fetch_request,
+    list_offset,
+    make_topic,
+    produce_request,
+    values_of,
+    wait_for,
+)
 from tests.log.committed import committed
+from tests.log.power import Power, lose_power
 from tests.log.test_broker_limits import partitions_values
+from tests.log.test_transactions import Writer
+
+LATE = {"embedded.log.flush.interval.ms": "3600000"}  # nothing is synced by the by
 
 
 @pytest.fixture
@@ -69,39 +85,13 @@ def test_a_topic_is_made_and_deleted_with_its_folders_before_that_is_answered(tm
     log.stop()
 
 
-# --- A loss of power: what is left is what was synced
-
-
-class Power:
-    """Keeps, of a folder, what a loss of power would leave: of each file the bytes that were there when it was last synced."""
-
-    def __init__(self, monkeypatch, folder, left):
-        self._folder, self._left = str(folder), left
-        for name in ("fsync", "fdatasync"):
-
-            def synced(handle, sync=getattr(os, name)):
-                self._keep(os.readlink(f"/proc/self/fd/{handle}"))  # before: what comes meanwhile may not be in it
-                sync(handle)
-
-            monkeypatch.setattr(os, name, synced)
-
-    def _keep(self, path):
-        if not path.startswith(self._folder + os.sep) or os.path.isdir(path):
-            return
-        paths = [path]
-        if path.endswith("-wal"):
-            paths.append(path.removesuffix("-wal"))  # SQLite syncs it by itself, before it empties its journal
-        for each in paths:
-            to = os.path.join(self._left, os.path.relpath(each, self._folder))
-            os.makedirs(os.path.dirname(to), exist_ok=True)
-            shutil.copyfile(each, to)
+# --- A loss of power (power.py)
 
 
 @pytest.mark.parametrize("acks", ["fsync", "write"])
 def test_what_is_acknowledged_by_fsync_survives_a_loss_of_power(tmp_path, monkeypatch, acks):
     """By `write` it need not: that the same run loses something then shows that the test can see it."""
-    left = tmp_path / "left"
-    Power(monkeypatch, tmp_path / "log", left)
+    Power(tmp_path / "log", tmp_path / "notes").install(monkeypatch.setattr)
     settings = {"embedded.log.acks": acks, "embedded.log.flush.interval.ms": "3600000", "embedded.log.segment.bytes": "20000"}
     log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0", settings)
     log.start()
@@ -115,9 +105,79 @@ def test_what_is_acknowledged_by_fsync_survives_a_loss_of_power(tmp_path, monkey
                 assert client.produce(name, batch([value])).error_code == 0
                 acknowledged.setdefault(name, []).append(value)
     monkeypatch.undo()  # the end of the first log is not of interest
-    after = EmbeddedLog(left, "127.0.0.1:0", settings)
+    shutil.copytree(tmp_path / "notes", tmp_path / "kept")
+    log.stop()
+    lose_power(tmp_path / "log", tmp_path / "kept")
+    after = EmbeddedLog(tmp_path / "log", "127.0.0.1:0", settings)
     after.start()
     found = {name: committed(after.bootstrap, name) for name in acknowledged}
     after.stop()
-    log.stop()
     assert (found == acknowledged) is (acks == "fsync")
+
+
+def _lost(tmp_path, log):
+    """The log as it is after a loss of power at this moment, started."""
+    shutil.copytree(tmp_path / "notes", tmp_path / "kept")
+    log.stop()
+    lose_power(tmp_path / "log", tmp_path / "kept")
+    after = EmbeddedLog(tmp_path / "log", "127.0.0.1:0", LATE | {"embedded.log.acks": "fsync"})
+    after.start()
+    return after
+
+
+@pytest.fixture
+def synced_log(tmp_path, monkeypatch):
+    Power(tmp_path / "log", tmp_path / "notes").install(monkeypatch.setattr)
+    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0", LATE | {"embedded.log.acks": "fsync"})
+    log.start()
+    yield log
+    log.stop()
+
+
+def test_how_a_transaction_ended_survives_a_loss_of_power(tmp_path, synced_log):
+    with RawClient(synced_log.bootstrap) as client:
+        make_topic(client, partitions=2)
+    with Writer(synced_log.bootstrap, "mine") as writer:
+        for value, end in ((b"first", writer.producer.commit_transaction), (b"aborted", writer.producer.abort_transaction)):
+            writer.write("t", value)
+            end()
+    after = _lost(tmp_path, synced_log)
+    with Writer(after.bootstrap, "mine") as writer:
+        writer.write("t", b"second")
+        writer.producer.commit_transaction()
+    assert committed(after.bootstrap, "t") == [b"first", b"second"]
+    after.stop()
+
+
+def test_a_transaction_that_went_on_is_not_told_to_have_been_committed_before(tmp_path, synced_log):
+    """The one before it was: whoever asks for an end twice is told that it is done."""
+    with RawClient(synced_log.bootstrap) as client:
+        make_topic(client)
+    with Writer(synced_log.bootstrap, "mine") as writer:
+        writer.write("t", b"first")
+        writer.producer.commit_transaction()
+        writer.write("t", b"second")
+        transactions = writer.producer._transactions
+        after = _lost(tmp_path, synced_log)
+        with Writer(after.bootstrap, "another") as stranger:
+            transactions._cluster, transactions._coordinator = stranger.producer._transactions._cluster, None
+            writer.producer.commit_transaction()
+    assert committed(after.bootstrap, "t") == [b"first", b"second"]
+    after.stop()
+
+
+def test_what_a_loss_of_power_may_take_back_is_not_read(tmp_path, synced_log, monkeypatch):
+    held, sync = threading.Event(), os.fdatasync
+    with RawClient(synced_log.bootstrap) as client, RawClient(synced_log.bootstrap) as reader:
+        make_topic(client)
+        monkeypatch.setattr(os, "fdatasync", lambda handle: (held.wait(60), sync(handle)))
+        reader.send(fetch_request("t", 0, max_wait_ms=30_000))
+        client.send(produce_request("t", batch([b"v"])))
+        wait_for(lambda: synced_log._node.topics.partition("t", 0).end == 1)
+        with RawClient(synced_log.bootstrap) as other:
+            found = other.fetch("t", 0)
+            assert (found.error_code, found.high_watermark, found.last_stable_offset, found.records) == (0, 0, 0, b"")
+            assert list_offset(other, -1)[1] == 0
+        held.set()
+        assert client.receive(ProduceResponse, 9).responses[0].partition_responses[0].error_code == 0
+        assert values_of(reader.fetched().records) == [(0, b"v")]

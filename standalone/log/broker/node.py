@@ -4,6 +4,7 @@ import logging
 
 from standalone.log.broker import compaction
 from standalone.log.broker.groups import Groups
+from standalone.log.broker.options import FSYNC
 from standalone.log.broker.records import Preparation
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
@@ -27,6 +28,7 @@ class Node:
     def __init__(self, folder, settings, clock, timers, hand_over, compact):
         self.folder = folder
         self.settings = settings
+        self.shows_synced_only = settings["embedded.log.acks"] == FSYNC
         self.clock = clock
         self.timers = timers
         self.api_versions = []  # [(key, lowest, highest)]
@@ -47,7 +49,7 @@ class Node:
         self._dirty = {partition for partition in self.topics.partitions() if partition.is_dirty}
         if self._dirty:
             self.appends += 1  # a crash left bytes that may not be on the disk
-            self._arm_flush_timer()
+            self._flush_timer = timers.after(0, self._flush_by_timer)
         self.transactions.recover()
         self.beside(Preparation())
         self._keep_house()
@@ -75,7 +77,7 @@ class Node:
             self._make_room()
         self._dirty.add(partition)
         self._arm_flush_timer()
-        if partition.waiting:
+        if partition.waiting and not self.shows_synced_only:
             partition.wake(size)
 
     def flush(self, then, partitions=None):

@@ -12,7 +12,8 @@ BOOLEAN, STRING, INT, LONG, DOUBLE, LIST, PASSWORD = "BOOLEAN", "STRING", "INT",
 MAX_INT, MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 WEEK_MS = 7 * 24 * 60 * 60 * 1000
 UNSET = None
-ACKS = ("write", "fsync")
+FSYNC = "fsync"
+ACKS = ("write", FSYNC)
 
 
 class LogOption(NamedTuple):

@@ -1,6 +1,7 @@
 """A partition: a row of segments on disk. Append, read, find by time, trim, expire, flush, come back after a crash.
 
-Offsets run from `start` (older ones are deleted) up to `end`, the next to be given. `durable` says up to where they are fsynced.
+Offsets run from `start` (older ones are deleted) up to `end`, the next to be given. `durable` says up to where they are fsynced, and
+`high_watermark` up to where they are read: by embedded.log.acks=fsync nothing is read that a loss of power may take back.
 All methods belong to the thread that owns the log; `Flush.run` alone may run elsewhere, for it touches nothing but its own copies.
 """
 
@@ -39,12 +40,13 @@ class Appended(NamedTuple):
 class Partition:
     """`delete(jobs)` has files removed, at once or elsewhere; `files` are the open files that partitions share."""
 
-    def __init__(self, topic, number, folder, values, start=0, files=None, delete=None):
+    def __init__(self, topic, number, folder, values, start=0, files=None, delete=None, shows_synced_only=False):
         self.topic = topic
         self.number = number
         self.folder = folder
         self.values = values  # the topic's configs, typed; the same dict for all partitions of a topic
         self.waiting = set()  # fetches that wait for more; each has wake(bytes)
+        self._shows_synced_only = shows_synced_only
         self.failed = None  # why the disk can no longer be trusted
         self.closed = False
         self._positions = {}  # offset -> (segment, position), where the last answers ended
@@ -55,6 +57,8 @@ class Partition:
         self.start = max(start, self.segments[0].base_offset)
         self.end = self.segments[-1].next_offset
         self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
+        self._written_bytes = self.size if self.durable < self.end else 0  # of which a flush is to come
+        self._shown_bytes = 0 if shows_synced_only else self._written_bytes
         self.cleaned = Cleaned(folder)
         self.inflation = 4.0  # how many times larger the records of the last compressed batch were than it
         self.is_compacting = False
@@ -78,10 +82,15 @@ class Partition:
         return max(segment.max_timestamp for segment in self.segments)
 
     @property
+    def high_watermark(self):
+        """The offset behind the last record that may be read."""
+        return max(self.durable, self.start) if self._shows_synced_only else self.end
+
+    @property
     def last_stable_offset(self):
-        """Up to where every transaction is over."""
+        """Up to where every transaction is over, of what may be read."""
         first_open = self.producers.first_open_offset
-        return self.end if first_open is None else max(first_open, self.start)
+        return self.high_watermark if first_open is None else min(max(first_open, self.start), self.high_watermark)
 
     @property
     def policy(self):
@@ -141,6 +150,9 @@ class Partition:
         self.end = self._active.next_offset
         self.producers.record(header, base_offset, now_ms)
         self._unsaved_bytes += header.size
+        self._written_bytes += header.size
+        if not self._shows_synced_only:
+            self._shown_bytes = self._written_bytes
         return base_offset
 
     @property
@@ -205,11 +217,12 @@ class Partition:
     def read(self, offset, limit, at_least_one, up_to=None):
         """Whole batches from the one that holds `offset` on: a FileSlice of at most `limit` bytes, or None.
 
-        With `at_least_one` the first batch comes even if it is larger. Nothing from offset `up_to` on comes, a batch's first.
+        With `at_least_one` the first batch comes even if it is larger. Nothing from offset `up_to` on comes, a batch's first;
+        by itself that is the high watermark.
         """
         if not self.start <= offset <= self.end:
             raise Refusal(codes.OffsetOutOfRangeError, f"{self} holds offsets {self.start} to {self.end}, not {offset}.")
-        end = self.end if up_to is None else up_to
+        end = self.high_watermark if up_to is None else up_to
         if offset >= end:
             return None
         segment, position = self._locate(offset)
@@ -232,7 +245,7 @@ class Partition:
 
     def available(self, offset, up_to=None):
         """About how many bytes a reader at `offset` has before it: never 0 while there is a record."""
-        if offset >= (self.end if up_to is None else up_to):
+        if offset >= (self.high_watermark if up_to is None else up_to):
             return 0
         segment, position = self._locate(offset)
         return segment.size - position + sum(s.size for s in self.segments if s.base_offset > segment.base_offset)
@@ -360,7 +373,7 @@ class Partition:
             producers = self.producers.copy()
             self._snapshot_is_due, self._unsaved_bytes = False, 0
         new_folder = not self._folder_is_known
-        return Flush(self, self.end, rows, new_files, new_folder, producers)
+        return Flush(self, self.end, self._written_bytes, rows, new_files, new_folder, producers)
 
     def end_flush(self, flush):
         """Called by the owner when `flush.run()` is over."""
@@ -372,6 +385,9 @@ class Partition:
         else:
             self._folder_is_known = True
             self.durable = max(self.durable, min(flush.end, self.end))
+            more, self._shown_bytes = flush.written_bytes - self._shown_bytes, max(self._shown_bytes, flush.written_bytes)
+            if more > 0:
+                self.wake(more)
 
     def last_flush(self):
         """A flush that leaves nothing to be read again at the next start; None if there is nothing new."""
@@ -420,9 +436,10 @@ class Partition:
 class Flush:
     """fsync, then the index rows and the producers that hold up to there; may run on any thread."""
 
-    def __init__(self, partition, end, rows, new_files, new_folder, producers):
+    def __init__(self, partition, end, written_bytes, rows, new_files, new_folder, producers):
         self.partition = partition
         self.end = end
+        self.written_bytes = written_bytes
         self.error = None
         self._rows = rows
         self._folder = partition.folder

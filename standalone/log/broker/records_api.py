@@ -11,6 +11,7 @@ from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
 from standalone.log.broker.opaque import FetchResponse
 from standalone.log.broker.operations import TOPIC, TRANSACTIONAL_ID
+from standalone.log.broker.options import FSYNC
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
@@ -18,7 +19,6 @@ ZSTD = 4
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 NO_OFFSET, NO_TIME = -1, -1
 READ_COMMITTED = 1
-FSYNC = "fsync"
 
 
 def produce(node, call, request):
@@ -194,7 +194,7 @@ class _Fetch:
                 try:
                     partition = self._look_up(wanted, part)
                     answer.records = partition.read(part.fetch_offset, min(part.partition_max_bytes, room), is_first, self._bound(partition))
-                    answer.high_watermark, answer.last_stable_offset = partition.end, partition.last_stable_offset
+                    answer.high_watermark, answer.last_stable_offset = partition.high_watermark, partition.last_stable_offset
                     if self._committed_only:
                         aborted = partition.aborted.between(part.fetch_offset, partition.last_stable_offset) if answer.records else ()
                         answer.aborted_transactions = [
@@ -245,7 +245,7 @@ def list_offsets(node, call, request):
 def _offset_for(partition, timestamp, committed_only):
     """(timestamp, offset)"""
     if timestamp == OffsetSpec.LATEST:
-        return NO_TIME, partition.last_stable_offset if committed_only else partition.end
+        return NO_TIME, partition.last_stable_offset if committed_only else partition.high_watermark
     if timestamp in (OffsetSpec.EARLIEST, EARLIEST_LOCAL):
         return NO_TIME, partition.start
     if timestamp == LATEST_TIERED:
@@ -289,7 +289,7 @@ def delete_records(node, call, request):
             answer = Topic.DeleteRecordsPartitionResult(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
                 partition = _partition(node, call, wanted.name, None, part.partition_index)
-                node.topics.trim(partition, partition.end if part.offset == -1 else part.offset)
+                node.topics.trim(partition, partition.high_watermark if part.offset == -1 else part.offset)
                 answer.low_watermark = partition.start
             except Refusal as refusal:
                 answer.error_code, answer.low_watermark = refusal.code, NO_OFFSET

@@ -40,6 +40,7 @@ class Topics:
         self._folder = folder
         self._store = store
         self._settings = settings
+        self._shows_synced_only = settings["embedded.log.acks"] == options.FSYNC
         self._by_name = {}
         self._by_id = {}
         self._load()
@@ -170,7 +171,7 @@ class Topics:
         for number in range(len(topic.partitions), count):
             folder = os.path.join(self._folder, f"{topic.name}-{number}")
             start = starts.get((topic.name, number), 0)
-            topic.partitions.append(Partition(topic.name, number, folder, topic.values, start, self._files, self._delete))
+            topic.partitions.append(Partition(topic.name, number, folder, topic.values, start, self._files, self._delete, self._shows_synced_only))
         # The others' folders come with their first batches; this one tells how many there are, should the store be lost.
         os.makedirs(topic.partitions[-1].folder, exist_ok=True)
 

@@ -3,7 +3,8 @@
 A transactional id has a producer id and an epoch, which goes up whenever a producer takes the id over: the one before is fenced.
 Its transaction is EMPTY, ONGOING from its first partition on, PREPARE_* once its end is decided, and COMPLETE_* when a marker stands in
 every partition and the offsets it carries are committed. Every state is in the store before it is acted on, so that an end that
-was decided is carried out after a crash, and one that was not is aborted when its time is over.
+was decided is carried out after a crash, and one that was not is aborted when its time is over. By embedded.log.acks=fsync that holds for
+a loss of power, too: each state is on the disk before it is acted on or told, and all markers are before the transaction is complete.
 
 Offsets are committed after the records and markers of their transaction are fsynced: they never run ahead of them.
 """
@@ -11,6 +12,7 @@ Offsets are committed after the records and markers of their transaction are fsy
 import logging
 
 from standalone.log.broker.member import Committed
+from standalone.log.broker.options import FSYNC
 from standalone.log.broker.refusal import Refusal, codes
 
 EMPTY, ONGOING = "Empty", "Ongoing"
@@ -73,6 +75,7 @@ class Transactions:
 
     def __init__(self, node):
         self._node = node
+        self._is_synced = node.settings["embedded.log.acks"] == FSYNC
         self._by_id = {name: Transaction.of(name, body) for name, body in node.store.documents(_KIND).items()}
         self._by_producer = {transaction.producer_id: transaction for transaction in self._by_id.values()}
 
@@ -190,14 +193,37 @@ class Transactions:
                 return
             logger.warning("The transaction of '%s' was not ended within %d ms; it is aborted.", transaction.id, transaction.timeout_ms)
             transaction.epoch += 1  # its producer is fenced
-            self._end(transaction, PREPARE_ABORT)
+            try:
+                self._end(transaction, PREPARE_ABORT)
+            except Refusal as refusal:
+                logger.error("The transaction of '%s' cannot be aborted now: %s", transaction.id, refusal.message)
+                self._node.timers.after(_RETRY_SECONDS, over)
 
         self._node.timers.after(max(left_ms, 0) / 1000, over)
 
     def _end(self, transaction, state, then=None):
-        transaction.state = state
-        self._save(transaction)
-        self._carry_out(transaction, then)
+        before, transaction.state = transaction.state, state
+        try:
+            self._save(transaction)
+        except Refusal:
+            transaction.state = before  # else it would be told to be ending, for ever
+            raise
+        self._when_decided(transaction, then)
+
+    def _when_decided(self, transaction, then):
+        """No marker may outlive a loss of power that takes the decision: the other partitions' would never be written."""
+        if not self._is_synced:
+            return self._carry_out(transaction, then)
+
+        def synced(errors):
+            if errors:
+                logger.error("The end of the transaction of '%s' cannot be kept now: %s", transaction.id, errors[0])
+                self._node.timers.after(_RETRY_SECONDS, lambda: self._when_decided(transaction, then))
+            else:
+                self._carry_out(transaction, then)
+
+        self._node.flush(synced, [self._node.store])
+        return None
 
     def _carry_out(self, transaction, then=None):
         """Write the markers that are missing, then commit the offsets; again later, if the disk does not let it."""
@@ -216,7 +242,7 @@ class Transactions:
             self._node.timers.after(_RETRY_SECONDS, lambda: self._carry_out(transaction, then))
             return
         offsets = {group: found for group, found in transaction.offsets.items() if found} if commit else {}
-        if not offsets:
+        if not offsets and not self._is_synced:
             self._complete(transaction, then)
             return
 
@@ -257,7 +283,7 @@ class Transactions:
 
     def _save(self, transaction, durably=False):
         transaction.changed_ms = self._node.clock.now_ms()
-        self._node.store.save_document(_KIND, transaction.id, transaction.body(), durably)
+        self._node.store.save_document(_KIND, transaction.id, transaction.body(), durably or self._is_synced)
 
     # --- Coming back, and tidying
 
