@@ -11,7 +11,19 @@ from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pytest import param
 
-from standalone import ByteColumn, DataError, Instant, Schema, SchemaBuilder, Struct, date_schema, decimal_schema, time_schema, timestamp_schema
+from standalone import (
+    ByteColumn,
+    DataError,
+    Field,
+    Instant,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    date_schema,
+    decimal_schema,
+    time_schema,
+    timestamp_schema,
+)
 from standalone.converters.protobuf.converter import ProtobufConverter
 from standalone.converters.protobuf.files import ProtoFile
 from standalone.data.arrow import NotColumns
@@ -306,6 +318,55 @@ def test_a_null_is_no_bytes():
     converter = with_registry(ProtobufConverter)
     assert converter.from_connect("t", None, None) is None and converter.from_connect("t", Schema.OPTIONAL_STRING, None) is None
     assert converter.to_connect("t", None) == (None, None)
+
+
+def point(name, *fields):
+    found = SchemaBuilder.struct().name(name)
+    for field in fields:
+        found.field(field, Schema.INT32)
+    return found.optional().build()
+
+
+def colours(*names):
+    return Schema("string", True, parameters={ENUM: "Colour", **{f"{ENUM}.{name}": str(at) for at, name in enumerate(names)}})
+
+
+INNERMOST = SchemaBuilder.struct().name("z.Point").field("deep", point("y.Point", "u")).optional().build()
+ENUM = "io.confluent.connect.protobuf.Enum"
+
+
+@pytest.mark.parametrize(
+    "fields, value, said",
+    [
+        param({"one": point("a.Point", "x"), "other": point("b.Point", "y")}, [[1], [2]], ["Point one", "Point2 other"], id="two messages"),
+        param({"one": point("a.Point", "x"), "other": point("a.Point", "x")}, [[1], [2]], ["Point one", "Point other"], id="one message twice"),
+        param({"one": point("Top", "x")}, [[1]], ["Top2 one"], id="as the message that it stands in"),
+        param({"one": INNERMOST, "other": point("Point", "x")}, [[[1]], [2]], ["Point one", "Point2 deep", "Point2 other"], id="within each other"),
+        param({"one": colours("A", "B"), "other": colours("C", "D")}, ["B", "C"], ["Colour one", "Colour2 other"], id="two enums"),
+        param(
+            {
+                "one": SchemaBuilder.map(Schema.STRING, Schema.INT32).name("m").optional().build(),
+                "other": SchemaBuilder.map(Schema.STRING, Schema.STRING).name("m").optional().build(),
+            },
+            [{"a": 1}, {"a": "b"}],
+            ["mEntry one", "m2Entry other"],
+            id="two maps",
+        ),
+    ],
+)
+def test_types_of_the_same_name_are_told_apart(fields, value, said):
+    schema = Schema("struct", name="Top", fields=[Field(name, at, each) for at, (name, each) in enumerate(fields.items())])
+    made, struct = with_registry(ProtobufConverter), of_lists(schema, value)
+    data = made.from_connect("t", schema, struct)
+    assert all(f"{each} = " in made.client.schemas[1].text for each in said)
+    assert plain(made.to_connect("t", data)[1]) == plain(struct)
+    assert made.encode("t", schema, columnar([struct], schema, 1), 1)[0][0] == data
+
+
+def of_lists(schema, value):
+    if schema.type != "struct" or value is None:
+        return value
+    return Struct.trusted(schema, [of_lists(field.schema, each) for field, each in zip(schema.fields, value)])
 
 
 # --- Columns are rows -----------------------------------------------------------------------------------------------
