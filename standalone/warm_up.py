@@ -20,6 +20,7 @@ MODULES = (
     "standalone.converters.json_scan",
     "standalone.converters.json_kernels",
     "standalone.converters.avro.kernels",
+    "standalone.converters.protobuf.kernels",
     "standalone.data.assemble",
     "standalone.data.java_digits",
 )

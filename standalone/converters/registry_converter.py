@@ -10,8 +10,9 @@ from standalone import ConnectError, Converter, DataError, SerializationError
 from standalone.converters.registry_options import DUAL_ID, HEADER_ID, tell_of_unused
 from standalone.converters.subject_names import by_topic, subject_of
 from standalone.schema_registry.client import RegistrySchema, SchemaRegistryClient
-from standalone.schema_registry.framing import GUID_HEAD, KEY_HEADER, VALUE_HEADER, head, mark_in, put_mark, take_indexes, take_mark
+from standalone.schema_registry.framing import KEY_HEADER, VALUE_HEADER, mark_in, put_mark, take_indexes, take_mark
 
+_MOST_HEAD = 1024  # bytes before a value: more name no schema
 _FORMATS = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "JSON Schema"}
 
 
@@ -78,8 +79,8 @@ class RegistryConverter(Converter):
         """(the bytes that name the schema, what writes whole columns or None): `encode(column, count)` gives what that of a Converter does."""
         return None, None
 
-    def column_reader(self, topic, mark):
-        """A function (column, the bytes before each message) that gives what `decode` does, or None."""
+    def column_reader(self, topic, mark, path):
+        """A function (column, the bytes before each message) that gives what `decode` does, or None. `path` is as of `unframed`."""
 
     def encode(self, topic, schema, column, count, headers=None):
         if schema is None or column is None or self.writes_headers and headers is None:
@@ -98,9 +99,9 @@ class RegistryConverter(Converter):
         found = self._common_mark(column, headers)
         if found is None:
             return None
-        mark, before = found
+        mark, path, before = found
         try:
-            read = self.column_reader(topic, mark)
+            read = self.column_reader(topic, mark, path)
         except ConnectError:
             return None
         return read and read(column, before)
@@ -202,7 +203,7 @@ class RegistryConverter(Converter):
         return mark, path, source[at:] if named is None else bytes(data)
 
     def _common_mark(self, column, headers):
-        """(the mark of the schema of a batch of messages, the bytes before each of them that name it); None where there is none to be seen."""
+        """(the mark of the schema of a batch of messages, the way to the message, the bytes before each that name it); None where none is seen."""
         rows = np.flatnonzero(column.lengths >= 0).tolist()
         if not rows:
             return None
@@ -213,12 +214,15 @@ class RegistryConverter(Converter):
         begins = source is None
         if begins:
             start, length = int(column.starts[rows[0]]), int(column.lengths[rows[0]])
-            source = column.data[start : start + min(length, GUID_HEAD)].tobytes()
+            source = column.data[start : start + min(length, _MOST_HEAD)].tobytes()
+        path = None
         try:
-            mark = take_mark(source)[0]
+            mark, at = take_mark(source)
+            if self.names_messages:
+                path, at = take_indexes(source, at)
         except SerializationError:
             return None  # for the row meaning to say
-        return mark, head(mark) if begins else b""
+        return mark, path, bytes(source[:at]) if begins else b""
 
     def schema_of(self, topic, mark):
         """The RegistrySchema that a message names."""

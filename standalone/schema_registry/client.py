@@ -114,7 +114,8 @@ class SchemaRegistryClient:
             ids = [each["id"] for each in answer if each.get("context", _DEFAULT_CONTEXT) == context]
             if not ids:
                 others = ", ".join(str(each.get("context")) for each in answer) or "none"
-                raise RegistryDataError(f"Cannot {what}: it has none in the context {context} of the subject '{subject}', but in: {others}.")
+                said = f"it has none in the context {context} of the subject '{subject}'. Contexts that have it: {others}."
+                raise RegistryDataError(f"Could not {what}: {said}")
             found = self._ids.put(key, ids[0])
         return found
 

@@ -2,17 +2,34 @@
 
 from decimal import Decimal
 
+import numpy as np
 import pytest
 from confluent_kafka.schema_registry._sync.mock_schema_registry_client import MockSchemaRegistryClient
 from confluent_kafka.schema_registry.protobuf import ProtobufDeserializer, ProtobufSerializer
 from confluent_kafka.serialization import MessageField, SerializationContext
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
+from pytest import param
 
-from standalone import DataError, Instant, Schema, SchemaBuilder, Struct, date_schema, decimal_schema, time_schema, timestamp_schema
+from standalone import (
+    ByteColumn,
+    DataError,
+    Field,
+    Instant,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    date_schema,
+    decimal_schema,
+    time_schema,
+    timestamp_schema,
+)
 from standalone.converters.protobuf.converter import ProtobufConverter
 from standalone.converters.protobuf.files import ProtoFile
+from standalone.data.arrow import NotColumns
+from standalone.data.column import columnar, take, values_of
 from standalone.schema_registry.client import Reference, RegistrySchema
+from tests.converters import generated
 from tests.converters.fake_registry import FakeRegistry, with_registry
 from tests.converters.generated import TEXTS
 
@@ -156,8 +173,8 @@ def messages(draw, name="Top", depth=2):
 
 
 @settings(max_examples=10, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))  # protoc takes its time; 200 by night
-@given(messages())
-def test_any_message_comes_back_to_the_byte(drawn):
+@given(messages(), st.binary(max_size=6))
+def test_any_message_comes_back_to_the_byte(drawn, junk):
     body, fill = drawn
     text = f'syntax = "proto3"; package p; enum Colour {{ RED = 0; GREEN = 1; }} {body}'
     made = message_of(text, [0])
@@ -167,6 +184,38 @@ def test_any_message_comes_back_to_the_byte(drawn):
     converter = of_schema(text, auto__register__schemas="false", use__schema__id="1", id__compatibility__strict="false")
     schema, value = converter.to_connect("t", message)
     assert converter.from_connect("t", schema, value) == message[:6] + made.SerializeToString(deterministic=True)
+    twice, half, strange = message + message[6:], message[: len(message) * 2 // 3], message + b"\xf8\x7f\x05"
+    columns_are_rows(converter, [message, message[:6], twice, half, strange, message + junk, message], sure=[0, 1, 4, 6])
+
+
+def plain(value):
+    """What can be compared: the order of a map is not said, and a NaN is itself."""
+    if isinstance(value, Struct):
+        return [plain(each) for each in value.values]
+    if isinstance(value, dict):
+        return sorted((repr(key), plain(each)) for key, each in value.items())
+    return [plain(each) for each in value] if isinstance(value, list) else repr(value)
+
+
+def columns_are_rows(made, messages, sure=()):
+    """Hold the columns of messages to the rows, there and back; those of the places in `sure` must be done by columns."""
+    data, count = ByteColumn.of(messages), len(messages)
+    decoded = made.decode("t", data)
+    assert decoded is not None
+    schema, column, bad = decoded
+    bad = set() if bad is None else set(bad.tolist())
+    assert not bad & set(sure)
+    found = values_of(column, schema, count)
+    done = [at for at in range(count) if at not in bad]
+    for at in done:
+        read = made.to_connect("t", messages[at])
+        assert (read[0], plain(found[at])) == (schema, plain(read[1]))
+    written = made.encode("t", schema, take(column, np.array(done)), len(done))
+    if written is not None:
+        texts, refused = list(written[0]), [] if written[1] is None else written[1].tolist()
+        for at, row in enumerate(done):
+            assert at in refused or texts[at] == made.from_connect("t", schema, found[row])
+    return schema, found, sorted(bad), written
 
 
 POINT = SchemaBuilder.struct().name("g.Point").field("x", Schema.OPTIONAL_INT32).build()
@@ -269,3 +318,166 @@ def test_a_null_is_no_bytes():
     converter = with_registry(ProtobufConverter)
     assert converter.from_connect("t", None, None) is None and converter.from_connect("t", Schema.OPTIONAL_STRING, None) is None
     assert converter.to_connect("t", None) == (None, None)
+
+
+def point(name, *fields):
+    found = SchemaBuilder.struct().name(name)
+    for field in fields:
+        found.field(field, Schema.INT32)
+    return found.optional().build()
+
+
+def colours(*names):
+    return Schema("string", True, parameters={ENUM: "Colour", **{f"{ENUM}.{name}": str(at) for at, name in enumerate(names)}})
+
+
+INNERMOST = SchemaBuilder.struct().name("z.Point").field("deep", point("y.Point", "u")).optional().build()
+ENUM = "io.confluent.connect.protobuf.Enum"
+
+
+@pytest.mark.parametrize(
+    "fields, value, said",
+    [
+        param({"one": point("a.Point", "x"), "other": point("b.Point", "y")}, [[1], [2]], ["Point one", "Point2 other"], id="two messages"),
+        param({"one": point("a.Point", "x"), "other": point("a.Point", "x")}, [[1], [2]], ["Point one", "Point other"], id="one message twice"),
+        param({"one": point("Top", "x")}, [[1]], ["Top2 one"], id="as the message that it stands in"),
+        param({"one": INNERMOST, "other": point("Point", "x")}, [[[1]], [2]], ["Point one", "Point2 deep", "Point2 other"], id="within each other"),
+        param({"one": colours("A", "B"), "other": colours("C", "D")}, ["B", "C"], ["Colour one", "Colour2 other"], id="two enums"),
+        param(
+            {
+                "one": SchemaBuilder.map(Schema.STRING, Schema.INT32).name("m").optional().build(),
+                "other": SchemaBuilder.map(Schema.STRING, Schema.STRING).name("m").optional().build(),
+            },
+            [{"a": 1}, {"a": "b"}],
+            ["mEntry one", "m2Entry other"],
+            id="two maps",
+        ),
+    ],
+)
+def test_types_of_the_same_name_are_told_apart(fields, value, said):
+    schema = Schema("struct", name="Top", fields=[Field(name, at, each) for at, (name, each) in enumerate(fields.items())])
+    made, struct = with_registry(ProtobufConverter), of_lists(schema, value)
+    data = made.from_connect("t", schema, struct)
+    assert all(f"{each} = " in made.client.schemas[1].text for each in said)
+    assert plain(made.to_connect("t", data)[1]) == plain(struct)
+    assert made.encode("t", schema, columnar([struct], schema, 1), 1)[0][0] == data
+
+
+def of_lists(schema, value):
+    if schema.type != "struct" or value is None:
+        return value
+    return Struct.trusted(schema, [of_lists(field.schema, each) for field, each in zip(schema.fields, value)])
+
+
+# --- Columns are rows -----------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=30, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))  # 600 by night
+@given(st.data())
+def test_columns_write_and_read_what_rows_do(data):
+    schema = data.draw(generated.schemas(3).filter(lambda each: each.type == "struct")).with_(optional=False)
+    values = data.draw(st.lists(generated.values(schema), min_size=1, max_size=4))
+    made = with_registry(ProtobufConverter, scrub__invalid__names="true", wrapper__for__nullables=data.draw(st.sampled_from(["true", "false"])))
+    rows = []
+    for value in values:
+        try:
+            rows.append(made.from_connect("t", schema, value))
+        except DataError:
+            rows.append(None)
+    assume(any(rows))  # a list of lists has no message
+    try:
+        column = columnar(values, schema, len(values))
+    except NotColumns:
+        column = None
+    written = None if column is None else made.encode("t", schema, column, len(values))
+    if written is not None:
+        texts, refused = list(written[0]), [] if written[1] is None else written[1].tolist()
+        for at, row in enumerate(rows):
+            assert at in refused or texts[at] == row
+    messages = [row for row in rows if row is not None]
+    if made.decode("t", ByteColumn.of(messages)) is not None:  # keys of maps may be wrapped
+        columns_are_rows(made, messages)
+
+
+OTHERS = """syntax = "proto2";
+message Old {
+  required int32 id = 1;
+  optional int64 count = 2 [default = 7];
+  repeated sint32 steps = 3 [packed = true];
+  repeated sint32 loose = 4;
+  optional Kind kind = 5 [default = B];
+  optional Old.Inner inner = 6;
+  oneof way { string road = 7; Inner ship = 8; }
+  message Inner { optional string name = 1; map<int32, string> more = 2; }
+  enum Kind { A = 0; B = 1; }
+}
+"""
+
+
+@pytest.mark.parametrize(
+    "said, is_bad",
+    [
+        param("08 01", False, id="the required field alone"),
+        param("", True, id="without it"),
+        param("08 01 1a 03 01 02 03 18 05", False, id="items in a run and alone"),
+        param("08 01 20 01 22 02 03 05", False, id="the same of a field that is not packed"),
+        param("10 05 08 01", False, id="out of order"),
+        param("08 01 08 02 10 01 10 02", False, id="a number twice: the last one holds"),
+        param("08 01 32 03 0a 01 61 32 03 0a 01 62", True, id="a message in two pieces"),
+        param("08 01 3a 01 61 42 00", True, id="two members of a oneof"),
+        param("08 01 42 00 42 00", True, id="one of them in two pieces"),
+        param("08 01 42 06 12 04 08 05 12 00", False, id="a map within"),
+        param("08 01 42 0a 12 03 08 05 12 12 03 08 05 12", True, id="a map that is none"),
+        param("08 01 42 08 12 02 08 05 12 02 08 05", True, id="a key twice"),
+        param("08 01 42 02 12 00", False, id="an entry of nothing"),
+        param("08 01 28 05", True, id="no symbol of its enum"),
+        param("08 01 3a 01 ff", False, id="a text that is no UTF-8, in proto2"),
+        param("08 81 80 80 80 10", True, id="a number that the field cuts"),
+        param("08 01 53 54", True, id="a group"),
+        param("08 01 79 01 02 03 04 05 06 07 08 7d 01 02 03 04 f8 07 05", False, id="fields that nobody knows"),
+        param("0a 01 61 08 01", False, id="another wire type, which is a field that nobody knows"),
+        param("08 01 00", True, id="a field of number 0"),
+        param("08", True, id="the end, too early"),
+        param("08 ff ff ff ff ff ff ff ff ff 01", False, id="a number of ten bytes"),
+        param("08 ff ff ff ff ff ff ff ff ff 02", True, id="one of more than 64 bits"),
+    ],
+)
+def test_messages_of_other_forms_are_read_as_rows_do_or_left_to_them(said, is_bad):
+    made = of_schema(OTHERS)
+    good = bytes.fromhex("08 01 3a 01 61 28 01")
+    _, _, bad, _ = columns_are_rows(made, [HEAD + b"\0" + each for each in (good, bytes.fromhex(said), good)])
+    assert bad == ([1] if is_bad or "3a 01 ff" in said else [])
+
+
+@pytest.mark.parametrize("path, count", [(b"\0", 300), (b"\2\0", 0)])
+def test_the_way_to_the_message_stands_before_each(path, count):
+    """The same way may be said at length, which few do: a batch of both is left to rows."""
+    made = of_schema('syntax = "proto3"; message A { int32 a = 1; }')
+    messages = [HEAD + path + b"\x08\x05"] * 300 + [HEAD + b"\0\x08\x05"] * 300
+    found = made.decode("t", ByteColumn.of(messages))
+    assert (found is None) == (not count)
+    if count:
+        assert [each["a"] for each in values_of(found[1], found[0], 600)] == [5] * 600
+
+
+def test_nothing_is_written_by_columns_that_protobuf_has_no_words_for():
+    schema = SchemaBuilder.struct().name("T").field("day", date_schema(optional=True)).field("time", time_schema(optional=True)).build()
+    days = [Instant(0), Instant(5), None, Instant(-719163 * 86_400_000), Instant(-719162 * 86_400_000), Instant(2932896 * 86_400_000)]
+    times = [Instant(0), None, Instant(86_400_000), Instant(-1), Instant(86_399_999), None]
+    values = [Struct(schema, {"day": day, "time": time}) for day, time in zip(days, times)]
+    made = with_registry(ProtobufConverter)
+    written, refused = made.encode("t", schema, columnar(values, schema, 6), 6)
+    assert refused.tolist() == [1, 2, 3]
+    for at in (0, 4, 5):
+        assert written[at] == made.from_connect("t", schema, values[at])
+    for at in refused.tolist():
+        with pytest.raises(DataError):
+            made.from_connect("t", schema, values[at])
+
+
+def test_enums_oneofs_and_lists_are_written_by_columns():
+    made = of_schema(ORDER.replace("  map<string, int32> counts = 5;\n", ""), auto__register__schemas="false", use__schema__id="1", id__compatibility__strict="false")
+    message = order().SerializeToString()
+    messages = [HEAD + b"\2\2" + each for each in (message, b"", message[: -(len(b"at") + 1)], b"\x08\x05\x3a\0")]
+    schema, found, bad, written = columns_are_rows(made, messages, sure=[0, 1, 3])
+    assert written is not None and written[1] is None and found[3]["payment_0"]["card"] == ""

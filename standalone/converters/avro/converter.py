@@ -82,7 +82,7 @@ class AvroConverter(RegistryConverter):
         encoder = self._encoder(topic, schema)
         return encoder.head, encoder.columns
 
-    def column_reader(self, topic, mark):
+    def column_reader(self, topic, mark, path):
         columns = self._decoder(topic, mark).columns
         return columns and columns.decode
 

@@ -5,18 +5,14 @@ meaning, and so is a batch of which a good part is of other schemas. Declined ar
 """
 
 import numpy as np
-import pyarrow as pa
 
 from standalone import ByteColumn
+from standalone.converters import flat_columns as flat
 from standalone.converters.avro import kernels as k
 from standalone.converters.avro.names import is_union
 from standalone.converters.avro.read_schema import optional_branch
-from standalone.converters.json_values import DAY_MS, scale_of
+from standalone.converters.json_values import scale_of
 from standalone.data import schema as s
-from standalone.data.arrow import DECIMAL, arrow_type
-from standalone.data.column import to_arrow
-from standalone.data.struct_column import StructColumn
-from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
 
 MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
@@ -32,7 +28,6 @@ _STEPS = {
     "fixed": k.FIXED,
     "enum": k.ENUM,
 }
-_WIDTHS = {s.INT8: np.int8, s.INT16: np.int16, s.INT32: np.int32, s.INT64: np.int64}
 
 
 class _Declined(Exception):
@@ -197,86 +192,19 @@ class _Flat:
         """A column as data/batch.py has them."""
         schema = part.schema
         if schema.type == s.STRUCT:
-            return self._struct(part)
-        if schema.type in (s.ARRAY, s.MAP):
-            return self._list(part)
+            sizes = None if part.column is None else self._run(part.column)[1]
+            return flat.structs_column(schema, [self.column(each) for each in part.inner], self._count(part), sizes)
         numbers, sizes = self._run(part.column)
+        if schema.type in (s.ARRAY, s.MAP):
+            return flat.lists_column(schema, numbers, sizes, [self.column(each) for each in part.inner], self._count(part.inner[0]))
         if part.node.type == "enum":
-            return _symbols(part.node.symbols, numbers, sizes)
+            return flat.symbols_column(part.node.symbols, numbers, sizes)
         if schema.name == s.DECIMAL:
-            unscaled = ByteColumn(self._data, numbers, sizes).to_arrow()
-            scales = pa.array(np.full(len(numbers), scale_of(schema), np.int32))
-            return pa.StructArray.from_arrays([unscaled, scales], fields=list(DECIMAL), mask=_mask(sizes))
+            return flat.decimals_column(self._data, numbers, sizes, np.full(len(numbers), scale_of(schema), np.int32))
         if schema.type in (s.STRING, s.BYTES):
             return ByteColumn(self._data, numbers, sizes)
-        return pa.array(_of_width(numbers, schema), arrow_type(schema), mask=_numpy_mask(sizes))
-
-    def _struct(self, part):
-        schema, count = part.schema, self._count(part)
-        columns = [self.column(each) for each in part.inner]
-        sizes = None if part.column is None else self._run(part.column)[1]
-        if sizes is None or not (sizes < 0).any():
-            return StructColumn(schema, columns, count)
-        kind = arrow_type(schema)
-        if not columns:
-            return pa.array([None if size < 0 else {} for size in sizes.tolist()], kind)
-        arrays = [_arrow(column, field.schema, count) for column, field in zip(columns, schema.fields)]
-        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=_mask(sizes))
-
-    def _list(self, part):
-        schema, kind = part.schema, arrow_type(part.schema)
-        ends, sizes = self._run(part.column)
-        offsets = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
-        nulls = sizes < 0
-        offsets = pa.array(offsets, pa.int32(), mask=np.append(nulls, False) if nulls.any() else None)
-        if schema.type == s.ARRAY:
-            (item,) = part.inner
-            return pa.ListArray.from_arrays(offsets, _arrow(self.column(item), schema.value_schema, self._count(item)), type=kind)
-        keys, items = (
-            _arrow(self.column(each), inner, self._count(each)) for each, inner in zip(part.inner, (schema.key_schema, schema.value_schema))
-        )
-        return pa.MapArray.from_arrays(offsets, keys, items, type=kind)
+        return flat.numbers_column(schema, numbers, sizes)
 
 
 def _bases(room):
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(room)[:-1]]) if len(room) else np.zeros(0, np.int64)
-
-
-def _numpy_mask(sizes):
-    nulls = sizes < 0
-    return nulls if nulls.any() else None
-
-
-def _mask(sizes):
-    nulls = _numpy_mask(sizes)
-    return None if nulls is None else pa.array(nulls)
-
-
-def _arrow(column, schema, count):
-    if isinstance(column, ByteColumn) and schema.type == s.STRING:
-        column = repair(column)
-    elif isinstance(column, StructColumn):
-        arrays = [_arrow(part, field.schema, count) for part, field in zip(column.parts, schema.fields)]
-        kind = arrow_type(schema)
-        return pa.StructArray.from_arrays(arrays, fields=list(kind)) if arrays else pa.array([{}] * count, kind)
-    return to_arrow(column, schema, count)
-
-
-def _of_width(numbers, schema):
-    if schema.name == s.DATE:
-        return numbers * DAY_MS
-    if schema.logical:
-        return numbers
-    kind = schema.type
-    if kind == s.FLOAT32:
-        return numbers.astype(np.uint32).view(np.float32)
-    if kind == s.FLOAT64:
-        return numbers.view(np.float64)
-    return numbers.astype(np.bool_) if kind == s.BOOLEAN else numbers.astype(_WIDTHS[kind])
-
-
-def _symbols(symbols, numbers, sizes):
-    """The texts of an enum, each of which is held once."""
-    texts = ByteColumn.of([symbol.encode() for symbol in symbols])
-    at = np.where(sizes < 0, 0, numbers)
-    return ByteColumn(texts.data, texts.starts[at], np.where(sizes < 0, k.NULL, texts.lengths[at]).astype(np.int32))

@@ -5,17 +5,14 @@ midnight. Declined are enums that stay enums, unions of more than null and one o
 """
 
 import numpy as np
-import pyarrow as pa
 
 from standalone import ByteColumn, DataError
 from standalone.converters.avro import kernels as k
 from standalone.converters.avro.names import is_union
 from standalone.converters.avro.read_schema import optional_branch
+from standalone.converters.flat_arrays import Buffers, NoArrays, decimals_of, lists_of, numbers_of, settled, structs_of
 from standalone.converters.json_values import DAY_MS, scale_of
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, buffer_of
-from standalone.data.column import nulls_of
-from standalone.data.struct_column import StructColumn
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
 
@@ -30,11 +27,10 @@ _STEPS = {
     "fixed": k.FIXED,
 }
 _MOST_BYTES_OF_A_NUMBER = 10
-_NOTHING = np.zeros(1, np.uint8)
 
 
 class _Declined(Exception):
-    """There is no column meaning of such a schema, or of such a column."""
+    """There is no column meaning of such a schema."""
 
 
 class _Part:
@@ -136,7 +132,7 @@ class Encoding:
         try:
             flat = _Flat(self._columns, self._options.ignores_defaults)
             flat.add(self._root, column, count)
-        except _Declined:
+        except NoArrays:
             return None
         return self._written(flat, count)
 
@@ -158,34 +154,37 @@ class _Flat:
     def __init__(self, columns, ignores_defaults):
         self._ignores_defaults = ignores_defaults
         self._numbers, self._sizes = [None] * columns, [None] * columns
-        self._buffers, self._held = [], {}
-        self._end = 0
-        self.bytes_in = 0
+        self._buffers = Buffers()
+
+    @property
+    def bytes_in(self):
+        return self._buffers.used
 
     def arrays(self):
         lengths = np.array([len(each) for each in self._numbers], np.int64)
         base = np.concatenate([np.zeros(1, np.int64), np.cumsum(lengths)[:-1]])
-        data = np.concatenate(self._buffers) if len(self._buffers) > 1 else self._buffers[0] if self._buffers else _NOTHING
-        return base, np.concatenate(self._numbers), np.concatenate(self._sizes), data
+        return base, np.concatenate(self._numbers), np.concatenate(self._sizes), self._buffers.joined()
 
     def add(self, part, column, count):
-        schema = part.schema
-        if isinstance(column, list):
-            raise _Declined
-        if isinstance(column, pa.ChunkedArray):
-            column = column.combine_chunks()
-        if column is None:
-            column = pa.nulls(count, arrow_type(schema))
-        if isinstance(column, pa.Array) and column.type != arrow_type(schema):
-            raise _Declined
+        schema, column = part.schema, settled(column, part.schema, count)
         if schema.type == s.STRUCT:
-            self._add_struct(part, column, count)
+            sizes, columns = structs_of(column, schema, count)
+            self._set(part, np.zeros(count, np.int64), sizes)
+            for inner, each in zip(part.inner, columns):
+                self.add(inner, each, count)
         elif schema.type in (s.ARRAY, s.MAP):
-            self._add_list(part, column, count)
+            begins, sizes, columns, inner_count = lists_of(column, count)
+            self._set(part, begins, np.append(sizes, np.int32(0)))
+            for inner, each in zip(part.inner, columns):
+                self.add(inner, each, inner_count)
         elif schema.name == s.DECIMAL:
-            self._add_decimals(part, column)
+            unscaled, scales, sizes = decimals_of(column)
+            sizes = np.where((sizes >= 0) & (scales != scale_of(schema)), k.REFUSED, sizes)
+            self._set(part, self._buffers.add(unscaled), sizes)
         elif schema.type in (s.STRING, s.BYTES):
-            self._add_bytes(part, column)
+            column = column if isinstance(column, ByteColumn) else ByteColumn.from_arrow(column)
+            column = repair(column) if schema.type == s.STRING else column
+            self._set(part, self._buffers.add(column), column.lengths)
         else:
             self._set(part, *_numbers_of(column, schema))
 
@@ -194,81 +193,13 @@ class _Flat:
             sizes = np.where(sizes == k.NULL, k.REFUSED, sizes)  # within a struct the default is written, elsewhere a null: rows know
         self._numbers[part.column], self._sizes[part.column] = numbers, sizes.astype(np.int32)
 
-    def _add_struct(self, part, column, count):
-        if isinstance(column, StructColumn):
-            if column.schema.with_(optional=part.schema.optional) != part.schema:
-                raise _Declined
-            sizes, columns = np.zeros(count, np.int32), column.parts
-        elif isinstance(column, pa.StructArray):
-            sizes, columns = _null_sizes(column), [column.field(at) for at in range(len(part.inner))]
-        else:
-            raise _Declined
-        self._set(part, np.zeros(count, np.int64), sizes)
-        for inner, each in zip(part.inner, columns):
-            self.add(inner, each, count)
-
-    def _add_list(self, part, column, count):
-        if not isinstance(column, (pa.ListArray, pa.MapArray)):
-            raise _Declined
-        ends = buffer_of(column, count + 1).astype(np.int64)
-        low, high = int(ends[0]), int(ends[-1])
-        self._set(part, ends - low, np.append(_null_sizes(column), np.int32(0)))
-        columns = [column.keys, column.items] if isinstance(column, pa.MapArray) else [column.values]
-        for inner, each in zip(part.inner, columns):
-            self.add(inner, each.slice(low, high - low), high - low)
-
-    def _add_bytes(self, part, column):
-        if not isinstance(column, ByteColumn):
-            column = ByteColumn.from_arrow(column)
-        self._add_slices(part, repair(column) if part.schema.type == s.STRING else column)
-
-    def _add_slices(self, part, column, sizes=None):
-        total = column.nbytes
-        if len(column.data) > 2 * total + 4096 and id(column.data) not in self._held:
-            column = column.compact()
-        begin = self._held.get(id(column.data))
-        if begin is None:
-            begin = self._held[id(column.data)] = self._end
-            self._buffers.append(column.data)
-            self._end += len(column.data)
-        self.bytes_in += total
-        self._set(part, column.starts + begin, column.lengths if sizes is None else sizes)
-
-    def _add_decimals(self, part, column):
-        unscaled, scales = ByteColumn.from_arrow(column.field(0)), buffer_of(column.field(1))
-        nulls = nulls_of(column) | (unscaled.lengths < 0)
-        refused = ~nulls & ((scales != scale_of(part.schema)) | ~_is_shortest(unscaled))
-        sizes = np.where(nulls, k.NULL, np.where(refused, k.REFUSED, unscaled.lengths)).astype(np.int32)
-        self._add_slices(part, ByteColumn(unscaled.data, unscaled.starts, np.maximum(unscaled.lengths, 0)), sizes)
-
-
-def _null_sizes(array):
-    return np.where(nulls_of(array), k.NULL, 0).astype(np.int32)
-
-
-def _is_shortest(column):
-    """Which numbers are written as Java's BigInteger writes them: no byte is there for nothing."""
-    if not len(column.data):
-        return np.zeros(len(column), np.bool_)
-    last = len(column.data) - 1
-    first = column.data[np.clip(column.starts, 0, last)]
-    second = column.data[np.clip(column.starts + 1, 0, last)]
-    idle = ((first == 0) & (second < 0x80)) | ((first == 0xFF) & (second >= 0x80))
-    return (column.lengths == 1) | (column.lengths > 1) & ~idle
-
 
 def _numbers_of(column, schema):
     """(numbers, sizes) of an Arrow array of fixed width."""
-    if isinstance(column, (ByteColumn, StructColumn)):
-        raise _Declined
-    values, sizes, kind = buffer_of(column), _null_sizes(column), schema.type
+    numbers, sizes = numbers_of(column, schema)
     if schema.name == s.DATE:
-        sizes = np.where((sizes == 0) & (values % DAY_MS != 0), k.REFUSED, sizes)
-        return (values // DAY_MS).astype(np.int32).astype(np.int64), sizes
+        sizes = np.where((sizes == 0) & (numbers % DAY_MS != 0), k.REFUSED, sizes)
+        return (numbers // DAY_MS).astype(np.int32).astype(np.int64), sizes
     if schema.name == s.TIME:
-        return values, np.where((sizes == 0) & ((values < 0) | (values > DAY_MS)), k.REFUSED, sizes)
-    if kind == s.FLOAT32:
-        return values.view(np.uint32).astype(np.int64), sizes
-    if kind == s.FLOAT64:
-        return values.view(np.int64), sizes
-    return values.astype(np.int64), sizes
+        return numbers, np.where((sizes == 0) & ((numbers < 0) | (numbers > DAY_MS)), k.REFUSED, sizes)
+    return numbers, sizes

@@ -7,9 +7,9 @@ begin and how long they are, of lists where their items end; a size of -1 is a n
 
 import numpy as np
 
+from standalone.converters.flat_arrays import NULL, REFUSED  # noqa: F401
+from standalone.converters.words import long_word, put_long_word, put_word, word
 from standalone.kernels import BYTES, FLAGS, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
-
-NULL, REFUSED = -1, -2
 
 # The steps, as (step, column, a, b); what a and b are stands beside
 BOOLEAN, INT, LONG_INT, FLOAT, DOUBLE, BYTES_, FIXED, ENUM, DECIMAL = range(9)  # FIXED: a size; ENUM: a symbols
@@ -53,12 +53,6 @@ def _block(data, at, end):
     if number > end - at:
         return 0, -1
     return number, at
-
-
-@compiled
-def _word(data, at):
-    """Four bytes, the lowest first, as a number from 0 on."""
-    return np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16 | np.int64(data[at + 3]) << 24
 
 
 @compiled
@@ -206,16 +200,13 @@ def decode(
                 if end - at < 4:
                     is_bad = True
                     continue
-                number = _word(data, at)
+                number = word(data, at)
                 at += 4
             else:
                 if end - at < 8:
                     is_bad = True
                     continue
-                high = _word(data, at + 4)
-                if high > 0x7FFFFFFF:
-                    high -= 0x100000000
-                number = high * 0x100000000 + _word(data, at)
+                number = long_word(data, at)
                 at += 8
             if fill[column] == room[column]:
                 full = True
@@ -252,14 +243,6 @@ def _put_varint(out, at, number):
         number >>= 7
     out[at] = byte
     return at + 1
-
-
-@compiled
-def _put_word(out, at, number):
-    out[at] = number & 0xFF
-    out[at + 1] = number >> 8 & 0xFF
-    out[at + 2] = number >> 16 & 0xFF
-    out[at + 3] = number >> 24 & 0xFF
 
 
 # The steps of writing, as (step, column, level, a, b). A level is the rows, or the items of a list.
@@ -344,11 +327,10 @@ def encode(
                 out[at] = number
                 at += 1
             elif kind == FLOAT:
-                _put_word(out, at, number)
+                put_word(out, at, number)
                 at += 4
             elif kind == DOUBLE:
-                _put_word(out, at, number & 0xFFFFFFFF)
-                _put_word(out, at + 4, number >> 32 & 0xFFFFFFFF)
+                put_long_word(out, at, number)
                 at += 8
             step += 1
         if is_bad:

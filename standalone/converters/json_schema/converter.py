@@ -131,7 +131,7 @@ class JsonSchemaConverter(RegistryConverter):
         named, _, _, plan = self._encoder(topic, schema)
         return named, plan
 
-    def column_reader(self, topic, mark):
+    def column_reader(self, topic, mark, path):
         schema, _, _, has_columns = self._decoder(topic, mark)
         return (lambda column, before: json_decode.decode_payloads(column, schema, True, before)) if has_columns else None
 

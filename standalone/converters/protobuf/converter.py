@@ -1,8 +1,12 @@
 """ProtobufConverter: values as Protobuf messages, their .proto files in a schema registry."""
 
+from typing import Callable, NamedTuple
+
 from google.protobuf.message import DecodeError, EncodeError
 
-from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, SerializationError
+from standalone import BOOLEAN, LOW, MEDIUM, STRING, ConfigDef, DataError, Option, Schema, SerializationError
+from standalone.converters.protobuf.decode import Decoding
+from standalone.converters.protobuf.encode import Encoding
 from standalone.converters.protobuf.files import ProtoFile
 from standalone.converters.protobuf.read_schema import ProtobufReader
 from standalone.converters.protobuf.values import reader_of, writer_of
@@ -60,17 +64,17 @@ class ProtobufConverter(RegistryConverter):
         super().configure(config)
         self._options = ProtobufOptions(config)
 
-    # Row meaning; there is no other.
+    # Row meaning: the truth.
     def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
         if value is None:
             raise DataError(f"ProtobufConverter: null in the place of a required {schema.name or schema.type}.")
         try:
-            named, make, write = self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
-            message = make()
-            write(value, message)
-            return self.framed(named, message.SerializeToString(deterministic=True), headers)
+            encoder = self._encoder(topic, schema)
+            message = encoder.make()
+            encoder.write(value, message)
+            return self.framed(encoder.head, message.SerializeToString(deterministic=True), headers)
         except (SerializationError, EncodeError) as error:
             raise self.unwritable(topic, error) from error
         except (TypeError, ValueError) as error:
@@ -81,10 +85,26 @@ class ProtobufConverter(RegistryConverter):
             return None, None
         try:
             mark, path, message = self.unframed(data, headers)
-            schema, parse, read = self.decoders.of((topic, mark, tuple(path)), lambda: self._new_decoder(topic, mark, path))
-            return schema, read(parse(message))
+            decoder = self._decoder(topic, mark, path)
+            return decoder.schema, decoder.read(decoder.parse(message))
         except (SerializationError, DecodeError) as error:
             raise self.unreadable(topic, error) from error
+
+    # Column meaning: kernels go through the bytes of a whole batch.
+    def column_writer(self, topic, schema):
+        if schema is None:
+            return None, None
+        encoder = self._encoder(topic, schema)
+        return encoder.head, encoder.columns
+
+    def column_reader(self, topic, mark, path):
+        columns = self._decoder(topic, mark, path).columns
+        return columns and columns.decode
+
+    # --- Schemas at hand ---
+
+    def _encoder(self, topic, schema):
+        return self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
 
     def _new_encoder(self, topic, schema):
         if schema is None:
@@ -99,7 +119,12 @@ class ProtobufConverter(RegistryConverter):
             named = [at for at, each in enumerate(file.messages) if each.name == descriptor.name]
             path = [named[0]] if named else [0]
             descriptor = file.message(path)
-        return head(mark) + index_bytes(path), file.class_of(descriptor), writer_of(schema, descriptor, self._options)
+        named = head(mark) + index_bytes(path)
+        columns = Encoding.of(schema, descriptor, self._options, self.before_each(named))
+        return _Encoder(named, file.class_of(descriptor), writer_of(schema, descriptor, self._options), columns)
+
+    def _decoder(self, topic, mark, path):
+        return self.decoders.of((topic, mark, tuple(path)), lambda: self._new_decoder(topic, mark, path))
 
     def _new_decoder(self, topic, mark, path):
         registered = self.schema_of(topic, mark)
@@ -107,4 +132,19 @@ class ProtobufConverter(RegistryConverter):
         descriptor = file.message(path)
         version = self.version_of(topic, registered, descriptor.full_name)
         schema = ProtobufReader(file.params_of, self._options).of(descriptor, version)
-        return schema, file.class_of(descriptor).FromString, reader_of(schema, descriptor, self._options)
+        read, columns = reader_of(schema, descriptor, self._options), Decoding.of(schema, descriptor, self._options)
+        return _Decoder(schema, file.class_of(descriptor).FromString, read, columns)
+
+
+class _Encoder(NamedTuple):
+    head: bytes
+    make: Callable
+    write: Callable
+    columns: Encoding | None
+
+
+class _Decoder(NamedTuple):
+    schema: Schema
+    parse: Callable
+    read: Callable
+    columns: Decoding | None

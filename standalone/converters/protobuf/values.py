@@ -7,7 +7,7 @@ from google.protobuf.descriptor import FieldDescriptor as F
 from standalone import DataError, Float32, Instant, Struct
 from standalone.converters.json_values import DAY_MS
 from standalone.converters.protobuf import names
-from standalone.converters.protobuf.read_schema import has_optional_keyword, is_map_entry, is_proto3_optional, real_oneofs, union_field_name
+from standalone.converters.protobuf.read_schema import has_optional_keyword, is_map_entry, real_oneofs, union_field_name
 from standalone.converters.protobuf.write_schema import is_union
 from standalone.data import schema as s
 from standalone.data.arrow import decimal_of, unscaled_bytes
@@ -87,7 +87,7 @@ def _list_writer(schema, field, options):
                 fill(_not_null(item, name), getattr(message, name).add())
 
         return write_messages
-    scalar = _scalar(schema, field)
+    scalar = scalar_of(schema, field)
     return lambda value, message: getattr(message, name).extend(scalar(_not_null(item, name)) for item in value)
 
 
@@ -114,7 +114,7 @@ def _map_writer(schema, field, options):
                     value(item, made)
 
         return write_entries
-    keys, item_field = _scalar(schema.key_schema, entry.fields_by_name["key"]), entry.fields_by_name["value"]
+    keys, item_field = scalar_of(schema.key_schema, entry.fields_by_name["key"]), entry.fields_by_name["value"]
     if item_field.message_type is not None:
         fill = _message_writer(schema.value_schema, item_field.message_type, options)
 
@@ -123,7 +123,7 @@ def _map_writer(schema, field, options):
                 fill(_not_null(item, name), getattr(message, name)[keys(each)])
 
         return write_messages
-    scalar = _scalar(schema.value_schema, item_field)
+    scalar = scalar_of(schema.value_schema, item_field)
 
     def write_scalars(items, message):
         target = getattr(message, name)
@@ -136,7 +136,7 @@ def _map_writer(schema, field, options):
 def _setter(schema, field, options):
     name = field.name
     if field.message_type is None:
-        scalar = _scalar(schema, field)
+        scalar = scalar_of(schema, field)
         return lambda value, message: setattr(message, name, scalar(value))
     fill = _message_writer(schema, field.message_type, options)
 
@@ -166,7 +166,7 @@ def _fitting(schema, value):
     return value
 
 
-def _scalar(schema, field):
+def scalar_of(schema, field):
     """A function from a value to what the field takes."""
     if field.type == F.TYPE_ENUM:
         return _enum_number(schema, field.enum_type)
@@ -266,10 +266,7 @@ def _struct_reader(schema, descriptor, options):
     for field in descriptor.fields:
         if field.name not in members or options.flattens_unions:
             place = schema.field(field.name)
-            is_message = field.message_type is not None
-            is_sure = field.is_repeated or not is_message and field.name not in members and not _is_optional(field, options)
-            is_sure = is_sure or is_message and options.struct_for_nulls
-            fields.append((field.name, place.index, is_sure, _field_reader(place.schema, field, options)))
+            fields.append((field.name, place.index, not may_be_null(field, options), _field_reader(place.schema, field, options)))
 
     def read(message):
         values = [None] * count
@@ -288,8 +285,13 @@ def _struct_reader(schema, descriptor, options):
     return read
 
 
-def _is_optional(field, options):
-    return is_proto3_optional(field) or options.optional_for_proto2 and has_optional_keyword(field)
+def may_be_null(field, options):
+    """Whether a field that is not set is a null, and not its default."""
+    if field.is_repeated:
+        return False
+    if field.message_type is not None:
+        return not options.struct_for_nulls
+    return field.containing_oneof is not None or options.optional_for_proto2 and has_optional_keyword(field)
 
 
 def _field_reader(schema, field, options):

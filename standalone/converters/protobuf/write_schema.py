@@ -81,7 +81,7 @@ class _Writer:
         return self._options.scrubbed((name or self._new_name()).rpartition(".")[2])
 
     def _message(self, name, schema, indent):
-        fields, inner, known = [], [], {name}
+        fields, inner, known = [], [], {name: None}  # names of types here -> what they are; the message's own leads to itself
         used = {int(tag) for field in schema.fields for tag in _tags(field.schema)}
         numbers = (number for number in range(1, 1 << 29) if number not in used and not 19000 <= number < 20000)
         for field in schema.fields:
@@ -129,9 +129,8 @@ class _Writer:
             return self._map(schema, inner, known)
         if kind == s.STRUCT:
             message = self._unqualified(schema.name)
-            message += "Message" if message == name else ""
-            if message not in known:
-                known.add(message)
+            message, is_new = _free_name(message + ("Message" if message == name else ""), schema, known)
+            if is_new:
                 inner += self._message(message, schema, "  ")
             return message
         if kind in (s.INT8, s.INT16):
@@ -155,25 +154,41 @@ class _Writer:
 
     def _enum(self, schema, inner, known):
         param = GENERAL_ENUM if GENERAL_ENUM in schema.parameters else names.ENUM
-        name = self._unqualified(schema.name or schema.parameters[param])
-        if name not in known:
-            known.add(name)
+        name, is_new = _free_name(self._unqualified(schema.name or schema.parameters[param]), schema, known)
+        if is_new:
             symbols = [(key[len(param) + 1 :], int(tag)) for key, tag in schema.parameters.items() if key.startswith(param + ".")]
             symbols.sort(key=lambda each: each[1] != 0)  # proto3 has the symbol 0 first
             inner += [f"  enum {name} {{", *(f"    {symbol} = {tag};" for symbol, tag in symbols), "  }"]
         return name
 
     def _map(self, schema, inner, known):
-        name = _entry_name(self._unqualified(schema.name))
-        if name not in known:
-            known.add(name)
+        name, is_new = _free_name(_entry_name(self._unqualified(schema.name)), schema, known)
+        if is_new:
             entry, numbers = [], iter((1, 2))
             fields = [
-                self._field(key, each.with_(parameters=_without_tag(each)), numbers, entry, {name}, "    ")
+                self._field(key, each.with_(parameters=_without_tag(each)), numbers, entry, {name: None}, "    ")
                 for key, each in (("key", schema.key_schema), ("value", schema.value_schema))
             ]
             inner += [f"  message {name} {{", *fields, *entry, "  }"]
         return name
+
+
+def _free_name(name, schema, known):
+    """(the name of a schema's type within its message, whether it is new there). Another type of that name gets a number, before `Entry`."""
+    form, found, number = _form(schema.with_(optional=False, parameters=_without_tag(schema))), name, 1
+    while found in known and known[found] != form:
+        number += 1
+        found = f"{name[: -len('Entry')]}{number}Entry" if schema.type == s.MAP else f"{name}{number}"
+    is_new = found not in known
+    known[found] = form
+    return found, is_new
+
+
+def _form(schema):
+    """What the text of a type is made of."""
+    inner = [_form(each) for each in (schema.key_schema, schema.value_schema) if each is not None]
+    fields = [(field.name, _form(field.schema)) for field in schema.fields or ()]
+    return schema.type, schema.name, schema.optional, sorted((schema.parameters or {}).items()), inner, fields
 
 
 def _entry_name(name):
