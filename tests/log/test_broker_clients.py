@@ -233,29 +233,6 @@ def test_kcat(log, topic, give_up):
 # --- Java's console tools
 
 
-@pytest.fixture(scope="module")
-def java(tmp_path_factory, load_server, give_up):
-    """Runs a main class with Kafka's jars, and gives back what it wrote."""
-    if not shutil.which("java"):
-        give_up("java is not installed")
-    servers = load_server("kafka_broker")
-    try:
-        jars = servers.jars()
-        options = [*servers.JAVA_OPTIONS, *servers.archive(jars)]
-    except servers.Unavailable as reason:
-        give_up(f"no Kafka jars: {reason}")
-    quiet = tmp_path_factory.mktemp("java") / "log4j2.xml"
-    quiet.write_text("<Configuration status='off'><Loggers><Root level='off'/></Loggers></Configuration>")
-
-    def run(main, *arguments, stdin=""):
-        command = ["java", *options, f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{jars}/*", main]
-        done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run
-
-
 @pytest.mark.kafka
 def test_javas_console_tools(log, java):
     tools = "org.apache.kafka.tools"
