@@ -2,7 +2,9 @@
 
     producer     producer.py ─ sender.py ─ intake.py, routing.py, partitioner.py ─ partition_queue.py ─ produce_request.py
     consumer     consumer.py ─ subscription.py, positions.py, leaders.py, fetch.py
-    group        group.py ─ assignment.py, commits.py; heartbeats.py for all members of the process
+    transactions transactions.py, of a producer with a transactional id
+    group        group.py (classic), consumer_protocol.py (KIP-848) ─ group_link.py, assignment.py, commits.py; heartbeats.py for all
+                 members of the process
     admin        admin.py
     all of them  client.py (metadata, requests) ─ connection.py ─ connection_setup.py ─ security.py ─ tls.py, jaas.py, oauth.py, kerberos.py
                  link.py (requests under way), steps.py (waiting for many at once), retry.py (backoff), error_codes.py, broker_errors.py
@@ -10,7 +12,7 @@
     record batch record_batch.py, record_loops.py, batch_header.py, compression.py, varint.py
 
 Words are Kafka's: a topic's partition has a leader with a leader epoch, and replicas; a group has a coordinator, members and generations;
-offsets are committed; a position is the offset of the next record to be read.
+offsets are committed; a position is the offset of the next record to be read. The embedded log's own map is in broker/__init__.py.
 
 The names below are for connectors that are clients of a cluster themselves: `from standalone.log import Admin, Consumer, …`. Each is
 imported when it is asked for: kafka-python takes a while to load, and what only packs or unpacks batches does without it.

@@ -94,6 +94,7 @@ class _Shared:
         self.controller = None
         self.nodes = {}  # id -> Node
         self.topics = {}  # name -> Topic
+        self.features = {}  # name -> level, of what is turned on
         self.idle = {}  # (host, port) -> [Connection], the last used at the end
         self.failed = {}  # (host, port) -> (Backoff, not before, the last reason)
         self.credentials = Credentials(config, clock)
@@ -287,7 +288,14 @@ class Cluster:
         return (yield from self._opening(_address(node), timeout))
 
     def _opening(self, address, timeout):
-        return Connection.opening(*address, self.config, self.clock, timeout, client_id=self.client_id, credentials=self.shared.credentials)
+        steps = Connection.opening(*address, self.config, self.clock, timeout, client_id=self.client_id, credentials=self.shared.credentials)
+        opened = yield from steps
+        self.shared.features = opened.features
+        return opened
+
+    def feature(self, name):
+        """The level to which the cluster has turned a feature on, as the broker said that was connected to last; 0 if it is not."""
+        return self.shared.features.get(name, 0)
 
     def pause(self, seconds):
         """Between attempts; `close` ends it."""

@@ -31,6 +31,7 @@ class Connection:
         """Not connected yet: `open` and `opening` make one that is."""
         self.host, self.port = host, port
         self.versions = {}  # api key -> (lowest, highest) that the broker knows
+        self.features = {}  # name -> level, of what the cluster has turned on
         self._config, self._clock = config, clock
         self.client_id = (config["client.id"] if client_id is None else client_id) or SOFTWARE[0]
         self._pending = {}  # correlation -> (response class, version)

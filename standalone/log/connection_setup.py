@@ -136,6 +136,7 @@ class _Setup:
             known = {api.api_key: (api.min_version, api.max_version) for api in answer.api_keys or ()}
             if answer.error_code != codes.UNSUPPORTED_VERSION or highest == 0:
                 raise_for(answer.error_code, f"Asking the broker at {self._name} for its versions")
+                self._connection.features = {each.name: each.max_version_level for each in answer.finalized_features or ()}
                 return known
             highest = min(highest - 1, known.get(ApiVersionsRequest.API_KEY, (0, 0))[1])
 

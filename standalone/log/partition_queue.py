@@ -160,6 +160,11 @@ class PartitionQueue:
                 return batch
         return self._seal() if self._opened or self._waiting else None
 
+    def follow(self, identity):
+        """Another transaction may have begun under another identity: in it sequences begin anew. Of the one before nothing is left."""
+        if self._identity not in (None, identity) and not self._batches and self._opened is None:
+            self._identity, self._sequence, self._one_at_a_time = identity, 0, True
+
     def take(self, batch):
         """It is under way."""
         batch.sent = True

@@ -26,7 +26,6 @@ from standalone.log.partition_queue import NO_OFFSET, IdentityPending, Partition
 from standalone.log.produce_request import HIGHEST_VERSION, produce_body
 from standalone.log.retry import Backoff
 from standalone.log.steps import Underway
-from standalone.log.transactions import HIGHEST_PRODUCE
 
 log = logging.getLogger(__name__)
 
@@ -342,6 +341,8 @@ class Sender:
         batches, size = [], 0
         for queue in queues:
             try:
+                if self._transactions is not None:
+                    queue.follow(self._transactions.identity)
                 batch = queue.next_batch()
             except IdentityPending:
                 continue
@@ -369,7 +370,7 @@ class Sender:
         counters.retried_batches += sum(batch.attempts > 1 for batch in batches)
         counters.largest_batch = max(counters.largest_batch, *(len(batch.data) for batch in batches))
         try:
-            version = connection.version(ProduceRequest, HIGHEST_VERSION if self._transactions is None else HIGHEST_PRODUCE)
+            version = connection.version(ProduceRequest, HIGHEST_VERSION if self._transactions is None else self._transactions.highest_produce)
             timeout_ms = self._config["request.timeout.ms"]
             named = [(b.queue.topic, b.queue.partition, b.data) for b in batches]
             body = produce_body(version, acks, timeout_ms, named, self._transactions.id if self._transactions is not None else None)
@@ -447,7 +448,7 @@ class Sender:
         elif idempotent and self._begins_anew(queue, code):
             log.warning("%s A new sequence is begun with them.", error)
             queue.restart(batch)
-        elif is_retriable(code) and batch.attempts <= self._config["retries"]:
+        elif (is_retriable(code) or code == codes.CONCURRENT_TRANSACTIONS) and batch.attempts <= self._config["retries"]:
             queue.lost(batch, uncertain=True if code in (codes.REQUEST_TIMED_OUT, codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND) else None)
             if is_stale_metadata(code):
                 self._stale.add(queue.topic)

@@ -1,14 +1,15 @@
 """The transactions of one producer: its coordinator, which partitions are in the one that goes on, and how that ends.
 
     take_over()    the producer id with a higher epoch: who had the transactional id before is fenced, what it left open is aborted
-    joining()      partitions into the transaction, before their first batch is sent
+    joining()      partitions into the transaction, before their first batch is sent; where each batch does that, nothing
     end()          commit, or abort
 
 What passes by itself (a coordinator that moves or loads, a transaction that is still being ended) is tried again. All else is a
 LogFatalError, behind which the producer is of no use: another takes the id over and aborts what is open.
 
-The requests are those of the protocol that every broker speaks since 0.11: partitions are added by name, and the epoch goes up when
-the id is taken over (not with each transaction, as KIP-890 would have it).
+Where the cluster has turned on transaction.version 2 (KIP-890), a batch brings its partition into the transaction by itself, and each end gives
+the producer a higher epoch, so that nothing late of one transaction can get into the next. On others partitions are added by name, and the
+epoch goes up when the id is taken over.
 """
 
 from kafka.protocol.metadata import CoordinatorType
@@ -17,12 +18,14 @@ from kafka.protocol.producer import AddPartitionsToTxnRequest, EndTxnRequest, In
 from standalone.errors import LogFatalError, LogRetriableError
 from standalone.log import error_codes as codes
 from standalone.log.broker_errors import broker_error, is_retriable, java_class
+from standalone.log.produce_request import HIGHEST_VERSION
 from standalone.log.retry import Backoff
 from standalone.log.steps import Wait, finish
 
 LONGEST_LOOK_S = 2.0  # for the coordinator, before it is looked whether the producer is closed
-HIGHEST_PRODUCE = 11  # from version 12 on a batch joins its transaction by itself (KIP-890)
-_HIGHEST_INIT, _HIGHEST_JOIN, _HIGHEST_END = 4, 3, 4
+FEATURE, BY_EPOCHS = "transaction.version", 2
+_HIGHEST_PRODUCE = 11  # from version 12 on a batch joins its transaction by itself
+_HIGHEST_INIT, _HIGHEST_JOIN, _HIGHEST_END = 4, 3, 4  # from version 5 on an end raises the epoch
 _PASSING = (codes.CONCURRENT_TRANSACTIONS, codes.OPERATION_NOT_ATTEMPTED)
 _ELSEWHERE = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)
 
@@ -38,6 +41,7 @@ class Transactions:
         self._coordinator = None
         self._joined = frozenset()
         self._begun = False  # whether the coordinator may know of a transaction that goes on
+        self._by_epochs = False  # KIP-890; changes between two transactions only
 
     def take_over(self):
         """Fence whoever had the id, and have what it left open aborted."""
@@ -46,10 +50,21 @@ class Transactions:
         )
         answer = self._finish(self._asking(request, f"Taking over the transactional id '{self.id}'", _code, _HIGHEST_INIT))
         self.identity = answer.producer_id, answer.producer_epoch
+        self._look_at_features()
+
+    def _look_at_features(self):
+        self._by_epochs = self._cluster.feature(FEATURE) >= BY_EPOCHS
 
     def holds(self, topic, partition):
-        """Whether batches of that partition may be sent."""
+        """Whether batches of that partition may be sent; they will be."""
+        if self._by_epochs and self.identity is not None:
+            self._begun = True
+            return True
         return (topic, partition) in self._joined
+
+    @property
+    def highest_produce(self):
+        return HIGHEST_VERSION if self._by_epochs else _HIGHEST_PRODUCE
 
     def joining(self, pairs):
         """Steps that bring these partitions into the transaction."""
@@ -74,8 +89,11 @@ class Transactions:
             producer_id, epoch = self.identity
             what = f"{'Committing' if commit else 'Aborting'} the transaction of '{self.id}'"
             request = EndTxnRequest(transactional_id=self.id, producer_id=producer_id, producer_epoch=epoch, committed=commit)
-            self._finish(self._asking(request, what, _code, _HIGHEST_END))
+            answer = self._finish(self._asking(request, what, _code, _HIGHEST_END + self._by_epochs))
+            if answer.producer_id >= 0:
+                self.identity = answer.producer_id, answer.producer_epoch
         self._joined, self._begun = frozenset(), False
+        self._look_at_features()
 
     def _finish(self, steps):
         return finish(steps, self._clock, self._cluster.pause)

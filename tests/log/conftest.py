@@ -6,7 +6,13 @@ that it can the mark fails:
     @pytest.mark.differs("embedded", reason="…", raises=AssertionError)
 """
 
+import subprocess
+
 import pytest
+
+from tests.servers import kafka_broker
+from tests.servers.server import java as java_command
+from tests.suite.shared import skipped_where_unavailable
 
 BROKERS = [pytest.param("embedded", id="embedded"), pytest.param("kafka", id="kafka", marks=pytest.mark.kafka)]
 
@@ -34,3 +40,21 @@ def embedded_log(tmp_path_factory):
     log.start()
     yield log.bootstrap
     log.stop()
+
+
+@pytest.fixture(scope="module")
+def java(tmp_path_factory):
+    """Runs a main class with Kafka's jars, and gives back what it wrote."""
+    with skipped_where_unavailable():
+        program, jars = java_command(), kafka_broker.kafka_jars()
+        options = [*kafka_broker.JAVA_OPTIONS, *kafka_broker.archive(jars)]
+    quiet = tmp_path_factory.mktemp("java") / "log4j2.xml"
+    quiet.write_text("<Configuration status='off'><Loggers><Root level='off'/></Loggers></Configuration>")
+
+    def run(main, *arguments, stdin=""):
+        command = [program, *options, f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{jars}/*", main]
+        done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run

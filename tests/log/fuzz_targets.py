@@ -15,7 +15,8 @@ import numpy as np
 from standalone.errors import CorruptBatchError
 from standalone.log import batch_header, record_batch
 from standalone.log.broker import requests, server
-from standalone.log.broker.logins import SCRAM, LoginError, Logins
+from standalone.log.broker.login_error import LoginError
+from standalone.log.broker.logins import SCRAM, Logins
 from standalone.log.broker.users import credential_of
 
 _REQUESTS_A_LOG = 500

@@ -11,10 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 
 from standalone.log.broker.server import EmbeddedLog
 from tests.log.broker_clients import wait_for
-from tests.servers import kafka_broker
-from tests.servers.server import java as java_command
 from tests.suite.patience import PATIENCE_SECONDS
-from tests.suite.shared import skipped_where_unavailable
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # noqa: E402
@@ -235,24 +232,6 @@ def test_kcat(log, topic):
 
 
 # --- Java's console tools
-
-
-@pytest.fixture(scope="module")
-def java(tmp_path_factory):
-    """Runs a main class with Kafka's jars, and gives back what it wrote."""
-    with skipped_where_unavailable():
-        program, jars = java_command(), kafka_broker.kafka_jars()
-        options = [*kafka_broker.JAVA_OPTIONS, *kafka_broker.archive(jars)]
-    quiet = tmp_path_factory.mktemp("java") / "log4j2.xml"
-    quiet.write_text("<Configuration status='off'><Loggers><Root level='off'/></Loggers></Configuration>")
-
-    def run(main, *arguments, stdin=""):
-        command = [program, *options, f"-Dlog4j2.configurationFile={quiet}", "-cp", f"{jars}/*", main]
-        done = subprocess.run([*command, *arguments], input=stdin, capture_output=True, text=True, timeout=60)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
-
-    return run
 
 
 @pytest.mark.kafka

@@ -1,6 +1,9 @@
 """Transactions on the embedded log, with a stock client: all or nothing, fenced producers, ends after a crash, offsets within."""
 
+import contextlib
+import json
 import os
+import sqlite3
 import time
 
 import kafka
@@ -238,6 +241,76 @@ def test_an_end_that_is_refused(log, wrong, error):
         begun = call(client, "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=1000)
         fields = {"transactional_id": "x", "producer_id": begun.producer_id, "producer_epoch": begun.producer_epoch, "committed": True}
         assert call(client, "EndTxn", 3, **{**fields, **wrong}).error_code == error.errno
+
+
+# --- Each end raises the epoch (KIP-890)
+
+
+class Epochs:
+    """A producer that speaks it, request by request."""
+
+    def __init__(self, client):
+        self.client = client
+        self.take(call(client, "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000))
+
+    def take(self, answer):
+        self.identity = answer.producer_id, answer.producer_epoch
+
+    def produce(self, value, sequence, identity=None):
+        producer_id, epoch = identity or self.identity
+        data = batch([value], transactional=True, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
+        request = messages.ProduceRequest
+        part = request.TopicProduceData.PartitionProduceData(index=0, records=bytes(data))
+        topics = [request.TopicProduceData(name="t", partition_data=[part])]
+        sent = request(version=12, transactional_id="x", acks=-1, timeout_ms=1000, topic_data=topics)
+        return self.client.call(sent, messages.ProduceResponse).responses[0].partition_responses[0].error_code
+
+    def end(self, commit=True, identity=None):
+        producer_id, epoch = identity or self.identity
+        return call(self.client, "EndTxn", 5, transactional_id="x", producer_id=producer_id, producer_epoch=epoch, committed=commit)
+
+
+def test_an_end_that_was_not_answered_is_asked_for_again_and_is_one_end(log):
+    with RawClient(log.bootstrap) as client:
+        producer = Epochs(client)
+        assert producer.produce(b"1", 0) == 0
+        answers = [producer.end() for _ in range(2)]
+        assert [(answer.error_code, answer.producer_id, answer.producer_epoch) for answer in answers] == [(0, producer.identity[0], 1)] * 2
+        assert producer.end(commit=False).error_code == codes.InvalidTxnStateError.errno
+        before = producer.identity
+        producer.take(answers[0])
+        assert producer.produce(b"late", 1, before) == codes.InvalidProducerEpochError.errno
+        assert producer.produce(b"no first one", 1) == codes.OutOfOrderSequenceNumberError.errno
+        assert producer.produce(b"1", 0) == 0  # the same bytes, and no repeat
+        assert producer.end(identity=before).error_code == codes.ProducerFencedError.errno
+        assert producer.end().error_code == 0
+        assert read(log.bootstrap) == [b"1", b"1"]
+
+
+def test_an_abort_of_nothing_raises_the_epoch_and_a_commit_of_nothing_is_refused(log):
+    with RawClient(log.bootstrap) as client:
+        producer = Epochs(client)
+        assert producer.end().error_code == codes.InvalidTxnStateError.errno
+        ended = producer.end(commit=False)
+        assert (ended.error_code, ended.producer_epoch) == (0, 1)
+
+
+def test_a_producer_whose_epochs_are_used_up_has_another_id(tmp_path):
+    with running(tmp_path) as client:
+        make_topic(client, "t", 2)
+        producer = Epochs(client)
+    with contextlib.closing(sqlite3.connect(tmp_path / "log.sqlite", isolation_level=None)) as store:
+        ((body,),) = store.execute("SELECT body FROM documents WHERE kind = 'transaction'")
+        store.execute("UPDATE documents SET body = ? WHERE kind = 'transaction'", (json.dumps({**json.loads(body), "epoch": 32766}),))
+    with running(tmp_path) as client:
+        bootstrap = f"127.0.0.1:{client.sock.getpeername()[1]}"
+        producer.client, producer.identity = client, (producer.identity[0], 32766)
+        assert producer.produce(b"1", 0) == 0
+        ended = producer.end()
+        assert ended.error_code == 0 and ended.producer_id != producer.identity[0] and ended.producer_epoch == 0
+        producer.take(ended)
+        assert producer.produce(b"2", 0) == 0 and producer.end().error_code == 0
+        assert read(bootstrap) == [b"1", b"2"]
 
 
 @pytest.mark.parametrize("timeout_ms, error", [(0, 50), (10**9, 50), (60_000, 0)])

@@ -7,6 +7,8 @@ import pytest
 from standalone import wire
 from standalone.clock import SYSTEM
 from standalone.errors import LogError
+from standalone.log.broker import topics_api
+from standalone.log.broker.server import EmbeddedLog
 from standalone.log.client import Clusters
 from standalone.log.client_config import TransactionalConfig
 from standalone.log.produce_request import produce_body
@@ -78,6 +80,35 @@ def test_who_takes_the_id_over_fences_who_had_it(bootstrap, request):
             second.write(topic, b"seen")
             second.producer.commit_transaction()
     assert committed(bootstrap, topic) == [b"seen"]
+
+
+def test_each_transaction_has_an_epoch_of_its_own(bootstrap, request):
+    topic = f"epochs-{request.node.callspec.id}"
+    values = [b"%d" % number for number in range(6)]
+    with Writer(bootstrap, topic) as writer:
+        epochs = []
+        for number, value in enumerate(values):
+            epochs.append(writer.producer._transactions.identity[1])
+            writer.write(topic, value)  # always sequence 0: taken for a repeat of the one before it would be lost
+            (writer.producer.abort_transaction if number % 3 == 1 else writer.producer.commit_transaction)()
+    assert len(set(epochs)) == 6 and epochs == sorted(epochs)
+    assert committed(bootstrap, topic) == [b"0", b"2", b"3", b"5"]
+
+
+def test_partitions_are_added_by_name_where_batches_do_not_join_by_themselves(tmp_path, monkeypatch):
+    monkeypatch.setattr(topics_api, "FEATURES", ())
+    log = EmbeddedLog(tmp_path, "127.0.0.1:0")
+    log.start()
+    with Writer(log.bootstrap, "old") as writer:
+        before = writer.producer._transactions.identity
+        writer.write("old", b"1")
+        writer.producer.commit_transaction()
+        writer.write("old", b"2")
+        assert writer.producer._transactions.holds("old", 0) and not writer.producer._transactions.holds("old", 1)
+        writer.producer.commit_transaction()
+        assert writer.producer._transactions.identity == before
+        assert committed(log.bootstrap, "old") == [b"1", b"2"]
+    log.stop()
 
 
 def test_a_transaction_in_which_a_record_was_refused_cannot_be_committed(bootstrap, request):

@@ -4,7 +4,7 @@ import re
 
 from standalone.errors import ConfigError
 from standalone.log.broker.listeners import ANONYMOUS
-from standalone.log.broker.logins import LoginError
+from standalone.log.broker.login_error import LoginError
 
 _SHORT = {
     "commonName": "CN",

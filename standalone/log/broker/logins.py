@@ -1,4 +1,4 @@
-"""Logins by SASL, the server's side: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER. Nothing here knows of sockets.
+"""Logins by SASL, the server's side: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, and GSSAPI by kerberos.py. Nothing here knows of sockets.
 
     exchange = logins.begin("SCRAM-SHA-256")
     answer = exchange.step(token)      # bytes for the client, as often as it sends some; LoginError: it is refused
@@ -12,10 +12,11 @@ import hmac
 import re
 import secrets
 
+from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.security_options import MECHANISMS
 from standalone.log.broker.users import DIGESTS, SCRAM_SHA_256, SCRAM_SHA_512, credential_of
 
-PLAIN, OAUTHBEARER = "PLAIN", "OAUTHBEARER"
+PLAIN, OAUTHBEARER, GSSAPI = "PLAIN", "OAUTHBEARER", "GSSAPI"
 SCRAM = {"SCRAM-SHA-256": SCRAM_SHA_256, "SCRAM-SHA-512": SCRAM_SHA_512}
 _FIRST = re.compile(r"n,(a=[^,]*)?,(?:m=[^,]*,)?n=([^,]+),r=([^,]+)(?:,.*)?")
 _LAST = re.compile(r"(c=([^,]+),r=([^,]+)(?:,[^,]+)*),p=([^,]+)")
@@ -23,16 +24,13 @@ _BEARER = re.compile(r"n,(a=[^,]*)?,\x01(.*)\x01\x01", re.S)
 _SAID = "Authentication failed: invalid credentials"  # whatever is wrong: nobody learns which users there are
 
 
-class LoginError(Exception):
-    """Words that the client may read."""
-
-
 class Logins:
-    """`fixed` is {user: password}; `tokens` verifies a token's text and says whose it is."""
+    """`fixed` is {user: password}; `tokens` verifies a token's text and says whose it is; `kerberos` begins logins by tickets."""
 
-    def __init__(self, mechanisms, fixed=None, tokens=None):
+    def __init__(self, mechanisms, fixed=None, tokens=None, kerberos=None):
         self.mechanisms = mechanisms
         self._users, self._fixed, self._tokens = None, dict(fixed or {}), tokens
+        self._kerberos = kerberos
 
     def know(self, users):
         """The store's users too, whom admin tools manage."""
@@ -43,6 +41,8 @@ class Logins:
             return _Plain(self._knows)
         if mechanism == OAUTHBEARER:
             return _Bearer(self._tokens)
+        if mechanism == GSSAPI:
+            return self._kerberos.begin()
         return _Scram(SCRAM[mechanism], functools.partial(self._credential, SCRAM[mechanism]))
 
     def _knows(self, user, password):
@@ -59,8 +59,8 @@ class Logins:
         return self._users.credential(user, mechanism) if self._users is not None else None
 
 
-def default_mechanisms(has_keys):
-    return [name for name in MECHANISMS if name != OAUTHBEARER or has_keys]
+def default_mechanisms(has_keys, has_keytab):
+    return [name for name in MECHANISMS if {OAUTHBEARER: has_keys, GSSAPI: has_keytab}.get(name, True)]
 
 
 class _Plain:

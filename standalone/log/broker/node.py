@@ -49,7 +49,9 @@ class Node:
         self._dirty = {partition for partition in self.topics.partitions() if partition.is_dirty}
         if self._dirty:
             self.appends += 1  # a crash left bytes that may not be on the disk
-            self._flush_timer = timers.after(0, self._flush_by_timer)
+            if self.shows_synced_only:
+                self._sync_now()
+            self._arm_flush_timer()
         self.transactions.recover()
         self.beside(Preparation())
         self._keep_house()
@@ -61,6 +63,13 @@ class Node:
             found = partition.highest_producer_id() if self.store.is_new else partition.producers.highest_id
             highest = max(highest, found)
         self.store.skip_producer_ids(highest)
+
+    def _sync_now(self):
+        """Before anybody is served: a reader who asks for the end is not to be told of an earlier one."""
+        for partition in self._dirty:
+            flush = partition.begin_flush()
+            flush.run()
+            partition.end_flush(flush)
 
     # --- Appending and flushing
 

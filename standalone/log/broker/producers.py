@@ -68,7 +68,7 @@ class Producers:
         for kept in producer.batches:
             if kept.first_sequence == header.base_sequence and kept.last_sequence == header.last_sequence:
                 return kept
-        expected = next_sequence(producer.batches[-1].last_sequence, 1) if producer.batches else header.base_sequence
+        expected = next_sequence(producer.batches[-1].last_sequence, 1) if producer.batches else 0
         if header.base_sequence != expected:
             raise _out_of_order(header, expected)
         return None
@@ -83,7 +83,9 @@ class Producers:
         self._known[header.producer_id] = producer
         producer.seen_ms = now_ms
         if header.is_control:
-            producer.epoch = max(producer.epoch, header.producer_epoch)
+            if header.producer_epoch > producer.epoch:  # in which sequences begin anew
+                producer.epoch = header.producer_epoch
+                producer.batches.clear()
             producer.transaction_start = None
             self._open.pop(header.producer_id, None)
             return

@@ -16,6 +16,7 @@ from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 ZSTD = 4
+JOINS_BY_ITSELF = 12  # the version of Produce (KIP-890)
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 NO_OFFSET, NO_TIME = -1, -1
 READ_COMMITTED = 1
@@ -25,12 +26,12 @@ def produce(node, call, request):
     """Versions 3-13. One batch a partition; checked, given its offset, written; fsynced later (embedded.log.flush.interval.ms).
 
     acks 1 and -1 are the same on one node; with acks 0 there is no answer, and an error closes the connection, as Kafka does.
-    A transactional batch must be of a transaction that goes on in the partition. Left out: quotas; record-level errors (a batch is
-    taken whole or not at all).
+    A transactional batch must be of a transaction that goes on in the partition; from version 12 on it brings the partition into it.
+    Left out: quotas; record-level errors (a batch is taken whole or not at all).
     """
     Topic = ProduceResponse.TopicProduceResponse
     now, refused = node.clock.now_ms(), False
-    topics, wakes = [], []
+    topics, wakes, kept = [], [], []
     forbidden = _why_no_transaction(call, request)
     for wanted in request.topic_data:
         partitions = []
@@ -41,11 +42,12 @@ def produce(node, call, request):
                     raise forbidden
                 partition = _partition(node, call, wanted.name, wanted.topic_id, part.index, by_id=call.version >= 13)
                 _check_produce(request, call.version, part.records)
-                _check_transaction(node, request, partition, part.records)
+                _check_transaction(node, request, partition, part.records, joins=call.version >= JOINS_BY_ITSELF)
                 answer.log_start_offset = partition.start
                 end = partition.end
                 appended = partition.append(part.records, now)
                 answer.base_offset, answer.log_append_time_ms = appended
+                kept.append(partition)
                 if partition.end != end:
                     wakes.append((partition, len(part.records)))
             except Refusal as refusal:
@@ -57,9 +59,10 @@ def produce(node, call, request):
         node.appended(partition, size)
     if request.acks != 0:
         response = ProduceResponse(version=call.version, responses=topics)
-        if not wakes or node.settings["embedded.log.acks"] != FSYNC:
+        if not kept or node.settings["embedded.log.acks"] != FSYNC:
             return response
-        node.flush(lambda errors: _acknowledge(call, response, errors), [partition for partition, _ in wakes])
+        # Of a repeat, too: what it repeats may not be on the disk yet.
+        node.flush(lambda errors: _acknowledge(call, response, errors), [*kept, node.store])
         return None
     if refused:
         call.hang_up("a produce request without acks was refused")
@@ -94,14 +97,17 @@ def _check_produce(request, version, records):
             raise Refusal(codes.UnsupportedCompressionTypeError, "zstd needs version 7 of the produce request.")
 
 
-def _check_transaction(node, request, partition, records):
+def _check_transaction(node, request, partition, records, joins):
     if records is None or len(records) < batch_header.HEADER.size or records[batch_header.MAGIC_AT] != batch_header.MAGIC:
         return  # refused by the partition
     header = batch_header.parse_header(records)
     if header.is_transactional:
         if request.transactional_id is None:
             raise Refusal(codes.InvalidTxnStateError, "A transactional batch came without a transactional id.")
-        node.transactions.check_batch(partition, header)
+        if joins:
+            node.transactions.join(request.transactional_id, partition, header)
+        else:
+            node.transactions.check_batch(partition, header)
 
 
 def _partition(node, call, name, topic_id, number, by_id=False):

@@ -5,7 +5,7 @@ Each gets the node, the call it answers and the decoded request; it returns the 
 
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 
-from standalone.log.broker.logins import LoginError
+from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.refusal import NONE, codes
 
 FAILED_LOGIN_SECONDS = 0.1  # before the answer to a login that failed: who guesses passwords has time

@@ -8,7 +8,8 @@ from standalone.log.broker.acls import Acls, Authorizer
 from standalone.log.broker.client import Client, principal_rules
 from standalone.log.broker.connection import Connection
 from standalone.log.broker.encrypted import EncryptedConnection
-from standalone.log.broker.logins import OAUTHBEARER, Logins, default_mechanisms
+from standalone.log.broker.kerberos import JAAS_KEY, Kerberos
+from standalone.log.broker.logins import GSSAPI, OAUTHBEARER, Logins, default_mechanisms
 from standalone.log.broker.security_options import PREFIX
 from standalone.log.broker.tokens import Tokens
 from standalone.log.jaas import jaas_options
@@ -25,11 +26,14 @@ class Security:
         self._name_of = principal_rules(self._setting("ssl.principal.mapping.rules"))
         fixed = self._fixed_users()
         self._tokens = tokens = Tokens.of(settings)
+        kerberos = Kerberos.of(settings)
         mechanisms = self._setting("sasl.enabled.mechanisms").split(",")
-        mechanisms = [name.upper() for name in mechanisms if name] or default_mechanisms(tokens is not None)
+        mechanisms = [name.upper() for name in mechanisms if name] or default_mechanisms(tokens is not None, kerberos is not None)
         if OAUTHBEARER in mechanisms and tokens is None:
             raise ConfigError.of({PREFIX + "sasl.oauthbearer.jwks.endpoint.url": "not set: OAUTHBEARER needs the keys of who signs tokens"})
-        self._logins = Logins(mechanisms, fixed=fixed, tokens=tokens)
+        if GSSAPI in mechanisms and kerberos is None:
+            raise ConfigError.of({JAAS_KEY: "not set: GSSAPI needs the log's principal and its keytab"})
+        self._logins = Logins(mechanisms, fixed=fixed, tokens=tokens, kerberos=kerberos)
         self.listeners = listeners.parse(listener, settings, self._logins)
         self._has_authorizer = bool(self._setting("authorizer.class.name"))
         self._own, self._own_login = None, {}

@@ -4,7 +4,7 @@ BOOLEAN, STRING, INT, LIST, PASSWORD = "BOOLEAN", "STRING", "INT", "LIST", "PASS
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"
 AUTHORIZERS = ("", STANDARD_AUTHORIZER, "kafka.security.authorizer.AclAuthorizer", "StandardAuthorizer", "AclAuthorizer")
 CLIENT_AUTH = ("none", "requested", "required")
-MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER")
+MECHANISMS = ("PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512", "OAUTHBEARER", "GSSAPI")
 PREFIX = "embedded.log."
 _STORE = "By the names, and in the formats, of Kafka's clients: JKS, PKCS12 or PEM."
 
@@ -53,7 +53,7 @@ SECURITY_OPTIONS = (
         LIST,
         "",
         f"Logins that SASL listeners take: {', '.join(MECHANISMS)}. Default: PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512, and OAUTHBEARER where "
-        "its keys are set.",
+        "its keys are set, GSSAPI where its keytab is.",
     ),
     (
         "sasl.jaas.config",
@@ -71,6 +71,20 @@ SECURITY_OPTIONS = (
     ("sasl.oauthbearer.expected.audience", LIST, "", "A token must be for one of these audiences (`aud`). Default: any."),
     ("sasl.oauthbearer.expected.issuer", STRING, None, "Who must have issued a token (`iss`). Default: anyone whose key is in the set."),
     ("sasl.oauthbearer.sub.claim.name", STRING, "sub", "The claim of a token that names the client."),
+    (
+        "gssapi.sasl.jaas.config",
+        PASSWORD,
+        None,
+        "The log's own principal and its keytab, for logins by Kerberos (GSSAPI): `com.sun.security.auth.module.Krb5LoginModule required "
+        'keyTab="/etc/kafka.keytab" principal="kafka/host.example.com@EXAMPLE.COM";`. Wants the extra `kerberos`.',
+    ),
+    (
+        "sasl.kerberos.principal.to.local.rules",
+        STRING,
+        "DEFAULT",
+        "What of a principal names the client: RULE:[n:string](expression)s/from/to/g/L, separated by commas, or DEFAULT: its first part, in "
+        "the log's own realm.",
+    ),
     ("sasl.oauthbearer.clock.skew.seconds", INT, 30, "By how much the clock of who issues tokens may differ from ours."),
     (
         "authorizer.class.name",

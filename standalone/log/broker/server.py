@@ -30,7 +30,7 @@ from standalone.errors import LogError, StartError
 from standalone.log.broker import listeners, options, topics_api
 from standalone.log.broker.call import Call
 from standalone.log.broker.connection import Connection
-from standalone.log.broker.logins import LoginError
+from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.node import Node
 from standalone.log.broker.nulls import refuse_nulls
 from standalone.log.broker.operations import CLUSTER_NAME

@@ -6,7 +6,7 @@ import time
 import urllib.request
 
 from standalone.errors import ConfigError
-from standalone.log.broker.logins import LoginError
+from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.security_options import PREFIX
 
 _ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]  # all by public keys

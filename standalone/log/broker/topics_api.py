@@ -22,10 +22,19 @@ from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 UNKNOWN_ID = uuid.UUID(int=0)
+FEATURES = (("transaction.version", 2),)  # KIP-890: each end of a transaction raises the epoch
 
 def api_versions(node, call, request):
     """Versions 0-4: what this server does. A newer version is answered by the server itself, in version 0."""
-    return ApiVersionsResponse(version=call.version, error_code=NONE, api_keys=_api_keys(node, call.version))
+    response = ApiVersionsResponse(version=call.version, error_code=NONE, api_keys=_api_keys(node, call.version))
+    if call.version >= 3:
+        Supported, Finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
+        response.supported_features = [Supported(version=call.version, name=name, min_version=1, max_version=level) for name, level in FEATURES]
+        response.finalized_features = [
+            Finalized(version=call.version, name=name, min_version_level=level, max_version_level=level) for name, level in FEATURES
+        ]
+        response.finalized_features_epoch = 0
+    return response
 
 
 def api_versions_unknown(node, call):

@@ -35,6 +35,7 @@ class Transaction:
         self.id = name
         self.producer_id = producer_id
         self.epoch = epoch
+        self.previous = None  # (producer id, epoch) under which the last one was ended, if that raised the epoch
         self.timeout_ms = timeout_ms
         self.state = EMPTY
         self.partitions = set()  # (topic, number)
@@ -50,6 +51,7 @@ class Transaction:
         return {
             "producer_id": self.producer_id,
             "epoch": self.epoch,
+            "previous": self.previous,
             "timeout_ms": self.timeout_ms,
             "state": self.state,
             "partitions": sorted(self.partitions),
@@ -62,6 +64,7 @@ class Transaction:
     def of(cls, name, body):
         found = cls(name, body["producer_id"], body["epoch"], body["timeout_ms"])
         found.state = body["state"]
+        found.previous = tuple(body["previous"]) if body.get("previous") else None  # written since KIP-890 is spoken
         found.partitions = {tuple(key) for key in body["partitions"]}
         found.offsets = {
             group: {(topic, number): Committed(*committed) for topic, number, *committed in rows} for group, rows in body["offsets"].items()
@@ -124,6 +127,13 @@ class Transactions:
             raise Refusal(codes.ProducerFencedError)
         return transaction
 
+    def check_end(self, name, producer_id, epoch):
+        """As `check`, for an end that raises the epoch: who was not answered may ask again under the one before."""
+        transaction = self._by_id.get(name)
+        if transaction is not None and transaction.previous == (producer_id, epoch):
+            return transaction
+        return self.check(name, producer_id, epoch)
+
     def add_partitions(self, transaction, partitions):
         self._go_on(transaction)
         if not partitions <= transaction.partitions or transaction.state != ONGOING:
@@ -144,6 +154,15 @@ class Transactions:
             raise Refusal(codes.InvalidTxnStateError)
         transaction.offsets[group_id].update(offsets)
         self._save(transaction)
+
+    def join(self, name, partition, header):
+        """Bring the partition of this batch into the transaction. Refusal, as producers know them, if the batch may not be written."""
+        try:
+            transaction = self.check(name, header.producer_id, header.producer_epoch)
+        except Refusal as refusal:
+            problem = f"Producer {header.producer_id} has no transaction of '{name}' at epoch {header.producer_epoch}."
+            raise Refusal(codes.InvalidProducerEpochError, problem) from refusal
+        self.add_partitions(transaction, {(partition.topic, partition.number)})
 
     def check_batch(self, partition, header):
         """Refusal if this transactional batch is of no transaction that goes on in the partition."""
@@ -166,6 +185,18 @@ class Transactions:
         if transaction.state != ONGOING:
             raise Refusal(codes.InvalidTxnStateError)
         return self._end(transaction, wanted, then)
+
+    def end_epoch(self, transaction, identity, commit, then):
+        """As `end`, and the producer goes on under a higher epoch (KIP-890). `identity` is the one under which it asks."""
+        if transaction.is_ending:
+            raise Refusal(codes.ConcurrentTransactionsError)
+        if transaction.previous == identity:
+            if transaction.state != (COMPLETE_COMMIT if commit else COMPLETE_ABORT):
+                raise Refusal(codes.ProducerFencedError if transaction.state in (ONGOING, EMPTY) else codes.InvalidTxnStateError)
+            return then()
+        if commit and transaction.state != ONGOING:
+            raise Refusal(codes.InvalidTxnStateError)
+        return self._end(transaction, PREPARE_COMMIT if commit else PREPARE_ABORT, then, raises_epoch=True)
 
     def has_pending_offset(self, group_id, topic, number):
         """Whether a transaction that is not over may still commit an offset there."""
@@ -201,18 +232,26 @@ class Transactions:
 
         self._node.timers.after(max(left_ms, 0) / 1000, over)
 
-    def _end(self, transaction, state, then=None):
-        before, transaction.state = transaction.state, state
+    def _end(self, transaction, state, then=None, raises_epoch=False):
+        before = transaction.state, transaction.producer_id, transaction.epoch, transaction.previous
+        transaction.state, transaction.previous = state, None
         try:
+            if raises_epoch:
+                transaction.previous = transaction.producer_id, transaction.epoch
+                if transaction.epoch >= _LAST_EPOCH:
+                    transaction.producer_id, transaction.epoch = self._node.store.new_producer_id(), -1
+                transaction.epoch += 1
             self._save(transaction)
-        except Refusal:
-            transaction.state = before  # else it would be told to be ending, for ever
+        except Refusal:  # else it would be told to be ending, for ever
+            transaction.state, transaction.producer_id, transaction.epoch, transaction.previous = before
             raise
+        self._by_producer.pop(before[1], None)
+        self._by_producer[transaction.producer_id] = transaction
         self._when_decided(transaction, then)
 
     def _when_decided(self, transaction, then):
         """No marker may outlive a loss of power that takes the decision: the other partitions' would never be written."""
-        if not self._is_synced:
+        if not self._is_synced and self._marked(transaction)[0] == transaction.producer_id:
             return self._carry_out(transaction, then)
 
         def synced(errors):
@@ -234,8 +273,9 @@ class Transactions:
                 partition = self._partition(topic, number)
                 if partition is None:
                     continue
-                if partition.producers.transaction_start(transaction.producer_id) is not None:
-                    self._write_marker(partition, transaction.producer_id, transaction.epoch, commit)
+                producer_id, epoch = self._marked(transaction)
+                if partition.producers.transaction_start(producer_id) is not None:
+                    self._write_marker(partition, producer_id, epoch, commit)
                 written.append(partition)
         except Refusal as refusal:
             logger.error("The transaction of '%s' cannot be ended now: %s", transaction.id, refusal.message)
@@ -270,6 +310,13 @@ class Transactions:
             pass  # after a restart it is ended once more, which changes nothing
         if then:
             then()
+
+    @staticmethod
+    def _marked(transaction):
+        """(producer id of the records, epoch of the markers): the next one, so that what comes late of the producer is refused."""
+        if transaction.previous is None:
+            return transaction.producer_id, transaction.epoch
+        return transaction.previous[0], transaction.previous[1] + 1
 
     def _write_marker(self, partition, producer_id, epoch, commit):
         size = partition.end_transaction(producer_id, epoch, commit, self._node.clock.now_ms())

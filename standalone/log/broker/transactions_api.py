@@ -2,8 +2,7 @@
 DescribeProducers.
 
 Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
-What a transaction does stands in transactions.py. Left out: two-phase commit from outside (InitProducerId 6), and the newer
-client protocol that bumps the epoch at each end (KIP-890, part two): clients fall back to the one before.
+What a transaction does stands in transactions.py. Left out: two-phase commit from outside (InitProducerId 6).
 """
 
 import re
@@ -115,7 +114,10 @@ def add_offsets(node, call, request):
 
 
 def offset_commit(node, call, request):
-    """Versions 0-4. The offsets count once the transaction is committed; a member's generation is checked from version 3 on."""
+    """Versions 0-5. The offsets count once the transaction is committed; a member's generation is checked from version 3 on.
+
+    From version 5 on the group comes into the transaction by this, too.
+    """
     Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
     error, wanted, refused = NONE, {}, {}
     for topic in request.topics:
@@ -136,6 +138,8 @@ def offset_commit(node, call, request):
             if group is None:
                 raise Refusal(codes.IllegalGenerationError)
             group.check_commit(request.member_id, request.group_instance_id, request.generation_id)
+        if call.version >= 5:
+            node.transactions.add_group(transaction, request.group_id)
         node.transactions.add_offsets(transaction, request.group_id, wanted)
     except Refusal as refusal:
         error = refusal.code
@@ -162,14 +166,21 @@ def offset_commit(node, call, request):
 
 
 def end(node, call, request):
-    """Versions 0-4. Answered when the markers stand and the offsets are committed."""
+    """Versions 0-5. Answered when the markers stand and the offsets are committed; from version 5 on with the producer's next epoch."""
 
-    def answer(error):
-        call.answer(EndTxnResponse(version=call.version, error_code=error))
+    def answer(error, producer_id=-1, epoch=-1):
+        call.answer(EndTxnResponse(version=call.version, error_code=error, producer_id=producer_id, producer_epoch=epoch))
+
+    def ended():
+        answer(NONE, transaction.producer_id, transaction.epoch)
 
     try:
-        transaction = node.transactions.check(request.transactional_id, request.producer_id, request.producer_epoch)
-        node.transactions.end(transaction, request.committed, lambda: answer(NONE))
+        if call.version >= 5:
+            transaction = node.transactions.check_end(request.transactional_id, request.producer_id, request.producer_epoch)
+            node.transactions.end_epoch(transaction, (request.producer_id, request.producer_epoch), request.committed, ended)
+        else:
+            transaction = node.transactions.check(request.transactional_id, request.producer_id, request.producer_epoch)
+            node.transactions.end(transaction, request.committed, ended)
     except Refusal as refusal:
         error = _code(call, refusal, 2)
         answer(codes.CoordinatorNotAvailableError.errno if error == codes.KafkaStorageError.errno else error)
