@@ -5,6 +5,7 @@ records. The stages are copied, so this is only for those that keep no state bet
 that say `stateless = True`.
 """
 
+import gc
 import hashlib
 import pickle
 import sys
@@ -58,23 +59,32 @@ class PythonLinks(Segment):
         cores = self._holder.cores
         step = max(LEAST_PIECE_ROWS, -(-batch.count // (cores * PIECES_PER_CORE)))
         cuts = [(low, min(low + step, batch.count)) for low in range(0, batch.count, step)]
-        pieces = [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
-        # A chunk of the table becomes a partition of Spark's.
-        table = pa.concat_tables([pa.table({"piece": pa.array([piece], pa.binary())}) for piece in pieces])
+        table = sent_pieces(batch, origin, rows, cuts)
         work = _worker(self._kind, self._stages, list(sys.path))
         tables = job.run(self._holder, table, lambda session, chunk: _mapped(session, chunk, work), JOB_BYTES)
-        done = [pickle.loads(piece.as_py()) for each in tables for piece in each.column(0)]
-        numbers = [low + numbers for (low, _), (_, numbers, _) in zip(cuts, done)]
-        redo = np.concatenate([low + redo for (low, _), (_, _, redo) in zip(cuts, done)])
-        made = [each for each, _, _ in done]
-        filled = [each for each in made if not isinstance(each, list) or each]
-        whole = joined_batches(filled) if filled and all(isinstance(each, ColumnBatch) for each in filled) else None
-        if whole is None:
-            whole = [record for each, at in zip(made, numbers) for record in _records(each, at, origin, rows)]
-        return whole, np.concatenate(numbers), redo
+        return made_of(tables, origin, rows, cuts)
 
     def describe(self):
         return ["links of Python: in Spark's Python workers"]
+
+
+def sent_pieces(batch, origin, rows, cuts):
+    """A table of pickled pieces, one for each of these cuts. A chunk of the table becomes a partition of Spark's."""
+    pieces = [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
+    return pa.concat_tables([pa.table({"piece": pa.array([piece], pa.binary())}) for piece in pieces])
+
+
+def made_of(tables, origin, rows, cuts):
+    """What came back of the pieces: (a ColumnBatch or a list of records, their rows, the rows to do again)."""
+    done = [pickle.loads(piece.as_py()) for each in tables for piece in each.column(0)]
+    numbers = [low + numbers for (low, _), (_, numbers, _) in zip(cuts, done)]
+    redo = np.concatenate([low + redo for (low, _), (_, _, redo) in zip(cuts, done)])
+    made = [each for each, _, _ in done]
+    filled = [each for each in made if not isinstance(each, list) or each]
+    whole = joined_batches(filled) if filled and all(isinstance(each, ColumnBatch) for each in filled) else None
+    if whole is None:
+        whole = [record for each, at in zip(made, numbers) for record in _records(each, at, origin, rows)]
+    return whole, np.concatenate(numbers), redo
 
 
 def _records(made, numbers, origin, rows):
@@ -113,12 +123,21 @@ def work_piece(kind, stages, piece):
         _engines[key] = RowsEngine(pickle.loads(stages))
     batch, carried = pickle.loads(piece)
     origin = SinkOrigin(None, *carried) if kind == "sink" else SourceOrigin.carried_here(*carried)
+    gc.disable()  # or Python would look through all these records again and again for rings, for a third of the time
+    try:
+        return pickle.dumps(_worked(_engines[key], batch, origin), 5)
+    finally:
+        gc.enable()
+
+
+def _worked(engine, batch, origin):
     records = origin.records(batch, np.arange(batch.count))
     failures = []
-    made = list(_engines[key].through(((row, row, record) for row, record in enumerate(records)), 0, None, failures))
+    made = list(engine.through(((row, row, record) for row, record in enumerate(records)), 0, None, failures))
     failed = {row for row, _ in failures}
-    made = [each for each in made if each[1] not in failed]
+    if failed:
+        made = [each for each in made if each[1] not in failed]
     records = [record for _, _, record in made]
     numbers = np.fromiter((row for _, row, _ in made), np.int64, len(made))
     columns = alike_in_columns(records, origin.columns) if records else None
-    return pickle.dumps((records if columns is None else columns, numbers, np.array(sorted(failed), np.int64)), 5)
+    return records if columns is None else columns, numbers, np.array(sorted(failed), np.int64)
