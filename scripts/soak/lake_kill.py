@@ -62,7 +62,7 @@ class Soak:
             found = self.check(is_over=False)
             print(f"kill {kills}: {found} of {self.given.records} records are seen", flush=True)
         worker, deadline = self.start(), time.monotonic() + PATIENCE_SECONDS
-        while self.files.count() < self.given.records and time.monotonic() < deadline:
+        while not self.is_over() and time.monotonic() < deadline:
             assert worker.poll() is None, self.said()
             time.sleep(0.1)
         worker.send_signal(signal.SIGTERM)
@@ -96,8 +96,13 @@ class Soak:
     def start(self):
         command = [sys.executable, "-m", "standalone.cli.worker", str(self.folder / "worker.properties"), str(self.folder / "sink.properties")]
         with open(self.folder / "worker.log", "ab") as log:
-            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment())
+
+    def environment(self):
+        return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def is_over(self):
+        return self.files.count() >= self.given.records
 
     def said(self):
         return (self.folder / "worker.log").read_text(errors="replace")[-3000:]
