@@ -3,6 +3,7 @@
 import numpy as np
 
 from connectors.tables.columns import joined
+from standalone import DataError
 
 
 class Buffer:
@@ -10,6 +11,7 @@ class Buffer:
         self._pieces = []  # (pair, offsets, rows)
         self._ends = {}  # pair -> the offset behind its last record, also if that is no row
         self._required = None
+        self._shape = None  # a table of no rows that has the columns of all
         self.nbytes = 0
 
     def add(self, pair, offsets, rows, required, end):
@@ -17,10 +19,22 @@ class Buffer:
         self._ends[pair] = end
         if rows is None or not len(rows):
             return
+        self._shape = self._with(rows)
         self._pieces.append((pair, offsets, rows))
         self.nbytes += rows.nbytes
         if required is not None:
             self._required = set(required) if self._required is None else self._required & required
+
+    def takes(self, rows):
+        """Whether one column holds what is here and these rows."""
+        try:
+            self._with(rows)
+        except DataError:
+            return False
+        return True
+
+    def _with(self, rows):
+        return rows.slice(0, 0) if self.is_empty else joined([self._shape, rows.slice(0, 0)])
 
     def drop(self, pair, offset):
         """Forget what lies before that offset of a partition; None: all of it."""

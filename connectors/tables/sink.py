@@ -107,12 +107,14 @@ class TableSinkTask(SinkTask):
             self._number += len(part)
             parts.append((table, offsets, rows, required))
             refused += [(part, row, bad[row]) for row in sorted(bad)]
-        if not all(self._fits(table, rows) for table, _, rows, _ in parts):
-            self._commit()  # before anything is taken: it may be that the whole put is repeated
+        if not all(rows is None or self._buffer(table).takes(rows) for table, _, rows, _ in parts):
+            # No column holds what came before and this: it is committed apart, and the table says what it thinks of it. Before anything is taken,
+            # for it may be that the whole put is repeated.
+            self._commit()
         for part, row, error in refused:
             self._report(part.records()[row], error)
         for table, offsets, rows, required in parts:
-            self._buffers.setdefault(table, Buffer()).add(batch.origin, offsets, rows, required, int(batch.offsets[-1]) + 1)
+            self._buffer(table).add(batch.origin, offsets, rows, required, int(batch.offsets[-1]) + 1)
 
     def _rows_of(self, part, settings):
         """As columns.rows_of; where it refuses the whole, record by record."""
@@ -135,16 +137,8 @@ class TableSinkTask(SinkTask):
             required = wants if required is None or wants is None else required & wants
         return (pieces[0] if pieces else None), required, bad
 
-    def _fits(self, table, rows):
-        """Whether one column holds what came before and this; else it is committed apart, and the table says what it thinks of it."""
-        buffer = self._buffers.get(table)
-        if rows is None or buffer is None or buffer.is_empty:
-            return True
-        try:
-            joined([buffer.rows().slice(0, 0), rows.slice(0, 0)])
-        except DataError:
-            return False
-        return True
+    def _buffer(self, table):
+        return self._buffers.setdefault(table, Buffer())
 
     def _settings_of(self, table):
         if table not in self._settings:

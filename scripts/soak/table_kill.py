@@ -53,6 +53,7 @@ class Soak(lake_kill.Soak):
 
         super().configure()
         with open(self.folder / "worker.properties", "a") as worker:
+            worker.write("pipeline.engine=rows\n")  # in small puts: there are more commits to be killed in
             worker.writelines(f"{key}={value}\n" for key, value in SETTINGS.items() if "catalog" not in key and "extensions" not in key)
         sink = {
             "name": "tables", "connector.class": "TableSink", "topics": lake_kill.TOPIC, "iceberg.tables": ".".join(TABLE),
@@ -87,7 +88,7 @@ class Table:
     """What others see of the table."""
 
     def __init__(self, warehouse):
-        self.warehouse = warehouse
+        self.warehouse = self.url = warehouse
         self._metadata = pathlib.Path(warehouse, *TABLE, "metadata")
 
     def paths(self):

@@ -1,5 +1,6 @@
 """TableSink with real Iceberg and Delta: a process with the Spark that they have jars for does all of tests/connectors/tables/in_spark.py, once."""
 
+import decimal
 import os
 import pathlib
 import pickle
@@ -9,6 +10,7 @@ import sys
 import pytest
 
 from tests.connectors.storage.records import seen
+from tests.connectors.tables.in_spark import KINDS
 
 ROOT = pathlib.Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.xdist_group("tables")]
@@ -45,12 +47,12 @@ def told(results):
     return of
 
 
-@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_all_types_are_read_back_as_they_were_written(told, kind):
     rows = told("all_types")[kind]
     expected = [seen(number) for number in range(12)]
     for row in expected:
-        row["clock"] = (row["clock"].hour * 3600 + row["clock"].minute * 60 + row["clock"].second) * 1000
+        row["clock"] = milliseconds(row["clock"])
     assert rows == expected
 
 
@@ -67,7 +69,7 @@ def test_a_snapshot_of_iceberg_tells_the_offsets_of_all_partitions(told):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_new_fields_become_columns(told, kind):
     nothing = {"in": None, "more": None, "new": None}
     assert told("evolution")[kind] == [
@@ -81,7 +83,7 @@ def test_numbers_become_wider_and_other_types_are_refused(told):
     assert "No column holds both" in told("evolution")["refused"]
 
 
-@pytest.mark.parametrize("kind", ["iceberg", "delta"])
+@pytest.mark.parametrize("kind", KINDS)
 def test_a_row_takes_the_place_of_the_one_with_its_key_and_a_tombstone_deletes_it(told, kind):
     before, after = told("upserts")[kind]
     assert before == [{"id": 1, "v": "c"}, {"id": 2, "v": "b"}]
@@ -92,6 +94,30 @@ def test_what_is_missing_is_named_with_what_to_do(told):
     found = told("refusals")
     assert "There is no table db.none" in found["missing"] and "iceberg.tables.auto-create-enabled" in found["missing"]
     assert "spark.jars.packages=org.apache.iceberg:iceberg-spark-runtime" in found["jar"]
+
+
+@pytest.mark.parametrize("format", ["Parquet", "Avro", "Orc", "remote_Parquet", "remote_Orc"])
+def test_files_are_a_table_of_hive_with_a_partition_for_each_folder(told, format):
+    before, columns, partitions, kind, later = told("hive")[format]
+    assert not before, "a table is made of what was put"
+    assert columns == [("id", "bigint"), ("price", "decimal(38,2)"), ("more", "array<int>"), ("country", "string")]
+    place = f"{told('hive')['url']}/{format}/t"
+    assert {value: url.replace("file:/", "file:///", 1) if ":///" not in url else url for value, url in partitions.items()} == {
+        "de": f"{place}/country=de", "fr": f"{place}/country=fr", "a:b": f"{place}/country=a:b",
+    }  # fmt: skip
+    assert kind == "EXTERNAL_TABLE" and later == 3
+
+
+@pytest.mark.parametrize("format", ["Parquet", "Orc"])
+def test_spark_reads_a_table_of_hive_as_it_was_written(told, format):
+    price = decimal.Decimal
+    first = [{"id": number, "price": price("1.50"), "more": None, "country": land} for number, land in enumerate(("de", "fr", "de"))]
+    second = [{"id": number, "price": price("2.50"), "more": [1], "country": "a:b"} for number in (3, 3, 4, 4, 5, 5)]
+    assert told("hive")[f"read_{format}"] == first + second
+
+
+def milliseconds(time):
+    return (time.hour * 3600 + time.minute * 60 + time.second) * 1000
 
 
 def test_a_worker_writes_each_topic_to_a_table_of_its_own(told):
