@@ -271,6 +271,14 @@ class SinkTaskContext:
         """Call put again after so long at the latest (after a RetriableError: exactly that long)."""
         raise NotImplementedError
 
+    def spark(self, work):
+        """What `work(session)` makes in the worker's Spark session: one job among those of the chains. The session is started if there is none.
+
+        Keep nothing of Spark's beyond `work` but what it returns. RetriableError: the task is being stopped, or Spark's Java process ended
+        under the work; what it has done until then must be found out. ConnectError: Spark does not start.
+        """
+        raise NotImplementedError
+
     def errant_record_reporter(self):
         """An ErrantRecordReporter, or None where neither a dead letter queue nor errors.log.enable is configured."""
         return None

@@ -13,7 +13,7 @@ import threading
 import time
 import zlib
 
-from connectors.storage.readers import FORMATS, format_of, pieces
+from connectors.storage.readers import FORMATS, Progress, format_of, pieces
 from standalone import (
     HIGH,
     INT,
@@ -38,6 +38,7 @@ from standalone import (
 log = logging.getLogger(__name__)
 
 PATH, ROW, SIZE, MODIFIED, FINISHED = "path", "row", "size", "modified", "finished"
+WORD_SECONDS = 10  # between two words in the log on how far a large file has come
 WAIT_SECONDS = 0.5  # a poll that finds nothing comes back
 _TASK, _TASKS = "files.task", "files.tasks"  # which of the files are this task's
 
@@ -106,6 +107,7 @@ class FilesSourceTask(SourceTask):
         self._looks = {}  # path -> (size, modified, since when)
         self._next_look = 0.0
         self._bytes, self._bytes_done = 0, 0
+        self._next_word = time.monotonic() + WORD_SECONDS  # of how far it has come
 
     def poll(self):
         while not self._stopped.is_set():
@@ -180,7 +182,8 @@ class FilesSourceTask(SourceTask):
                 self._dispose_of(file)  # a worker that stopped before it could
                 return None
         format = self.config["format"] or format_of(file.path)
-        return Reading(file, pieces(file.path, format, self.config["batch.size"]), row)
+        progress = Progress()
+        return Reading(file, pieces(file.path, format, self.config["batch.size"], progress), row, progress)
 
     def _stored(self, path):
         return self.context.offset_reader.offset({PATH: path})
@@ -209,8 +212,11 @@ class FilesSourceTask(SourceTask):
             self._reading = None
             self._finished[file.path] = file
             self._bytes_done += file.size
-            share = 100 * self._bytes_done // max(1, self._bytes)
-            log.info("%s is read: %d rows; %d %% of the bytes that are known", file.path, first + count, share)
+            log.info("%s is read: %d rows; %d %% of the bytes that are known", file.path, first + count, self._percent())
+            self._next_word = time.monotonic() + WORD_SECONDS
+        elif time.monotonic() >= self._next_word:
+            log.info("%s is being read: %d rows; %d %% of the bytes that are known", file.path, first + count, self._percent(reading))
+            self._next_word = time.monotonic() + WORD_SECONDS
 
         def offset_of(row):
             told = {ROW: first + row + 1, SIZE: file.size, MODIFIED: file.modified}
@@ -219,6 +225,11 @@ class FilesSourceTask(SourceTask):
         return SourceBatch(
             *(count, self.config["topic"], values, schema), source_partition={PATH: file.path}, offset_of=offset_of, more_follows=not is_last
         )
+
+    def _percent(self, reading=None):
+        """How much of all files that are known has been read."""
+        done = self._bytes_done + (reading.file.size * reading.progress.share if reading is not None else 0)
+        return int(100 * done / max(1, self._bytes))
 
     def _dispose_of(self, file):
         """All that is in it is stored."""
@@ -260,8 +271,9 @@ class File:
 class Reading:
     """A file that is being read, always one piece ahead: which one is the last is known before it is given out."""
 
-    def __init__(self, file, found, row):
+    def __init__(self, file, found, row, progress):
         self.file, self.row = file, 0  # the rows that were read
+        self.progress = progress
         self._found, self._skip = found, row
         self._ahead = None
         self._began = False

@@ -28,6 +28,7 @@ from standalone import (
 
 FORMATS = Choice("format.class", NAMES, None, "format")
 AVRO_CODECS = ("null", "deflate", "snappy", "bzip2")
+HIVE_FORMATS = ("Parquet", "Orc", "Avro")
 PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 
 
@@ -201,15 +202,17 @@ HADOOP = ConfigDef(
     Option("hdfs.namenode.principal", STRING, HIGH, "The principal of the name node.", default=""),
     Option("kerberos.ticket.renew.period.ms", LONG, LOW, f"{_UNUSED}: with a keytab each login asks for a ticket.", default=3600000),
 )
-_NO_HIVE = f"{_UNUSED}, for no table is kept."
 HIVE = ConfigDef(
-    Option("hive.integration", BOOLEAN, HIGH, "Whether to keep a table of Hive for each topic; only false is taken.", default=False),
-    Option("hive.metastore.uris", STRING, HIGH, _NO_HIVE, default=""),
-    Option("hive.conf.dir", STRING, HIGH, _NO_HIVE, default=""),
-    Option("hive.home", STRING, HIGH, _NO_HIVE, default=""),
-    Option("hive.database", STRING, HIGH, _NO_HIVE, default="default"),
-    Option("hive.table.name", STRING, LOW, _NO_HIVE, default="${topic}"),
-)
+    Option(
+        "hive.integration", BOOLEAN, HIGH, "Whether to keep an external table of Hive for each topic, and a partition for each of its folders.",
+        default=False,
+    ),
+    Option("hive.metastore.uris", STRING, HIGH, "The metastore: thrift://host:9083. Empty: hive.conf.dir says, or one is kept in Derby.", default=""),
+    Option("hive.conf.dir", STRING, HIGH, "The folder of hive-site.xml.", default=""),
+    Option("hive.home", STRING, HIGH, f"{_UNUSED}: no installation of Hive is needed.", default=""),
+    Option("hive.database", STRING, HIGH, "The database of the tables, which must be there.", default="default"),
+    Option("hive.table.name", STRING, LOW, "The table of a topic; letters that no name has become _.", default="${topic}"),
+)  # fmt: skip
 _HDFS = "io.confluent.connect.hdfs.storage.HdfsStorage"
 HDFS = ConfigDef(
     class_key(
@@ -242,5 +245,8 @@ def refusals(config):
     if partitioner is FieldPartitioner and not config["partition.field.name"]:
         errors["partition.field.name"] = "must name at least one field with FieldPartitioner"
     if config.get("hive.integration"):
-        errors["hive.integration"] = "must be false: tables of Hive are not kept. Make an external table over the topic's folder instead"
+        if FORMATS.find(config["format.class"]) not in HIVE_FORMATS:
+            errors["hive.integration"] = f"must be false with files that no table of Hive is made of here; it is made of {', '.join(HIVE_FORMATS)}"
+        elif config["directory.delim"] != "/":
+            errors["directory.delim"] = "must be / with hive.integration=true"
     return errors

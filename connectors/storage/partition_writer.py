@@ -50,12 +50,13 @@ class OpenFile:
 class PartitionWriter:
     """`take` takes batches in the order of their offsets; `safe_offset` tells which of them are stored for good."""
 
-    def __init__(self, parts, ledger, rotation, spool_folder, report):
+    def __init__(self, parts, ledger, rotation, spool_folder, report, stored=None):
         self._parts = parts  # format, partitioner, extractor, versions' mode: what all partitions of a task share
         self._ledger = ledger
         self._rotation = rotation
         self._spool_folder = spool_folder  # () -> where spools lie
         self._report = report  # (record, error) of a bad record: raises where nobody tolerates that
+        self._stored = stored  # (schema, folders) of files that are in place, told to who wants to know
         self._versions = Versions(parts.compatibility)
         self._beside = []  # the schemas of the files beside those of the values
         self._open = {}  # folder -> OpenFile
@@ -239,6 +240,8 @@ class PartitionWriter:
         """What an error has left half done."""
         if self._closed is not None:
             self._ledger.commit(self._closed, self._closed_next)
+            if self._stored is not None:
+                self._stored(self._versions.current, {each.folder for each in self._closed})
             if self._ledger.is_clean:
                 self._held = None
             self._throw_away()

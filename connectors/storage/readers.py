@@ -7,6 +7,7 @@ strings. JSON, CSV and text may be compressed by gzip (.gz).
 import gzip
 import itertools
 import json
+import os
 
 import pyarrow as pa
 
@@ -24,45 +25,60 @@ def format_of(path):
     return EXTENSIONS.get(path.removesuffix(".gz").rpartition(".")[2].lower())
 
 
-def pieces(path, format, rows):
+class Progress:
+    """How much of a file has been read, from 0 to 1: what its reader tells, be it by rows or by bytes."""
+
+    def __init__(self):
+        self.share = 0.0
+
+
+def pieces(path, format, rows, progress=None):
     """(schema, values) of a file, `rows` at once. Raises DataError where it is not what the format says, OSError where it cannot be read."""
     try:
-        yield from _READERS[format](path, rows)
+        yield from _READERS[format](path, rows, progress or Progress())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, gzip.BadGzipFile, EOFError, UnicodeDecodeError, ValueError, KeyError) as error:
         raise DataError(f"{error}") from error
 
 
-def _parquet(path, rows):
+def _parquet(path, rows, progress):
     import pyarrow.parquet as pq
 
     with pq.ParquetFile(path) as file:
         schema = schema_of(file.schema_arrow)
+        done = 0
         for batch in file.iter_batches(rows):
+            done += len(batch)
+            progress.share = done / file.metadata.num_rows
             yield schema, structs_of(batch, schema)
 
 
-def _orc(path, rows):
+def _orc(path, rows, progress):
     from pyarrow import orc
 
     file = orc.ORCFile(path)
     schema = schema_of(file.schema)
     for number in range(file.nstripes):
         stripe = file.read_stripe(number)
+        progress.share = (number + 1) / file.nstripes
         for low in range(0, len(stripe), rows):
             yield schema, structs_of(stripe.slice(low, rows), schema)
 
 
-def _avro(path, rows):
+def _avro(path, rows, progress):
     with open(path, "rb") as file:
         for schema, values in blocks(file):
+            progress.share = _position(file, path)
             for low in range(0, len(values), rows):
                 yield schema, values[low : low + rows]
 
 
-def _csv(path, rows):
+def _csv(path, rows, progress):
     from pyarrow import csv
 
+    stream = None
+
     def opened(**convert):
+        nonlocal stream
         stream = _opened(path)
         return csv.open_csv(pa.PythonFile(stream, mode="r"), convert_options=csv.ConvertOptions(strings_can_be_null=True, **convert))
 
@@ -72,24 +88,32 @@ def _csv(path, rows):
     with opened(column_types={name: pa.string() for name in names}) as file:
         schema = schema_of(file.schema)
         for batch in file:
+            progress.share = _position(stream, path)
             for low in range(0, len(batch), rows):
                 yield schema, structs_of(batch.slice(low, rows), schema)
 
 
-def _json(path, rows):
-    for lines in _lines(path, rows):
+def _json(path, rows, progress):
+    for lines in _lines(path, rows, progress):
         yield None, [json.loads(line) for line in lines if line.strip()]
 
 
-def _text(path, rows):
-    for lines in _lines(path, rows):
+def _text(path, rows, progress):
+    for lines in _lines(path, rows, progress):
         yield Schema.STRING, [line.decode("utf-8", "replace") for line in lines]
 
 
-def _lines(path, rows):
+def _lines(path, rows, progress):
     with _opened(path) as file:
         while lines := list(itertools.islice(file, rows)):
+            progress.share = _position(file, path)
             yield [line.rstrip(b"\r\n") for line in lines]
+
+
+def _position(file, path):
+    """Where an open file is, as a share; of one that is compressed, within what lies on the disk."""
+    raw = file.fileobj if isinstance(file, gzip.GzipFile) else file
+    return min(1.0, raw.tell() / max(1, os.path.getsize(path)))
 
 
 def _opened(path):

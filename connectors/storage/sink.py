@@ -6,7 +6,9 @@
     ledger.py             how they are put in place      local.py, hdfs.py                what a file system does
 """
 
+import functools
 import importlib.util
+import os
 import re
 import shutil
 import tempfile
@@ -15,6 +17,7 @@ from urllib.parse import unquote, urlsplit
 from connectors.storage import keys
 from connectors.storage.date_patterns import zone_of
 from connectors.storage.formats import load
+from connectors.storage.hive import Hive
 from connectors.storage.keys import FORMATS, class_key
 from connectors.storage.ledger import Ledger
 from connectors.storage.local import LocalFiles
@@ -53,6 +56,7 @@ class LakeSinkConnector(SinkConnector):
         *keys.PARQUET,
         *keys.PARTITIONER,
         *keys.HADOOP,
+        *keys.HIVE,
         Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
         Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
         Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
@@ -96,7 +100,7 @@ class LakeSinkTask(StorageTask):
 
     config_def = LakeSinkConnector.config_def
     label = "LakeSink"
-    spools = None
+    spools = hive = None
 
     def open_storage(self, config):
         values = self.config_values = self.config_def.parse(config)
@@ -110,13 +114,22 @@ class LakeSinkTask(StorageTask):
         self._parts = Parts(format, partitioner, extractor, values["schema.compatibility"], self.run)
         self._names = FileNames(values["file.delim"], values["filename.offset.zero.pad.width"], format.extension)
         self._zone = zone_of(values["timezone"] or "UTC")
+        if values.get("hive.integration"):  # S3 has no such key
+            kind, text_of = FORMATS.find(values["format.class"]), getattr(format, "text_of", None)
+            self.hive = Hive(values, kind, self.files, self._place_of, self.context.spark, text_of)
 
     def open_store(self, values):
         """What the URL names."""
         url = values["store.url"] or values["hdfs.url"]
         return _STORES[urlsplit(url).scheme](url, values)
 
+    def behind_commits(self):
+        if self.hive is not None:
+            self.hive.tell()
+
     def close_storage(self):
+        if self.hive is not None:
+            self.hive.close()
         if self.files is not None:
             self.files.close()
         if self.spools is not None:
@@ -133,7 +146,20 @@ class LakeSinkTask(StorageTask):
         )
         schedule = values["rotate.schedule.interval.ms"]
         rotation = Rotation(values["flush.size"], values["rotate.interval.ms"], schedule, self._zone, self._parts.extractor.by_clock)
-        return PartitionWriter(self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report)
+        stored = None
+        if self.hive is not None:
+            self.hive.look_at(topic)
+            stored = functools.partial(self.hive.stored, topic)
+        return PartitionWriter(self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report, stored)
+
+    def _place_of(self, topic):
+        """(the topic's folder, its URL)"""
+        values = self.config_values
+        place = joined(joined(self.files.root, captured(values, "topics.dir", topic)), topic)
+        url = values["store.url"] or values["hdfs.url"]
+        if urlsplit(url).scheme not in _ON_HDFS:
+            return place, f"file://{os.path.abspath(place)}"
+        return place, f"{urlsplit(url).scheme}://{urlsplit(url).netloc}{place}"
 
     @staticmethod
     def _format_settings(values):

@@ -54,6 +54,7 @@ class StorageTask(SinkTask):
             self._bound_memory()
         for writer in self._writers.values():
             self._guarded(writer, lambda writer: writer.commit_if_due(now))
+        self.behind_commits()
         for origin, writer in self._writers.items():
             if writer.rewound:  # only now, as nothing of this put comes again
                 writer.rewound = False
@@ -136,6 +137,9 @@ class StorageTask(SinkTask):
 
     def writer_of(self, origin):
         raise NotImplementedError
+
+    def behind_commits(self):
+        """What is to be done once files are in place."""
 
     def close_storage(self):
         pass

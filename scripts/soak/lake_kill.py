@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Kills a worker with SIGKILL while LakeSink writes a topic, thirty times, and looks at the files then: each record must be there once, in order.
 
-    scripts/soak/lake_kill.py [--records 1000000] [--kills 30] [--format Parquet] [--url hdfs://namenode:8020/soak] [--seed 0]
+    scripts/soak/lake_kill.py [--records 1000000] [--kills 30] [--format Parquet] [--url hdfs://namenode:8020/soak | --hdfs] [--seed 0]
 
-At each kill the files that are seen are read as well: no half one may be among them.
+At each kill the files that are seen are read as well: no half one may be among them. With --hdfs it brings an HDFS of its own, and every second
+kill is the name node's and the data node's, which come back while the worker goes on.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import random
@@ -30,25 +32,33 @@ def main():
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--format", default="Parquet", choices=["Parquet", "Json"])
     parser.add_argument("--url")
+    parser.add_argument("--hdfs", action="store_true")
     parser.add_argument("--seed", type=int, default=0)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="soak-lake-") as folder:
-        Soak(pathlib.Path(folder), given).run()
+    with tempfile.TemporaryDirectory(prefix="soak-lake-") as folder, contextlib.ExitStack() as at_end:
+        server = None
+        if given.hdfs:
+            from tests.servers.hdfs import Hdfs
+
+            server = Hdfs().start()
+            at_end.callback(server.stop)
+            given.url = f"{server.url}/soak"
+        Soak(pathlib.Path(folder), given, server).run()
 
 
 class Soak:
-    def __init__(self, folder, given):
-        self.folder, self.given, self.random = folder, given, random.Random(given.seed)
+    def __init__(self, folder, given, server=None):
+        self.folder, self.given, self.random, self.server = folder, given, random.Random(given.seed), server
         self.files = Files(given.url or str(folder / "lake"), given.format)
         self.ports = [_free_port(), _free_port()]
 
     def run(self):
         self.send()
         self.configure()
-        kills = 0
+        kills, worker = 0, None
         while kills < self.given.kills:
             before = self.files.count()
-            worker = self.start()
+            worker = worker or self.start()
             # Somewhere in its work: behind a random share of what is left to be killed in, be it in its start.
             until = before + self.random.random() * self.given.records / self.given.kills
             deadline = time.monotonic() + PATIENCE_SECONDS
@@ -56,13 +66,18 @@ class Soak:
                 time.sleep(0.01)
             time.sleep(self.random.random() * 0.05)
             assert worker.poll() is None, self.said()
-            worker.send_signal(signal.SIGKILL)
-            worker.wait()
             kills += 1
+            if self.server is not None and kills % 2 == 0:
+                self.server.kill()
+                self.server.start()
+            else:
+                worker.send_signal(signal.SIGKILL)
+                worker.wait()
+                worker = None
             found = self.check(is_over=False)
             print(f"kill {kills}: {found} of {self.given.records} records are seen", flush=True)
-        worker, deadline = self.start(), time.monotonic() + PATIENCE_SECONDS
-        while self.files.count() < self.given.records and time.monotonic() < deadline:
+        worker, deadline = worker or self.start(), time.monotonic() + PATIENCE_SECONDS
+        while not self.is_over() and time.monotonic() < deadline:
             assert worker.poll() is None, self.said()
             time.sleep(0.1)
         worker.send_signal(signal.SIGTERM)
@@ -96,8 +111,13 @@ class Soak:
     def start(self):
         command = [sys.executable, "-m", "standalone.cli.worker", str(self.folder / "worker.properties"), str(self.folder / "sink.properties")]
         with open(self.folder / "worker.log", "ab") as log:
-            environment = {**os.environ, "PYTHONPATH": str(ROOT)}
-            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment)
+            return subprocess.Popen(command, cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=self.environment())
+
+    def environment(self):
+        return {**os.environ, "PYTHONPATH": str(ROOT)}
+
+    def is_over(self):
+        return self.files.count() >= self.given.records
 
     def said(self):
         return (self.folder / "worker.log").read_text(errors="replace")[-3000:]

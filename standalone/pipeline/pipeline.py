@@ -19,6 +19,7 @@ import numpy as np
 from standalone import kernels
 from standalone.data.arrow import NotColumns
 from standalone.data.batch import SinkBatch
+from standalone.errors import ConnectError
 from standalone.pipeline.backlog import Backlog
 from standalone.pipeline.batch_run import BatchRun, SinkOrigin, SourceOrigin, warn
 from standalone.pipeline.columns.batch import ColumnBatch, sink_batch
@@ -28,6 +29,7 @@ from standalone.pipeline.encoded import divided, of_rows, without
 from standalone.pipeline.repair import merged, union
 from standalone.pipeline.result import COLUMNS, IDENTITY, ROWS, SPARK, EngineCounts, Result
 from standalone.pipeline.rows.engine import RowsEngine, class_name, sink_rows, source_rows
+from standalone.pipeline.spark.job import alone
 from standalone.pipeline.spark.python import PythonLinks, may_be_copied
 from standalone.pipeline.spark.sql import Query
 from standalone.stage import StageFailed
@@ -86,6 +88,12 @@ class Pipeline:
         self.is_identity = not chain.links and self._conversion.hand_bytes_through(chain.kind)
         if session is not None and session.start != "lazy" and (engine == ONLY_SPARK and chain.links or self._computes()):
             session.request()
+
+    def spark(self, work):
+        """What `work(session)` makes in the session that the chains share, for a task that asks for it; see job.alone."""
+        if self._session is None:
+            raise ConnectError("This task runs without a worker, and so without Spark.")
+        return alone(self._session, work, self._stopping)
 
     def _segmented(self):
         chain, worth = self.chain, self._is_worth_a_job

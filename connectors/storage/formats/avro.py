@@ -47,6 +47,10 @@ class AvroFormat(Format):
     def open(self, schema, spool):
         return AvroFile(self._rows(schema).text, spool, self.settings["avro.codec"])
 
+    def text_of(self, schema):
+        """What the header of a file of that schema says."""
+        return self._rows(schema).text
+
     def _rows(self, schema):
         known = self._known.get(schema)
         if known is None:

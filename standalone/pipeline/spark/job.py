@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 
 from standalone.data.column import one_piece
+from standalone.errors import ConnectError
 
 log = logging.getLogger(__name__)
 
 JOB_BYTES = 24 << 20  # of one chunk: the Java heap holds it several times over
 LEAST_JOB_ROWS = 1000
+WAIT_SECONDS = 0.5  # for a session that is on its way, between two looks whether it is still wanted
 
 
 class SparkGone(Exception):
@@ -36,6 +38,24 @@ def run(holder, table, work, most_bytes=None):
                     raise SparkGone("Spark's Java process ended under a job") from error
                 raise
     return done
+
+
+def alone(holder, work, stopping=None):
+    """What `work(session)` makes, in a session that is waited for. Raises SparkGone, ConnectError if Spark does not start, or what work raises."""
+    while holder.wait(WAIT_SECONDS) is None:
+        if stopping is not None and stopping.is_set():
+            raise SparkGone("the task is being stopped")
+        if holder.failure is not None:
+            raise ConnectError(f"Spark does not start: {holder.failure}")
+    with holder.job() as session:
+        if session is None:
+            raise SparkGone("Spark's Java process has ended; another one is being started")
+        try:
+            return work(session)
+        except Exception as error:
+            if holder.died(session, error):
+                raise SparkGone("Spark's Java process ended under the work") from error
+            raise
 
 
 def _chunks(table, most_bytes):

@@ -1,20 +1,23 @@
 """What a sink's task may ask of the worker. It is noted, and done between puts."""
 
 from standalone.connector import SinkTaskContext
-from standalone.errors import ConnectError
+from standalone.errors import ConnectError, RetriableError
+from standalone.pipeline.spark.job import SparkGone
 from standalone.runtime.tasks.assigned import shown
 
 
 class SinkContext(SinkTaskContext):
-    """`put_back(pairs)` has the runner fetch again what the chain is at of these; `reporter()` gives an ErrantRecordReporter or None."""
+    """`put_back(pairs)` has the runner fetch again what the chain is at of these; `reporter()` gives an ErrantRecordReporter or None;
+    `spark(work)` has work done in the worker's Spark session."""
 
-    def __init__(self, connector, number, config, assigned, put_back, reporter):
+    def __init__(self, connector, number, config, assigned, put_back, reporter, spark=None):
         self.connector = connector
         self.task = number
         self.configs = config
         self._assigned = assigned
         self._put_back = put_back
         self._reporter = reporter
+        self._spark = spark
         self._commit = False
         self._rewinds = {}
         self._timeout = None
@@ -38,6 +41,12 @@ class SinkContext(SinkTaskContext):
 
     def errant_record_reporter(self):
         return self._reporter()
+
+    def spark(self, work):
+        try:
+            return self._spark(work)
+        except SparkGone as error:
+            raise RetriableError(f"{error}") from error
 
     def request_commit(self):
         self._commit = True

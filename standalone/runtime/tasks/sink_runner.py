@@ -50,7 +50,9 @@ class SinkRunner(TaskRunner):
         self._reporter = Reporter(self._originals, tolerance, pipeline.chain)
         self._drift = SchemaDrift(*drift, self._reporter, self.errors, note_event)
         self._assigned = Assigned(self.consumer)
-        self._context = SinkContext(self.connector, self.number, config, self._assigned, self._put_back, self._errant_record_reporter)
+        self._context = SinkContext(
+            self.connector, self.number, config, self._assigned, self._put_back, self._errant_record_reporter, pipeline.spark
+        )
         self._redelivery = Redelivery(task, self._assigned, self.consumer, self._context, retries, clock)
         self._bad_records = BadRecordSearch(self._redelivery.put, self._reporter.report) if task.put_is_idempotent and tolerance.all else None
         self._committer = Committer(

@@ -5,6 +5,7 @@ import decimal
 import gzip
 import json
 import os
+import re
 
 import pyarrow as pa
 import pyarrow.orc as orc
@@ -13,7 +14,7 @@ import pytest
 
 from connectors.storage.arrow_values import schema_of
 from connectors.storage.files_source import FilesSourceConnector, FilesSourceTask
-from standalone import ConnectError, DataError, Instant
+from standalone import ConnectError, DataError, Instant, Schema, SchemaBuilder, Struct
 from standalone.connector import OffsetReader, SourceTaskContext
 from standalone.local_worker import LocalWorker, wait_for
 from standalone.suites import SourceSuite
@@ -21,6 +22,7 @@ from tests.connectors.storage.lake import Lake, batch
 from tests.connectors.storage.records import EVERYTHING, value
 
 OLD = 1_000_000_000
+TEXTS = SchemaBuilder("struct").field("text", Schema.STRING).build()
 
 
 class Offsets(OffsetReader):
@@ -67,6 +69,25 @@ def test_what_the_sink_has_written_comes_back(tmp_path, format):
     lake.put(batch(values, EVERYTHING))
     found = Source(tmp_path / "topics" / "t", settled__after__ms=0, batch__size=3).take()
     assert [_plain(each) for each in found] == [_plain(each, format) for each in values]
+
+
+@pytest.mark.parametrize("name", ["a.parquet", "a.avro", "a.json.gz", "a.txt"])  # CSV is read ahead by megabytes
+def test_the_log_tells_how_far_it_has_come(tmp_path, name, caplog, monkeypatch):
+    monkeypatch.setattr("connectors.storage.files_source.WORD_SECONDS", 0)
+    if name in ("a.parquet", "a.avro"):
+        lake = Lake(tmp_path / "lake", {"format.class": name.partition(".")[2].capitalize(), "flush.size": 20_000}).start()
+        for first in range(0, 20_000, 2000):  # a block of Avro each
+            lake.put(batch([Struct(TEXTS, {"text": os.urandom(300).hex()}) for _ in range(2000)], TEXTS, first))
+        (path,) = lake.root.rglob("t+*")
+        put(tmp_path / "in", name, path.read_bytes())
+    else:
+        lines = "".join(f'{{"n":{number},"text":"{os.urandom(40).hex()}"}}\n' for number in range(20_000))
+        put(tmp_path / "in", name, gzip.compress(lines.encode()) if name.endswith(".gz") else lines)
+    put(tmp_path / "in", "later.txt", "x\n", OLD + 1)
+    with caplog.at_level("INFO", "connectors.storage.files_source"):
+        Source(tmp_path / "in", settled__after__ms=0, batch__size=2000).take()
+    told = [int(each) for each in re.findall(r"(\d+) % of the bytes", caplog.text)]
+    assert told == sorted(told) and len(set(told)) > 4 and told[0] < 60 and told[-1] == 100
 
 
 def _plain(struct, format=None):

@@ -140,6 +140,6 @@ def test_kerberos_is_handed_to_the_client():
     }  # fmt: skip
 
 
-@pytest.mark.parametrize("props, key", [({"hive.integration": "true"}, "hive.integration"), ({"hdfs.url": ""}, "store.url")])
+@pytest.mark.parametrize("props, key", [({"hive.integration": "true", "format.class": "Json"}, "hive.integration"), ({"hdfs.url": ""}, "store.url")])
 def test_what_is_not_done_is_refused(props, key):
     assert key in HdfsSinkConnector().validate({"hdfs.url": "hdfs://h:1", "flush.size": "1", **props})

@@ -1,0 +1,1 @@
+"""TableSink: topics into tables of Iceberg and Delta."""
