@@ -36,7 +36,7 @@ MAY_SEE = {
     "schema_registry": LEAVES | {"", "config", "log", "rest"},
     "plugins": LEAVES | {"", "config", "connector", "provider", "stage"},
     "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry"},
-    "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry"},
+    "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry", "tools"},
     "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime", "schema_registry"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools", "schema_registry"},
     "testing": {"*"},
