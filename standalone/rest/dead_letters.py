@@ -8,8 +8,8 @@ from standalone.rest.browse import MOST_SHOWN_BYTES, shown_bytes
 from standalone.rest.resource import Operation, body_object, json_answer, resource
 
 WORDS = frozenset(
-    "queue connectors exists letters total replayed partition offset timestamp error message stage origin connector key value headers name sent before "
-    "left trace".split()
+    "queue connectors exists letters total replayed partition offset timestamp error message stage origin connector key value headers name "
+    "sent before left trace".split()
 )
 _KEYS = ("errors.deadletterqueue.topic.name", "errors.source.deadletterqueue.topic.name")
 _MOST, _USUAL = 500, 50
