@@ -40,6 +40,8 @@ MAY_SEE = {
     "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry", "streams"},
     "streams": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "runtime"},
     "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry", "streams"},
+    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry"},
+    "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry", "tools"},
     "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime", "schema_registry"},
     "cli": LEAVES | {"", "config", "properties", "runtime", "rest", "tools", "schema_registry"},
     "testing": {"*"},

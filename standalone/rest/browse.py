@@ -1,4 +1,4 @@
-"""/ui/api: what the web page shows beyond Connect's own API: throughput, topics and their newest records, how far sinks are behind."""
+"""/ui/api: what the web page shows beyond Connect's own API: throughput, topics and their records, how far sinks are behind."""
 
 from standalone.errors import BadRequestError, LogError, NotFoundError
 from standalone.rest.resource import json_answer, resource
@@ -35,13 +35,18 @@ def routes(herder, worker):
         if partition is not None and partition not in partitions:
             raise NotFoundError(f"The topic '{topic}' has no partition {partition}; it has {len(partitions)}.")
         ranges = view.ranges([(topic, number) for number in partitions])
-        newest = view.newest(topic, partitions if partition is None else [partition], limit)
+        wanted = partitions if partition is None else [partition]
+        offset, timestamp = _number(request, "offset", None), _number(request, "timestamp", None)
+        if offset is None and timestamp is None:
+            found = view.newest(topic, wanted, limit)
+        else:
+            found = view.onward(topic, wanted, limit, offset, timestamp)
         decoded = Decoded(worker)
         return json_answer(
             {
                 "topic": topic,
                 "partitions": [{"partition": number, "begin": begin, "end": end} for (_, number), (begin, end) in ranges.items()],
-                "records": [_record(seen, decoded) for seen in newest],
+                "records": [_record(seen, decoded) for seen in found],
             }
         )
 
@@ -85,19 +90,19 @@ def _lag(herder, view, name):
 
 
 def _record(seen, decoded):
-    headers = [{"name": name, "value": _bytes(value)} for name, value in seen.headers[:_MOST_HEADERS]]
+    headers = [{"name": name, "value": shown_bytes(value)} for name, value in seen.headers[:_MOST_HEADERS]]
     timestamp = None if seen.timestamp < 0 else seen.timestamp
     return {
         "partition": seen.partition,
         "offset": seen.offset,
         "timestamp": timestamp,
-        "key": decoded.shown(seen.key, seen.headers, True) or _bytes(seen.key),
-        "value": decoded.shown(seen.value, seen.headers) or _bytes(seen.value),
+        "key": decoded.shown(seen.key, seen.headers, True) or shown_bytes(seen.key),
+        "value": decoded.shown(seen.value, seen.headers) or shown_bytes(seen.value),
         "headers": headers,
     }
 
 
-def _bytes(data):
+def shown_bytes(data):
     """Bytes as text, or as hex where they are not UTF-8; what is long is cut, and its whole length told."""
     if data is None:
         return None

@@ -9,7 +9,7 @@ import pathlib
 from starlette.responses import RedirectResponse, Response
 from starlette.routing import Route
 
-from standalone.rest import browse, produce, schemas
+from standalone.rest import browse, dead_letters, log_admin, produce, schemas
 
 _FOLDER = pathlib.Path(__file__).parent / "ui"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
@@ -44,7 +44,8 @@ def routes(herder, worker):
 
 
 def _data(herder, worker):
-    return [*browse.routes(herder, worker), *produce.routes(worker), *schemas.routes(worker)]
+    own = [*browse.routes(herder, worker), *produce.routes(worker), *schemas.routes(worker)]
+    return [*own, *log_admin.routes(worker), *dead_letters.routes(herder, worker)]
 
 
 def _file(request, files, name):

@@ -63,6 +63,36 @@ class LogView:
                 return sorted(found or (), key=order, reverse=True)[:limit]
             share = max(1, share // 8)
 
+    def onward(self, topic, partitions, limit, offset=None, timestamp=None):
+        """Records of these partitions from that offset or time on, at most `limit`, the oldest first; fewer where they are large."""
+        ranges = self.ranges([(topic, number) for number in partitions])
+        if timestamp is not None:
+            starts = self._admin.list_offsets(dict.fromkeys(ranges, timestamp))
+            # Where nothing is as late as that, there is nothing to show.
+            begin = {pair: end if starts[pair] is None or starts[pair] < 0 else starts[pair] for pair, (_, end) in ranges.items()}
+        else:
+            begin = {pair: max(first, offset) for pair, (first, _) in ranges.items()}
+        left = {pair for pair, start in begin.items() if start < ranges[pair][1]}
+        found, size, deadline = {pair: [] for pair in left}, 0, self._clock.monotonic() + _LOOK_SECONDS
+        if not left:
+            return []
+        consumer = self._new_consumer(MOST_FETCHED_BYTES // 2)
+        try:
+            consumer.assign(sorted(left))
+            for pair in left:
+                consumer.seek(*pair, begin[pair])
+            while left and size < MOST_FETCHED_BYTES and self._clock.monotonic() < deadline:
+                for name, partition, records, _ in consumer.poll(_POLL_SECONDS):
+                    size += records.nbytes
+                    found[name, partition].extend(_seen(partition, records.slice(0, min(limit, len(records)))))
+                done = {pair for pair in left if len(found[pair]) >= limit or consumer.position(pair) >= ranges[pair][1]}
+                consumer.pause(sorted(done))
+                left -= done
+        finally:
+            consumer.close(0)
+        order = (lambda seen: seen.offset) if len(ranges) == 1 else (lambda seen: (seen.timestamp, seen.offset))
+        return sorted((seen for seens in found.values() for seen in seens), key=order)[:limit]
+
     def _from_the_end(self, ranges, share):
         """The last `share` offsets of each partition; None where that is too much or takes too long."""
         begin = {pair: max(first, end - share) for pair, (first, end) in ranges.items() if end > first}

@@ -14,6 +14,7 @@ from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_clients import LogClients
+from standalone.runtime.log_keeper import LogKeeper
 from standalone.runtime.log_view import LogView
 from standalone.runtime.log_writer import LogWriter
 from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
@@ -220,6 +221,15 @@ class Worker:
         """Who writes single records for people, as the worker's own clients may."""
         producer = ProducerConfig.of({"acks": "all", **self._clients.properties("producer")})
         return LogWriter(self._clusters.get(producer), producer, self.clock)
+
+    def client_properties(self):
+        """{kind: Java-named properties} of the worker's own clients."""
+        return {kind: self._clients.properties(kind) for kind in ("admin", "producer", "consumer")}
+
+    def log_keeper(self):
+        """What people change of topics, and see of groups, as the worker's own clients may."""
+        admin = AdminConfig.of(self._clients.properties("admin"))
+        return LogKeeper(Admin(self._clusters.get(admin), admin, self.clock), self.log_view())
 
     def log_view(self):
         """What people see of topics and records, as the worker's own clients may."""

@@ -8,6 +8,7 @@ import shutil
 import pytest
 from confluent_kafka import Producer
 
+from standalone import properties
 from standalone.schema_registry.client import RegistrySchema, SchemaRegistryClient
 from standalone.schema_registry.values import Writer
 from tests.rest.conftest import SINK, SOURCE, Api
@@ -425,6 +426,104 @@ def test_offsets_are_set_and_reset_once_the_connector_is_stopped(open_page, api,
     assert api.json("GET", "/connectors/drain/offsets") == {"offsets": []}
 
 
+def test_a_topic_is_created_altered_and_sought_in(open_page, api):
+    page = open_page("#/topics")
+    page.get_by_text("New topic").click()
+    page.get_by_label("Name", exact=True).fill("made-here")
+    page.get_by_label("Settings, as key=value").fill("retention.ms=60000, cleanup.policy=compact,delete")
+    page.get_by_role("button", name="Create topic").click()
+    page.get_by_role("link", name="made-here").click()
+    page.get_by_text("Settings of the topic").click()
+    expect(page.locator(".config > div").filter(has_text="cleanup.policy")).to_contain_text("compact,delete (set on the topic)")
+    page.get_by_label("Setting", exact=True).fill("retention.ms")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.locator(".config > div").filter(has_text="retention.ms").first).not_to_contain_text("60000")
+    producer = Producer({"bootstrap.servers": api.worker.bootstrap})
+    for number in range(5):
+        producer.produce("made-here", key=b"k", value=b"value %d" % number, timestamp=1_700_000_000_000 + 1000 * number)
+    assert producer.flush(10) == 0
+    page.get_by_label("From offset or time").fill("3")
+    page.get_by_label("From offset or time").press("Enter")
+    expect(page.locator(".records tbody")).to_have_count(2)
+    expect(page.locator(".records tbody").first).to_contain_text("value 3")
+    page.get_by_label("From offset or time").fill("2023-11-14T22:13:24Z")
+    page.get_by_label("From offset or time").press("Enter")
+    expect(page.locator(".records tbody")).to_have_count(1)
+
+
+def test_dead_letters_are_browsed_and_replayed(open_page, api, ui_worker, tmp_path):
+    context = {"topic": "came-from", "partition": "0", "offset": "7", "exception.class.name": "a.b.DataException", "exception.message": MARKUP}
+    producer = Producer({"bootstrap.servers": api.worker.bootstrap})
+    producer.produce("dead", key=b"k", value=b"bad one", headers=[(f"__connect.errors.{name}", value.encode()) for name, value in context.items()])
+    assert producer.flush(10) == 0
+    ui_worker.send("came-from", [b"first"])
+    dead = {"errors.tolerance": "all", "errors.deadletterqueue.topic.name": "dead"}
+    api.create("with-letters", {"connector.class": SINK, "topics": "came-from", "file": str(tmp_path / "out"), **dead}, initial_state="STOPPED")
+    page = open_page("#/dead-letters")
+    page.get_by_role("link", name="dead", exact=True).click()
+    expect(page.get_by_role("row").filter(has_text="came-from-0-7")).to_contain_text(f"DataException: {MARKUP}")
+    page.get_by_role("button", name="Offset 0: details").click()
+    expect(page.get_by_label("Message", exact=True)).to_have_text(MARKUP)
+    page.get_by_role("button", name="Replay offset 0").click()
+    expect(page.get_by_role("dialog")).to_contain_text("1 record to came-from")
+    page.get_by_role("dialog").get_by_role("button", name="Replay").click()
+    expect(page.locator("#notes")).to_contain_text("Replayed: 1 record to came-from")
+    expect(page.get_by_text("Replayed", exact=True)).to_be_visible()
+    page.goto(f"{page.url.split('#')[0]}#/topics/came-from")
+    expect(page.locator(".records .preview").filter(has_text="bad one")).to_be_visible()
+
+
+def test_groups_plugins_and_log_levels_have_pages(open_page, api, ui_worker, tmp_path):
+    ui_worker.send("grouped", [b"v"])
+    api.create("grouping", {"connector.class": SINK, "topics": "grouped", "file": str(tmp_path / "out")})
+    wait_for(lambda: api.json("GET", "/connectors/grouping/offsets")["offsets"], what="a commit")
+    page = open_page("#/groups")
+    expect(page.get_by_role("row", name="connect-grouping")).to_contain_text(re.compile(r"grouped\s*0\s*\w+\s*1\s*1\s*0"))
+    page.get_by_role("link", name="Plugins").click()
+    page.get_by_label("Filter by name").fill("hoistfield$value")
+    page.get_by_text("HoistField$Value", exact=False).first.click()
+    expect(page.get_by_role("rowheader", name="field", exact=True)).to_be_visible()
+    page.get_by_role("link", name="Log levels").click()
+    page.get_by_label("Logger").fill("tests.nobody")
+    page.get_by_label("Level", exact=True).select_option("DEBUG")
+    page.get_by_role("button", name="Set", exact=True).click()
+    expect(page.get_by_role("row", name="tests.nobody")).to_contain_text("DEBUG")
+    assert api.json("GET", "/admin/loggers/tests.nobody")["level"] == "DEBUG"
+
+
+def test_a_connector_shows_its_history_its_tasks_keys_and_copies_itself(open_page, api):
+    api.create("ticks", ticker(text="it's\nso", secret="hunter2"))
+    page = open_page("#/connectors/ticks")
+    expect(page.get_by_role("region", name="History")).to_contain_text("task 0 running")
+    page.get_by_text("Configuration of task 0").click()
+    expect(page.locator(".keys > div").filter(has_text="topic")).to_contain_text("ticks")
+    page.get_by_role("button", name="Copy as…").click()
+    text = page.get_by_role("dialog").get_by_label("Text")
+    expect(text).to_have_value(re.compile(r"^curl -X PUT .*/connectors/ticks/config'"))
+    assert "it'\\''s" in text.input_value()
+    page.get_by_role("dialog").get_by_label("As").select_option("properties")
+    loaded = properties.parse(text.input_value())
+    assert (loaded["name"], loaded["text"]) == ("ticks", "it's\nso") and "hunter2" not in text.input_value()
+    page.get_by_role("button", name="Close").click()
+    page.get_by_role("link", name="Edit").click()
+    field(page, "topic").fill("tocks")
+    changes = page.get_by_role("region", name="What will change")
+    expect(changes).to_contain_text("topic: ticks → tocks")
+    expect(changes.get_by_role("listitem")).to_have_count(1)
+    page.get_by_role("button", name="Save").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("ticks")
+    config = api.json("GET", "/connectors/ticks/config")
+    assert (config["topic"], config["text"]) == ("tocks", "it's\nso"), "a field that nobody edits keeps its newline"
+
+
+def test_what_failed_is_restarted_by_itself(open_page, api):
+    api.create("failing", {"connector.class": FAILING})
+    page = open_page("#/connectors/failing")
+    with page.expect_response(lambda answer: "onlyFailed=true" in answer.url) as answer:
+        page.get_by_role("button", name="Restart failed").click()
+    assert answer.value.status == 202
+
+
 # ---- hostile names and values
 
 
@@ -576,7 +675,10 @@ def test_no_barrier_is_found_on_any_page(open_page, api, ui_worker, tmp_path, sc
     check(shown("#/topics/ticks", lambda page: page.locator(".records tbody").first))
     for fields in ("a", "ab"):
         registered(ui_worker, "barrier", *fields)
-    check(shown("#/schemas", lambda page: page.locator("main tbody tr").first))
+    for address in ("#/schemas", "#/groups", "#/loggers"):
+        check(shown(address, lambda page: page.locator("main tbody tr").first))
+    check(shown("#/plugins", lambda page: page.locator("main details").first))
+    check(shown("#/dead-letters", lambda page: page.get_by_text("No connector has a dead letter queue.")))
     check(shown("#/schemas/barrier", lambda page: page.locator(".diff .new").first))
     page = shown("#/connectors/failing", lambda page: page.get_by_text("Trace of task 0"))
     page.get_by_text("Trace of task 0").click()

@@ -23,6 +23,11 @@ export function actions(name, { few = false } = {}) {
     await post(connectorPath(name, "/restart?includeTasks=true"));
     await live.refresh();
   });
+  const failed = button("Restart failed", async () => {
+    await post(connectorPath(name, "/restart?includeTasks=true&onlyFailed=true"));
+    await live.refresh();
+  });
+  failed.hidden = true;
   const stop = button("Stop", async () => {
     if (state === "STOPPED") return;
     await put(connectorPath(name, "/stop"));
@@ -30,12 +35,13 @@ export function actions(name, { few = false } = {}) {
   });
   const edit = h("a", { class: "button", href: `#/connectors/${encodeURIComponent(name)}/edit` }, "Edit");
   const gone = button("Delete", () => deleteConnector(name), { class: "danger" });
-  const node = h("div", { class: few ? "buttons" : "buttons actions", role: "group", "aria-label": `Actions of ${name}` }, turn, again, ...(few ? [] : [stop, edit, gone]));
+  const node = h("div", { class: few ? "buttons" : "buttons actions", role: "group", "aria-label": `Actions of ${name}` }, turn, again, failed, ...(few ? [] : [stop, edit, gone]));
 
   return {
     node,
     update(connector) {
       state = connector.connector.state;
+      failed.hidden = !["FAILED", "TASK_FAILED"].includes(connector.health);
       const label = state === "PAUSED" || state === "STOPPED" ? "Resume" : "Pause";
       setText(turn, label);
       if (few) setAttribute(turn, "aria-label", `${label} ${name}`);

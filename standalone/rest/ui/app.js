@@ -5,7 +5,11 @@ import { connectorView } from "./connector.js";
 import { connectorsView } from "./connectors.js";
 import { h, setText } from "./dom.js";
 import { editView, newView } from "./form.js";
+import { groupsView } from "./groups.js";
+import { queueView, queuesView } from "./letters.js";
 import { live } from "./live.js";
+import { loggersView } from "./loggers.js";
+import { pluginsView } from "./plugins.js";
 import { subjectView, subjectsView } from "./schemas.js";
 import { topicView, topicsView } from "./topics.js";
 
@@ -19,6 +23,11 @@ const ROUTES = [
   [/^\/connectors\/([^/]+)\/edit$/, (name) => editView(name), "connectors"],
   [/^\/topics$/, () => topicsView(), "topics"],
   [/^\/topics\/([^/]+)$/, (name) => topicView(name), "topics"],
+  [/^\/groups$/, () => groupsView(), "groups"],
+  [/^\/dead-letters$/, () => queuesView(), "dead-letters"],
+  [/^\/dead-letters\/([^/]+)$/, (queue) => queueView(queue), "dead-letters"],
+  [/^\/plugins$/, () => pluginsView(), "plugins"],
+  [/^\/loggers$/, () => loggersView(), "loggers"],
   [/^\/schemas$/, () => subjectsView(), "schemas"],
   [/^\/schemas\/([^/]+)$/, (subject) => subjectView(subject), "schemas"],
 ];

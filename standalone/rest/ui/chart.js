@@ -1,4 +1,4 @@
-// Records a second as a line, drawn by hand.
+// A number over time as a line, drawn by hand: records a second, lag.
 
 import { h, setText, svg } from "./dom.js";
 import { rate, time } from "./format.js";
@@ -7,7 +7,7 @@ const WINDOWS = [1, 2, 5, 10].map((minutes) => minutes * 60_000); // the shortes
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 8, 10, 22];
 
 // A large one with axes: {node, set(points)}.
-export function chart(label, height = 180) {
+export function chart(label, height = 180, unit = "records/s") {
   const area = svg("path", { class: "area" });
   const line = svg("path", { class: "line" });
   const grid = svg("g", { class: "grid" });
@@ -60,7 +60,7 @@ export function chart(label, height = 180) {
     dot.setAttribute("cx", place.x(nearest.at));
     dot.setAttribute("cy", place.y(nearest.value));
     for (const each of [cursor, dot]) each.setAttribute("visibility", "visible");
-    setText(caption, `${time(nearest.at)}: ${rate(nearest.value)} records/s`);
+    setText(caption, `${time(nearest.at)}: ${rate(nearest.value)} ${unit}`);
   }
 
   picture.addEventListener("pointermove", point);

@@ -3,14 +3,17 @@
 import { actions } from "./actions.js";
 import { connectorPath, get, post } from "./api.js";
 import { chart } from "./chart.js";
+import { copyButton } from "./copy.js";
 import { h, keyed, setText } from "./dom.js";
 import { count, plural, simpleName, time } from "./format.js";
+import { historyPart } from "./history.js";
 import { live, paced } from "./live.js";
 import { busy } from "./notes.js";
 import { offsetsPart } from "./offsets.js";
 import { badge, setBadge } from "./state.js";
 
 const SLOW_MS = 6000; // what is asked for less often: topics, configuration
+const KEPT_LAGS = 300;
 
 export function connectorView(name) {
   const heading = h("h1", { tabindex: -1, class: "name" }, name);
@@ -27,10 +30,21 @@ export function connectorView(name) {
   const engines = h("dl", { class: "config" });
   const counts = h("dl", { class: "config" });
   const counted = part("Counted by its tasks", counts);
-  const chain = h("pre", { class: "trace", tabindex: 0, "aria-label": "What the chain is compiled to" });
+  const chain = h("pre", { class: "trace", hidden: true, tabindex: 0, "aria-label": "What the chain is compiled to" });
   const config = h("dl", { class: "config" });
   const gone = h("div", { class: "empty", hidden: true }, h("h2", {}, "There is no such connector"), h("p", {}, h("a", { href: "#/" }, "To the connectors")));
-  const offsets = offsetsPart(name);
+  const behind = chart("Records behind", 140, "records behind");
+  const lag = h("div");
+  const lags = [];
+  const offsets = offsetsPart(name, (value) => {
+    lags.push({ at: Date.now(), value });
+    lags.splice(0, lags.length - KEPT_LAGS);
+    behind.set(lags);
+  });
+  const past = historyPart(name);
+  let shownConfig = {};
+  const copy = copyButton(name, () => shownConfig);
+  const configs = new Map(); // task -> its configuration
   const parts = h(
     "div",
     {},
@@ -38,11 +52,13 @@ export function connectorView(name) {
     failure,
     part("Throughput", speed.node, total),
     part("Tasks", tasks, noTasks),
+    lag,
     offsets.node,
     part("Topics", topics),
     counted,
     part("Chain", engines, chain),
-    part("Configuration", config),
+    past.node,
+    h("section", { class: "panel", "aria-label": "Configuration" }, h("div", { class: "head" }, h("h2", {}, "Configuration"), h("div", { class: "buttons" }, copy)), config),
   );
   const node = h("section", {}, h("p", { class: "crumbs" }, h("a", { href: "#/" }, "Connectors")), h("div", { class: "head" }, heading, state), kind, parts, gone);
   const now = paced(SLOW_MS, more);
@@ -63,13 +79,18 @@ export function connectorView(name) {
     speed.set(live.series(name));
     setText(total, `${plural(live.total(name), "record")} since its tasks started`);
     noTasks.hidden = connector.tasks.length > 0;
-    keyed(tasks, connector.tasks, (task) => task.id, (task) => makeTask(name, task), (row, task) => row.show(task));
+    keyed(tasks, connector.tasks, (task) => task.id, (task) => makeTask(name, task), (row, task) => row.show(task, configs.get(task.id)));
+    if (connector.type === "sink" && !lag.hasChildNodes()) lag.append(part("Lag", behind.node));
     offsets.update(connector);
     now().catch(() => {}); // it is told at the top that the worker does not answer
   }
 
   async function more() {
     const said = await get(connectorPath(name, "/config"));
+    shownConfig = said;
+    configs.clear();
+    for (const task of await get(connectorPath(name, "/tasks"))) configs.set(task.id.task, task.config);
+    await past.look();
     keyed(config, Object.entries(said).sort(), ([key]) => key, ([key]) => h("div", {}, h("dt", {}, key), h("dd")), (row, [, value]) => setText(row.lastChild, value ?? ""));
     const compiled = (await get(connectorPath(name, "/pipeline"))).tasks;
     keyed(engines, compiled.length ? compiled : [null], (task) => task && task.id, (task) => h("div", {}, h("dt", {}, task ? `Task ${count(task.id)}` : "No task is running"), h("dd")), (row, task) => setText(row.lastChild, task ? shares(task) : ""));
@@ -122,8 +143,12 @@ function makeTask(name, { id }) {
     },
     "Restart",
   );
-  const row = h("li", {}, h("div", { class: "task" }, h("strong", {}, `Task ${count(id)}`), state, where, restart), first, details);
-  row.show = (task) => {
+  const own = h("dl", { class: "keys" });
+  const ownDetails = h("details", { hidden: true }, h("summary", {}, `Configuration of task ${id}`), own);
+  const row = h("li", {}, h("div", { class: "task" }, h("strong", {}, `Task ${count(id)}`), state, where, restart), first, details, ownDetails);
+  row.show = (task, config) => {
+    ownDetails.hidden = !config;
+    if (config) keyed(own, Object.entries(config).sort(), ([key]) => key, ([key]) => h("div", {}, h("dt", {}, key), h("dd")), (each, [, value]) => setText(each.lastChild, value ?? ""));
     setBadge(state, task.state);
     setText(where, [task.worker_id, ...attempts(task)].join(" · "));
     details.hidden = !task.trace;

@@ -63,11 +63,24 @@ function inputFor(definition, id, options) {
   return openChoice(id, definition, options);
 }
 
+// A line's input drops newlines: what was given stays as it was until it is edited.
+function kept(input) {
+  let given = "";
+  let shown = "";
+  return {
+    value: () => (input.value === shown ? given : input.value),
+    set(text) {
+      given = input.value = text;
+      shown = input.value;
+    },
+  };
+}
+
 const plain = { autocomplete: "off", spellcheck: "false", autocapitalize: "none" };
 
 function readOnlyInput(id) {
   const input = h("input", { id, readonly: true, ...plain });
-  return { node: input, value: () => input.value, set: (text) => (input.value = text), controls: () => [input] };
+  return { node: input, ...kept(input), controls: () => [input] };
 }
 
 // What is stored is not shown, nor sent back here; left empty, it stays.
@@ -108,6 +121,7 @@ function openChoice(id, definition, { changed }) {
   const select = h("select", { hidden: true, onchange: choose });
   const node = h("div", { class: "choice" }, select, input, list);
   const single = definition.type !== "LIST";
+  const text = kept(input);
   let offered = "";
 
   function choose() {
@@ -129,9 +143,9 @@ function openChoice(id, definition, { changed }) {
 
   return {
     node,
-    value: () => input.value,
-    set(text) {
-      input.value = text;
+    value: text.value,
+    set(given) {
+      text.set(given);
       if (!select.hidden) reflect();
     },
     controls: () => (select.hidden ? [input] : [select]),
@@ -158,8 +172,9 @@ function openChoice(id, definition, { changed }) {
 export function looseField(key, text, { changed, removed }) {
   const id = newId("loose");
   const input = h("input", { id, type: looksSecret(key) ? "password" : "text", ...plain, oninput: changed });
-  input.value = text;
+  const own = kept(input);
+  own.set(text);
   const button = h("button", { type: "button", "aria-label": `Remove ${key}`, onclick: removed }, "Remove");
   const node = h("div", { class: "field" }, h("div", { class: "label" }, h("label", { for: id }, key)), h("div", { class: "beside" }, input, button));
-  return { node, key, id, secret: looksSecret(key), value: () => input.value, set: (said) => (input.value = said) };
+  return { node, key, id, secret: looksSecret(key), ...own };
 }

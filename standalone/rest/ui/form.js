@@ -113,6 +113,8 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
   const toJson = h("button", { type: "button", "aria-pressed": "false", onclick: () => turn(true) }, "JSON");
   const submit = h("button", { type: "submit", class: "primary" }, action);
   const status = h("p", { class: "hint", role: "status" });
+  const changes = h("ul", { class: "diff" });
+  const changesPart = h("section", { class: "panel", hidden: true, "aria-label": "What will change" }, h("h2", {}, "What will change"), changes);
   const node = h(
     "form",
     { novalidate: true, autocomplete: "off" },
@@ -121,6 +123,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     groups,
     others,
     jsonPart,
+    fixed.length ? changesPart : null,
     h("div", { class: "panel save" }, beside, h("div", { class: "buttons" }, submit, h("button", { type: "button", onclick: () => history.back() }, "Cancel"), status)),
   );
   node.addEventListener("submit", (event) => {
@@ -221,9 +224,21 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     const name = values.get("connector.class");
     if (!isAddressable(name)) throw new Error(`“${name}” is no name of a connector's class.`);
     const found = await put(`connector-plugins/${encodeURIComponent(name)}/config/validate`, said, options);
+    showChanges(said);
     verdict = { ...found, configs: found.configs.map(({ definition, value }) => ({ definition: definition ?? unknown(value.name), value })) };
     show();
     return verdict;
+  }
+
+  // Against what the connector has now; a secret's text is never shown.
+  function showChanges(said) {
+    const keys = [...new Set([...Object.keys(config), ...Object.keys(said)])].sort().filter((key) => (said[key] ?? null) !== (config[key] ?? null));
+    const shown = (key, value) => (value === undefined || value === null ? "not set" : isSecret(key) ? HIDDEN : value);
+    changesPart.hidden = !keys.length;
+    keyed(changes, keys, (key) => key, (key) => h("li", {}, h("code", {}, key), ": ", h("span", { class: "gone" }), " → ", h("span", { class: "new" })), (row, key) => {
+      setText(row.querySelector(".gone"), shown(key, config[key]));
+      setText(row.querySelector(".new"), shown(key, said[key]));
+    });
   }
 
   // What the worker tells of a key that nobody defines.

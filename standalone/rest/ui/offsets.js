@@ -11,7 +11,8 @@ import { ask, busy, say } from "./notes.js";
 const EVERY_MS = 5000;
 const EXACTLY = { keepsNumbers: true };
 
-export function offsetsPart(name) {
+// `onLag(total)` is told of a sink how many records it is behind, each time that is looked at.
+export function offsetsPart(name, onLag = () => {}) {
   const head = h("tr");
   const rows = h("tbody");
   const scroll = { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table of offsets" }; // a keyboard scrolls it, where it is too wide
@@ -59,6 +60,7 @@ export function offsetsPart(name) {
     connectorPath(name); // a name that cannot be addressed has no offsets either
     const found = await get(`ui/api/lag?connector=${encodeURIComponent(name)}`);
     const total = found.reduce((sum, each) => sum + (each.lag ?? 0), 0);
+    onLag(total);
     setText(behind, found.length ? `${plural(total, "record")} behind` : "");
     return found.map((each) => [`${each.topic}-${each.partition}`, each.topic, String(each.partition), count(each.committed), count(each.end), count(each.lag)]);
   }

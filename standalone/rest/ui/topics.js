@@ -1,10 +1,10 @@
 // Topics and their newest records, as text where they are text and as hex where they are not.
 
-import { get } from "./api.js";
+import { get, patch, post } from "./api.js";
 import { h, keyed, newId, setText } from "./dom.js";
 import { count, plural, pretty, size, time } from "./format.js";
 import { live, paced } from "./live.js";
-import { busy } from "./notes.js";
+import { busy, complain, say } from "./notes.js";
 import { produceForm } from "./produce.js";
 
 const EVERY_MS = 5000;
@@ -18,7 +18,7 @@ export function topicsView() {
   );
   const empty = h("p", { class: "empty", hidden: true }, "There are no topics yet: a source makes them, or a producer.");
   const problem = h("p", { class: "error", role: "alert" });
-  const node = h("section", {}, h("h1", { tabindex: -1 }, "Topics"), problem, table, empty);
+  const node = h("section", {}, h("h1", { tabindex: -1 }, "Topics"), newTopic(() => look()), problem, table, empty);
 
   async function look() {
     try {
@@ -38,6 +38,62 @@ export function topicsView() {
   return { title: "Topics", node, update: paced(EVERY_MS, look) };
 }
 
+// A form to create a topic.
+function newTopic(done) {
+  const [name, partitions, configs] = ["name", "partitions", "configs"].map((each) => h("input", { id: newId(each), autocomplete: "off", spellcheck: "false", autocapitalize: "none" }));
+  configs.placeholder = "retention.ms=86400000, cleanup.policy=compact";
+  const create = h("button", { type: "button", class: "primary", onclick: (event) => busy(event.currentTarget, make) }, "Create topic");
+  const field = (input, text) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
+
+  async function make() {
+    const wanted = { name: name.value.trim(), configs: settings(configs.value) };
+    if (partitions.value.trim()) wanted.partitions = Number(partitions.value);
+    await post("ui/api/topics/new", wanted);
+    say(`The topic “${wanted.name}” is created.`);
+    for (const input of [name, partitions, configs]) input.value = "";
+    await done();
+  }
+
+  return h("details", {}, h("summary", {}, "New topic"), h("div", { class: "three" }, field(name, "Name"), field(partitions, "Partitions (the broker's default)"), field(configs, "Settings, as key=value, …")), h("div", { class: "buttons" }, create));
+}
+
+// "a=1, b=2" as an object; a comma within a value stays where no key follows it.
+function settings(text) {
+  const parts = text.split(/,\s*(?=[a-z][\w.]*=)/).map((part) => part.trim()).filter(Boolean);
+  const wrong = parts.find((part) => !part.includes("="));
+  if (wrong) throw new Error(`“${wrong}” is no key=value.`);
+  return Object.fromEntries(parts.map((part) => [part.slice(0, part.indexOf("=")).trim(), part.slice(part.indexOf("=") + 1).trim()]));
+}
+
+// A topic's settings, those that differ from the broker's first, and a form to change them.
+function configsPart(name) {
+  const list = h("dl", { class: "config" });
+  const [key, value, partitions] = ["key", "value", "partitions"].map((each) => h("input", { id: newId(each), autocomplete: "off", spellcheck: "false", autocapitalize: "none" }));
+  const field = (input, text) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
+  const path = `ui/api/topics/${encodeURIComponent(name)}/configs`;
+  const act = (body) => async () => show(await patch(path, body()));
+  const set = h("button", { type: "button", onclick: (event) => busy(event.currentTarget, act(() => ({ configs: { [key.value.trim()]: value.value.trim() || null } }))) }, "Set");
+  const more = h("button", { type: "button", onclick: (event) => busy(event.currentTarget, act(() => ({ partitions: Number(partitions.value) }))) }, "Add partitions");
+  const node = h(
+    "details",
+    {},
+    h("summary", {}, "Settings of the topic"),
+    list,
+    h("div", { class: "three" }, field(key, "Setting"), field(value, "Value; empty: the default")),
+    h("div", { class: "buttons" }, set),
+    h("div", { class: "three" }, field(partitions, "Partitions, more than now")),
+    h("div", { class: "buttons" }, more),
+  );
+  node.addEventListener("toggle", () => node.open && get(path).then(show, complain));
+
+  function show(configs) {
+    const ordered = [...configs].sort((a, b) => b.own - a.own || a.name.localeCompare(b.name));
+    keyed(list, ordered, (each) => each.name, (each) => h("div", {}, h("dt", {}, each.name), h("dd")), (row, each) => setText(row.lastChild, `${each.value ?? "hidden"}${each.own ? " (set on the topic)" : ""}`));
+  }
+
+  return node;
+}
+
 function makeRow({ name }) {
   const cell = (label) => h("td", { "data-label": label });
   return h("tr", {}, h("th", { scope: "row", "data-label": "Topic" }, h("a", { class: "name", href: `#/topics/${encodeURIComponent(name)}` }, name)), cell("Partitions"), cell("Records"));
@@ -47,6 +103,7 @@ export function topicView(name) {
   const partition = h("select", { id: "partition", onchange: () => look() }, h("option", { value: "" }, "All"));
   const limit = h("select", { id: "limit", onchange: () => look() }, [20, 50, 200, 500].map((each) => h("option", { value: each, selected: each === 50 }, String(each))));
   const filter = h("input", { id: "filter", type: "search", autocomplete: "off", spellcheck: "false", oninput: () => show() });
+  const from = h("input", { id: "from", autocomplete: "off", spellcheck: "false", placeholder: "offset, or 2026-01-31 12:00", onchange: () => look() });
   const follow = h("input", { id: "follow", type: "checkbox" });
   const refresh = h("button", { type: "button", onclick: (event) => busy(event.currentTarget, look) }, "Refresh");
   const shown = h("p", { class: "hint", role: "status" });
@@ -55,7 +112,7 @@ export function topicView(name) {
   const rows = h(
     "table",
     { class: "list records" },
-    h("caption", { class: "visually-hidden" }, "Newest records, the newest first"),
+    h("caption", { class: "visually-hidden" }, "Records"),
     h("thead", {}, h("tr", {}, heads.map((each) => h("th", { scope: "col" }, each)))),
   );
   const table = h("div", { class: "scroll" }, rows);
@@ -71,6 +128,7 @@ export function topicView(name) {
       control(partition, "Partition"),
       control(limit, "At most"),
       control(filter, "Only with this text"),
+      control(from, "From offset or time"),
       h("div", { class: "field check" }, follow, h("label", { for: "follow" }, "Keep looking")),
       refresh,
     ),
@@ -78,6 +136,7 @@ export function topicView(name) {
     problem,
     table,
     produceForm(name, look).node,
+    configsPart(name),
   );
   let answer = null;
   let number = 0;
@@ -89,6 +148,7 @@ export function topicView(name) {
     const wanted = new URLSearchParams({ limit: limit.value });
     if (partition.value !== "") wanted.set("partition", partition.value);
     try {
+      for (const [key, value] of seek(from.value.trim())) wanted.set(key, value);
       const found = await get(`ui/api/topics/${encodeURIComponent(name)}/records?${wanted}`);
       if (mine !== number) return; // another question has been asked since
       answer = found;
@@ -105,7 +165,7 @@ export function topicView(name) {
     const wanted = filter.value.toLowerCase();
     const found = answer.records.filter((record) => !wanted || searchable(record).includes(wanted));
     const total = answer.partitions.reduce((sum, each) => sum + each.end - each.begin, 0);
-    setText(shown, `${plural(found.length, "record")} of ${count(total)} in ${plural(answer.partitions.length, "partition")}, the newest first`);
+    setText(shown, `${plural(found.length, "record")} of ${count(total)} in ${plural(answer.partitions.length, "partition")}, ${from.value.trim() ? "the oldest first" : "the newest first"}`);
     keyed(rows, found, (record) => `${record.partition}:${record.offset}`, makeRecord);
     table.hidden = !found.length;
   }
@@ -116,6 +176,15 @@ export function topicView(name) {
   }
 
   return { title: name, node, update };
+}
+
+// Where to begin: [[parameter, value]] of an offset, of a time, or of nothing.
+function seek(text) {
+  if (!text) return [];
+  if (/^\d{1,18}$/.test(text)) return [["offset", text]];
+  const at = Date.parse(text);
+  if (Number.isNaN(at)) throw new Error(`“${text}” is neither an offset nor a time such as 2026-01-31 12:00.`);
+  return [["timestamp", String(Math.max(0, at))]];
 }
 
 function searchable(record) {
