@@ -1,14 +1,13 @@
 """The Spark that Iceberg and Delta have jars for, beside the one that the project installs; from PyPI, once, into a cache folder.
 
-    python tests/servers/spark_of_tables.py      prints the folder to put before the others in PYTHONPATH
+    python -m tests.servers.spark_of_tables      prints the folder to put before the others in PYTHONPATH
 """
 
-import fcntl
 import shutil
 import subprocess
 import sys
 
-from tests.servers.kafka_broker import CACHE, Unavailable
+from tests.servers.server import CACHE, Unavailable, java, locked
 
 VERSION = "4.1.4"
 PACKAGES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.4.0"
@@ -22,13 +21,10 @@ SETTINGS = {
 
 def folder():
     """Where pyspark is; fetched if it is not there."""
-    if not shutil.which("java"):
-        raise Unavailable("java is not installed")
+    java()
     place = CACHE / f"pyspark-{VERSION}"
     if not place.is_dir():
-        CACHE.mkdir(parents=True, exist_ok=True)
-        with open(CACHE / "pyspark.lock", "w") as lock:  # tests may run in several processes
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with locked("pyspark.lock"):
             if not place.is_dir():
                 _fetch(place)
     return place

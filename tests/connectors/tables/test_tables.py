@@ -11,20 +11,20 @@ import pytest
 
 from tests.connectors.storage.records import seen
 from tests.connectors.tables.in_spark import KINDS
+from tests.servers import spark_of_tables
+from tests.servers.hive_metastore import Metastore
+from tests.suite.shared import skipped_where_unavailable
 
 ROOT = pathlib.Path(__file__).parents[3]
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(1200), pytest.mark.xdist_group("tables")]
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory, load_server, give_up):
-    server, hive = load_server("spark_of_tables"), load_server("hive_metastore")
+def results(tmp_path_factory):
     folder = tmp_path_factory.mktemp("tables")
-    try:
-        path = os.pathsep.join([str(server.folder()), str(ROOT)])
-        metastore = hive.Metastore().start()
-    except (server.Unavailable, hive.Unavailable) as reason:
-        give_up(f"no Spark for tables, or no metastore: {reason}")
+    with skipped_where_unavailable():
+        path = os.pathsep.join([str(spark_of_tables.folder()), str(ROOT)])
+        metastore = Metastore().start()
     try:
         with open(folder / "log", "wb") as log:
             command = [sys.executable, "-m", "tests.connectors.tables.in_spark", str(folder)]
