@@ -16,9 +16,22 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from numba.core import event
 
-from standalone import ByteColumn, DataError, Schema, decimal_schema, kernels, machine_code
+from standalone import (
+    ByteColumn,
+    DataError,
+    Field,
+    Schema,
+    SchemaBuilder,
+    Struct,
+    date_schema,
+    decimal_schema,
+    kernels,
+    machine_code,
+    timestamp_schema,
+)
 from standalone.converters.avro.converter import AvroConverter
 from standalone.converters.json import JsonConverter
+from standalone.converters.protobuf.converter import ProtobufConverter
 from standalone.converters.string import StringConverter
 from standalone.data.column import to_arrow
 from standalone.data.utf8_column import repair
@@ -165,8 +178,39 @@ def avro(data):
         converter.encode("t", decoded[0], decoded[1], 4)
 
 
+DAY = SchemaBuilder.struct().name("Day").field("day", date_schema()).field("price", decimal_schema(2)).field("at", timestamp_schema()).build()
+COLOURS = {"io.confluent.connect.protobuf.Enum" + each: value for each, value in (("", "Colour"), (".RED", "0"), (".BLUE", "1"))}
+COLOURED = SchemaBuilder.struct().name("Coloured").field("colour", Schema("string", parameters=COLOURS)).build()
+PROTOBUF = with_registry(ProtobufConverter)
+PROTO = (
+    SchemaBuilder.struct()
+    .name("Proto")
+    .field("numbers", SchemaBuilder.array(Schema.INT64).build())
+    .field("kinds", Schema("struct", name="Kinds", fields=[Field(kind, at, Schema(kind)) for at, kind in enumerate(("int32", "float32", "float64", "boolean"))]))
+    .field("days", SchemaBuilder.array(DAY).build())
+    .field("names", SchemaBuilder.map(Schema.STRING, Schema.INT32).name("names").build())
+    .field("sizes", SchemaBuilder.map(Schema.INT32, Schema.BYTES).name("sizes").build())
+    .field("way", Schema("struct", True, name="io.confluent.connect.protobuf.Union.way", fields=[Field("a", 0, Schema.OPTIONAL_STRING), Field("b", 1, Schema.OPTIONAL_INT64)]))
+    .build()
+)
+
+
+@settings(few, max_examples=12)
+@given(data=st.data())
+def protobuf(data):
+    converter = PROTOBUF
+    items = data.draw(st.lists(generated.values(PROTO).filter(lambda item: item["way"] is None or any(each is not None for each in item["way"].values)), min_size=2, max_size=3))
+    good = [converter.from_connect("t", PROTO, item) for item in items]
+    spoiled = bytearray(good[0] + data.draw(st.binary(max_size=3)))
+    spoiled[data.draw(st.integers(6, len(spoiled))) - 1] ^= data.draw(st.sampled_from([0x80, 1, 8]))
+    converter.decode("t", ByteColumn.of([*good, bytes(spoiled), good[0][:-1]]))
+    converter.encode("t", PROTO, to_arrow(items, PROTO), len(items))
+    colours = [Struct(COLOURED, {"colour": each}) for each in ("RED", "BLUE", "NONE")]
+    converter.encode("t", COLOURED, to_arrow(colours, COLOURED), 3)
+
+
 def test_machine_code_and_python_mean_the_same(both_ways):
-    for work in (codec, json_without_schemas, json_with_schemas, numbers, decimals, avro):
+    for work in (codec, json_without_schemas, json_with_schemas, numbers, decimals, avro, protobuf):
         work()
     assert both_ways == {kernel.name for kernel in kernels.kernels() if kernel.signature and kernel.function.__module__ in OURS}
 
