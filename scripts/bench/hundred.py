@@ -77,12 +77,13 @@ def measure(worker, folder, chosen):
 
 
 class Worker:
-    def __init__(self, process, port):
+    def __init__(self, process, port, log_port):
         self.process = process
+        self.log = f"127.0.0.1:{log_port}"  # where its embedded log listens
         self.http = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
 
 
-def start_worker(folder, bootstrap):
+def start_worker(folder, bootstrap, more=()):
     port, log_port = free_port(), free_port()
     props = {
         "bootstrap.servers": bootstrap,
@@ -93,11 +94,12 @@ def start_worker(folder, bootstrap):
         "offset.storage.file.filename": str(folder / "offsets"),
         "spark.start": "lazy",
         "plugin.path": "",
+        **dict(more),
     }
     (folder / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in props.items()))
     log = open(folder / "worker.log", "wb")
     command = [sys.executable, "-m", "standalone.cli.worker", str(folder / "worker.properties")]
-    worker = Worker(subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log), port)
+    worker = Worker(subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=log), port, log_port)
     deadline = time.monotonic() + 60
     while True:
         try:

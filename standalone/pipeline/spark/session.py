@@ -286,8 +286,7 @@ class SessionHolder:
                 elif has_garbage:
                     has_garbage = False
                     with contextlib.suppress(Exception):  # a machine that is gone has no memory to give back
-                        for _ in range(4):  # Java shrinks its heap in steps, the last of which goes all the way
-                            self._gateway.jvm.System.gc()
+                        java.trim(self._gateway)
 
     def _begin(self):
         began = time.monotonic()
