@@ -1,0 +1,147 @@
+"""Connections to the database: one that asks, one by which the server streams its changes.
+
+psycopg speaks no replication by itself; its PGconn is libpq, which does: START_REPLICATION puts the connection into COPY in both directions.
+"""
+
+import contextlib
+import select
+import struct
+import threading
+import time
+
+from standalone import ConnectError
+
+_EPOCH_SECONDS = 946_684_800  # 2000-01-01
+_READ_BYTES = 1 << 20
+_TLS = ("sslmode", "sslcert", "sslkey", "sslpassword", "sslrootcert")
+_SETTINGS = "-c DateStyle=ISO,MDY -c IntervalStyle=postgres -c TimeZone=UTC -c bytea_output=hex -c extra_float_digits=1 -c client_encoding=UTF8"
+
+
+def conninfo(config, **more):
+    """What libpq is told of the keys of a configuration."""
+    from psycopg.conninfo import make_conninfo
+
+    password = config["database.password"]
+    tls = {name: getattr(value, "value", value) for name in _TLS if (value := config[f"database.{name}"])}
+    return make_conninfo(
+        host=config["database.hostname"], port=config["database.port"], user=config["database.user"], dbname=config["database.dbname"],
+        password=password.value if password is not None else None, options=_SETTINGS, connect_timeout=10,
+        keepalives=int(config["database.tcpKeepAlive"]), application_name=f"connect-standalone {config['topic.prefix']}", **tls, **more,
+    )  # fmt: skip
+
+
+def asking(config):
+    """A connection for queries, each its own transaction."""
+    import psycopg
+
+    connection = psycopg.connect(conninfo(config), autocommit=True)
+    timeout = config["database.query.timeout.ms"]
+    try:
+        connection.execute(f"SET statement_timeout = {max(0, timeout)}")
+        for statement in _statements(config["database.initial.statements"]):
+            connection.execute(statement)
+    except psycopg.Error:
+        connection.close()
+        raise
+    return connection
+
+
+def _statements(text):
+    """Separated by semicolons; two of them stand for one."""
+    parts = (text or "").replace(";;", "\0").split(";")
+    return [part.replace("\0", ";").strip() for part in parts if part.strip()]
+
+
+def lsn_text(lsn):
+    return f"{lsn >> 32:X}/{lsn & 0xFFFFFFFF:X}"
+
+
+def lsn_of(text):
+    high, _, low = text.partition("/")
+    return (int(high, 16) << 32) + int(low, 16)
+
+
+class Replication:
+    """A connection in replication mode. `confirm` may be called from another thread while `read` is at it."""
+
+    def __init__(self, config):
+        import psycopg
+        from psycopg import pq
+
+        self._pq, self._error = pq, psycopg.OperationalError
+        self._lock = threading.Lock()  # a PGconn is one thread's at a time
+        self._connection = pq.PGconn.connect(conninfo(config, replication="database").encode())
+        if self._connection.status != pq.ConnStatus.OK:
+            raise self._failed()
+
+    def command(self, sql):
+        """A replication command's only row, as {column: text}; {} where it has none."""
+        import psycopg
+
+        result = self._connection.exec_(sql.encode())
+        if result.status == self._pq.ExecStatus.COPY_BOTH:
+            return {}
+        if result.status not in (self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK):
+            raise psycopg.errors.error_from_result(result, encoding="utf-8")
+        if not result.ntuples:
+            return {}
+        found = {result.fname(at).decode(): result.get_value(0, at) for at in range(result.nfields)}
+        return {name: value.decode() if value is not None else None for name, value in found.items()}
+
+    def start(self, slot, lsn, options):
+        told = ", ".join(f"\"{name}\" '{value}'" for name, value in options.items())
+        self.command(f'START_REPLICATION SLOT "{slot}" LOGICAL {lsn_text(lsn)} ({told})')
+        self._connection.nonblocking = 1
+
+    def read(self, seconds):
+        """The next message of the stream (bytes), None where none comes within that time. Raises psycopg.Error where the stream ends."""
+        while True:
+            with self._lock:
+                size, data = self._connection.get_copy_data(1)
+                if size > 0:
+                    return bytes(data)
+                if size < 0:
+                    raise self._ended()
+                socket = self._connection.socket
+            if not select.select([socket], [], [], max(0.0, seconds))[0]:
+                return None
+            with self._lock:
+                self._connection.consume_input()
+            seconds = 0.0
+
+    def confirm(self, lsn, asks=False):
+        """Tell the server that all before `lsn` is stored, and that this end is alive. If it is asked, it says how far its log has been read."""
+        micros = int((time.time() - _EPOCH_SECONDS) * 1e6)
+        with self._lock:
+            self._connection.put_copy_data(struct.pack(">cQQQqB", b"r", lsn, lsn, lsn, micros, asks))
+            self._connection.flush()
+
+    def cancel(self):
+        """From another thread: a command that is waited for ends with an error."""
+        with contextlib.suppress(self._error, AttributeError):
+            self._connection.get_cancel().cancel()
+
+    def close(self):
+        with self._lock, contextlib.suppress(self._error):
+            self._connection.finish()
+
+    def _ended(self):
+        import psycopg
+
+        result = self._connection.get_result()
+        if result is not None and result.status == self._pq.ExecStatus.FATAL_ERROR:
+            return psycopg.errors.error_from_result(result, encoding="utf-8")
+        return self._failed()
+
+    def _failed(self):
+        said = self._connection.get_error_message() if hasattr(self._connection, "get_error_message") else self._connection.error_message.decode()
+        return self._error(said.strip() or "the server ended the stream")
+
+
+def refused(error, config):
+    """What the database said, without the password, as an error for people."""
+    said = " ".join(str(error).split())
+    password = config["database.password"]
+    if password is not None and password.value:
+        said = said.replace(password.value, "[hidden]")
+    return ConnectError(f"PostgreSQL at {config['database.hostname']}:{config['database.port']}/{config['database.dbname']}: {said}")

@@ -1,0 +1,556 @@
+"""The keys of PostgresCdcSource, by Debezium's names."""
+
+from standalone import (
+    BOOLEAN,
+    HIGH,
+    INT,
+    LIST,
+    LONG,
+    LOW,
+    MEDIUM,
+    PASSWORD,
+    SHORT,
+    STRING,
+    ConfigDef,
+    ConfigError,
+    Option,
+    at_least,
+    case_insensitive_one_of,
+    regex_compiles,
+)
+
+_CONNECTION, _TLS, _REPLICATION, _SNAPSHOT = "CONNECTION", "CONNECTION_ADVANCED_SSL", "CONNECTION_ADVANCED_REPLICATION", "CONNECTOR_SNAPSHOT"
+_FILTERS, _CONNECTOR, _MORE, _ADVANCED = "FILTERS", "CONNECTOR", "CONNECTOR_ADVANCED", "ADVANCED"
+_NOTHING = "Without meaning here"
+PASSING = ("snapshot.select.statement.overrides.", "snapshot.mode.configuration.based.")
+TOPIC_NAMES = "io.debezium.schema.SchemaTopicNamingStrategy"
+
+
+def patterns(name, value):
+    """Regular expressions of Java's, each of a whole name."""
+    for each in value or ():
+        regex_compiles(name, each)
+
+
+def pgoutput_only(name, value):
+    """pgoutput, which is part of PostgreSQL."""
+    if str(value).lower() != "pgoutput":
+        raise ConfigError(
+            f"'{name}' must be pgoutput, which every PostgreSQL has: {value} would be a plug-in of the server, whose form is not read here"
+        )
+
+
+_KNOWN_TIMES = ("adaptive", "adaptive_time_microseconds", "isostring", "connect", "microseconds", "nanoseconds")
+_MODES = ("always", "initial", "no_data", "never", "initial_only", "when_needed", "configuration_based")
+
+
+def _optional(*words):
+    check = case_insensitive_one_of(*words)
+    return lambda name, value: None if value is None else check(name, value)
+
+
+def _operations(name, value):
+    """c, u, d, t or none."""
+    for each in value or ():
+        if each not in ("c", "u", "d", "t", "none"):
+            raise ConfigError(f"'{name}' must be of c, u, d and t, or none, found {each!r}")
+
+
+def _connection():
+    group = _CONNECTION
+    yield Option("database.hostname", STRING, HIGH, "The server.", group=group)
+    yield Option("database.port", INT, HIGH, "Its port.", default=5432, group=group)
+    yield Option("database.user", STRING, HIGH, "Who logs in: a role with REPLICATION that may read the tables.", group=group)
+    yield Option("database.password", PASSWORD, HIGH, "The password.", default=None, group=group)
+    yield Option("database.dbname", STRING, HIGH, "The database.", group=group)
+    yield Option("database.query.timeout.ms", INT, LOW, "How long a query may take; 0: for ever.", default=600000, group=group)
+    yield Option(
+        "read.only",
+        BOOLEAN,
+        LOW,
+        "Nothing is written to the database: publication and replica identities are left as they are.",
+        default=False,
+        group=group,
+    )
+    group = "CONNECTION_ADVANCED"
+    yield Option(
+        "database.initial.statements",
+        STRING,
+        LOW,
+        "SQL to run on each new connection, separated by semicolons (;; is one within a statement).",
+        default=None,
+        group=group,
+    )
+    yield Option("database.tcpKeepAlive", BOOLEAN, MEDIUM, "Whether TCP looks after idle connections.", default=True, group=group)
+    yield Option(
+        "skip.messages.without.change",
+        BOOLEAN,
+        MEDIUM,
+        "Leave out updates of columns that are left out; the table must have REPLICA IDENTITY FULL.",
+        default=False,
+        group=group,
+    )
+    group = _TLS
+    yield Option(
+        "database.sslmode",
+        STRING,
+        MEDIUM,
+        "Whether TLS is spoken, and what is checked.",
+        default="prefer",
+        check=case_insensitive_one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
+        group=group,
+    )
+    yield Option("database.sslcert", STRING, MEDIUM, "File of our own certificate (PEM).", default=None, group=group)
+    yield Option("database.sslkey", STRING, MEDIUM, "File of its key (PEM).", default=None, group=group)
+    yield Option("database.sslpassword", PASSWORD, MEDIUM, "The password of that key.", default=None, group=group)
+    yield Option("database.sslrootcert", STRING, MEDIUM, "File of the certificates that are trusted (PEM).", default=None, group=group)
+    yield Option("database.sslfactory", STRING, MEDIUM, f"{_NOTHING}: a class of Java's.", default=None, group=group)
+
+
+def _replication():
+    group = _REPLICATION
+    yield Option(
+        "plugin.name", STRING, MEDIUM, "The server's plug-in that tells changes: pgoutput.", default="pgoutput", check=pgoutput_only, group=group
+    )
+    yield Option(
+        "slot.name",
+        STRING,
+        MEDIUM,
+        "The replication slot, by which the server keeps what was not read yet. Each connector needs its own.",
+        default="debezium",
+        group=group,
+    )
+    yield Option(
+        "slot.drop.on.stop",
+        BOOLEAN,
+        MEDIUM,
+        "Whether the slot is dropped when the task stops: changes made meanwhile are then lost.",
+        default=False,
+        group=group,
+    )
+    yield Option("slot.failover", BOOLEAN, MEDIUM, "Whether a new slot is carried to standby servers (PostgreSQL 17).", default=False, group=group)
+    yield Option("slot.stream.params", STRING, LOW, "More options of START_REPLICATION: name=value;name=value.", default=None, group=group)
+    yield Option("slot.max.retries", INT, LOW, "How often it is tried to use a slot that another still holds.", default=6, group=group)
+    yield Option("slot.retry.delay.ms", LONG, LOW, "How long to wait between two such tries.", default=10000, group=group)
+    yield Option("slot.seek.to.known.offset.on.start", BOOLEAN, LOW, f"{_NOTHING}, as the next one.", default=False, group=group, internal=True)
+    yield Option(
+        "offset.mismatch.strategy",
+        STRING,
+        LOW,
+        f"{_NOTHING}: the server is told of nothing that is not stored, so that the greater of slot and offset is right.",
+        default="no_validation",
+        check=case_insensitive_one_of("no_validation", "trust_offset", "trust_slot", "trust_greater_lsn"),
+        group=group,
+    )
+    yield Option("publication.name", STRING, MEDIUM, "The publication, by which the server knows the tables.", default="dbz_publication", group=group)
+    yield Option(
+        "publication.autocreate.mode",
+        STRING,
+        MEDIUM,
+        "Which publication is made where there is none. all_tables: of all (needs a superuser); "
+        "filtered: of the tables that the filters take, kept so at each start; no_tables: an empty one; disabled: none.",
+        default="all_tables",
+        check=case_insensitive_one_of("disabled", "all_tables", "filtered", "no_tables"),
+        group=group,
+    )
+    yield Option(
+        "replica.identity.autoset.values",
+        STRING,
+        MEDIUM,
+        "Replica identities to set at the start: a pattern of schema.table, a colon and "
+        "DEFAULT, FULL, NOTHING or INDEX name; several separated by commas.",
+        default=None,
+        group=group,
+    )
+    yield Option(
+        "status.update.interval.ms", INT, MEDIUM, "How often the server is told where we are.", default=10000, check=at_least(1), group=group
+    )
+    yield Option("lsn.flush.timeout.ms", LONG, MEDIUM, f"{_NOTHING}: telling the server never waits.", default=30000, check=at_least(1), group=group)
+    yield Option(
+        "lsn.flush.timeout.action",
+        STRING,
+        MEDIUM,
+        f"{_NOTHING}, as the one before.",
+        default="fail",
+        check=case_insensitive_one_of("fail", "warn", "ignore"),
+        group=group,
+    )
+    yield Option(
+        "xmin.fetch.interval.ms",
+        LONG,
+        MEDIUM,
+        "How often the slot's xmin is asked for, to stand in source.xmin; 0: never.",
+        default=0,
+        check=at_least(0),
+        group=group,
+    )
+    group = _CONNECTOR
+    yield Option(
+        "publish.via.partition.root",
+        BOOLEAN,
+        MEDIUM,
+        "Whether a new publication tells changes of partitions as the whole table's.",
+        default=False,
+        group=group,
+    )
+    yield Option(
+        "lsn.flush.mode",
+        STRING,
+        LOW,
+        "Who tells the server that the log up to a place is no longer needed. connector: we do, once the "
+        "records up to there are acknowledged and their offset is stored; connector_and_driver: the same; manual: nobody, you do.",
+        default=None,
+        check=_optional("connector", "manual", "connector_and_driver"),
+        group=group,
+    )
+    yield Option("flush.lsn.source", BOOLEAN, LOW, "The older way: false is lsn.flush.mode=manual.", default=True, group=group)
+    yield Option(
+        "message.prefix.include.list",
+        LIST,
+        MEDIUM,
+        "Prefixes of the logical messages (pg_logical_emit_message) to take.",
+        default=None,
+        check=patterns,
+        group=group,
+    )
+    yield Option("message.prefix.exclude.list", LIST, MEDIUM, "Prefixes of those to leave.", default=None, check=patterns, group=group)
+
+
+def _filters():
+    group = _FILTERS
+    for kind, of in (("schema", "schemas"), ("table", "tables, as schema.table,"), ("column", "columns, as schema.table.column,")):
+        importance = MEDIUM if kind == "column" else HIGH
+        dependents = ("table.include.list",) if kind == "schema" else ()
+        yield Option(
+            f"{kind}.include.list",
+            LIST,
+            importance,
+            f"Regular expressions of the {of} to take; all others are left.",
+            default=None,
+            check=patterns,
+            group=group,
+            dependents=dependents,
+        )
+        yield Option(f"{kind}.exclude.list", LIST, MEDIUM, f"Those of the {of} to leave.", default=None, check=patterns, group=group)
+    yield Option("table.ignore.builtin", BOOLEAN, LOW, "Whether the server's own tables are left out.", default=True, group=group)
+
+
+def _snapshot():
+    group = _SNAPSHOT
+    yield Option(
+        "snapshot.mode",
+        STRING,
+        MEDIUM,
+        "When the tables' rows are read before changes are. initial: once; always: at each start; no_data (or "
+        "never): not; initial_only: once, and no changes; when_needed: once, and again where the server no longer has the changes; "
+        "configuration_based: as the keys snapshot.mode.configuration.based.* say.",
+        default="initial",
+        check=case_insensitive_one_of(*_MODES),
+        group=group,
+    )
+    yield Option("snapshot.mode.custom.name", STRING, MEDIUM, f"{_NOTHING}: a class of Java's.", default=None, group=group)
+    yield Option(
+        "snapshot.isolation.mode",
+        STRING,
+        LOW,
+        f"{_NOTHING}: rows are read as they were at the slot's beginning, in repeatable_read.",
+        default="serializable",
+        check=case_insensitive_one_of("serializable", "repeatable_read", "read_committed", "read_uncommitted"),
+        group=group,
+    )
+    yield Option(
+        "snapshot.locking.mode",
+        STRING,
+        LOW,
+        "shared: the tables' definitions are locked while their rows are read; none: they are not.",
+        default="none",
+        check=case_insensitive_one_of("shared", "none"),
+        group=group,
+    )
+    yield Option("snapshot.lock.timeout.ms", LONG, MEDIUM, "How long to wait for these locks.", default=10000, group=group)
+    yield Option(
+        "snapshot.query.mode",
+        STRING,
+        LOW,
+        "select_all: all rows, or what snapshot.select.statement.overrides says.",
+        default="select_all",
+        check=case_insensitive_one_of("select_all"),
+        group=group,
+    )
+    yield Option(
+        "snapshot.select.statement.overrides",
+        STRING,
+        MEDIUM,
+        "Tables (schema.table, separated by commas) of which only some rows are read: "
+        "snapshot.select.statement.overrides.SCHEMA.TABLE has the SELECT.",
+        default=None,
+        group=group,
+    )
+    yield Option(
+        "snapshot.tables.order.by.row.count",
+        STRING,
+        MEDIUM,
+        "In which order tables are read: by their size, or by their names.",
+        default="disabled",
+        check=case_insensitive_one_of("ascending", "descending", "disabled"),
+        group=group,
+    )
+    yield Option(
+        "snapshot.include.collection.list",
+        LIST,
+        MEDIUM,
+        "Regular expressions of the tables whose rows are read, of those that are taken.",
+        default=None,
+        check=patterns,
+        group=group,
+    )
+    yield Option("snapshot.delay.ms", LONG, LOW, "How long to wait before rows are read.", default=0, check=at_least(0), group=group)
+    yield Option(
+        "snapshot.fetch.size",
+        INT,
+        MEDIUM,
+        f"{_NOTHING}: rows come by COPY, as they are taken.",
+        default=None,
+        check=lambda name, value: None if value is None else at_least(0)(name, value),
+        group=group,
+    )
+    yield Option("snapshot.max.threads", INT, MEDIUM, f"{_NOTHING}: tables are read one after the other.", default=1, check=at_least(1), group=group)
+
+
+def _values():
+    group = _CONNECTOR
+    yield Option(
+        "decimal.handling.mode",
+        STRING,
+        MEDIUM,
+        "What numeric and money become. precise: Connect's Decimal, or a struct of scale and value where the column has no scale; string; double.",
+        default="precise",
+        check=case_insensitive_one_of("precise", "string", "double"),
+        group=group,
+    )
+    yield Option(
+        "time.precision.mode",
+        STRING,
+        MEDIUM,
+        "What dates and times become. adaptive: milli- or microseconds, by the column; "
+        "adaptive_time_microseconds: times in microseconds always; connect: Connect's types; isostring; microseconds; nanoseconds.",
+        default="adaptive",
+        check=case_insensitive_one_of(*_KNOWN_TIMES),
+        group=group,
+    )
+    yield Option(
+        "interval.handling.mode",
+        STRING,
+        LOW,
+        "What intervals become: microseconds (numeric, a month counted as 30.4375 days), or ISO texts.",
+        default="numeric",
+        check=case_insensitive_one_of("numeric", "string"),
+        group=group,
+    )
+    yield Option(
+        "hstore.handling.mode",
+        STRING,
+        LOW,
+        "What hstore becomes: a text of JSON, or a map.",
+        default="json",
+        check=case_insensitive_one_of("json", "map"),
+        group=group,
+    )
+    yield Option(
+        "binary.handling.mode",
+        STRING,
+        LOW,
+        "What bytea becomes: bytes, or a text.",
+        default="bytes",
+        check=case_insensitive_one_of("bytes", "base64", "base64-url-safe", "hex"),
+        group=group,
+    )
+    yield Option("money.fraction.digits", SHORT, LOW, "Decimals of money.", default=2, group=group)
+    yield Option("include.schema.comments", BOOLEAN, MEDIUM, "Whether columns' comments stand in the schemas.", default=False, group=group)
+    yield Option(
+        "tombstones.on.delete",
+        BOOLEAN,
+        MEDIUM,
+        "Whether a record without a value follows each deletion, for compacted topics.",
+        default=True,
+        group=group,
+    )
+    yield Option(
+        "schema.name.adjustment.mode",
+        STRING,
+        LOW,
+        "Whether schemas' names are made fit for Avro.",
+        default="none",
+        check=case_insensitive_one_of("none", "avro", "avro_unicode"),
+        group=group,
+    )
+    yield Option(
+        "field.name.adjustment.mode",
+        STRING,
+        LOW,
+        "The same of fields' names.",
+        default="none",
+        check=case_insensitive_one_of("none", "avro", "avro_unicode"),
+        group=group,
+    )
+    group = _MORE
+    yield Option(
+        "include.unknown.datatypes",
+        BOOLEAN,
+        MEDIUM,
+        "Whether columns of other types are told, as the bytes of their text.",
+        default=False,
+        group=group,
+    )
+    yield Option(
+        "unavailable.value.placeholder",
+        STRING,
+        MEDIUM,
+        "Stands for a large value that an update did not change: the server does not send it.",
+        default="__debezium_unavailable_value",
+        group=group,
+    )
+    yield Option(
+        "schema.refresh.mode",
+        STRING,
+        MEDIUM,
+        f"{_NOTHING}: a table's columns are asked for whenever the server says that they changed.",
+        default="columns_diff",
+        check=case_insensitive_one_of("columns_diff", "columns_diff_exclude_unchanged_toast"),
+        group=group,
+    )
+    yield Option(
+        "message.key.columns",
+        STRING,
+        MEDIUM,
+        "Keys of records that are not the primary key: a pattern of schema.table, a colon and columns "
+        "separated by commas; several separated by semicolons.",
+        default=None,
+        group=group,
+    )
+    yield Option(
+        "provide.transaction.metadata",
+        BOOLEAN,
+        LOW,
+        "Whether begin and end of transactions are told, in the topic PREFIX.transaction.",
+        default=False,
+        group=group,
+    )
+    yield Option("streaming.delay.ms", LONG, LOW, "How long to wait between the rows and the changes.", default=0, check=at_least(0), group=group)
+    yield Option(
+        "event.converting.failure.handling.mode",
+        STRING,
+        MEDIUM,
+        "What becomes of a value that the column's schema cannot hold, such as NaN in "
+        "a Decimal: fail, or null with a warning (warn) or without (skip). A column without nulls fails always.",
+        default="warn",
+        check=case_insensitive_one_of("skip", "warn", "fail"),
+        group=group,
+    )
+    yield Option(
+        "errors.max.retries",
+        INT,
+        LOW,
+        "How often a lost connection is made anew, one after the other; -1: for ever, 0: never.",
+        default=-1,
+        group=group,
+    )
+    yield Option("converters", STRING, LOW, f"{_NOTHING}: classes of Java's.", default=None, group=group)
+    yield Option("post.processors", STRING, LOW, f"{_NOTHING}: classes of Java's.", default=None, group=group)
+
+
+def _rest():
+    yield Option(
+        "topic.prefix",
+        STRING,
+        HIGH,
+        "Stands before the tables' names in those of topics; the offset is stored by it.",
+        check=_topic_prefix,
+        group=_CONNECTOR,
+    )
+    group = _ADVANCED
+    yield Option(
+        "topic.naming.strategy",
+        STRING,
+        MEDIUM,
+        "How topics are named: PREFIX.SCHEMA.TABLE.",
+        default=TOPIC_NAMES,
+        check=case_insensitive_one_of(TOPIC_NAMES),
+        group=group,
+    )
+    yield Option("skipped.operations", LIST, LOW, "What is not told: c, u, d, t (truncations), or none.", default="t", check=_operations, group=group)
+    yield Option("poll.interval.ms", LONG, MEDIUM, "How long a poll waits for changes.", default=500, group=group)
+    yield Option("max.batch.size", INT, MEDIUM, "How many records a poll hands on at most.", default=2048, check=at_least(1), group=group)
+    yield Option("max.queue.size", INT, MEDIUM, f"{_NOTHING}: there is no queue; the server waits.", default=8192, group=group)
+    yield Option("max.queue.size.in.bytes", LONG, MEDIUM, f"{_NOTHING}, as the one before.", default=0, check=at_least(0), group=group)
+    yield Option(
+        "event.processing.failure.handling.mode",
+        STRING,
+        MEDIUM,
+        "What becomes of a message of the server's that cannot be read: fail, or left out with a warning (warn) or without (skip).",
+        default="fail",
+        check=case_insensitive_one_of("skip", "warn", "fail", "ignore"),
+        group=group,
+    )
+    yield Option(
+        "retriable.restart.connector.wait.ms",
+        LONG,
+        LOW,
+        "How long to wait before a lost connection is made anew.",
+        default=10000,
+        check=at_least(1),
+        group=group,
+    )
+    yield Option(
+        "incremental.snapshot.chunk.size",
+        INT,
+        MEDIUM,
+        f"{_NOTHING}: there are no incremental snapshots.",
+        default=1024,
+        check=at_least(0),
+        group=group,
+    )
+    yield Option(
+        "incremental.snapshot.watermarking.strategy",
+        STRING,
+        LOW,
+        f"{_NOTHING}, as the one before.",
+        default="INSERT_INSERT",
+        check=case_insensitive_one_of("INSERT_INSERT", "INSERT_DELETE"),
+        group=group,
+    )
+    yield Option("signal.data.collection", LIST, MEDIUM, f"{_NOTHING}: signals are not read.", default=None, group=group)
+    yield Option("signal.enabled.channels", LIST, MEDIUM, f"{_NOTHING}: signals are not read.", default="source", group=group)
+    yield Option("signal.poll.interval.ms", LONG, MEDIUM, f"{_NOTHING}: signals are not read.", default=5000, check=at_least(1), group=group)
+    yield Option("notification.enabled.channels", LIST, MEDIUM, f"{_NOTHING}: nothing is notified.", default=None, group=group)
+    group = "ADVANCED_HEARTBEAT"
+    yield Option(
+        "heartbeat.interval.ms",
+        INT,
+        MEDIUM,
+        "How often a heartbeat is sent, so that the offset moves on though no table of ours changes; 0: never.",
+        default=0,
+        check=at_least(0),
+        group=group,
+    )
+    yield Option("heartbeat.topics.prefix", STRING, LOW, "Their topic is this, a dot and topic.prefix.", default="__debezium-heartbeat", group=group)
+    yield Option("heartbeat.action.query", STRING, LOW, "SQL to run with each heartbeat.", default=None, group=group)
+
+
+def _topic_prefix(name, value):
+    """Letters, digits, dots, underscores and hyphens."""
+    if not value or not all(each.isascii() and (each.isalnum() or each in "._-") for each in value):
+        raise ConfigError(f"'{name}' must have letters, digits, dots, underscores and hyphens alone, found {value!r}")
+
+
+SOURCE = ConfigDef(*_connection(), *_replication(), *_filters(), *_snapshot(), *_values(), *_rest())
+
+# Set, they do nothing: who sets them is told.
+IDLE = (
+    "signal.data.collection",
+    "notification.enabled.channels",
+    "converters",
+    "post.processors",
+    "database.sslfactory",
+    "snapshot.mode.custom.name",
+)

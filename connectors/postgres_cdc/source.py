@@ -1,0 +1,202 @@
+"""PostgresCdcSource: publish the rows of PostgreSQL's tables and every change of them, out of the server's log, as Debezium's connector does.
+
+session.py    what one connection's time takes: rows, then changes      snapshot.py   rows           stream.py     changes
+position.py   offsets, and what the server may forget                    shapes.py     schemas        records.py    envelopes
+kinds.py      types                                                      pgoutput.py   the protocol   connection.py libpq
+"""
+
+import logging
+import threading
+import time
+
+from connectors.postgres_cdc.connection import asking, refused
+from connectors.postgres_cdc.keys import IDLE, PASSING, SOURCE
+from connectors.postgres_cdc.position import Position
+from connectors.postgres_cdc.publication import check_server, drop_slot
+from connectors.postgres_cdc.session import Session, SlotInUse
+from standalone import ConfigError, ConnectError, ExactlyOnceSupport, SourceConnector, SourceTask
+
+log = logging.getLogger(__name__)
+
+_WITHOUT_ROWS = ("no_data", "never")
+
+
+class PostgresCdcSourceConnector(SourceConnector):
+    """Publish the rows of tables as they are, then each change as it is committed: what was before, what is now, from where and when."""
+
+    java_name = "io.debezium.connector.postgresql.PostgresConnector"
+    config_def = SOURCE
+    passing = PASSING
+
+    def validate(self, config):
+        try:
+            return _errors(SOURCE.parse(config))
+        except ConfigError as error:
+            return {name: message for name, message in error.errors.items() if name not in SOURCE}
+
+    def try_out(self, config):
+        import psycopg
+
+        try:
+            parsed = SOURCE.parse(config)
+        except ConfigError:
+            return {}
+        try:
+            with asking(parsed) as connection:
+                check_server(connection)
+                may = connection.execute("SELECT rolsuper OR rolreplication FROM pg_roles WHERE rolname = current_user").fetchone()[0]
+        except ConnectError as error:
+            return {"database.hostname": str(error)}
+        except (psycopg.Error, OSError) as error:
+            return {"database.hostname": str(refused(error, parsed))}
+        if not may:
+            return {"database.user": f'may not read the server\'s log: ALTER ROLE "{parsed["database.user"]}" REPLICATION'}
+        return {}
+
+    def exactly_once_support(self, config):
+        """Changes can be gone on behind, rows cannot: a snapshot that is cut off begins again."""
+        mode = config.get("snapshot.mode", "initial").lower()
+        return ExactlyOnceSupport.SUPPORTED if mode in _WITHOUT_ROWS else ExactlyOnceSupport.UNSUPPORTED
+
+    def start(self, config):
+        self.config = config
+        errors = _errors(SOURCE.parse(config))
+        if errors:
+            raise ConfigError.of(errors, "PostgresCdcSource cannot start")
+
+    def task_configs(self, max_tasks):
+        return [dict(self.config)]  # one log has one reader
+
+    def alter_offsets(self, config, offsets):
+        server = config.get("topic.prefix")
+        for partition, offset in offsets:
+            if partition != {"server": server}:
+                raise ConnectError(f'The source partition {partition!r} must be {{"server": "{server}"}}.')
+            if offset is not None:
+                Position.of(offset)
+        return True
+
+
+class PostgresCdcSourceTask(SourceTask):
+    """Reads rows, then changes; a connection that is lost is made anew, and reading goes on behind what was handed on."""
+
+    java_name = "io.debezium.connector.postgresql.PostgresConnectorTask"
+
+    def start(self, config):
+        self.config = config
+        parsed = self._parsed = SOURCE.parse(config)
+        self._stopped = threading.Event()
+        self._session = None
+        self._failures = self._slot_tries = 0
+        self._was_open = self._resumes = False
+        self._count, self._wait = parsed["max.batch.size"], min(max(parsed["poll.interval.ms"], 1) / 1000, 0.5)
+        self._beat_every = parsed["heartbeat.interval.ms"] / 1000
+        self._beat_at = time.monotonic() + self._beat_every
+        self._partition = {"server": parsed["topic.prefix"]}
+        self._position = self._stored()
+        for name in IDLE:
+            if parsed[name]:
+                log.warning("%s is set and does nothing here", name)
+
+    def _stored(self):
+        offset = self.context.offset_reader.offset(self._partition)
+        return None if offset is None else Position.of(offset)
+
+    def poll(self):
+        if self._stopped.is_set():
+            return None
+        import psycopg
+
+        try:
+            if self._session is None:
+                self._session = Session(self._parsed, self._position, self._resumes, self._stopped, self.context.task or 0)
+                self._session.open()
+                self._was_open = True
+            beats = self._heartbeat()  # first: what has been read is not to be lost by what goes wrong here
+            records = beats + self._session.read(self._count, self._wait)
+            self._failures = self._slot_tries = 0
+            return records or None
+        except SlotInUse as error:
+            self._close()
+            self._slot_tries += 1
+            if self._slot_tries > self._parsed["slot.max.retries"]:
+                raise ConnectError(f"{error} It was tried {self._slot_tries} times (slot.max.retries).") from error
+            log.warning("%s It is tried again in %d ms", error, self._parsed["slot.retry.delay.ms"])
+            self._stopped.wait(self._parsed["slot.retry.delay.ms"] / 1000)
+        except (psycopg.Error, OSError) as error:
+            self._close()
+            if not self._stopped.is_set():
+                self._failed(error)
+        except BaseException:
+            self._close()
+            raise
+        return None
+
+    def _heartbeat(self):
+        if not self._beat_every or time.monotonic() < self._beat_at:
+            return []
+        self._beat_at = time.monotonic() + self._beat_every
+        return self._session.heartbeat()
+
+    def _failed(self, error):
+        told, most = refused(error, self._parsed), self._parsed["errors.max.retries"]
+        if not self._was_open or not _passes(error):
+            raise told from error
+        self._failures += 1
+        if 0 <= most < self._failures:
+            raise ConnectError(f"{told} It was tried {self._failures} times, which errors.max.retries does not allow.") from error
+        pause = self._parsed["retriable.restart.connector.wait.ms"]
+        log.warning("The connection is lost and is made anew in %d ms: %s", pause, told)
+        self._stopped.wait(pause / 1000)
+
+    def commit(self):
+        if self._session is not None:
+            self._session.commit(self._stored())
+
+    def stop(self):
+        self._stopped.set()
+        session = self._session
+        if session is not None:
+            session.interrupt()
+
+    def close(self):
+        self._close()
+        if self._parsed["slot.drop.on.stop"] and self._stopped.is_set():
+            import psycopg
+
+            try:
+                with asking(self._parsed) as connection:
+                    drop_slot(connection, self._parsed)
+            except (psycopg.Error, OSError) as error:
+                log.warning("The slot could not be dropped: %s", refused(error, self._parsed))
+
+    def _close(self):
+        session, self._session = self._session, None
+        if session is not None:
+            if session.position is not None:
+                self._position, self._resumes = session.position, True
+            session.close()
+
+
+def _passes(error):
+    """Whether it may be well after a while: the connection is lost, the server goes down or comes up."""
+    import psycopg
+
+    state = getattr(error, "sqlstate", None) or ""
+    if state[:2] in ("08", "53", "57", "58"):
+        return state != "57014"  # a statement that took too long
+    return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, OSError)) and not state
+
+
+def _errors(parsed):
+    errors = {}
+    for kind in ("schema", "table", "column"):
+        if parsed[f"{kind}.include.list"] and parsed[f"{kind}.exclude.list"]:
+            errors[f"{kind}.exclude.list"] = f"cannot stand beside {kind}.include.list"
+    name = parsed["slot.name"]
+    if not 0 < len(name) < 64 or not all(each in "abcdefghijklmnopqrstuvwxyz0123456789_" for each in name):
+        errors["slot.name"] = f"must have at most 63 small letters, digits and underscores, found {name!r}"
+    return errors
+
+
+PostgresCdcSourceConnector.task_class = PostgresCdcSourceTask

@@ -1,0 +1,220 @@
+"""The changes as the server streams them, from a position on: messages of pgoutput become records, each with the position behind it."""
+
+import struct
+import time
+
+from connectors.postgres_cdc.pgoutput import Begin, Change, Commit, Message, Relation, Truncate, decode
+from connectors.postgres_cdc.position import Position
+from connectors.postgres_cdc.records import OPERATIONS, NullInRequired, Place
+
+_XLOG, _KEEPALIVE = ord("w"), ord("k")
+
+
+class Stream:
+    """`position` is behind all that was handed on; `confirmed` is told what there is."""
+
+    def __init__(self, config, replication, position, confirmed, catalog, shapes, records, filters):
+        import psycopg
+
+        self._lost = psycopg.Error, OSError
+        self._replication, self._confirmed = replication, confirmed
+        self._shape_maker, self._records, self._filters = shapes, records, filters
+        self._catalog = catalog
+        self.position = position
+        self._from = position  # what was done of the transaction that comes first
+        self._relations, self._shapes, self._nullable = {}, {}, {}
+        self._skipped = {each for each in config["skipped.operations"] or () if each != "none"}
+        self._tells_transactions = config["provide.transaction.metadata"]
+        self._transaction = None
+        self._xmin_every, self._xmin_at, self.xmin, self._slot = config["xmin.fetch.interval.ms"] / 1000, 0.0, None, config["slot.name"]
+        self._on_failure = config["event.processing.failure.handling.mode"].lower()
+
+    def read(self, count, seconds):
+        """About so many SourceRecords; fewer where no more have come. Waits up to that time for the first message."""
+        found = []
+        while len(found) < count:
+            try:
+                data = self._replication.read(0.0 if found else seconds)
+            except self._lost:
+                if found:
+                    break  # these are handed on first; the next read says it again
+                raise
+            if data is None:
+                break
+            if data[0] == _XLOG:
+                (start,) = struct.unpack_from(">Q", data, 1)
+                found += self._told(decode(data[25:]), start)
+            elif data[0] == _KEEPALIVE:
+                end, _, must_answer = struct.unpack_from(">QqB", data, 1)
+                self._alive(end, must_answer)
+                if not found:
+                    break
+        return found
+
+    def heartbeat(self):
+        """A record that carries the position alone."""
+        offset = self._offset(None, None)
+        return self._emitted(self._records.made(self._records.heartbeat(), offset, offset))
+
+    def _alive(self, end, must_answer):
+        if self._transaction is None and end > self.position.commit and not self._is_within_first():
+            self.position = Position(end)
+            self._confirmed.done(end)
+        if must_answer:
+            self._replication.confirm(self._confirmed.lsn)
+
+    def _is_within_first(self):
+        """Whether it is still to come what was begun before the start."""
+        return self._from is not None and (self._from.event or self._from.upto_lsn)
+
+    # --- One message -----------------------------------------------------------------------------------------------------
+    def _told(self, message, lsn):
+        if isinstance(message, Change):
+            return self._changed(message, lsn)
+        if isinstance(message, Relation):
+            self._relations[message.oid] = message
+            self._shapes.pop(message.oid, None)
+            self._nullable.pop(message.oid, None)
+        elif isinstance(message, Begin):
+            self._begin(message)
+        elif isinstance(message, Commit):
+            return self._end(message)
+        elif isinstance(message, Truncate):
+            return self._truncated(message, lsn)
+        elif isinstance(message, Message):
+            return self._messaged(message, lsn)
+        return []
+
+    def _begin(self, told):
+        self._transaction = _Transaction(told, self._from if self._from is not None and self._from.xid == told.xid else None)
+        self._from = None
+        self.position = Position(self.position.commit, 0, told.xid)
+
+    def _end(self, told):
+        transaction, self._transaction = self._transaction, None
+        self.position = Position(told.end_lsn)
+        records = []
+        if self._tells_transactions and transaction.total:
+            parts = self._records.transaction("END", transaction.identity, transaction.begin.micros, transaction.counts)
+            records = self._emitted(self._records.made(parts, None, self._offset(told.end_lsn, "COMMIT")))
+        self._confirmed.done(told.end_lsn)
+        return records
+
+    def _changed(self, change, lsn):
+        relation, operation = self._relations[change.relation], OPERATIONS[change.kind]
+        if operation in self._skipped or not self._filters.table(relation.schema, relation.table):
+            self._count(lsn)
+            return []
+        return self._handed_on(lsn, _KINDS[operation], lambda place, block: self._records_of(change, place, block))
+
+    def _records_of(self, change, place, block):
+        while True:
+            try:
+                return self._records.changed(self._shape(change.relation), change, place, block)
+            except NullInRequired as found:  # the column may have none today; when this was written it could
+                self._nullable.setdefault(change.relation, set()).add(str(found))
+                self._shapes.pop(change.relation, None)
+
+    def _shape(self, oid):
+        shape = self._shapes.get(oid)
+        if shape is None:
+            shape = self._shapes[oid] = self._shape_maker.of(self._relations[oid], self._nullable.get(oid, ()))
+        return shape
+
+    def _truncated(self, told, lsn):
+        taken = [self._relations[oid] for oid in told.relations if oid in self._relations]
+        taken = [each for each in taken if self._filters.table(each.schema, each.table)]
+        if "t" in self._skipped or not taken:
+            self._count(lsn)
+            return []
+        return self._handed_on(
+            lsn, "TRUNCATE",
+            lambda place, block: [part for each in taken for part in self._records.truncated(self._shape(each.oid), place, block)],
+        )  # fmt: skip
+
+    def _messaged(self, told, lsn):
+        is_taken = self._filters.message(told.prefix)
+        if told.is_transactional and self._transaction is not None:
+            if not is_taken:
+                self._count(lsn)
+                return []
+            return self._handed_on(lsn, "MESSAGE", lambda place, block: self._records.message(told, place, block))
+        if not is_taken or told.lsn < self.position.commit:
+            return []
+        before = self.position
+        self.position = Position(max(told.lsn + 1, before.commit))  # behind it the server sends it no more
+        place = Place(time.time_ns() // 1000, told.lsn, None, before.commit, xmin=self.xmin)
+        offset = self._offset(told.lsn, "MESSAGE")
+        return self._emitted(self._records.made(self._records.message(told, place, _no_block), offset, offset))
+
+    # --- Counting --------------------------------------------------------------------------------------------------------
+    def _count(self, lsn):
+        """Whether the message that has come is new; it is counted as done."""
+        transaction = self._transaction
+        transaction.event += 1
+        self.position = Position(self.position.commit, transaction.event, transaction.begin.xid)
+        return not transaction.was_done(lsn)
+
+    def _handed_on(self, lsn, kind, parts):
+        """The records of `parts(place, block)`; `block(table)` gives what is told of the transaction, and counts."""
+        transaction = self._transaction
+        before = self._offset(lsn, kind)
+        is_new = self._count(lsn)
+        if not is_new and not self._tells_transactions:
+            return []
+        begin, is_first = transaction.begin, transaction.total == 0
+        place = Place(begin.micros, lsn, begin.xid, self.position.commit, xmin=self._xmin())
+        made = parts(place, self._block if self._tells_transactions else _no_block)
+        if not is_new or not made:
+            return []
+        if self._tells_transactions and is_first:
+            made = self._records.transaction("BEGIN", transaction.identity, begin.micros) + made
+        return self._emitted(self._records.made(made, before, self._offset(lsn, kind)))
+
+    def _block(self, table):
+        return self._records.block(self._transaction.identity, *self._transaction.counted(table))
+
+    def _offset(self, lsn, kind):
+        micros = self._transaction.begin.micros if self._transaction is not None else None
+        return self.position.offset(lsn, micros, kind)
+
+    def _emitted(self, records):
+        self._confirmed.emitted(self.position)
+        return records
+
+    def _xmin(self):
+        if self._xmin_every and time.monotonic() >= self._xmin_at:
+            self._xmin_at = time.monotonic() + self._xmin_every
+            self.xmin = self._catalog.xmin(self._slot)
+        return self.xmin
+
+
+def _no_block(table):
+    return None
+
+
+_KINDS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
+
+
+class _Transaction:
+    """The one whose messages come now; `done` is what of it was handed on before the start."""
+
+    def __init__(self, begin, done):
+        self.begin = begin
+        self.identity = f"{begin.xid}:{begin.final_lsn}"
+        self._done = done
+        self.event = self.total = 0
+        self.counts = {}
+
+    def counted(self, table):
+        """The number of one more event, among all and among those of its table."""
+        self.total += 1
+        self.counts[table] = self.counts.get(table, 0) + 1
+        return self.total, self.counts[table]
+
+    def was_done(self, lsn):
+        if self._done is None:
+            return False
+        if self._done.upto_lsn is not None:
+            return lsn <= self._done.upto_lsn
+        return self.event <= self._done.event
