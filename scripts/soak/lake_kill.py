@@ -60,7 +60,7 @@ class Soak:
             before = self.files.count()
             worker = worker or self.start()
             # Somewhere in its work: behind a random share of what is left to be killed in, be it in its start.
-            until = before + self.random.random() * self.given.records / self.given.kills
+            until = min(before + self.random.random() * self.given.records / self.given.kills, self.given.records)
             deadline = time.monotonic() + PATIENCE_SECONDS
             while self.files.count() < until and worker.poll() is None and time.monotonic() < deadline:
                 time.sleep(0.01)
