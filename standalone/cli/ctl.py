@@ -4,6 +4,7 @@
     ctl_connectors.py  connectors and their states   ctl_config.py   what they are configured with
     ctl_offsets.py     offsets, lag, Java's file     ctl_log.py      topics, produce, consume
     ctl_dlq.py         dead letter queues            ctl_preview.py  records through a chain, before it runs
+    ctl_sql.py         statements of SQL
     ctl_schemas.py     schemas of a registry         ctl_reindex.py  another mapping for a search index, without downtime
 
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, and a connector or task that was asked about is FAILED.
@@ -13,7 +14,7 @@ import os
 
 import click
 
-from standalone.cli import ctl_config, ctl_connectors, ctl_dlq, ctl_log, ctl_offsets, ctl_preview, ctl_reindex, ctl_schemas
+from standalone.cli import ctl_config, ctl_connectors, ctl_dlq, ctl_log, ctl_offsets, ctl_preview, ctl_reindex, ctl_schemas, ctl_sql
 from standalone.cli.ctl_rest import DEFAULT_URL, Rest
 from standalone.cli.ctl_show import Group
 
@@ -39,7 +40,7 @@ def main(context, url, user, cacert, cert, key):
     context.obj = Rest.of(context.params, lambda name: click.prompt(f"Password of {name}", hide_input=True, err=True))
 
 
-for _module in (ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_reindex):
+for _module in (ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_reindex, ctl_sql):
     _module.add_to(main)
 
 
