@@ -72,7 +72,11 @@ class Streams:
         """[answer] of each statement of the text; the first that fails raises SqlError or what else it met, behind those that were done."""
         with self._lock:
             run = _Run(self, text, dict(properties or {}))
-            return [run.answer(*each) for each in read(_defined(text))]
+            try:
+                return [run.answer(*each) for each in read(_defined(text))]
+            finally:
+                if self._session_of is not None and self._session_of is self._worker.session.ready():
+                    make_current(self._session_of)  # the thread may have other work, in the pipeline's session
 
     def run_file(self, path):
         """The statements of a file, as a worker does them at its start: those that were done at an earlier one are passed over."""

@@ -23,6 +23,16 @@ class Shared:
         """Others use it."""
 
 
+@pytest.fixture(autouse=True)
+def session_of_others(request):
+    """Tests behind these find the session as it was."""
+    yield
+    if "spark_holder" in request.fixturenames and (session := request.getfixturevalue("spark_holder").ready()) is not None:
+        from standalone.streams.frames import make_current
+
+        make_current(session)
+
+
 @pytest.fixture(scope="session")
 def start_worker(spark_holder):
     def start(folder, **props):
