@@ -10,7 +10,7 @@ import re
 import orjson
 
 from standalone import secrets
-from standalone.rest import browse, produce, schemas, shapes, streams
+from standalone.rest import browse, produce, schemas, shapes
 
 _OURS = ("text/html", "text/javascript", "text/css", "image/svg+xml")
 _METRICS = "text/plain; version="
@@ -23,7 +23,7 @@ class Masked:
 
     def __init__(self, app):
         self._app = app
-        self._words = shapes.words() | browse.WORDS | produce.WORDS | schemas.WORDS | streams.WORDS
+        self._words = shapes.words() | browse.WORDS | produce.WORDS | schemas.WORDS
 
     async def __call__(self, scope, receive, send):
         if scope["type"] != "http":

@@ -8,10 +8,11 @@
 """
 
 from standalone.errors import BadRequestError
+from standalone.rest import shapes
 from standalone.rest.resource import Operation, body_object, json_answer, nothing, resource
 
-WORDS = frozenset("statement kind message columns rows cursor done query table sql properties".split())
 _LONGEST_WAIT_MS = 30_000
+_MAY_FAIL = (409, 500)
 
 
 def routes(worker):
@@ -20,7 +21,7 @@ def routes(worker):
 
     def run(request, body):
         said = body_object(body)
-        properties = said.get("properties") or {}
+        properties = {} if said.get("properties") is None else said["properties"]
         if not isinstance(said.get("sql"), str) or set(said) - {"sql", "properties"} or not isinstance(properties, dict):
             raise BadRequestError('The body must be {"sql": "statements, with ; behind each"}, and may have "properties": {name: value}.')
         return json_answer(engine().execute(said["sql"], {str(key): str(value) for key, value in properties.items()}))
@@ -46,12 +47,15 @@ def routes(worker):
         tasks = [{key: value for key, value in task.items() if key != "version"} for task in status["tasks"]]
         return json_answer({"name": status["name"], "config": config, "tasks": tasks, "figures": figures_of(engine(), status["name"])})
 
-    def change(verb):
+    def change(verb, summary):
         def changed(request):
             getattr(engine().queries, verb)(name(request))
             return nothing(202)
 
-        return Operation(changed, None, {})
+        return Operation(changed, summary, {202: None}, problems=_MAY_FAIL)
+
+    def history(request):
+        return json_answer(engine().queries.history(name(request)))
 
     def restart(request):
         engine().queries.restart(name(request), include_tasks=True)
@@ -60,13 +64,21 @@ def routes(worker):
     def listed(request):
         return json_answer(worker.streaming.opened.queries.names() if worker.streaming.opened is not None else [])
 
+    wait = {"wait.ms": {"type": "integer", "minimum": 0, "default": 10_000}}
     return [
-        resource("/sql", POST=Operation(run, None, {}, body={})),
-        resource("/sql/cursors/{cursor}", GET=Operation(rows, None, {}), DELETE=Operation(end, None, {})),
-        resource("/queries", GET=Operation(listed, None, {})),
-        resource("/queries/{query}", GET=Operation(look, None, {})),
-        resource("/queries/{query}/history", GET=Operation(lambda request: json_answer(engine().queries.history(name(request))), None, {})),
-        resource("/queries/{query}/pause", PUT=change("pause")),
-        resource("/queries/{query}/resume", PUT=change("resume")),
-        resource("/queries/{query}/restart", POST=Operation(restart, None, {})),
+        resource(
+            "/sql",
+            POST=Operation(run, "Run statements of SQL", {200: shapes.SQL_ANSWERS}, body=shapes.SQL_SENT, problems=[404, *_MAY_FAIL]),
+        ),
+        resource(
+            "/sql/cursors/{cursor}",
+            GET=Operation(rows, "Rows of a push query or of PRINT that have come since", {200: shapes.CURSOR_ROWS}, wait, problems=_MAY_FAIL),
+            DELETE=Operation(end, "End it", {204: None}, problems=_MAY_FAIL),
+        ),
+        resource("/queries", GET=Operation(listed, "Names of the queries that run on", {200: shapes.NAMES})),
+        resource("/queries/{query}", GET=Operation(look, "Configuration, states and figures of a query", {200: shapes.QUERY}, problems=_MAY_FAIL)),
+        resource("/queries/{query}/history", GET=Operation(history, "States and failures of a query", {200: shapes.HISTORY}, problems=_MAY_FAIL)),
+        resource("/queries/{query}/pause", PUT=change("pause", "Pause a query")),
+        resource("/queries/{query}/resume", PUT=change("resume", "Resume a query")),
+        resource("/queries/{query}/restart", POST=Operation(restart, "Restart a query", {202: None}, problems=_MAY_FAIL)),
     ]

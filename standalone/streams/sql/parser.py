@@ -64,7 +64,7 @@ class _Reader:
         self.text = text
         try:
             self._tokens = _Ksql().tokenize(text)
-        except TokenError as error:
+        except (TokenError, ValueError, IndexError) as error:
             raise SqlError(f"The text cannot be taken apart: {error}. Is a quote or a bracket left open?") from error
         self._at = 0
 
