@@ -126,6 +126,7 @@ class LocalWorker:
             "pipeline.engine": "rows",
             **_keys(props),
         }
+        self.files = []  # of connectors and statements, as the command line names them
         self.process = None
         self._client = None
 
@@ -138,9 +139,13 @@ class LocalWorker:
         except BaseException:
             self.process.close()
             raise
-        self.process.create_connectors([])
+        self._opened()
+        self.process.create_connectors(self.files)
         self._client = _LogClient(self.process.worker.log_settings({}))
         return self
+
+    def _opened(self):
+        """It is there, and has no connectors yet."""
 
     def __exit__(self, *_):
         self._client.close()

@@ -4,6 +4,7 @@
     ctl_connectors.py  connectors and their states   ctl_config.py   what they are configured with
     ctl_offsets.py     offsets, lag, Java's file     ctl_log.py      topics, produce, consume
     ctl_dlq.py         dead letter queues            ctl_preview.py  records through a chain, before it runs
+    ctl_sql.py         statements of SQL
     ctl_schemas.py     schemas of a registry         ctl_reindex.py  another mapping for a search index, without downtime
     ctl_init.py        sample configurations         ctl_doctor.py   what a worker needs of its machine
     ctl_top.py         rates and lag as they change
@@ -26,6 +27,7 @@ from standalone.cli import (
     ctl_preview,
     ctl_reindex,
     ctl_schemas,
+    ctl_sql,
     ctl_top,
 )
 from standalone.cli.ctl_rest import DEFAULT_URL, Rest
@@ -53,7 +55,7 @@ def main(context, url, user, cacert, cert, key):
     context.obj = Rest.of(context.params, lambda name: click.prompt(f"Password of {name}", hide_input=True, err=True))
 
 
-for _module in (ctl_init, ctl_doctor, ctl_top, ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_reindex):
+for _module in (ctl_init, ctl_doctor, ctl_top, ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_reindex, ctl_sql):
     _module.add_to(main)
 
 

@@ -37,9 +37,9 @@ log = logging.getLogger(__name__)
 )
 @click.version_option(package_name="connect-standalone", prog_name="connect-standalone")
 @click.argument("worker", metavar="WORKER.PROPERTIES")
-@click.argument("connectors", nargs=-1, metavar="[CONNECTOR.PROPERTIES | CONNECTOR.JSON]...")
+@click.argument("connectors", nargs=-1, metavar="[CONNECTOR.PROPERTIES | CONNECTOR.JSON | STATEMENTS.SQL]...")
 def command(daemon, log_format, worker, connectors):
-    """Run Kafka Connect's standalone mode: one worker, and the connectors whose files are given.
+    """Run Kafka Connect's standalone mode: one worker, and the connectors and SQL statements whose files are given.
 
     WORKER.PROPERTIES says where Kafka is (bootstrap.servers; left out: a log of the worker's own), how records are
     converted, and where source offsets are kept. More connectors can be made by the REST API.

@@ -9,6 +9,8 @@ from standalone.rest.shapes import ALL, PROBLEM
 _PARAMETER = re.compile(r"\{(\w+)\}")
 _PARAMETERS = {
     "name": {"description": "Name of the connector, plugin or logger.", "schema": {"type": "string", "minLength": 1}},
+    "query": {"description": "Name of the query.", "schema": {"type": "string", "minLength": 1}},
+    "cursor": {"description": "What POST /sql has called it.", "schema": {"type": "string", "minLength": 1}},
     "task": {"description": "Number of the task, from 0.", "schema": {"type": "integer", "minimum": 0}},
 }
 _WHY = {

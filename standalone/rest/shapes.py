@@ -151,3 +151,18 @@ LOGGER = _shape("Logger", _object({"level": TEXT, "last_modified": {"type": ["in
 LOGGERS = _shape("Loggers", _map(LOGGER.ref))
 LEVEL_SENT = _shape("LevelSent", {"type": "object", "properties": {"level": TEXT}, "required": ["level"]})
 DOCUMENT = _shape("Document", {"type": "object"})
+
+_PROPERTIES = {"type": "object", "additionalProperties": {"type": ["string", "number", "boolean", "null"]}}
+SQL_SENT = _shape("SqlSent", _object({"sql": TEXT}, properties={**_PROPERTIES, "type": ["object", "null"]}))
+_ROWS = _list(_list({}))
+SQL_ANSWERS = _shape(
+    "SqlAnswers",
+    _list(
+        _object(
+            {"statement": TEXT, "kind": {"enum": ["message", "table", "cursor"]}},
+            **{"message": TEXT, "query": TEXT, "columns": _list(TEXT), "rows": _ROWS, "cursor": TEXT},
+        )
+    ),
+)
+CURSOR_ROWS = _shape("CursorRows", _object({"rows": _ROWS, "done": YES_NO}))
+QUERY = _shape("Query", _object({"name": TEXT, "config": CONFIG.ref, "tasks": _list({"type": "object"}), "figures": _map({"type": "object"})}))

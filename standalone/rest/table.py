@@ -1,6 +1,6 @@
 """All routes: each module of the API adds its list here."""
 
-from standalone.rest import admin, connectors, documentation, metrics, plugins, ui_pages
+from standalone.rest import admin, connectors, documentation, metrics, plugins, streams, ui_pages
 from standalone.rest.resource import json_answer, resource
 
 
@@ -12,6 +12,7 @@ def tables(herder, worker, extensions, admin_apart):
         *connectors.routes(herder),
         *plugins.routes(herder),
         *metrics.routes(herder, worker),
+        *streams.routes(worker),
         *ui_pages.routes(herder, worker),
         *(resource(path, GET=_as_json(handler)) for extension in extensions for path, handler in extension.paths.items()),
         *([] if admin_apart else own),

@@ -20,6 +20,10 @@ class LogView:
     def __init__(self, admin, new_consumer, clock):
         self._admin, self._new_consumer, self._clock = admin, new_consumer, clock
 
+    def names(self):
+        """The names of all topics but the log's own, as a set."""
+        return self._admin.list_topics()
+
     def topics(self):
         """[{name, partitions, records}], by name; records is None where a partition cannot be asked."""
         names = sorted(self._admin.list_topics())

@@ -8,6 +8,7 @@ from standalone import files, kernels, properties
 from standalone.clock import SYSTEM
 from standalone.errors import AlreadyExistsError, ConnectError
 from standalone.runtime.herder import Herder, check_target
+from standalone.runtime.streaming import Streaming
 from standalone.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
@@ -44,13 +45,20 @@ class Process:
         self.worker.open(self.rest.advertised())
         self.herder = Herder(self.worker, self.worker.state, self._clock, self._failed_for_good)
         self.worker.watch(self.herder)
+        self.worker.streaming = Streaming(self.worker, self.herder, self._clock, self._failed_for_good)
         self.rest.start(self.herder, self.worker, self._not_served)
         self._threads = [thread for thread in threading.enumerate() if thread.name in _NEEDED and thread not in others]
 
     def create_connectors(self, files):
-        """The connectors of these files, then those that were made by REST. Raises at the first file that will not do."""
+        """The connectors of these files, then those that were made by REST, then the queries. Raises at the first file that will not do.
+
+        A file whose name ends in .sql holds statements.
+        """
         found = []
+        statements = [path for path in files if str(path).lower().endswith(".sql")]
         for path in files:
+            if path in statements:
+                continue
             connector = properties.load_connector(path)
             if connector.name in [other.name for other in found]:
                 raise AlreadyExistsError(f"{path}: there is a connector '{connector.name}' already, from another file of this command.")
@@ -61,9 +69,20 @@ class Process:
             except ConnectError as error:
                 raise type(error)(f"The connector '{connector.name}' of {path} cannot be created: {error}") from error
         self.herder.restore({connector.name for connector in found})
+        self._restore_queries(statements)
         self.worker.starting = False
         kernels.ready()  # what is not compiled yet is from now on, by another process, whenever the first record comes
         log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))
+
+    def _restore_queries(self, files):
+        try:
+            self.worker.streaming.restore(files)
+        except OSError as error:
+            raise ConnectError(f"{error.filename} cannot be read: {error.strerror}.") from error
+        except ConnectError as error:
+            if files:
+                raise type(error)(f"The statements of {', '.join(map(str, files))} cannot be run: {error}") from error
+            log.error("The queries that there were cannot be started: %s", error)  # connectors go on all the same
 
     def ailment(self, seconds):
         """What keeps the worker from doing its work, as far as can be told within that time; None if nothing does."""
@@ -92,6 +111,8 @@ class Process:
         steps = []
         if self.herder is not None:
             steps.append(lambda: self.herder.close(self.worker.graceful_seconds))
+        if self.worker is not None and self.worker.streaming is not None:
+            steps.append(lambda: self.worker.streaming.close(self.worker.graceful_seconds))
         if self.rest is not None:
             steps.append(self.rest.stop)
         if self.worker is not None:

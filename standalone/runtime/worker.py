@@ -55,6 +55,7 @@ class Worker:
         self._closing = threading.Event()
         self._herder = None
         self._offsets_trouble = None  # why offsets could not be made durable
+        self.streaming = None  # a Streaming, once there is a herder
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
@@ -116,6 +117,24 @@ class Worker:
             "spark_waiting_jobs": session.waiting,
         }
         return {"worker": spark, "log": self._embedded.sizes() if self._embedded is not None else []}
+
+    @property
+    def session(self):
+        """The SessionHolder."""
+        return self._session
+
+    @property
+    def clients(self):
+        """The LogClients, for what is not a connector."""
+        return self._clients
+
+    def registry_url(self):
+        """Where schemas are registered that no connector names a registry for; None where nobody says. The worker's own is started for it."""
+        key = "converter.schema.registry.url"
+        found = next((url for part in ("value", "key") if (url := self.config.originals.get(f"{part}.{key}"))), None)
+        if found == "embedded" or found is None and self.config.embedded:
+            return self.schemas.embedded_url()
+        return found
 
     @property
     def listeners(self):

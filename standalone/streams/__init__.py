@@ -1,1 +1,17 @@
-"""Streams on Spark: topics as Spark's tables, and queries that run on."""
+"""Streams on Spark: topics as Spark's tables (source.py), programs in Python (dsl.py), and queries in SQL that run on (engine.py)."""
+
+_HOMES = {
+    "ConnectDataSource": "standalone.streams.source",
+    **dict.fromkeys(("Streams", "Stream", "Table", "Grouped"), "standalone.streams.dsl"),
+}
+
+__all__ = ["ConnectDataSource", "Grouped", "Stream", "Streams", "Table"]
+
+
+def __getattr__(name):
+    """Names are there once they are asked for: pyspark takes a second to import."""
+    import importlib
+
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(importlib.import_module(_HOMES[name]), name)

@@ -12,7 +12,7 @@ import json
 import threading
 
 import pyarrow as pa
-from pyspark.sql.datasource import DataSourceArrowWriter, SimpleDataSourceStreamReader, WriterCommitMessage
+from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, SimpleDataSourceStreamReader, WriterCommitMessage
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
@@ -291,6 +291,14 @@ class ConnectorWriter(DataSourceArrowWriter):
                 )
             )
         return made
+
+
+class ConnectorStreamWriter(ConnectorWriter, DataSourceStreamArrowWriter):
+    def commit(self, messages, batchId):
+        """Each task has flushed its rows."""
+
+    def abort(self, messages, batchId):
+        """Rows that were flushed come again: at least once."""
 
 
 class _SinkContext(SinkTaskContext):

@@ -64,7 +64,7 @@ class OutputTopic:
         if self.transactional and batch <= self._done:
             log.info("Batch %d of query %s is in the log already", batch, self._query)
             return False
-        if table.num_rows or self.transactional and batch % 100 == 0:
+        if table.num_rows:
             self._write(batch, table, schema)
         self._done = max(self._done, batch)
         return True

@@ -4,15 +4,20 @@ A range is read by plain fetches over a connection that is kept: nothing is plac
 Only what is committed is read, and a range ends before the first transaction that is still open.
 """
 
+import logging
+
 from standalone.clock import SYSTEM
 from standalone.data.java_regex import compile_java
 from standalone.errors import ConnectError, LogRetriableError
+from standalone.log import error_codes as codes
 from standalone.log import fetch, record_batch
 from standalone.log.admin import EARLIEST, LATEST
 from standalone.log.broker_errors import raise_for
 from standalone.log.client_config import ConsumerConfig
 from standalone.log.positions import ISOLATION
 from standalone.log.retry import Backoff
+
+log = logging.getLogger(__name__)
 
 _FETCH_BYTES = 8 << 20
 _WAIT_MS = 100
@@ -60,6 +65,10 @@ class Ranges:
         while at < high:
             try:
                 answer = self._fetch(topic, partition, at)
+                if answer.error_code == codes.OFFSET_OUT_OF_RANGE and (begin := self.begins([(topic, partition)])[topic, partition]) > at:
+                    log.warning("%s-%d: the log has deleted offsets %d to %d before they were read (retention)", topic, partition, at, begin - 1)
+                    at = min(begin, high)
+                    continue
                 raise_for(answer.error_code, f"Reading {topic}-{partition} at offset {at}")
             except LogRetriableError:
                 self._forget(topic, partition)

@@ -39,10 +39,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 from standalone.clock import SYSTEM
 from standalone.errors import ConfigError
 from standalone.streams.columns import KEY, META, VALUE, Decoder, spark_type
-from standalone.streams.connectors import CONNECTOR_CLASS, ConnectorReader, ConnectorWriter
 from standalone.streams.ranges import Ranges
 from standalone.streams.settings import check_options, settings_of
 
+CONNECTOR_CLASS = "connector.class"
 _LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.005, 0.04  # between looks at the ends of partitions, where nothing comes
 _TOPICS_SECONDS = 5.0  # between looks for new topics and partitions
 _EARLIEST, _LATEST = -2, -1
@@ -63,7 +63,7 @@ class ConnectDataSource(DataSource):
     def schema(self):
         """Where none is given: what the newest record of the first topic says."""
         if CONNECTOR_CLASS in self.options:
-            return ConnectorReader.schema(self.options)
+            return _connectors().ConnectorReader.schema(self.options)
         found = _newest_schemas(self.options)
         columns = [StructField(KEY, found[0]), StructField(VALUE, found[1])]
         return StructType([*columns, *(StructField(name, kind) for name, kind in META.items())])
@@ -79,16 +79,24 @@ class ConnectDataSource(DataSource):
         return TopicStreamReader(self.options, schema)
 
     def simpleStreamReader(self, schema):
-        return ConnectorReader(self.options, schema)
+        return _connectors().ConnectorReader(self.options, schema)
 
     def writer(self, schema, overwrite):
         if overwrite:
             raise ConfigError.of({"mode": "is overwrite, but topics are appended to: .mode('append')"})
-        return ConnectorWriter(self.options, schema) if CONNECTOR_CLASS in self.options else TopicWriter(self.options, schema)
+        kind = _connectors().ConnectorWriter if CONNECTOR_CLASS in self.options else TopicWriter
+        return kind(self.options, schema)
 
     def streamWriter(self, schema, overwrite):
-        kind = ConnectorStreamWriter if CONNECTOR_CLASS in self.options else TopicStreamWriter
+        kind = _connectors().ConnectorStreamWriter if CONNECTOR_CLASS in self.options else TopicStreamWriter
         return kind(self.options, schema)
+
+
+def _connectors():
+    """Loaded where a connector is named: processes of topics start sooner without."""
+    from standalone.streams import connectors
+
+    return connectors
 
 
 class Range(InputPartition):
@@ -251,14 +259,6 @@ class TopicWriter(_TopicWrites, DataSourceArrowWriter):
 
 
 class TopicStreamWriter(_TopicWrites, DataSourceStreamArrowWriter):
-    def commit(self, messages, batchId):
-        pass
-
-    def abort(self, messages, batchId):
-        pass
-
-
-class ConnectorStreamWriter(ConnectorWriter, DataSourceStreamArrowWriter):
     def commit(self, messages, batchId):
         pass
 

@@ -1,16 +1,10 @@
 """The data source `connect`: topics as tables and streams of Spark, both ways, through our converters."""
 
 import json
-import uuid
 
 import pytest
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-
-@pytest.fixture
-def topic():
-    return f"t-{uuid.uuid4().hex[:8]}"
 
 
 def _rows(frame):

@@ -1,0 +1,194 @@
+#!/usr/bin/env python3
+"""Kill the worker (kill -9) again and again under queries of SQL: a copy, the word count, final windows and a join of two streams.
+
+    scripts/soak/streams_kill.py [--kills 30] [--lines 20000] [--seconds 12]
+
+The input is written first. Then the queries work on it in small batches, and the worker is killed every so many seconds, until all is done.
+What readers of committed records find must be what one run without kills writes: each record of the copy once, each word's counts rising one
+update after the other to the true one, each window once with the true count, each pair of the join once.
+"""
+
+import argparse
+import collections
+import json
+import os
+import pathlib
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT))
+
+from standalone.clock import SYSTEM  # noqa: E402
+from standalone.streams.ranges import Ranges  # noqa: E402
+from standalone.streams.settings import Settings  # noqa: E402
+from standalone.testing import LocalWorker  # noqa: E402
+from tests.servers.kafka_broker import free_port  # noqa: E402
+
+WORDS = [f"w{number}" for number in range(50)]
+MINUTE = 60_000
+STATEMENTS = """
+SET 'max.offsets.per.batch' = '{batch}';
+CREATE STREAM lines (line STRING) WITH (kafka_topic = 'lines', value_format = 'KAFKA');
+CREATE STREAM copy WITH (kafka_topic = 'copy') AS SELECT line FROM lines EMIT CHANGES;
+CREATE STREAM words WITH (kafka_topic = 'words') AS SELECT explode(split(line, ' ')) AS word FROM lines EMIT CHANGES;
+CREATE TABLE counts WITH (kafka_topic = 'counts', value_format = 'KAFKA') AS SELECT word, count(*) AS n FROM words GROUP BY word EMIT CHANGES;
+CREATE STREAM hits (k STRING KEY, at BIGINT) WITH (kafka_topic = 'hits', value_format = 'JSON', timestamp = 'at');
+CREATE TABLE windows WITH (kafka_topic = 'windows', value_format = 'JSON') AS SELECT k, count(*) AS n FROM hits
+    WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 0 SECONDS) GROUP BY k EMIT FINAL;
+CREATE STREAM pairs WITH (kafka_topic = 'pairs') AS SELECT a.k AS k, a.at AS x, b.at AS y FROM hits a JOIN hits b
+    WITHIN 1 SECONDS GRACE PERIOD 1 HOUR ON a.k = b.k EMIT CHANGES;
+"""
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--kills", type=int, default=30)
+    parser.add_argument("--lines", type=int, default=20_000)
+    parser.add_argument("--seconds", type=float, default=12, help="between kills, at most")
+    parser.add_argument("--batch", type=int, default=200, help="offsets that a batch reads at most")
+    said = parser.parse_args()
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="streams-kill-"))
+    lines, hits = written(folder, said.lines)
+    worker = Worker(folder, said.batch)
+    wanted = expected(lines, hits)
+    worker.start()
+    for number in range(said.kills):
+        time.sleep(random.uniform(said.seconds / 3, said.seconds))
+        worker.kill()
+        worker.start()
+        print(f"kill {number + 1}: {worker.told()}", flush=True)
+    failed = judge(worker, wanted)
+    worker.end()
+    if not failed:
+        shutil.rmtree(folder)
+    sys.exit(failed and f"{failed} Look at {folder}")
+
+
+def written(folder, count):
+    """Lines of words, and hits of keys as time goes on, in the topics."""
+    random.seed(7)
+    lines = [f"{number} " + " ".join(random.choices(WORDS, k=4)) for number in range(count)]
+    begun = (SYSTEM.now_ms() // MINUTE - count // 100 - 10) * MINUTE
+    hits = [(random.choice(WORDS), begun + number * MINUTE // 100) for number in range(count // 2)]
+    with LocalWorker(folder) as worker:
+        for at in range(0, count, 5000):
+            worker.send("lines", lines[at : at + 5000])
+        for at in range(0, len(hits), 5000):
+            worker.send("hits", [(key, json.dumps({"at": moment})) for key, moment in hits[at : at + 5000]])
+    return lines, hits
+
+
+def expected(lines, hits):
+    counts = collections.Counter(word for line in lines for word in line.split())
+    last = hits[-1][1] // MINUTE * MINUTE  # this window is not closed
+    windows = collections.Counter((key, moment // MINUTE * MINUTE) for key, moment in hits if moment < last)
+    by_key = collections.defaultdict(list)
+    for key, moment in hits:
+        by_key[key].append(moment)
+    pairs = collections.Counter()
+    for key, moments in by_key.items():
+        for one in moments:
+            pairs.update((key, one, other) for other in moments if abs(one - other) <= 1000)
+    return {"copy": collections.Counter(lines), "counts": counts, "windows": windows, "pairs": pairs}
+
+
+def judge(worker, wanted):
+    deadline = time.monotonic() + 600
+    while True:
+        found = worker.found()
+        wrong = differences(found, wanted)
+        if not wrong or time.monotonic() > deadline or any(what.startswith("twice") for what in wrong):
+            break
+        time.sleep(2)
+    for name, count in {name: sum(each.values()) for name, each in wanted.items()}.items():
+        print(f"{name}: {count} wanted, {sum(found[name].values()) if name != 'counts' else max(0, len(found[name]))} found")
+    print("; ".join(wrong) or "nothing lost, nothing twice")
+    return "; ".join(wrong) or None
+
+
+def differences(found, wanted):
+    wrong = []
+    for name in ("copy", "windows", "pairs"):
+        if more := found[name] - wanted[name]:
+            wrong.append(f"twice or wrong in {name}: {len(more)}, such as {next(iter(more))}")
+        if less := wanted[name] - found[name]:
+            wrong.append(f"lost in {name}: {len(less)}, such as {next(iter(less))}")
+    for word, counts in found["counts"].items():
+        if any(after <= before for before, after in zip(counts, counts[1:])):
+            wrong.append(f"twice in counts: {word} is {counts[-5:]}")
+    if {word: counts[-1] for word, counts in found["counts"].items()} != wanted["counts"]:
+        wrong.append("counts are not the true ones")
+    return wrong
+
+
+class Worker:
+    def __init__(self, folder, batch):
+        self._folder, self._log = folder, open(folder / "worker.log", "ab")
+        self._port, rest = free_port(), free_port()
+        props = {
+            "bootstrap.servers": "embedded", "embedded.log.listener": f"127.0.0.1:{self._port}", "listeners": f"http://127.0.0.1:{rest}",
+            "key.converter": "StringConverter", "value.converter": "StringConverter",
+            "offset.storage.file.filename": folder / "connect.offsets", "embedded.registry.listener": "127.0.0.1:0",
+        }  # fmt: skip
+        (folder / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in props.items()))
+        (folder / "queries.sql").write_text(STATEMENTS.format(batch=batch))
+        self._process = None
+
+    def start(self):
+        command = [sys.executable, "-m", "standalone.cli.worker", self._folder / "worker.properties", self._folder / "queries.sql"]
+        self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log, cwd=ROOT, start_new_session=True)
+
+    def kill(self):
+        """The worker alone: its Java process ends by itself, as it would."""
+        os.kill(self._process.pid, signal.SIGKILL)
+        self._process.wait()
+
+    def end(self):
+        self._process.terminate()
+        self._process.wait(60)
+
+    def found(self):
+        """What readers of committed records find."""
+        read = {name: self._read(name) for name in ("copy", "counts", "windows", "pairs")}
+        counts = collections.defaultdict(list)
+        for key, value in read["counts"]:
+            counts[key.decode()].append(int.from_bytes(value, "big"))
+        windows = collections.Counter()
+        for key, value in read["windows"]:
+            windows[key[:-8].decode(), int.from_bytes(key[-8:], "big")] += json.loads(value)["n"]
+        pairs = [(key.decode(), json.loads(value)) for key, value in read["pairs"]]
+        return {
+            "copy": collections.Counter(json.loads(value)["line"] if value[:1] == b"{" else value.decode() for _, value in read["copy"]),
+            "counts": counts,
+            "windows": windows,
+            "pairs": collections.Counter((key, row["x"], row["y"]) for key, row in pairs),
+        }
+
+    def told(self):
+        try:
+            return ", ".join(f"{name} {len(self._read(name))}" for name in ("copy", "counts", "windows", "pairs"))
+        except Exception as error:  # it may not be up yet
+            return f"not up yet ({type(error).__name__})"
+
+    def _read(self, topic):
+        ranges = Ranges(Settings({"bootstrap.servers": f"127.0.0.1:{self._port}"}).clients)
+        try:
+            pairs, found = ranges.pairs(topics=[topic]), []
+            begins, ends = ranges.begins(pairs), ranges.ends(pairs)
+            for pair in pairs:
+                for records in ranges.read(*pair, begins[pair], ends[pair]):
+                    empty = [None] * len(records)
+                    found += zip(records.keys or empty, records.values or empty)
+            return found
+        finally:
+            ranges.close()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""One query that runs: Spark's streaming query of a plan, its output into a topic, a batch at a time; or of tables, what differs.
+
+    QueryConnector   what the herder of queries keeps, as it keeps connectors
+    QueryRunner      its one task: pause, resume, stop, states, figures; a failure is started again by the herder, from the checkpoint
+
+Where Spark's Java process ends the query fails and is started again, with the state that the checkpoint has.
+"""
+
+import logging
+import os
+import shutil
+import threading
+
+from standalone.config import HIGH, LONG, LOW, STRING, ConfigDef, Option
+from standalone.connector import SourceConnector, SourceTask
+from standalone.errors import ConnectError
+from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner
+from standalone.streams.frames import make_current, register
+
+log = logging.getLogger(__name__)
+
+_LOOK_SECONDS = 0.2
+_START_SECONDS, _START_LOOK_SECONDS = 30.0, 0.05
+_PROGRESS_SECONDS = 5.0
+_SPARK_SECONDS = 180.0
+_TABLES_LOOK_SECONDS = 0.1
+
+
+_starting = threading.Lock()  # one query starts at a time
+
+
+class QueryConnector(SourceConnector):
+    """A statement of SQL that runs on."""
+
+    version = "1"
+    config_def = ConfigDef(
+        Option("statement", STRING, HIGH, "The statement: CREATE … AS SELECT or INSERT INTO … SELECT."),
+        Option("into", STRING, HIGH, "The stream or table that it writes."),
+        Option("auto.offset.reset", STRING, LOW, "Where a stream is read from at first: earliest or latest.", default="earliest"),
+        Option("max.offsets.per.batch", LONG, LOW, "A batch reads no more offsets.", default=500_000),
+        Option("exactly.once", STRING, LOW, "auto: in transactions where the log has them; false: never.", default="auto"),
+    )
+    task_class = SourceTask
+
+
+class Meter:
+    """What is counted of a query."""
+
+    def __init__(self):
+        self.batches = self.rows_read = self.rows_written = 0
+        self.state_rows = 0
+        self.last_batch_ms = 0.0
+
+    def entered(self, state):
+        """States are the herder's."""
+
+    def values(self):
+        return {
+            "query": {
+                "batches-total": self.batches, "rows-read-total": self.rows_read, "rows-written-total": self.rows_written,
+                "state-rows": self.state_rows, "last-batch-ms": self.last_batch_ms,
+            }
+        }  # fmt: skip
+
+
+class QueryRunner(TaskRunner):
+    """`made` is an engine.Made: the plan, how to read, what to write. `holder` is the SessionHolder."""
+
+    def __init__(self, made, holder, folder, clock, **base):
+        super().__init__(meter=Meter(), **base)
+        self._made, self._holder, self._folder, self._clock = made, holder, folder, clock
+        self._query = None
+        self._noted = -1  # the last batch whose progress was counted
+
+    def metrics(self):
+        return self.meter.values()
+
+    def work(self):
+        while not self.stopping.is_set():
+            if self.paused:
+                self.say(PAUSED)
+                with self._wanted:
+                    while self.paused and not self.stopping.is_set():
+                        self._clock.wait(self._wanted, 60.0)
+                continue
+            session = self._session()
+            if session is None:
+                return
+            output = self._made.new_output().open()
+            try:
+                (self._follow_tables if self._made.plan.of_tables else self._follow_streams)(session, output)
+            finally:
+                output.close()
+
+    def _session(self):
+        deadline = self._clock.monotonic() + _SPARK_SECONDS
+        while not self.stopping.is_set():
+            session = self._holder.wait(_LOOK_SECONDS)
+            if session is not None:
+                return register(session)
+            if self._clock.monotonic() > deadline:
+                raise ConnectError(f"Spark does not start: {self._holder.failure or 'it takes too long'}. The query cannot run without it.")
+            if self._holder.failure is not None:
+                self._clock.wait(self.stopping, 1.0)
+        return None
+
+    # ---------------------------------------------------------------- streams
+    def _follow_streams(self, session, output):
+        make_current(session)
+        frame = self._made.frame(session)
+        schema = frame.schema
+
+        def take(batch, number):
+            begun = self._clock.monotonic()
+            table = batch.toArrow()  # also of a batch that is in the log already: its state has to be there
+            output.write(number, table, schema)
+            self.meter.batches += 1
+            self.meter.rows_written += table.num_rows
+            self.meter.last_batch_ms = (self._clock.monotonic() - begun) * 1000
+
+        writer = frame.writeStream.foreachBatch(take).outputMode(self._made.plan.mode).queryName(self.connector)
+        writer = writer.option("checkpointLocation", os.path.join(self._folder, "checkpoint")).trigger(processingTime="0 seconds")
+        # Spark gives a source's Python ten seconds to be there: many queries that start at once keep each other from that.
+        with _starting:
+            self._query = query = writer.start()
+            deadline = self._clock.monotonic() + _START_SECONDS
+            while query.isActive and query.status["message"].startswith("Initializing") and self._clock.monotonic() < deadline:
+                if self._clock.wait(self.stopping, _START_LOOK_SECONDS):
+                    break
+        self.say(RUNNING)
+        try:
+            look_at = 0.0
+            while not self.stopping.is_set() and not self.paused:
+                if not query.isActive:
+                    raise query.exception() or ConnectError("Spark has ended the query.")
+                if self._clock.monotonic() >= look_at:
+                    self._note_progress(query)
+                    look_at = self._clock.monotonic() + _PROGRESS_SECONDS
+                self._clock.wait(self.stopping, _LOOK_SECONDS)
+        finally:
+            self._query = None
+            self.without_failing(query.stop)
+
+    def _note_progress(self, query):
+        for progress in query.recentProgress:
+            if progress["batchId"] > self._noted:
+                self._noted = progress["batchId"]
+                self.meter.rows_read += progress["numInputRows"]
+                self.meter.state_rows = sum(each["numRowsTotal"] for each in progress["stateOperators"])
+
+    # ---------------------------------------------------------------- tables
+    def _follow_tables(self, session, output):
+        """Each time that one of the tables has changed: the whole anew, and of that what differs from what the output holds."""
+        from standalone.streams.changes import Changes
+
+        changes = Changes(self._made, output)
+        self.say(RUNNING)
+        last = None
+        while not self.stopping.is_set() and not self.paused:
+            ends = changes.ends()
+            if ends != last:
+                make_current(session)
+                rows = changes.work(session, ends)
+                self.meter.batches += 1
+                self.meter.rows_written += rows
+                last = ends
+            self._clock.wait(self.stopping, _TABLES_LOOK_SECONDS)
+
+
+def forget_state(folder):
+    shutil.rmtree(folder, ignore_errors=True)
+
+
