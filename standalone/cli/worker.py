@@ -111,7 +111,7 @@ def _live(process, asked_to_stop, notifier):
         if ailment is None:
             notifier.alive()
         elif ailment != told:
-            log.error("The watchdog gets no sign of life from this worker: %s", ailment)
+            log.error("The worker no longer notifies systemd's watchdog, which will restart it: %s", ailment)
         told = ailment
 
 

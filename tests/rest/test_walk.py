@@ -1,4 +1,4 @@
-"""The way of PUT /connectors/NAME/config through the code, file by file, is the one that the README tells, and a short one."""
+"""The way of PUT /connectors/NAME/config through the code, file by file, is the one that the README lists, and a short one."""
 
 import functools
 import pathlib
@@ -74,7 +74,7 @@ def test_the_way_of_a_configuration_is_short_and_told(tmp_path, monkeypatch):
         Api(worker).json("PUT", "/connectors/x/config", {"connector.class": f"{__name__}:Source"}, status=201)
         (way,) = wait_for(lambda: FOUND)
     readme = (ROOT.parent / "README.md").read_text()
-    told = re.search(r"way of `PUT /connectors/NAME/config`.*?\n\n((?:[0-9]+\. .*\n)+)", readme)[1].splitlines()
+    told = re.search(r"`PUT /connectors/NAME/config` passes through these files.*?\n\n((?:[0-9]+\. .*\n)+)", readme)[1].splitlines()
     files = [file for step in told for file in re.findall(r"`((?:rest|runtime)/[a-z_/]+\.py)`", step)]
-    assert files == way[way.index("rest/masked.py") :], f"README.md tells another way than {' → '.join(way)}"
+    assert files == way[way.index("rest/masked.py") :], f"README.md lists other files than {' → '.join(way)}"
     assert len(told) <= MOST
