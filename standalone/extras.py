@@ -4,8 +4,6 @@ import importlib.util
 
 # Module -> extra, as setup.cfg lists their packages.
 EXTRAS = {
-    "pyspark": "spark",
-    "pandas": "spark",
     "fastavro": "avro",
     "google.protobuf": "protobuf",
     "grpc_tools": "protobuf",

@@ -55,7 +55,8 @@ def main(context, url, user, cacert, cert, key):
     context.obj = Rest.of(context.params, lambda name: click.prompt(f"Password of {name}", hide_input=True, err=True))
 
 
-for _module in (ctl_init, ctl_doctor, ctl_top, ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_reindex, ctl_sql):
+_MODULES = (ctl_init, ctl_doctor, ctl_top, ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_sql, ctl_reindex)
+for _module in _MODULES:
     _module.add_to(main)
 
 

@@ -33,7 +33,11 @@ from pyspark.sql.datasource import (
     InputPartition,
     WriterCommitMessage,
 )
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+
+try:
+    from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
+except ImportError as error:
+    raise ImportError("Streams need Spark 4.2 or later: pip install 'pyspark>=4.2'. Only TableSink asks for an earlier one.") from error
 from pyspark.sql.types import StringType, StructField, StructType
 
 from standalone.clock import SYSTEM

@@ -104,7 +104,7 @@ def _java():
 
 def _spark(start):
     if not extras.is_installed("pyspark"):
-        return Finding("Spark", WARN, "not installed; the rows engine works all records", "pip install 'connect-standalone[spark]'")
+        return Finding("Spark", WARN, "not installed; the rows engine works all records", "pip install pyspark")
     from importlib.metadata import version
 
     if not start:

@@ -118,7 +118,7 @@ def spark_home():
     """The folder of the installed pyspark, whose own jars we run, whatever SPARK_HOME says."""
     found = importlib.util.find_spec("pyspark")
     if found is None:
-        raise ConnectError("The package pyspark is not installed. Install it: pip install 'connect-standalone[spark]'.")
+        raise ConnectError("The package pyspark is not installed. Install it: pip install pyspark.")
     return os.path.dirname(found.origin)
 
 
