@@ -84,6 +84,8 @@ class Session:
         moment = Moment(publication.make_slot(self._replication, config, self._version, temporary))
         log.info("Rows are read as they were at %s", lsn_text(moment.lsn))
         self._snapshot = Snapshot(config, moment, self._catalog, self._shapes, self._records, self._filters)
+        # Rows that an earlier reading told before it was cut off may have been deleted since: those changes are told, too, from the slot's place on.
+        self._was_cut_off = slot is not None and (self._start is None or not self._start.is_complete)
         self._rows = self._snapshot.records(self._stopped)
 
     def _end_rows(self):
@@ -95,7 +97,8 @@ class Session:
         if self._mode.streams:
             self._stopped.wait(self._config["streaming.delay.ms"] / 1000)
             self._replication = Replication(self._config)
-            self._begin_stream(position, publication.slot(self._asking, self._config))
+            slot = publication.slot(self._asking, self._config)
+            self._begin_stream(Position(slot.confirmed) if self._was_cut_off else position, slot)
 
     def _begin_stream(self, position, slot):
         import psycopg

@@ -61,10 +61,19 @@ def test_a_restart_at_any_record_goes_on_behind_it(table, driver, done):
     task.commit()
     task.close()
     again = driver.start()
-    if done < 2:  # rows are read again, as they are now
-        assert [value[1] for value in values(again.take(7))] == [1, 2, 3, 4, 5, 6, 7]
+    if done < 2:  # rows are read again, as they are now, and then what happened since they were read first
+        found = values(again.take(7 + 6))
+        assert [value[1] for value in found[:7]] == [1, 2, 3, 4, 5, 6, 7] and found[7:] == everything[2:]
     else:
         assert values(again.take(8 - done)) == everything[done:]
+
+
+def test_what_is_deleted_between_two_readings_of_the_rows_is_told(table, driver):
+    task = driver.start(**{"max.batch.size": "1"})
+    assert values(task.take(1, is_all=False)) == [("r", 1, "one")]
+    task.close()
+    table.run("DELETE FROM t WHERE id = 1")
+    assert values(driver.start().take(3)) == [("r", 2, "two"), ("d", 1, None), None]
 
 
 def test_a_lost_connection_is_made_anew_behind_what_was_handed_on(table, driver):
