@@ -69,6 +69,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "numba": {"kernels", "machine_code"},
     "pyarrow": {"wire", "data", "log", "converters", "pipeline", "connectors", "streams", "testing"},
     "cramjam": {"log"},
+    "lz4": {"log"},
     "fastavro": {"converters", "schema_registry"},
     "jsonschema": {"converters", "schema_registry"},
     "google_crc32c": {"log"},

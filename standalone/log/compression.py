@@ -4,6 +4,7 @@ import functools
 import struct
 
 import cramjam
+import lz4.block
 import numpy as np
 
 from standalone.errors import ConfigError, CorruptBatchError
@@ -28,7 +29,7 @@ LZ4_HEADERS = {
     1 << 20: b"\x04\x22\x4d\x18\x60\x60\x51",
     4 << 20: b"\x04\x22\x4d\x18\x60\x70\x73",
 }
-LZ4_END, LZ4_STORED, LZ4_HAS_SIZE = b"\0\0\0\0", 1 << 31, 0x08
+LZ4_END, LZ4_STORED = b"\0\0\0\0", 1 << 31
 
 
 def number(name):
@@ -77,18 +78,17 @@ def _lz4(data, level):
 
 
 def _fast_lz4_block(chunk):
-    block = cramjam.lz4.compress_block(chunk, store_size=False)
-    if len(block) < len(chunk):
-        return len(block).to_bytes(4, "little") + memoryview(block)
-    return (len(chunk) | LZ4_STORED).to_bytes(4, "little") + bytes(chunk)
+    return _framed(cramjam.lz4.compress_block(chunk, store_size=False), chunk)
 
 
 def _slow_lz4_block(chunk, level):
-    """The one block of a frame of its own: the library has levels only for frames, whose later blocks depend on those before."""
-    frame = memoryview(cramjam.lz4.compress(chunk, level=level))
-    at = 15 if frame[4] & LZ4_HAS_SIZE else 7
-    length = int.from_bytes(frame[at : at + 4], "little") & ~LZ4_STORED
-    return frame[at : at + 4 + length]
+    return _framed(lz4.block.compress(chunk, mode="high_compression", compression=level, store_size=False), chunk)
+
+
+def _framed(block, chunk):
+    if len(block) < len(chunk):
+        return len(block).to_bytes(4, "little") + memoryview(block)
+    return (len(chunk) | LZ4_STORED).to_bytes(4, "little") + bytes(chunk)
 
 
 def _zstd(data, level):
