@@ -27,7 +27,6 @@ class Stream:
         self._tells_transactions = config["provide.transaction.metadata"]
         self._transaction = None
         self._xmin_every, self._xmin_at, self.xmin, self._slot = config["xmin.fetch.interval.ms"] / 1000, 0.0, None, config["slot.name"]
-        self._on_failure = config["event.processing.failure.handling.mode"].lower()
 
     def read(self, count, seconds):
         """About so many SourceRecords; fewer where no more have come. Waits up to that time for the first message."""

@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
 """Kill a worker with exactly.once.source.support=enabled again and again while numbered lines go file -> topic; then read what is committed.
 
-    scripts/soak/exactly_once.py [--kills 12] [--lines 60000] [--kafka] [--seed N]
+    scripts/soak/exactly_once.py [--kills 12] [--lines 60000] [--kafka] [--logs] [--seed N]
 
 A reader of committed records must find each line once and in order, also where it looks between two kills. --kafka starts a real
-broker of one node for it; else the embedded log serves, which is killed with the worker.
+broker of one node for it; else the embedded log serves, which is killed with the worker. --logs has LogSource read, and the file
+renamed as logrotate does, while the worker runs and while it is down.
 """
 
 import argparse
@@ -31,8 +32,8 @@ STRING = "org.apache.kafka.connect.storage.StringConverter"
 
 
 class Run:
-    def __init__(self, folder, bootstrap):
-        self.folder, self.source = folder, folder / "in.txt"
+    def __init__(self, folder, bootstrap, logs=False):
+        self.folder, self.source, self.rotates, self.rotated = folder, folder / "in.txt", logs, 0
         self.source.touch()
         self.written = 0
         listener = f"127.0.0.1:{free_port()}"
@@ -42,8 +43,9 @@ class Run:
             f"key.converter={STRING}\nvalue.converter={STRING}\noffset.storage.file.filename={folder}/connect.offsets\n"
             "exactly.once.source.support=enabled\noffset.storage.partitions=1\n"
         )
+        reads = f"LogSource\npaths={self.source}" if logs else f"FileStreamSource\nfile={self.source}"
         (folder / "source.properties").write_text(
-            f"name=soak\nconnector.class=FileStreamSource\nfile={self.source}\ntopic={TOPIC}\nexactly.once.support=required\n"
+            f"name=soak\nconnector.class={reads}\ntopic={TOPIC}\nexactly.once.support=required\n"
             "topic.creation.default.partitions=1\ntopic.creation.default.replication.factor=-1\n"
         )
         self.process = None
@@ -59,13 +61,18 @@ class Run:
         watched.end(self.process, number, self.folder / "log")
 
     def append(self, count, seconds):
-        with open(self.source, "a") as file:
-            for at in range(100):
-                for _ in range(count * at // 100, count * (at + 1) // 100):
-                    file.write(f"{self.written:08d}\n")
-                    self.written += 1
-                file.flush()
-                time.sleep(seconds / 100)
+        for half in range(2):
+            with open(self.source, "a") as file:
+                for at in range(50):
+                    for _ in range(count * at // 100, count * (at + 1) // 100):
+                        file.write(f"{self.written:08d}\n")
+                        self.written += 1
+                    file.flush()
+                    time.sleep(seconds / 100)
+            if self.rotates:
+                self.rotated += 1
+                self.source.rename(f"{self.source}.{self.rotated}")
+                self.source.touch()
 
     def judge(self, whole=False, seconds=90):
         """How many lines are committed: the first ones, each once, in order; `whole`: wait for all."""
@@ -115,11 +122,12 @@ def main():
     parser.add_argument("--kills", type=int, default=12)
     parser.add_argument("--lines", type=int, default=60_000)
     parser.add_argument("--kafka", action="store_true")
+    parser.add_argument("--logs", action="store_true")
     parser.add_argument("--seed", type=int, default=1)
     said = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="soak-"))
     broker = KafkaBroker().start() if said.kafka else None
-    run = Run(folder, broker.bootstrap if broker else None)
+    run = Run(folder, broker.bootstrap if broker else None, said.logs)
     try:
         soak(run, said.kills, said.lines, random.Random(said.seed))
         shutil.rmtree(folder)
