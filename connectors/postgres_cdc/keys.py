@@ -487,7 +487,7 @@ def _rest():
         "event.processing.failure.handling.mode",
         STRING,
         MEDIUM,
-        "What becomes of a value that cannot be read: the task fails, or it is null where its column takes that, with a warning (warn) or without (skip).",
+        "A value that cannot be read fails the task, or is null where its column takes that, with a warning (warn) or without (skip).",
         default="fail",
         check=case_insensitive_one_of("skip", "warn", "fail", "ignore"),
         group=group,
