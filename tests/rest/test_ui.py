@@ -4,6 +4,7 @@ import json
 import os
 import re
 import shutil
+import time
 
 import pytest
 from confluent_kafka import Producer
@@ -14,6 +15,7 @@ from standalone.schema_registry.values import Writer
 from tests.rest.conftest import SINK, SOURCE, Api
 from tests.rest.ui_plugins import MARKUP
 from tests.runtime.local import LocalWorker, wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
 axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe-playwright-python is not installed")
@@ -22,7 +24,7 @@ CHROMIUM = shutil.which("chromium") or "/usr/bin/chromium"
 GONE = "status of 404"  # a connector may be deleted while its page asks for it; Chromium writes that into its console
 TICKER, FAILING = "tests.rest.ui_plugins:TickerSource", "tests.rest.ui_plugins:FailingSource"
 expect = playwright.expect
-expect.set_options(timeout=5_000)
+expect.set_options(timeout=1000 * PATIENCE_SECONDS)
 
 pytestmark = pytest.mark.skipif(not os.path.exists(CHROMIUM), reason=f"there is no Chromium at {CHROMIUM} (apt-get install chromium)")
 
@@ -439,14 +441,15 @@ def test_a_topic_is_created_altered_and_sought_in(open_page, api):
     page.get_by_role("button", name="Set", exact=True).click()
     expect(page.locator(".config > div").filter(has_text="retention.ms").first).not_to_contain_text("60000")
     producer = Producer({"bootstrap.servers": api.worker.bootstrap})
+    began = int(time.time()) - 3600  # what is older than retention.ms would be let go
     for number in range(5):
-        producer.produce("made-here", key=b"k", value=b"value %d" % number, timestamp=1_700_000_000_000 + 1000 * number)
+        producer.produce("made-here", key=b"k", value=b"value %d" % number, timestamp=1000 * (began + number))
     assert producer.flush(10) == 0
     page.get_by_label("From offset or time").fill("3")
     page.get_by_label("From offset or time").press("Enter")
     expect(page.locator(".records tbody")).to_have_count(2)
     expect(page.locator(".records tbody").first).to_contain_text("value 3")
-    page.get_by_label("From offset or time").fill("2023-11-14T22:13:24Z")
+    page.get_by_label("From offset or time").fill(time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(began + 4)))
     page.get_by_label("From offset or time").press("Enter")
     expect(page.locator(".records tbody")).to_have_count(1)
 

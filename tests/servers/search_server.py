@@ -20,6 +20,7 @@ import sys
 
 from tests.servers.server import HERE, Server, Unavailable, jars, locked, run_until_interrupted
 from tests.servers.server import JAVA_OPTIONS as QUICK_START
+from tests.suite.patience import PATIENCE_SECONDS
 
 # name -> (version, the runner's class, the versions of Java that it runs on)
 KINDS = {
@@ -83,7 +84,7 @@ class SearchServer(Server):
     def _answers(self):
         return self.ask("GET", "/_cluster/health?wait_for_status=yellow&timeout=5s").get("status") in ("yellow", "green")
 
-    def ask(self, method, path, body=None, seconds=30):
+    def ask(self, method, path, body=None, seconds=PATIENCE_SECONDS):
         """The answer's JSON."""
         connection = http.client.HTTPConnection("127.0.0.1", self._base + 1, timeout=seconds)
         try:

@@ -11,6 +11,7 @@ import pytest
 
 from standalone.testing import LocalWorker, wait_for
 from tests.servers.search_server import SearchServer
+from tests.suite.patience import PATIENCE_SECONDS
 from tests.suite.shared import shared_server
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -23,7 +24,7 @@ class Search:
     def __init__(self, url, kind, pid):
         self.url, self.kind, self._pid = url, kind, pid
 
-    def ask(self, method, path, body=None, seconds=30):
+    def ask(self, method, path, body=None, seconds=PATIENCE_SECONDS):
         """The answer's JSON, whatever its status."""
         connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.url).netloc, timeout=seconds)
         try:
@@ -96,7 +97,7 @@ class Sink:
         return {key: value for key, value in config.items() if value is not None}
 
     def run(self, messages, name=None, **keys):
-        self.worker.run_sink({"name": name or f"sink-{self.topic}", **self.config(keys)}, messages, seconds=30)
+        self.worker.run_sink({"name": name or f"sink-{self.topic}", **self.config(keys)}, messages, seconds=PATIENCE_SECONDS)
         return self.search.documents(self.topic)
 
     def start(self, **keys):

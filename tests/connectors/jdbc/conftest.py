@@ -7,16 +7,9 @@ import pytest
 
 from tests.connectors.jdbc import databases
 from tests.servers.mariadb import MariaDb
-from tests.servers.postgresql import PostgreSql
 from tests.suite.shared import shared_server
 
 _numbers = itertools.count()
-
-
-@pytest.fixture(scope="session")
-def postgresql_server(tmp_path_factory):
-    with shared_server(tmp_path_factory, PostgreSql()) as server:
-        yield server
 
 
 @pytest.fixture
