@@ -82,7 +82,7 @@ SECURITY_OPTIONS = (
         "sasl.kerberos.principal.to.local.rules",
         STRING,
         "DEFAULT",
-        "What of a principal names the client: `RULE:[n:string](expression)s/from/to/g/L`, separated by commas, or DEFAULT: its first part, in "
+        "What of a principal names the client: rules as Kafka writes them, separated by commas, or DEFAULT: its first part, in "
         "the log's own realm.",
     ),
     ("sasl.oauthbearer.clock.skew.seconds", INT, 30, "By how much the clock of who issues tokens may differ from ours."),
