@@ -23,6 +23,7 @@ class Stream:
         self.position = position
         self._from = position  # what was done of the transaction that comes first
         self._relations, self._shapes, self._nullable = {}, {}, {}
+        self._failure = None
         self._skipped = {each for each in config["skipped.operations"] or () if each != "none"}
         self._tells_transactions = config["provide.transaction.metadata"]
         self._transaction = None
@@ -30,25 +31,30 @@ class Stream:
 
     def read(self, count, seconds):
         """About so many SourceRecords; fewer where no more have come. Waits up to that time for the first message."""
+        if self._failure is not None:
+            raise self._failure
         found = []
-        while len(found) < count:
-            try:
+        try:
+            while len(found) < count:
                 data = self._replication.read(0.0 if found else seconds)
-            except self._lost:
-                if found:
-                    break  # these are handed on first; the next read says it again
-                raise
-            if data is None:
-                break
-            if data[0] == _XLOG:
-                (start,) = struct.unpack_from(">Q", data, 1)
-                found += self._told(decode(data[25:]), start)
-            elif data[0] == _KEEPALIVE:
-                end, _, must_answer = struct.unpack_from(">QqB", data, 1)
-                self._alive(end, must_answer)
-                if not found:
+                if data is None or not self._take(data, found):
                     break
+        except self._lost as error:  # of either connection: types of columns are asked for on the other
+            if not found:
+                raise
+            self._failure = error  # what was found is handed on first
         return found
+
+    def _take(self, data, found):
+        """Whether to read on at once."""
+        if data[0] == _XLOG:
+            (start,) = struct.unpack_from(">Q", data, 1)
+            found += self._told(decode(data[25:]), start)
+        elif data[0] == _KEEPALIVE:
+            end, _, must_answer = struct.unpack_from(">QqB", data, 1)
+            self._alive(end, must_answer)
+            return bool(found)
+        return True
 
     def heartbeat(self):
         """A record that carries the position alone."""
@@ -140,30 +146,35 @@ class Stream:
             return self._handed_on(lsn, "MESSAGE", lambda place, block: self._records.message(told, place, block))
         if not is_taken or told.lsn < self.position.commit:
             return []
-        before = self.position
-        self.position = Position(max(told.lsn + 1, before.commit))  # behind it the server sends it no more
-        place = Place(time.time_ns() // 1000, told.lsn, None, before.commit, xmin=self.xmin)
+        place = Place(time.time_ns() // 1000, told.lsn, None, self.position.commit, xmin=self.xmin)
+        made = self._records.message(told, place, _no_block)
+        self.position = Position(max(told.lsn + 1, self.position.commit))  # behind it the server sends it no more
         offset = self._offset(told.lsn, "MESSAGE")
-        return self._emitted(self._records.made(self._records.message(told, place, _no_block), offset, offset))
+        return self._emitted(self._records.made(made, offset, offset))
 
     # --- Counting --------------------------------------------------------------------------------------------------------
     def _count(self, lsn):
-        """Whether the message that has come is new; it is counted as done."""
+        """The message that has come is counted as done."""
+        self.position, _ = self._counted(lsn)
+
+    def _counted(self, lsn):
+        """(the position behind the message that has come, whether it is new)"""
         transaction = self._transaction
         transaction.event += 1
-        self.position = Position(self.position.commit, transaction.event, transaction.begin.xid)
-        return not transaction.was_done(lsn)
+        return Position(self.position.commit, transaction.event, transaction.begin.xid), not transaction.was_done(lsn)
 
     def _handed_on(self, lsn, kind, parts):
         """The records of `parts(place, block)`; `block(table)` gives what is told of the transaction, and counts."""
         transaction = self._transaction
         before = self._offset(lsn, kind)
-        is_new = self._count(lsn)
+        behind, is_new = self._counted(lsn)
         if not is_new and not self._tells_transactions:
+            self.position = behind
             return []
         begin, is_first = transaction.begin, transaction.total == 0
         place = Place(begin.micros, lsn, begin.xid, self.position.commit, xmin=self._xmin())
         made = parts(place, self._block if self._tells_transactions else _no_block)
+        self.position = behind  # not before: what could not be made comes again
         if not is_new or not made:
             return []
         if self._tells_transactions and is_first:

@@ -85,7 +85,11 @@ def test_our_records_are_debeziums(told, name, topic):
     for mine, other in zip(ours, theirs):
         if topic == "transaction":  # in no order that anybody could rely on
             for each in (mine, other):
-                (each["value"]["payload"]["data_collections"] or []).sort(key=lambda table: table["data_collection"])
+                tables = each["value"]["payload"]["data_collections"] or []
+                for table in tables:
+                    if "LogicalDecodingMessageId@" in table["data_collection"]:  # where an object of Java's lay; a message is of no table
+                        table["data_collection"] = ""
+                tables.sort(key=lambda table: table["data_collection"])
         if topic == "public.kinds":
             forget_what_differs(name, mine, other)
         if (name, topic) == LEFT_OUT:
