@@ -24,13 +24,19 @@ class Shared:
 
 
 @pytest.fixture(autouse=True)
-def session_of_others(request):
-    """Tests behind these find the session as it was."""
+def current_session(request):
+    """A stream is started in the session that is current: that of `spark` here, and behind each test the one that others find."""
+    if "spark" in request.fixturenames:
+        _make_current(request.getfixturevalue("spark"))
     yield
     if "spark_holder" in request.fixturenames and (session := request.getfixturevalue("spark_holder").ready()) is not None:
-        from standalone.streams.frames import make_current
+        _make_current(session)
 
-        make_current(session)
+
+def _make_current(session):
+    from standalone.streams.frames import make_current
+
+    make_current(session)
 
 
 @pytest.fixture(scope="session")
