@@ -9,6 +9,7 @@ renamed as logrotate does, while the worker runs and while it is down.
 """
 
 import argparse
+import contextlib
 import os
 import pathlib
 import random
@@ -60,14 +61,18 @@ class Run:
     def end(self, number):
         watched.end(self.process, number, self.folder / "log")
 
+    def write(self, count, file=None):
+        with open(self.source, "a") if file is None else contextlib.nullcontext(file) as out:
+            for _ in range(count):
+                out.write(f"{self.written:08d}\n")
+                self.written += 1
+            out.flush()
+
     def append(self, count, seconds):
         for half in range(2):
             with open(self.source, "a") as file:
                 for at in range(50):
-                    for _ in range(count * at // 100, count * (at + 1) // 100):
-                        file.write(f"{self.written:08d}\n")
-                        self.written += 1
-                    file.flush()
+                    self.write(count * (at + 1) // 100 - count * at // 100, file)
                     time.sleep(seconds / 100)
             if self.rotates:
                 self.rotated += 1
@@ -96,6 +101,11 @@ class Run:
 
 
 def soak(run, kills, lines, chance):
+    if run.rotates:  # generations that are written before a file was ever seen are nobody's
+        run.start()
+        run.write(10)
+        run.judge(whole=True)
+        run.end(signal.SIGKILL)
     for number in range(kills):
         run.start()
         writer = watched.watched(run.append, lines // kills, chance.uniform(1, 3))
