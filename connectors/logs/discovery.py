@@ -75,11 +75,10 @@ class Discovery:
         self._told = troubled
 
 
-def refused_paths(config):
-    """{key: message} where a path of the configuration may not be opened."""
+def check_paths(config):
+    """A path of the configuration that may not be opened is a ConfigError."""
     for pattern in config.get("paths") or ():
         try:
             check_allowed_file(Glob(pattern).base)
         except ConfigError as error:
-            return {"paths": next(iter(error.errors.values()))}
-    return {}
+            raise ConfigError.of({"paths": next(iter(error.errors.values()))}) from error

@@ -158,3 +158,16 @@ def _unescaped(text, errors):
     if not plain:
         errors["delimiter"] = "must not be empty"
     return None if plain == "\n" else plain
+
+
+def errors_of(definition, config, check):
+    """{key: message} of what `check` refuses of a configuration whose keys are right one by one; of any other it is said already."""
+    try:
+        parsed = definition.parse(config)
+    except ConfigError:
+        return {}
+    try:
+        check(parsed)
+    except ConfigError as error:
+        return error.errors
+    return {}

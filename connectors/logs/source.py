@@ -6,13 +6,13 @@ import os
 import signal
 import time
 
-from connectors.logs.discovery import Discovery, refused_paths
+from connectors.logs.discovery import Discovery, check_paths
 from connectors.logs.events import Events
 from connectors.logs.follower import Follower
 from connectors.logs.log_file import check_offset
-from connectors.logs.options import AUTO, CONFIG, EXIT, Settings
+from connectors.logs.options import AUTO, CONFIG, EXIT, Settings, errors_of
 from connectors.logs.records import Records
-from standalone import ConfigError, ConnectError, ExactlyOnceSupport, SourceConnector, SourceTask
+from standalone import ConnectError, ExactlyOnceSupport, SourceConnector, SourceTask
 
 log = logging.getLogger(__name__)
 
@@ -35,15 +35,7 @@ class LogSourceConnector(SourceConnector):
     config_def = CONFIG
 
     def validate(self, config):
-        try:
-            parsed = CONFIG.parse(config)
-        except ConfigError:
-            return {}  # said already
-        try:
-            Settings(parsed)
-        except ConfigError as error:
-            return error.errors
-        return refused_paths(parsed)
+        return errors_of(CONFIG, config, _check)
 
     def exactly_once_support(self, config):
         return ExactlyOnceSupport.SUPPORTED
@@ -55,6 +47,11 @@ class LogSourceConnector(SourceConnector):
         for partition, offset in offsets:
             check_offset(partition, offset)
         return True
+
+
+def _check(config):
+    Settings(config)
+    check_paths(config)
 
 
 class LogSourceTask(SourceTask):

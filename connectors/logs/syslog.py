@@ -8,6 +8,7 @@ import numpy as np
 from connectors import security_keys
 from connectors.file.watch import Waker
 from connectors.logs.formats import FORMATS
+from connectors.logs.options import errors_of
 from connectors.logs.syslog_framing import AUTO, LF, OCTET_COUNTING
 from connectors.logs.syslog_listeners import TLS, Address, Listeners
 from connectors.logs.syslog_tls import CLIENTS, server_context
@@ -82,15 +83,7 @@ class SyslogSourceConnector(SourceConnector):
     config_def = CONFIG
 
     def validate(self, config):
-        try:
-            parsed = CONFIG.parse(config)
-        except ConfigError:
-            return {}  # said already
-        try:
-            _addresses(parsed)
-        except ConfigError as error:
-            return error.errors
-        return {}
+        return errors_of(CONFIG, config, _addresses)
 
     def exactly_once_support(self, config):
         return ExactlyOnceSupport.UNSUPPORTED

@@ -9,16 +9,12 @@ is, in turn, of the worker (kill -9) and of the server with all its processes. I
 """
 
 import argparse
-import pathlib
 import random
-import shutil
-import sys
-import tempfile
 import threading
 import time
 
 import jdbc_kill
-from jdbc_kill import PostgreSql, connected, free_port
+from jdbc_kill import connected, free_port
 
 DRAIN_SECONDS = 120
 JSON = "org.apache.kafka.connect.json.JsonConverter"
@@ -29,31 +25,12 @@ def main():
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--per-second", type=int, default=1000)
     said = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="cdc-kill-"))
-    server = PostgreSql(settings=("fsync=on", "synchronous_commit=on", "full_page_writes=on")).start()
-    try:
-        with connected(server) as connection:
-            for table in ("items", "copy"):
-                connection.execute(f"CREATE TABLE {table} (id bigint PRIMARY KEY, v text, n numeric(12,2), at timestamptz)")
-            connection.execute("INSERT INTO items SELECT g, 'before', g / 100.0, now() FROM generate_series(1, 20000) g")
-        worker = Worker(folder, server)
-        worker.start()
-        writer = Writer(server, said.per_second)
-        writer.start()
-        for number in range(said.kills):
-            time.sleep(random.uniform(1.5, 5))
-            victim = (worker, server)[number % 2]
-            victim.kill()
-            victim.start()
-            print(f"kill {number + 1}: {'worker' if victim is worker else 'database'}, {writer.changes} changes committed", flush=True)
-        writer.stop()
-        failed = judge(server, writer)
-        worker.end()
-    finally:
-        server.stop()
-    if not failed:
-        shutil.rmtree(folder)
-    sys.exit(failed and f"{failed} Look at {folder}")
+    columns = "(id bigint PRIMARY KEY, v text, n numeric(12,2), at timestamptz)"
+    tables = (
+        *(f"CREATE TABLE {table} {columns}" for table in ("items", "copy")),
+        "INSERT INTO items SELECT g, 'before', g / 100.0, now() FROM generate_series(1, 20000) g",
+    )
+    jdbc_kill.soak("cdc-kill-", tables, Worker, lambda server: Writer(server, said.per_second), said.kills, judge)
 
 
 def judge(server, writer):
@@ -130,6 +107,10 @@ class Writer(threading.Thread):
         else:
             connection.commit()
             self.changes += done
+
+    @property
+    def progress(self):
+        return f"{self.changes} changes committed"
 
     def stop(self):
         self._over.set()

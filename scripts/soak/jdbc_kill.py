@@ -35,25 +35,34 @@ def main():
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--per-second", type=int, default=2000)
     said = parser.parse_args()
-    folder = pathlib.Path(tempfile.mkdtemp(prefix="jdbc-kill-"))
+    tables = (
+        "CREATE TABLE items (id bigserial PRIMARY KEY, v text NOT NULL)",
+        "CREATE TABLE once (id bigint, v text)",
+        "CREATE TABLE upserted (id bigint PRIMARY KEY, v text)",
+    )
+    soak("jdbc-kill-", tables, Worker, lambda server: Writer(server, said.per_second), said.kills, judge)
+
+
+def soak(name, tables, make_worker, make_writer, kills, judge):
+    """Kill the worker and the server in turn while the writer writes; `judge(server, writer)` says what is wrong in the end, or None."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix=name))
     server = PostgreSql(settings=("fsync=on", "synchronous_commit=on", "full_page_writes=on")).start()
     try:
         with connected(server) as connection:
-            connection.execute("CREATE TABLE items (id bigserial PRIMARY KEY, v text NOT NULL)")
-            connection.execute("CREATE TABLE once (id bigint, v text)")
-            connection.execute("CREATE TABLE upserted (id bigint PRIMARY KEY, v text)")
-        worker = Worker(folder, server)
+            for each in tables:
+                connection.execute(each)
+        worker = make_worker(folder, server)
         worker.start()
-        writer = Writer(server, said.per_second)
+        writer = make_writer(server)
         writer.start()
-        for number in range(said.kills):
-            time.sleep(random.uniform(1.5, 4))
+        for number in range(kills):
+            time.sleep(random.uniform(1.5, 5))
             victim = (worker, server)[number % 2]
             victim.kill()
             victim.start()
-            print(f"kill {number + 1}: {'worker' if victim is worker else 'database'}, {writer.committed} rows committed", flush=True)
+            print(f"kill {number + 1}: {'worker' if victim is worker else 'database'}, {writer.progress}", flush=True)
         writer.stop()
-        failed = judge(server, worker)
+        failed = judge(server, writer)
         worker.end()
     finally:
         server.stop()
@@ -62,7 +71,7 @@ def main():
     sys.exit(failed and f"{failed} Look at {folder}")
 
 
-def judge(server, worker):
+def judge(server, _writer):
     deadline = time.monotonic() + DRAIN_SECONDS
     while True:
         with connected(server) as connection:
@@ -148,6 +157,10 @@ class Writer(threading.Thread):
                             self.committed += count
             except psycopg.Error:
                 self._over.wait(0.2)  # the server is away
+
+    @property
+    def progress(self):
+        return f"{self.committed} rows committed"
 
     def stop(self):
         self._over.set()

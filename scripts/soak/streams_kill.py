@@ -25,10 +25,10 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from standalone.clock import SYSTEM  # noqa: E402
-from standalone.streams.ranges import Ranges  # noqa: E402
 from standalone.streams.settings import Settings  # noqa: E402
 from standalone.testing import LocalWorker  # noqa: E402
 from tests.servers.kafka_broker import free_port  # noqa: E402
+from tests.streams.on_worker import committed_pairs  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(50)]
 MINUTE = 60_000
@@ -177,17 +177,7 @@ class Worker:
             return f"not up yet ({type(error).__name__})"
 
     def _read(self, topic):
-        ranges = Ranges(Settings({"bootstrap.servers": f"127.0.0.1:{self._port}"}).clients)
-        try:
-            pairs, found = ranges.pairs(topics=[topic]), []
-            begins, ends = ranges.begins(pairs), ranges.ends(pairs)
-            for pair in pairs:
-                for records in ranges.read(*pair, begins[pair], ends[pair]):
-                    empty = [None] * len(records)
-                    found += zip(records.keys or empty, records.values or empty)
-            return found
-        finally:
-            ranges.close()
+        return committed_pairs(Settings({"bootstrap.servers": f"127.0.0.1:{self._port}"}).clients, topic)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,6 @@
 import base64
 import json
 import socket
-import subprocess
 import time
 
 import pytest
@@ -19,6 +18,7 @@ from standalone.log.broker.server import HANDLERS, EmbeddedLog
 from standalone.log.client import Cluster
 from tests.log.broker_clients import RawClient, wait_for
 from tests.log.test_broker_versions import EVERY, MESSAGES
+from tests.suite.certificates import make_certificates
 from tests.suite.patience import PATIENCE_SECONDS
 
 confluent_kafka = pytest.importorskip("confluent_kafka")
@@ -33,20 +33,7 @@ FORBIDDEN = {code.errno for code in acls.FORBIDDEN.values()}
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory):
     """A folder with ca.pem, broker.pem for localhost, and client.pem of CN=client,O=us."""
-    folder = tmp_path_factory.mktemp("pem")
-
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
-
-    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *new_key, "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2")
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    for name, subject in (("broker", "/CN=broker"), ("client", "/O=us/CN=client")):
-        openssl("req", *new_key, "-subj", subject, "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        openssl("x509", "-req", "-in", f"{name}.csr", "-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names",
-                "-out", f"{name}.crt")
-        (folder / f"{name}.pem").write_text((folder / f"{name}.key").read_text() + (folder / f"{name}.crt").read_text())
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("pem"), broker="/CN=broker", client="/O=us/CN=client")
 
 
 @pytest.fixture

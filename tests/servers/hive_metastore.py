@@ -3,9 +3,7 @@
     python -m tests.servers.hive_metastore      runs one until Ctrl-C and prints its address
 """
 
-import socket
-
-from tests.servers.server import HERE, JAVA_OPTIONS, Server, free_port, jars, java, run_until_interrupted
+from tests.servers.server import HERE, JAVA_OPTIONS, Server, free_port, jars, java, run_until_interrupted, takes_connections
 
 VERSION = "3.1.3"
 START_SECONDS = 120
@@ -34,7 +32,7 @@ class Metastore(Server):
         opens = [word for each in OPENED for word in ("--add-opens", f"{each}=ALL-UNNAMED")]
         command = [java(), "-Xmx384m", *JAVA_OPTIONS, *opens, "-cp", f"{self._folder}:{libs}/*"]
         self._begin([*command, "org.apache.hadoop.hive.metastore.HiveMetaStore", "-p", self._port])
-        self._wait_until(self._answers, START_SECONDS)
+        self._wait_until(lambda: takes_connections(self._port), START_SECONDS)
         return self
 
     def _write_settings(self):
@@ -44,10 +42,6 @@ class Metastore(Server):
         }  # fmt: skip
         properties = "".join(f"<property><name>{key}</name><value>{value}</value></property>" for key, value in settings.items())
         (self._folder / "metastore-site.xml").write_text(f"<configuration>{properties}</configuration>")
-
-    def _answers(self):
-        socket.create_connection(("127.0.0.1", self._port), 1).close()
-        return True
 
 
 if __name__ == "__main__":

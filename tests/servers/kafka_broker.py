@@ -3,10 +3,9 @@
     python -m tests.servers.kafka_broker      runs one until Ctrl-C and prints its address
 """
 
-import socket
 import subprocess
 
-from tests.servers.server import HERE, Server, Unavailable, free_port, jars, java, locked, run_until_interrupted
+from tests.servers.server import HERE, Server, Unavailable, free_port, jars, java, locked, run_until_interrupted, takes_connections
 from tests.servers.server import JAVA_OPTIONS as QUICK_START
 
 VERSION = "4.3.1"
@@ -149,7 +148,7 @@ class KafkaBroker(Server):
     def _is_ready(self):
         from kafka.admin import KafkaAdminClient
 
-        socket.create_connection(("127.0.0.1", self.port), 1).close()
+        takes_connections(self.port)
         admin = KafkaAdminClient(bootstrap_servers=self.bootstrap)
         try:
             cluster = admin.describe_cluster()

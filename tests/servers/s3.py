@@ -5,10 +5,9 @@
 
 import os
 import shutil
-import socket
 import subprocess
 
-from tests.servers.server import CACHE, Server, Unavailable, free_port, locked, run_until_interrupted
+from tests.servers.server import CACHE, Server, Unavailable, free_port, locked, run_until_interrupted, takes_connections
 
 VERSION = "v1.8.0"
 PROGRAMS = CACHE.parent / "bin"
@@ -51,12 +50,8 @@ class S3Server(Server):
             (self._folder / "objects").mkdir()
         environment = {**os.environ, "ROOT_ACCESS_KEY": ACCESS, "ROOT_SECRET_KEY": SECRET}
         self._begin([program(), "--port", f"127.0.0.1:{self._port}", "posix", self._folder / "objects"], env=environment)
-        self._wait_until(self._answers, START_SECONDS)
+        self._wait_until(lambda: takes_connections(self._port), START_SECONDS)
         return self
-
-    def _answers(self):
-        socket.create_connection(("127.0.0.1", self._port), 1).close()
-        return True
 
     def handed_over(self):
         return {"url": self.url, **super().handed_over()}

@@ -166,6 +166,12 @@ def java():
     return found
 
 
+def takes_connections(port):
+    """True, or an OSError."""
+    socket.create_connection(("127.0.0.1", port), 1).close()
+    return True
+
+
 @contextlib.contextmanager
 def locked(name):
     """One process at a time, of all that run tests."""

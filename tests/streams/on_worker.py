@@ -25,20 +25,7 @@ class Sql:
 
     def records(self, name):
         """[(key, value)] of what is committed in a topic, by partition and offset."""
-        from standalone.streams.ranges import Ranges
-
-        ranges = Ranges(self.worker.process.worker.clients)
-        try:
-            pairs = ranges.pairs(topics=[self.text(name)])
-            begins, ends = ranges.begins(pairs), ranges.ends(pairs)
-            found = []
-            for pair in pairs:
-                for records in ranges.read(*pair, begins[pair], ends[pair]):
-                    empty = [None] * len(records)
-                    found += zip(records.keys or empty, records.values or empty)
-            return found
-        finally:
-            ranges.close()
+        return committed_pairs(self.worker.process.worker.clients, self.text(name))
 
     def topic(self, name, count, seconds=150):
         """The same, once there are so many."""
@@ -74,3 +61,20 @@ class Sql:
         for name in self.engine.queries.names():
             if self.own in self.engine.queries.config(name)["statement"]:
                 self.engine.execute(f"TERMINATE {name};")
+
+
+def committed_pairs(clients, topic):
+    """[(key, value)] of what is committed in a topic, by partition and offset."""
+    from standalone.streams.ranges import Ranges
+
+    ranges = Ranges(clients)
+    try:
+        pairs, found = ranges.pairs(topics=[topic]), []
+        begins, ends = ranges.begins(pairs), ranges.ends(pairs)
+        for pair in pairs:
+            for records in ranges.read(*pair, begins[pair], ends[pair]):
+                empty = [None] * len(records)
+                found += zip(records.keys or empty, records.values or empty)
+        return found
+    finally:
+        ranges.close()

@@ -1,13 +1,10 @@
 """A JDBC source's tasks polled by hand, with the offsets that a worker would have stored."""
 
 import json
-import time
 
 from connectors.jdbc.source import JdbcSourceConnector, JdbcSourceTask
-from standalone.connector import OffsetReader, SourceTaskContext
-from tests.suite.patience import PATIENCE_SECONDS
-
-QUIET_POLLS = 3
+from standalone.connector import OffsetReader
+from tests.connectors.polled import PolledTask
 
 
 def canonical(partition):
@@ -52,30 +49,13 @@ class SourceDriver:
         return task
 
 
-class DrivenTask:
+class DrivenTask(PolledTask):
     def __init__(self, config, reader):
-        context = SourceTaskContext()
-        context.connector, context.task, context.configs, context.offset_reader = "tested", 0, config, reader
-        self._task = JdbcSourceTask()
-        self._task.initialize(context)
-        self._task.start(config)
-        self._rest = []
+        super().__init__(JdbcSourceTask(), config, reader)
 
     def poll(self):
         found = self._task.poll()
         return [] if found is None else found.records()
-
-    def take(self, count, is_all=True):
-        """So many records; with `is_all` no more may follow them."""
-        records, deadline = self._rest, time.monotonic() + PATIENCE_SECONDS
-        while len(records) < count:
-            assert time.monotonic() < deadline, f"{len(records)} of {count} records came: {[record.value for record in records]}"
-            records += self.poll()
-        self._rest = records[count:]
-        for _ in range(QUIET_POLLS if is_all else 0):
-            self._rest += self.poll()
-        assert not (is_all and self._rest), f"more than {count} records: {[record.value for record in self._rest]}"
-        return records[:count]
 
     def close(self):
         self._task.stop()

@@ -14,8 +14,9 @@ from connectors.logs.syslog import SyslogSourceConnector, SyslogSourceTask
 from connectors.logs.syslog_framing import AUTO, LF, OCTET_COUNTING, Framing
 from standalone import ConfigError, ConnectError
 from standalone.testing import LocalWorker, wait_for
+from tests.suite.certificates import make_certificates
+from tests.suite.patience import PATIENCE_SECONDS
 
-DEADLINE = 60
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 FRAMES = [
@@ -57,7 +58,7 @@ class Driven:
             self.records += batch.records()
 
     def take(self, count):
-        deadline = time.monotonic() + DEADLINE
+        deadline = time.monotonic() + PATIENCE_SECONDS
         while len(self.records) < count and time.monotonic() < deadline:
             self.poll()
         return self.records
@@ -83,24 +84,11 @@ def listening():
 @pytest.fixture(scope="module")
 def pem(tmp_path_factory):
     """A folder with ca.pem, server.pem for localhost, and client.pem."""
-    folder = tmp_path_factory.mktemp("pem")
-
-    def openssl(*arguments):
-        subprocess.run(["openssl", *arguments], check=True, capture_output=True, cwd=folder)
-
-    new_key = ("-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes")
-    openssl("req", "-x509", *new_key, "-subj", "/CN=ca", "-keyout", "ca.key", "-out", "ca.pem", "-days", "2")
-    (folder / "names").write_text("subjectAltName=DNS:localhost,IP:127.0.0.1")
-    for name in ("server", "client"):
-        openssl("req", *new_key, "-subj", f"/CN={name}", "-keyout", f"{name}.key", "-out", f"{name}.csr")
-        signed = ("-CA", "ca.pem", "-CAkey", "ca.key", "-CAcreateserial", "-days", "2", "-extfile", "names")
-        openssl("x509", "-req", "-in", f"{name}.csr", *signed, "-out", f"{name}.crt")
-        (folder / f"{name}.pem").write_text((folder / f"{name}.key").read_text() + (folder / f"{name}.crt").read_text())
-    return folder
+    return make_certificates(tmp_path_factory.mktemp("pem"), server="/CN=server", client="/CN=client")
 
 
 def send(port, data, context=None):
-    with socket.create_connection(("127.0.0.1", port), timeout=DEADLINE) as plain:
+    with socket.create_connection(("127.0.0.1", port), timeout=PATIENCE_SECONDS) as plain:
         connection = context.wrap_socket(plain, server_hostname="localhost") if context else plain
         connection.sendall(data)
         if context:
@@ -136,7 +124,7 @@ def test_raw_messages_and_those_that_are_skipped(listening):
 
 def test_ipv6(listening):
     driven = listening("tcp://[::1]:0")
-    with socket.create_connection(("::1", driven.ports[0]), timeout=DEADLINE) as connection:
+    with socket.create_connection(("::1", driven.ports[0]), timeout=PATIENCE_SECONDS) as connection:
         connection.sendall(OLD + b"\n")
     assert driven.messages(1) == ["it is old"]
 
@@ -156,7 +144,7 @@ def test_a_sender_over_tcp_waits_while_the_task_is_full_and_nothing_is_lost(list
                 sent += 0 if data else 100
         assert sent < 100_000
         connection.setblocking(True)
-        connection.settimeout(DEADLINE)
+        connection.settimeout(PATIENCE_SECONDS)
         waiting = [data] if data else []
         while waiting or len(driven.records) < sent:
             driven.poll()
@@ -179,7 +167,7 @@ def test_datagrams_that_are_dropped_are_counted(listening, caplog):
             sender.sendto(b"message %d" % number + b"x" * 500, ("127.0.0.1", driven.ports[0]))
         driven.poll()
         sender.sendto(b"one more", ("127.0.0.1", driven.ports[0]))  # the kernel tells with the next one
-        wait_for(lambda: driven.poll() or driven.records[-1].value == "one more", DEADLINE)
+        wait_for(lambda: driven.poll() or driven.records[-1].value == "one more", PATIENCE_SECONDS)
     assert 0 < len(driven.records) < 501
     assert len(driven.records) + driven.task.listeners.dropped == 501
     assert f"{driven.task.listeners.dropped} datagrams were dropped" in caplog.text
@@ -187,7 +175,7 @@ def test_datagrams_that_are_dropped_are_counted(listening, caplog):
 
 def test_more_connections_than_may_be_open_wait(listening):
     driven = listening("tcp://127.0.0.1:0", max_connections="2", format="raw")
-    connections = [socket.create_connection(("127.0.0.1", driven.ports[0]), timeout=DEADLINE) for _ in range(3)]
+    connections = [socket.create_connection(("127.0.0.1", driven.ports[0]), timeout=PATIENCE_SECONDS) for _ in range(3)]
     for number, connection in enumerate(connections):
         connection.sendall(b"%d\n" % number)
     assert sorted(record.value for record in driven.take(2)) == ["0", "1"]
@@ -213,7 +201,7 @@ def beside(driven, do):
     """Poll while another thread does it."""
     thread = threading.Thread(target=do)
     thread.start()
-    wait_for(lambda: driven.poll() or not thread.is_alive(), DEADLINE)
+    wait_for(lambda: driven.poll() or not thread.is_alive(), PATIENCE_SECONDS)
     thread.join()
 
 
@@ -232,7 +220,7 @@ def test_senders_must_have_a_certificate_if_that_is_asked_for(pem, listening, ca
 
     def without():
         with pytest.raises((ssl.SSLError, OSError)):
-            with socket.create_connection(("127.0.0.1", driven.ports[0]), timeout=DEADLINE) as plain:
+            with socket.create_connection(("127.0.0.1", driven.ports[0]), timeout=PATIENCE_SECONDS) as plain:
                 connection = trusting(pem).wrap_socket(plain, server_hostname="localhost")
                 connection.sendall(b"no\n")
                 connection.recv(1)  # TLS 1.3: refused behind the handshake
@@ -294,7 +282,7 @@ LOGGER = [
 def test_logger(options, listening):
     driven = listening("udp://127.0.0.1:0" if "--udp" in options else "tcp://127.0.0.1:0")
     command = ["logger", "--server", "127.0.0.1", "--port", str(driven.ports[0]), "--tag", "backup", "--priority", "local3.warning", *options]
-    subprocess.run([*command, "it is done"], check=True, timeout=DEADLINE)
+    subprocess.run([*command, "it is done"], check=True, timeout=PATIENCE_SECONDS)
     (record,) = driven.take(1)
     assert [record.value[name] for name in ("facility", "severity", "app", "message")] == [19, 4, "backup", "it is done"]
 
@@ -319,13 +307,13 @@ def test_rsyslog_in_a_worker(framing, tmp_path):
     props = {"connector.class": "SyslogSource", "listen": f"tcp://127.0.0.1:{port}", "topic": "sys", "value.converter": JSON, "value.converter.schemas.enable": "false"}
     with LocalWorker(tmp_path / "worker") as worker:
         worker.create("sys", {"name": "sys", **props})
-        wait_for(lambda: _listens(port), DEADLINE, "the port to be open")
+        wait_for(lambda: _listens(port), PATIENCE_SECONDS, "the port to be open")
         sender = subprocess.Popen(["rsyslogd", "-n", "-f", str(conf), "-i", str(tmp_path / "pid")], stderr=subprocess.DEVNULL)
         try:
-            found = worker.values("sys", 500, DEADLINE)
+            found = worker.values("sys", 500, PATIENCE_SECONDS)
         finally:
             sender.terminate()
-            sender.wait(DEADLINE)
+            sender.wait(PATIENCE_SECONDS)
     assert [json.loads(each)["message"] for each in found] == lines
 
 
@@ -342,6 +330,6 @@ def test_openssl_as_a_sender(pem, listening):
     driven = listening("tls://127.0.0.1:0", ssl_keystore_location=str(pem / "server.pem"))
     command = ["openssl", "s_client", "-quiet", "-no_ign_eof", "-verify_return_error", "-CAfile", str(pem / "ca.pem")]
     beside(driven, lambda: subprocess.run(
-        [*command, "-connect", f"localhost:{driven.ports[0]}", "-servername", "localhost"], input=OLD + b"\n", capture_output=True, timeout=DEADLINE
+        [*command, "-connect", f"localhost:{driven.ports[0]}", "-servername", "localhost"], input=OLD + b"\n", capture_output=True, timeout=PATIENCE_SECONDS
     ))  # fmt: skip
     assert driven.messages(1) == ["it is old"]

@@ -5,10 +5,9 @@ import json
 import time
 
 from connectors.postgres_cdc.source import PostgresCdcSourceConnector, PostgresCdcSourceTask
-from standalone.connector import OffsetReader, SourceTaskContext
-
-PATIENCE_SECONDS = 60
-QUIET_POLLS = 2
+from standalone.connector import OffsetReader
+from tests.connectors.polled import PolledTask
+from tests.suite.patience import PATIENCE_SECONDS
 
 
 class Database:
@@ -104,14 +103,10 @@ class Driver:
         return task
 
 
-class Task:
+class Task(PolledTask):
     def __init__(self, config, stored):
-        context = SourceTaskContext()
-        context.connector, context.task, context.configs, context.offset_reader = "tested", 0, config, stored
-        self._task = PostgresCdcSourceTask()
-        self._task.initialize(context)
-        self._task.start(config)
-        self._stored, self._rest, self._is_open = stored, [], True
+        super().__init__(PostgresCdcSourceTask(), config, stored)
+        self._stored, self._is_open = stored, True
 
     def poll(self):
         return self._task.poll() or []
@@ -122,18 +117,11 @@ class Task:
         return found
 
     def take(self, count, is_all=True, stores=True):
-        """So many records; with `is_all` no more may follow them, with `stores` their offset is stored."""
-        records, deadline = self._rest, time.monotonic() + PATIENCE_SECONDS
-        while len(records) < count:
-            assert time.monotonic() < deadline, f"{len(records)} of {count} records came: {[record.value for record in records]}"
-            records += self.poll()
-        self._rest = records[count:]
-        for _ in range(QUIET_POLLS if is_all else 0):
-            self._rest += self.poll()
-        assert not (is_all and self._rest), f"more than {count} records: {[record.value for record in self._rest]}"
+        """As always; with `stores` their offset is stored."""
+        records = super().take(count, is_all)
         if stores and count:
-            self._stored.store(records[count - 1])
-        return records[:count]
+            self._stored.store(records[-1])
+        return records
 
     def take_until(self, is_last, stores=True):
         """Up to the record that is the last."""
