@@ -168,7 +168,7 @@ def test_every_test_waits_as_long_as_the_slowest_machine_needs():
     """A wait ends as soon as what it is for is there; one that gives up early fails on a machine that has more to do."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         found = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if _is_a_short_deadline(node)]
-        assert not found, f"{path.relative_to(ROOT)} has a deadline of its own in lines {found}; the one for all is in tests/suite/patience.py"
+        assert not found, f"{path.relative_to(ROOT)} has its own deadline in lines {found}; the one for all is in tests/suite/patience.py"
 
 
 def _is_a_short_deadline(node):

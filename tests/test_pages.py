@@ -26,7 +26,7 @@ COMMANDS = pathlib.Path(sys.executable).parent
 
 
 def steps(page):
-    """[(command, the lines that it prints)] of what stands behind "$ " in a page."""
+    """[(command, the lines that it prints)] of what is behind "$ " in a page."""
     found = []
     for block in re.findall(r"(?:^    .*\n)+", (DOCS / page).read_text(), re.MULTILINE):
         for line in (line[4:].rstrip() for line in block.splitlines()):

@@ -39,7 +39,7 @@ class Turns:
         return bool(self._waiting.get(file))
 
     def passed(self, file):
-        """Whoever comes after it may begin."""
+        """Anyone who comes after it may begin."""
         file.is_passed = True
         for waiting in self._waiting.pop(file, ()):
             self._ready.add(waiting)

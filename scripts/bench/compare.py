@@ -52,7 +52,7 @@ class Failed(Exception):
 
 
 class Connect:
-    """A Connect worker with one file connector, from the properties files of Kafka's quickstart with plain texts."""
+    """A Connect worker with one file connector, from the properties files of Kafka's quickstart with plain strings."""
 
     def __init__(self, name, command, settings=()):
         self.name = name

@@ -3,7 +3,7 @@
 
     scripts/soak/streams_kill.py [--kills 30] [--lines 20000] [--seconds 12]
 
-The input is written first. Then the queries work on it in small batches, and the worker is killed every so many seconds, until all is done.
+The input is written first. Then the queries work on it in small batches, and the worker is killed every this many seconds, until all is done.
 What readers of committed records find must be what one run without kills writes: each record of the copy once, each word's counts rising one
 update after the other to the true one, each window once with the true count, each pair of the join once.
 """
@@ -71,7 +71,7 @@ def main():
 
 
 def written(folder, count):
-    """Lines of words, and hits of keys as time goes on, in the topics."""
+    """Lines of words, and hits of keys as time continues, in the topics."""
     random.seed(7)
     lines = [f"{number} " + " ".join(random.choices(WORDS, k=4)) for number in range(count)]
     begun = (SYSTEM.now_ms() // MINUTE - count // 100 - 10) * MINUTE

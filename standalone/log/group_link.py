@@ -18,7 +18,7 @@ REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks t
 
 
 class GroupLink:
-    """Used by the task's thread, but for what stands under "for Heartbeats"; what those learn ends the task's wait by `waker`."""
+    """Used by the task's thread, but for what is under "for Heartbeats"; what those learn ends the task's wait by `waker`."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
@@ -92,7 +92,7 @@ class GroupLink:
         if error is None:
             former, self._link = self._link, link
             if former is not None and former is not link:
-                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is made anew."))
+                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is recreated."))
             return self._send_unsent()
         self.forget_coordinator()
         unsent, self._unsent = self._unsent, []
@@ -127,7 +127,7 @@ class GroupLink:
             self.serve()
 
     def serve(self):
-        """Hear what is there, and go on with what can go on."""
+        """Hear what is there, and continue with what can continue."""
         for link in self.links:
             link.serve()
         for each in self.underway:

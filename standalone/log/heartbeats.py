@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.25  # what is due within it goes together: a hundred members m
 
 
 class Heartbeats:
-    """`run` wants a thread of its own, which the caller gives it; `add`, `remove` and `stop` may come from any."""
+    """`run` wants its own thread, which the caller gives it; `add`, `remove` and `stop` may come from any."""
 
     def __init__(self, clock):
         self._clock = clock

@@ -1,4 +1,4 @@
-"""The sender's side of a producer: routes what was handed over, sends it, learns what became of it, sends again in order.
+"""The sender's side of a producer: routes what was handed over, sends it, learns what happened to it, sends again in order.
 
 Everything here happens on the thread that calls `work` and `wait` in turn, but for `abort`.
 """
@@ -29,7 +29,7 @@ from standalone.log.steps import Underway
 
 log = logging.getLogger(__name__)
 
-LONGEST_CALL_S = 5.0  # of one question to the cluster, before it is asked anew
+LONGEST_CALL_S = 5.0  # of one question to the cluster, before it is asked again
 GRACE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
 MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
 FAULTS_OF_SINGLE_RECORDS = (codes.INVALID_TIMESTAMP, codes.INVALID_RECORD)  # of some in a batch, all of which is refused with them
@@ -286,7 +286,7 @@ class Sender:
     def _connected(self, broker, now):
         if broker.connection is not None and broker.connection.stale:
             if broker.requests:
-                return False  # a login whose time is nearly over: the answers are waited for, then it begins anew
+                return False  # a login whose time is nearly over: the answers are waited for, then it starts over
             broker.hang_up()
         if broker.connection is not None:
             return True
@@ -457,7 +457,7 @@ class Sender:
             self._refuse(batch, LogFatalError(str(error), error.java_class))
 
     def _begins_anew(self, queue, code):
-        """Whether another sequence may follow; within a transaction nobody could tell what of it is in the log."""
+        """Whether another sequence may follow; within a transaction nobody could say what of it is in the log."""
         lost_count = code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID)
         return lost_count and queue.restarts < MOST_RESTARTS and self._transactions is None
 
@@ -476,7 +476,7 @@ class Sender:
         batch.queue.leave_out(batch, bad)
 
     def _halt_behind(self, batch):
-        """Where that is asked for nothing goes behind what was refused: it would be there twice once that is mended and sent again."""
+        """Where that is asked for nothing goes after what was refused: it would be there twice once that is fixed and sent again."""
         if not self._halts:
             return
         error, born = held_back(batch.queue.topic), batch.born

@@ -53,7 +53,7 @@ def routes(herder, worker):
     def lag(request):
         name = request.query_params.get("connector", "")
         if herder.info(name)["type"] != "sink":
-            raise BadRequestError(f"The connector '{name}' is no sink: it reads no topic that it could be behind in.")
+            raise BadRequestError(f"The connector '{name}' is not a sink: it reads no topic that it could be behind in.")
         return json_answer(_lag(herder, worker.log_view(), name))
 
     def where(request):
@@ -119,7 +119,7 @@ def _without_torn_end(data):
     """Without a last character of which the cut has left only a part."""
     for back in range(1, 4):
         byte = data[-back]
-        if byte >= 0xC0:  # where a character of several bytes begins
+        if byte >= 0xC0:  # where a character of multiple bytes begins
             length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return data[:-back] if length > back else data
         if byte < 0x80:

@@ -15,7 +15,7 @@ Seen.__doc__ = """A record as bytes. key and value may be None; headers: [(name,
 
 
 class LogView:
-    """`new_consumer(max_bytes)` gives a consumer without a group. Thread-safe: each call has clients of its own, or shared connections."""
+    """`new_consumer(max_bytes)` gives a consumer without a group. Thread-safe: each call has its own clients, or shared connections."""
 
     def __init__(self, admin, new_consumer, clock):
         self._admin, self._new_consumer, self._clock = admin, new_consumer, clock
@@ -49,7 +49,7 @@ class LogView:
         return sorted(self._admin.describe_topics(topic)[topic].partitions)
 
     def ranges(self, pairs):
-        """{(topic, partition): (first offset, offset behind the last)}"""
+        """{(topic, partition): (first offset, offset after the last)}"""
         begins, ends = (self._admin.list_offsets(dict.fromkeys(pairs, at)) if pairs else {} for at in (EARLIEST, LATEST))
         return {pair: (begins[pair], ends[pair]) for pair in pairs}
 

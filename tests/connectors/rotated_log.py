@@ -7,7 +7,7 @@ import time
 
 
 class Log:
-    """A log file and whoever writes and rotates it. Each write is 10 ms later than the one before, as far as times of writing tell."""
+    """A log file and anyone who writes and rotates it. Each write is 10 ms later than the one before, as far as times of writing tell."""
 
     def __init__(self, folder, name="app.log", generations=4):
         self.path = os.path.join(folder, name)

@@ -39,7 +39,7 @@ def browser():
 
 @pytest.fixture(scope="module")
 def ui_worker(tmp_path_factory):
-    """Of this module's own: topics of other tests do not stand in its lists."""
+    """Of this module's own: topics of other tests do not be in its lists."""
     with LocalWorker(tmp_path_factory.mktemp("ui"), embedded__registry__enable="true") as worker:
         yield worker
 
@@ -146,7 +146,7 @@ def test_a_failed_task_shows_its_trace_and_is_restarted(open_page, api):
     with page.expect_response(lambda answer: answer.url.endswith("/tasks/0/restart")) as answer:
         page.get_by_role("button", name="Restart task 0").click()
     assert answer.value.status == 204
-    expect(page.locator(".task .badge")).to_have_text("Failed")  # it fails anew
+    expect(page.locator(".task .badge")).to_have_text("Failed")  # it fails again
     page.get_by_role("button", name="Delete").click()
     page.get_by_role("dialog").get_by_role("button", name="Delete").click()
     expect(page.get_by_text("No connector yet")).to_be_visible()
@@ -359,7 +359,7 @@ def test_a_record_of_a_schema_is_written(open_page, ui_worker, kind, text, good,
     "body, said",
     [
         ({"value": {"text": "7", "subject": "no-such", "version": 1}}, "no-such"),
-        ({"value": {"text": "{", "subject": "s", "version": 1}}, "is no JSON"),
+        ({"value": {"text": "{", "subject": "s", "version": 1}}, "is not JSON"),
         ({"value": {"text": "7", "subject": "s"}}, "The 'version' of the value's schema must be a number"),
         ({"value": 7}, "'value' must be null, or have its 'text'"),
         ({"values": None}, "The body must be an object"),
@@ -441,7 +441,7 @@ def test_a_topic_is_created_altered_and_sought_in(open_page, api):
     page.get_by_role("button", name="Set", exact=True).click()
     expect(page.locator(".config > div").filter(has_text="retention.ms").first).not_to_contain_text("60000")
     producer = Producer({"bootstrap.servers": api.worker.bootstrap})
-    began = int(time.time()) - 3600  # what is older than retention.ms would be let go
+    began = int(time.time()) - 3600  # what is older than retention.ms would be released
     for number in range(5):
         producer.produce("made-here", key=b"k", value=b"value %d" % number, timestamp=1000 * (began + number))
     assert producer.flush(10) == 0
@@ -584,7 +584,7 @@ def test_hostile_records_traces_and_errors_are_text(open_page, api):
 
     api.create("failing", {"connector.class": FAILING})
     page = open_page("#/connectors/failing")
-    expect(page.locator(".first")).to_have_text(f"RuntimeError: It cannot go on: {MARKUP}")
+    expect(page.locator(".first")).to_have_text(f"RuntimeError: It cannot continue: {MARKUP}")
     page.get_by_text("Trace of task 0").click()
     expect(page.get_by_label("Trace of task 0")).to_contain_text(MARKUP)
 
@@ -714,7 +714,7 @@ def test_a_worker_that_is_gone_is_told(open_page, tmp_path, api):
         page.goto("http://{}:{}/ui/".format(*worker.process.rest.address))
         expect(page.get_by_role("status").first).to_have_text("Live")
     expect(page.get_by_role("status").first).to_contain_text("Offline")
-    page.troubles.clear()  # Chromium tells of each request that failed
+    page.troubles.clear()  # Chromium reports each request that failed
     page.goto("about:blank")
     page.troubles.clear()
 

@@ -1,4 +1,4 @@
-"""Failed tasks are started again: pauses that grow, counts that start anew, and what cancels it; by a hand-made clock and in a worker."""
+"""Failed tasks are started again: pauses that grow, counts that start over, and what cancels it; by a hand-made clock and in a worker."""
 
 import queue
 

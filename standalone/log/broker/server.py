@@ -79,7 +79,7 @@ class EmbeddedLog:
         return self._security.own_settings
 
     def start(self):
-        """StartError: the port or the folder is taken, or what lies in the folder cannot be read."""
+        """StartError: the port or the folder is taken, or what is in the folder cannot be read."""
         try:
             self._take_folder()
             for each in self._security.all_listeners:
@@ -139,7 +139,7 @@ class EmbeddedLog:
             holder = self._lock.read().strip()
             raise StartError(
                 f"embedded.log.dir: the folder {self._directory} is in use by another process{f' ({holder})' if holder else ''}. "
-                "Two workers cannot share an embedded log: stop the other one, or give this one a folder of its own."
+                "Two workers cannot share an embedded log: stop the other one, or give this one its own folder."
             ) from None
         self._lock.truncate(0)
         self._lock.write(f"pid {os.getpid()}")
@@ -226,7 +226,7 @@ class _BrokerThread:
             try:
                 self._turn()
             except Exception:
-                logger.exception("The embedded log met an error of its own; it goes on.")
+                logger.exception("The embedded log met its own error; it continues.")
         self._end()
 
     def _turn(self):
@@ -270,7 +270,7 @@ class _BrokerThread:
 
     def watch(self, connection):
         """Have the selector watch what the connection can do next."""
-        if connection.is_closed or connection.at_work:  # whoever has it at work settles it afterwards
+        if connection.is_closed or connection.at_work:  # anyone who has it at work settles it afterwards
             return
         events = selectors.EVENT_READ if connection.wants_to_read else 0
         if connection.wants_to_write:
@@ -485,7 +485,7 @@ class _Disk:
                 try:
                     job.run()
                 except Exception:
-                    logger.exception("The embedded log met an error of its own while it worked on the disk; it goes on.")
+                    logger.exception("The embedded log met its own error while it worked on the disk; it continues.")
             del work, jobs  # they may hold files open
             if then:
                 self._post(then)

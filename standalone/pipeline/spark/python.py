@@ -1,4 +1,4 @@
-"""Links without a column meaning that remember nothing: run record by record in Spark's Python workers, on all cores.
+"""Links without a columnar form that remember nothing: run record by record in Spark's Python workers, on all cores.
 
 A batch goes there in pieces, each pickled as columns, and comes back as columns where the records still have them in common, else as
 records. The stages are copied, so this is only for those that keep no state between records: the ones of this package, and others
@@ -69,7 +69,7 @@ class PythonLinks(Segment):
 
 
 def sent_pieces(batch, origin, rows, cuts):
-    """A table of pickled pieces, one for each of these cuts. A chunk of the table becomes a partition of Spark's."""
+    """A table of pickled pieces, one for each of these cuts. A chunk of the table becomes a Spark partition."""
     pieces = [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
     return pa.concat_tables([pa.table({"piece": pa.array([piece], pa.binary())}) for piece in pieces])
 

@@ -1,4 +1,4 @@
-// What is going on, asked for every two seconds while the page is looked at; views hear of it by "change".
+// What is happening, asked for every two seconds while the page is looked at; views hear of it by "change".
 
 import { get } from "./api.js";
 import { announce } from "./notes.js";
@@ -28,7 +28,7 @@ class Live extends EventTarget {
     clearTimeout(this.timer);
   }
 
-  // Ask now; whoever asks while an answer is under way gets the next one.
+  // Ask now; anyone who asks while an answer is under way gets the next one.
   refresh() {
     clearTimeout(this.timer);
     this.asking = (this.asking ?? Promise.resolve()).then(() => this.ask());
@@ -107,7 +107,7 @@ function healthOf({ connector, tasks }) {
   return connector.state;
 }
 
-// look() at most every so often, and never while its last answer is still to come: a log that hangs is not asked again and again.
+// look() at most every this often, and never while its last answer is still to come: a log that hangs is not asked again and again.
 export function paced(milliseconds, look) {
   let next = 0;
   let waiting = false;

@@ -61,7 +61,7 @@ function newTopic(done) {
 function settings(text) {
   const parts = text.split(/,\s*(?=[a-z][\w.]*=)/).map((part) => part.trim()).filter(Boolean);
   const wrong = parts.find((part) => !part.includes("="));
-  if (wrong) throw new Error(`“${wrong}” is no key=value.`);
+  if (wrong) throw new Error(`“${wrong}” is not a key=value.`);
   return Object.fromEntries(parts.map((part) => [part.slice(0, part.indexOf("=")).trim(), part.slice(part.indexOf("=") + 1).trim()]));
 }
 

@@ -158,7 +158,7 @@ _KAFKA = ConfigDef(
         "Converter between headers and their bytes. `header.converter.*` are its own keys.",
     ),
     _option("header.converter.plugin.version", STRING, LOW, None, "Version of the converter of headers." + _NO_EFFECT),
-    _option("config.providers", LIST, LOW, "", "Names of providers whose values stand in configurations as ${name:path:key}."),
+    _option("config.providers", LIST, LOW, "", "Names of providers whose values are in configurations as ${name:path:key}."),
     _option(
         *("connector.client.config.override.policy", STRING, MEDIUM, "All"),
         "Which client settings a connector may set for itself by producer.override.*, consumer.override.* and admin.override.*: All, None, "
@@ -235,7 +235,7 @@ _OWN = ConfigDef(
     _option(
         *("state.dir", STRING, MEDIUM, None),
         "Folder of what the worker remembers beside source offsets, and of the embedded log. Default: offset.storage.file.filename "
-        "with `.state` behind it.",
+        "with `.state` after it.",
     ),
     _option(
         *("rest.basic.auth.file", STRING, MEDIUM, None),

@@ -38,7 +38,7 @@ class Task(Part):
 
 
 class Supervisor:
-    """Of one connector. `may_restart()` tells whether anything is to be started by itself; `retry(part)` has that tried."""
+    """Of one connector. `may_restart()` says whether anything is to be started by itself; `retry(part)` has that tried."""
 
     def __init__(self, name, shared, may_restart, retry):
         self._name = name

@@ -1,7 +1,7 @@
 """How far a sink's task has come: what it has put, what it has flushed, what the group has been told.
 
 Offsets of bad records are committed only once those are stored where they can be found (failures/dead_letter.py). A task whose
-pre_commit() fails may have lost what it was given: as in Java it reads on behind what was committed last, and goes on.
+pre_commit() fails may have lost what it was given: as in Java it reads on after what was committed last, and continues.
 """
 
 import logging
@@ -26,9 +26,9 @@ class Committer:
         self._flush_seconds = flush_seconds
         self._stop_seconds = stop_seconds
         self.requested = False  # a commit, before the interval is over
-        self._put = {}  # pair -> the offset behind what the task has taken
+        self._put = {}  # pair -> the offset after what the task has taken
         self._committed = {}
-        self._began = {}  # pair -> where the task began, or was told to read on: what lies before is not its business
+        self._began = {}  # pair -> where the task began, or was told to read on: what is before is not its business
         self._next = None
 
     def begin(self):
@@ -43,7 +43,7 @@ class Committer:
         self._began.setdefault(pair, offset)
 
     def put(self, pair, offset):
-        """The task has taken all that lies before this offset."""
+        """The task has taken all that is before this offset."""
         self._put[pair] = offset
 
     def read_on(self, pair, offset):

@@ -38,7 +38,7 @@ class ContextFilter(logging.Filter):
 
 
 class TaskRunner:
-    """Runs one task on a thread of its own. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
+    """Runs one task on its own thread. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
 
     def __init__(self, connector, number, listener, meter, paused=False):
         self.connector = connector
