@@ -116,6 +116,7 @@ class LocalWorker:
         self.props = {
             "bootstrap.servers": "embedded",
             "embedded.log.listener": "127.0.0.1:0",
+            "embedded.log.retention.ms": "-1",  # tests give records what time they like, and look for them later
             "listeners": "http://127.0.0.1:0",
             "embedded.registry.listener": "127.0.0.1:0",
             "key.converter": STRING,
