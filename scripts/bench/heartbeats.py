@@ -27,6 +27,7 @@ EVERY_SECONDS = 0.005
 _SERVER = """
 import sys
 from standalone.log.broker.server import EmbeddedLog
+sys.setswitchinterval(0.0005)  # as the worker does
 settings = {"embedded.log.segment.bytes": 32 << 20, "embedded.log.retention.bytes": 128 << 20, "embedded.log.flush.interval.ms": 200,
             "embedded.log.max.message.bytes": 16 << 20}
 log = EmbeddedLog(sys.argv[1], "127.0.0.1:0", settings)
