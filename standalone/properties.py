@@ -185,7 +185,7 @@ def _unescaped(match):
 
 
 def _escape(text, blanks):
-    """`blanks` are escaped wherever they are; a leading one always is."""
+    """`spaces` are escaped wherever they are; a leading one always is."""
     lead = len(text) - len(text.lstrip(" "))
     return "".join(
         "\\ " if char == " " and (char in blanks or at < lead) else _WRITTEN.get(char) or _ascii(char) for at, char in enumerate(text)

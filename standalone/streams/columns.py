@@ -46,7 +46,7 @@ _LONGS = struct.Struct(">qq")
 
 
 class Decoder:
-    """Of one stream. `delimiter`: values are texts of fields in the order of the schema. `windows` is TIME, SESSION or None."""
+    """Of one stream. `delimiter`: values are strings of fields in the order of the schema. `windows` is TIME, SESSION or None."""
 
     def __init__(self, schema, key_converter, value_converter, *, skips=False, delimiter=None, windows=None, window_ms=None):
         self._schema = to_arrow_schema(schema, timezone="UTC")

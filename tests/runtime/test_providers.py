@@ -32,7 +32,7 @@ def own_module(monkeypatch):
 
 
 class Vault(ConfigProvider):
-    """Gives what `texts` says, by path and key."""
+    """Gives what `strings` says, by path and key."""
 
     config_def = ConfigDef(Option("ttl", STRING, HIGH, "In ms.", None))
     texts = {}

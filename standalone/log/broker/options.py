@@ -222,7 +222,7 @@ def settings(config):
 
 
 def topic_values(overrides, defaults):
-    """What a topic's configs are, typed: its own `overrides` (texts) over the worker's `defaults`."""
+    """What a topic's configs are, typed: its own `overrides` (strings) over the worker's `defaults`."""
     values = {}
     for name, known in TOPIC_CONFIGS.items():
         if name in overrides:
