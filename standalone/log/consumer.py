@@ -369,7 +369,7 @@ class Consumer:
                     part.start(part.position, part.epoch)
                     if part.damaged_at != part.position:
                         part.damaged_at = part.position
-                        log.warning("Records of %s came damaged: %s Asking for them again.", part, error)
+                        log.warning("Records of %s are corrupt: %s Fetching them again.", part, error)
                     elif not fetched:
                         raise
                     break

@@ -256,7 +256,7 @@ class ConsumerProtocolGroup(GroupLink):
                     raise outcome[0]
                 log.info("Group %s: left.", self.group_id)
         except LogError as error:
-            log.warning("Group %s: could not leave, so that its partitions rest until its session ends: %s", self.group_id, error)
+            log.warning("Group %s: could not leave, so its partitions are not read until its session ends: %s", self.group_id, error)
         finally:
             for each in [*self.underway, *self.links]:
                 each.close()

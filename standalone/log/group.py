@@ -307,7 +307,7 @@ class Group(GroupLink):
             if leave and not refused and (known or waiting and self.instance_id):
                 self._leave(timeout_s, waiting)
         except LogError as error:
-            log.warning("Group %s: could not leave, so that its partitions rest for %d ms: %s",
+            log.warning("Group %s: could not leave, so its partitions are not read for %d ms: %s",
                         self.group_id, self._config["session.timeout.ms"], error)
         finally:
             for each in [*self.underway, *self.links]:

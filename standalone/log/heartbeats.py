@@ -76,7 +76,7 @@ class Heartbeats:
         try:
             return act()
         except Exception as problem:
-            log.exception("A heartbeat's answer could not be dealt with, which is tried again")
+            log.exception("A heartbeat response could not be processed; retrying")
             if link is not None:
                 self._guarded(functools.partial(link.close, LogRetriableError(f"The connection is given up: {problem}.")))
 

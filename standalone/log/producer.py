@@ -273,7 +273,7 @@ class _Delivery:
         try:
             self._on_done(Delivered(self._failed[0][1] if self._failed else None, self._acks, self._failed))
         except BaseException as error:  # raised once the sender has settled what else was answered
-            log.exception("What was to be done after a delivery to topic '%s' failed", self.topic)
+            log.exception("The callback of a delivery to topic '%s' failed", self.topic)
             self._producer._fault = self._producer._fault or error
         finally:
             self._producer._finished()

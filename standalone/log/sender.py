@@ -446,7 +446,7 @@ class Sender:
         elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and not queue.should_be_in_order(batch):
             queue.lost(batch, uncertain=False)  # one before it failed, and has to be sent again or is given up
         elif idempotent and self._begins_anew(queue, code):
-            log.warning("%s A new sequence is begun with them.", error)
+            log.warning("%s Starting a new sequence with them.", error)
             queue.restart(batch)
         elif (is_retriable(code) or code == codes.CONCURRENT_TRANSACTIONS) and batch.attempts <= self._config["retries"]:
             queue.lost(batch, uncertain=True if code in (codes.REQUEST_TIMED_OUT, codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND) else None)
@@ -558,7 +558,7 @@ class Sender:
         pause.since = pause.since or now
         kind = getattr(reason, "java_class", None) or str(reason).partition(":")[0]
         if kind not in pause.told and now - pause.since >= grace_s and not self._stopping:
-            log.warning("%s failed and is tried again: %s", what, reason)
+            log.warning("%s failed and is retried: %s", what, reason)
             pause.told.add(kind)
         pause.until = now + pause.backoff.next()
         self._due(pause.until)

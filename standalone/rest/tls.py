@@ -55,9 +55,9 @@ class _Renewal:
         try:
             self._context = _context(self._keys)
         except ConfigError as error:
-            log.warning("The certificates have changed, but will not do: the earlier ones are kept until they change again. %s", error)
+            log.warning("The certificates have changed, but are invalid: the earlier ones stay until they change again. %s", error)
         else:
-            log.info("The certificates of https listeners have changed and are taken: %s", ", ".join(self._files))
+            log.info("Reloaded the certificates of the https listeners: %s", ", ".join(self._files))
 
     def _look(self):
         return [_stamp(path) for path in self._files]

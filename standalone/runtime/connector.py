@@ -177,7 +177,7 @@ class Connector:
             self.note(self.part, RUNNING)
             self._bring_tasks_in_line()
         except Abandoned as error:
-            log.warning("The connector '%s' had not started when something else was wanted of it, and is abandoned. %s", self.name, error)
+            log.warning("The connector '%s' had not started when its target state changed, and is abandoned. %s", self.name, error)
         except Exception as error:
             if self._instance is None:
                 self._shared.starts["connector"].count(False)
@@ -195,7 +195,7 @@ class Connector:
         try:
             self._bring_tasks_in_line()
         except Abandoned as error:
-            log.warning("The tasks of connector '%s' are not configured again: something else is wanted of it. %s", self.name, error)
+            log.warning("The tasks of connector '%s' are not configured again: its target state has changed. %s", self.name, error)
         except Exception as error:
             self.fail(error)
 

@@ -483,7 +483,7 @@ FAULTS = {
     "the network garbles": Fault(garbling_network, TRIED_AGAIN, goes_on=True),
     "too few replicas": Fault(not_enough_replicas, "NOT_ENOUGH_REPLICAS", brokers=3),
     "a line is too large": Fault(too_large, "FAILED.*RecordTooLarge", topic={"max.message.bytes": "4000"}),
-    "a record is corrupt": Fault(corrupt, "came damaged"),
+    "a record is corrupt": Fault(corrupt, "are corrupt"),
     "transactions abort": Fault(aborted_transactions, sink={"consumer.override.isolation.level": "read_committed"}),
     "the log's start moves": Fault(log_start_moved, "no longer in the log"),
 }

@@ -400,6 +400,42 @@ def test_records_are_browsed(open_page, api):
     expect(button).to_have_attribute("aria-expanded", "true")
 
 
+def test_the_worker_searches_a_topic_beyond_what_is_shown(open_page, api):
+    producer = Producer({"bootstrap.servers": api.worker.bootstrap})
+    producer.produce("searched", value=b"the Needle", headers=[("h", b"x")])
+    for number in range(60):
+        producer.produce("searched", value=b"hay %d" % number)
+    assert producer.flush(10) == 0
+    page = open_page("#/topics/searched")
+    expect(page.get_by_text(re.compile("^50 records of 61"))).to_be_visible()
+    page.get_by_label("Only with this text").fill("needle")
+    expect(page.get_by_text(re.compile("^0 records of 61"))).to_be_visible()
+    page.get_by_role("button", name="Search the topic").click()
+    expect(page.get_by_text(re.compile("^1 record of 61 searched of 61"))).to_be_visible()
+    expect(page.get_by_text("the Needle")).to_be_visible()
+    page.get_by_label("Only with this text").fill("")
+    expect(page.get_by_text(re.compile("^50 records of 61"))).to_be_visible()
+
+
+def test_a_search_reads_on_from_an_offset_or_a_time_and_says_whether_it_was_complete(api, ui_worker):
+    ui_worker.send("sought", [b"one a", b"two", b"three a", b"four A"])
+    answer = api.json("GET", "/ui/api/topics/sought/records?contains=a&offset=1")
+    assert [record["offset"] for record in answer["records"]] == [2, 3]
+    assert answer["searched"] == {"records": 3, "complete": True}
+    answer = api.json("GET", "/ui/api/topics/sought/records?contains=a&limit=1")
+    assert [record["offset"] for record in answer["records"]] == [0] and not answer["searched"]["complete"]
+    assert api.json("GET", f"/ui/api/topics/sought/records?contains=a&timestamp={1 << 50}")["records"] == []
+
+
+def test_errors_are_drawn_and_counted(open_page, api, ui_worker, tmp_path):
+    ui_worker.send("partly-bad", [b"no JSON", b'{"schema":{"type":"string","optional":false},"payload":"good"}', b"nor this"])
+    api.create("tolerant", {"connector.class": SINK, "topics": "partly-bad", "file": str(tmp_path / "out"), "errors.tolerance": "all", "value.converter": "JsonConverter"})
+    page = open_page("#/connectors/tolerant")
+    errors = page.get_by_role("region", name="Errors")
+    expect(errors.get_by_text("2 records failed since its tasks started")).to_be_visible()
+    expect(errors.get_by_role("img", name=re.compile("Errors per second: now"))).to_be_visible()
+
+
 def test_offsets_are_set_and_reset_once_the_connector_is_stopped(open_page, api, tmp_path):
     producer = Producer({"bootstrap.servers": api.worker.bootstrap})
     for _ in range(7):

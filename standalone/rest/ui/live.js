@@ -12,6 +12,7 @@ class Live extends EventTarget {
     this.connectors = new Map(); // name -> {name, type, className, connector, tasks, health}
     this.samples = []; // {number, at, rates}
     this.totals = {};
+    this.failures = {};
     this.loaded = false;
     this.problem = null;
     this.infos = new Map(); // name -> class name
@@ -72,6 +73,7 @@ class Live extends EventTarget {
     if (this.loaded) for (const name of before.keys()) if (!this.connectors.has(name)) announce(`${name} is gone`);
     this.samples = [...this.samples, ...throughput.samples].slice(-KEPT);
     this.totals = throughput.totals;
+    this.failures = throughput.failures;
     this.loaded = true;
   }
 
@@ -81,6 +83,15 @@ class Live extends EventTarget {
 
   total(name) {
     return own(this.totals, name);
+  }
+
+  failed(name) {
+    return own(this.failures, name);
+  }
+
+  // [{at, value}]: failures of single records a second.
+  errors(name) {
+    return this.samples.map(({ at, errors }) => ({ at, value: own(errors, name) }));
   }
 
   // [{at, value}] of a connector, or of all together.

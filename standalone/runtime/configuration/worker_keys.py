@@ -299,7 +299,7 @@ _OWN = ConfigDef(
     *restarts.OPTIONS,
     _option(
         *("task.failure.exit", BOOLEAN, LOW, False),
-        "Whether the worker ends, with exit code 4, once a task or a connector has failed for good: it is not, or no more, restarted by "
+        "Whether the worker ends, with exit code 4, once a task or a connector has failed permanently: it is not, or no more, restarted by "
         "task.restart.*.",
     ),
     _option(

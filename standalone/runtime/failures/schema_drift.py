@@ -60,7 +60,7 @@ class _Known(dict):
             try:
                 text = self._json.from_connect(topic, SchemaBuilder.array(schema).build(), []).decode()
             except ConnectError as error:
-                log.warning("The first schema of the topic '%s' cannot be kept over a restart of the worker: %s", topic, error)
+                log.warning("The first schema of the topic '%s' cannot be stored for a restart of the worker: %s", topic, error)
             else:
                 self._state.put_first_schema(self._connector, topic, text)
         return self[topic]

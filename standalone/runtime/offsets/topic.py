@@ -109,7 +109,7 @@ class OffsetsTopic:
                 connector, partition = orjson.loads(key)
                 offset = None if value is None else orjson.loads(value)
             except (ValueError, TypeError):
-                log.warning("The topic %s of source offsets holds a record that is none; it is skipped", self.topic)
+                log.warning("The topic %s of source offsets holds a record that is not an offset; it is skipped", self.topic)
                 continue
             if connector == self._connector["name"]:
                 found[canonical(partition)] = partition, offset

@@ -2,7 +2,7 @@
 
     policy = Policy.of(worker config, connector config)
     attempts = Attempts(policy, clock)
-    attempts.failed()   -> seconds until the next try, or None: it has failed for good
+    attempts.failed()   -> seconds until the next try, or None: it has failed permanently
 
 `Timers` calls back when the time has come. A task that has run for `task.restart.reset.after.ms` starts to count again.
 """
@@ -154,7 +154,7 @@ class Timers:
             try:
                 timer.fire()
             except Exception:
-                log.exception("While something was to be started again")
+                log.exception("While restarting a connector or task")
 
     def _next(self):
         """The timer that is due next, once it is; None when closed."""

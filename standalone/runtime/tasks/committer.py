@@ -73,7 +73,7 @@ class Committer:
         self._store(agreed, seconds, final)
 
     def _read_again(self, pairs, error):
-        log.error("Offset commit failed, rewinding to last committed offsets: what was put since comes again. %s", trace_of(error))
+        log.error("Offset commit failed, rewinding to last committed offsets: records put since then are redelivered. %s", trace_of(error))
         for pair in pairs:
             del self._put[pair]
             self._originals.forget(pair)
@@ -81,7 +81,7 @@ class Committer:
 
     @staticmethod
     def _leave(pairs, error):
-        log.warning("Offset commit failed during close: what was put since the last one comes again. %s", trace_of(error))
+        log.warning("Offset commit failed during close: records put since the last commit are redelivered. %s", trace_of(error))
 
     def _uncommitted(self, pairs):
         """{pair: offset} of those of which the task has taken more than is committed; of all `pairs` if that is so of any."""

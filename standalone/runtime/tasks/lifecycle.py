@@ -98,7 +98,7 @@ class TaskRunner:
             call(*arguments, **named)
         except Exception as error:
             what = f"{getattr(call, '__qualname__', call)}()"
-            log.warning("Task %d of connector '%s' ends all the same, but %s failed: %s", self.number, self.connector, what, trace_of(error))
+            log.warning("Task %d of connector '%s' ends anyway, but %s failed: %s", self.number, self.connector, what, trace_of(error))
 
     def say(self, state, trace=None):
         self.meter.entered(state)

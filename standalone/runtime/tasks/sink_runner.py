@@ -299,7 +299,7 @@ class _Listener:
         self._runner._give_up(set(pairs))
 
     def on_lost(self, pairs):
-        log.warning("Lost %s: another member has them; what was not committed comes again there", shown(pairs))
+        log.warning("Lost %s: another member has them; what was not committed is redelivered there", shown(pairs))
         self._runner._give_up(set(pairs), lost=True)
 
 

@@ -183,7 +183,7 @@ class SourceRunner(TaskRunner):
         self._ship(self._ahead.all_done())
         if not self._settle():
             return
-        log.info("The task has come to its end: all of its records are published")
+        log.info("The task has finished: all of its records are published")
         self.has_ended = True
         self._note_end()
         self._rest(float("inf"), self._must_end)
