@@ -58,6 +58,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "sqlite3": {"runtime", "log", "schema_registry", "connectors"},
     "psycopg": {"connectors"},
     "pymysql": {"connectors"},
+    "sqlalchemy": {"connectors"},
     "sqlite_utils": {"runtime", "schema_registry"},
     "starlette": {"rest", "schema_registry"},
     "uvicorn": {"rest"},

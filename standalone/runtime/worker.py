@@ -189,13 +189,12 @@ class Worker:
         while not self.clock.wait(self._closing, seconds):
             try:
                 begun = self.clock.monotonic()
-                synced = self.offsets.sync()
+                self.offsets.sync()
                 self._offsets_trouble = None
-                if synced:
-                    took = self.clock.monotonic() - begun
-                    for runner in self._herder.runners():
-                        if isinstance(runner, SourceRunner):
-                            runner.offsets_synced(took)
+                took = self.clock.monotonic() - begun
+                for runner in self._herder.runners():
+                    if isinstance(runner, SourceRunner):
+                        runner.offsets_synced(took)
             except Exception as error:  # whatever it is: without this thread no offset would be durable any more
                 self._offsets_trouble = f"Source offsets could not be made durable: {error}"
                 log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
