@@ -5,6 +5,7 @@ to it: commit({pair: (offset, metadata, epoch)}, seconds), which raises LogError
 """
 
 import collections
+import contextlib
 import threading
 
 from standalone.errors import LogError
@@ -22,6 +23,7 @@ class RelayedGroup:
 
     def __init__(self, relay, waker):
         self.commits = self
+        self.acting = contextlib.nullcontext()  # nobody else acts for it
         self._relay, self._waker = relay, waker
         self._lock = threading.Lock()
         self._events = collections.deque()
@@ -72,6 +74,9 @@ class RelayedGroup:
     def _done(self):
         with self._lock:
             self._events.popleft()
+
+    def hear(self):
+        """What the relay says comes by itself."""
 
     def subscribe(self, topics):
         """The member does."""

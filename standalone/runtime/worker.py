@@ -57,6 +57,7 @@ class Worker:
         self._herder = None
         self._offsets_trouble = None  # why offsets could not be made durable
         self.streaming = None  # a Streaming, once there is a herder
+        self.note_end = lambda: None  # called when a source's task has come to its end
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
@@ -76,7 +77,7 @@ class Worker:
         self._tasks = TaskFactory(
             *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
             topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), state=self.state,
-            note_event=lambda *event: self.state.note_event(*event, self.id),
+            note_event=lambda *event: self.state.note_event(*event, self.id), note_end=lambda: self.note_end(),
         )  # fmt: skip
         self._cluster = Cluster(self, self._clients, self._heartbeats, self.offsets, self.state, self.topics, self._session)
         self._reach_cluster()

@@ -33,7 +33,7 @@ OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.e
 OWN |= {"tasks.run.on", "tasks.line.port"}
 # Of Java's distributed mode, which has no other keys here.
 OWN |= {"exactly.once.source.support", "group.id", "offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor"}
-OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.")
+OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.", "sql.")
 
 
 @pytest.mark.parametrize("kind, definition", [("worker", WORKER), ("connector", CONNECTOR), ("source", SOURCE), ("sink", SINK)])

@@ -211,5 +211,8 @@ class Cluster:
     def note_first_schema(self, connector, topic, text):
         self._state.put_first_schema(connector, topic, text)
 
+    def note_end(self):
+        self._worker.note_end()
+
     def note_event(self, connector, number, state, text, worker_id):
         self._state.note_event(connector, number, state, text, worker_id)

@@ -134,7 +134,7 @@ class _FarTask:
         factory = TaskFactory(
             *(config, clock, LogClients(config, clusters, clock, self._bootstrap)), heartbeats=Heartbeats(clock), memory=memory, session=None,
             topics=ActiveTopics(state, config["topic.tracking.enable"]), offsets=self._offsets, uuid=payload["uuid"], state=state,
-            note_event=state.note_event, relayed=relayed,
+            note_event=state.note_event, note_end=lambda: line.send("source_ended"), relayed=relayed,
         )  # fmt: skip
         return factory.new_runner(plan, payload["number"], payload["task"], self._say, payload["paused"])
 

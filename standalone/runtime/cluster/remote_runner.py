@@ -38,6 +38,7 @@ class RemoteRunner(TaskRunner):
         self.cluster = cluster
         self.shares = None  # of a sink: its connector's Shares, while it runs
         self.worker_id = None  # where it runs, once it does
+        self.has_ended = False  # of a source that has an end: it has come to it
         self.pipeline = _FarPipeline()
         self._clock = cluster.clock
         self._payload = payload
@@ -277,6 +278,10 @@ class _Attempt:
 
     def _hear_state(self, number, body):
         self._runner.heard_state(*body)
+
+    def _hear_source_ended(self, number, body):
+        self._runner.has_ended = True
+        self._runner.cluster.note_end()
 
     def _hear_ended(self, number, body):
         self.has_ended = True

@@ -293,6 +293,11 @@ _OWN = ConfigDef(
         one_of("auto", "eager", "lazy"),
     ),
     *cluster.OPTIONS,
+    _option(
+        *("sql.functions", LIST, LOW, ""),
+        "Python files (ending in .py) and modules, separated by commas, whose functions statements of SQL may call: those that are marked with "
+        "@function(type) of standalone.streams.",
+    ),
     *restarts.OPTIONS,
     _option(
         *("task.failure.exit", BOOLEAN, LOW, False),

@@ -23,7 +23,9 @@ class TaskFactory:
     """`uuid` is the worker's: by it a sink's task is known to its group again after a restart. `relayed` makes the group of a sink's task that
     is no member itself (log/relayed_group.py)."""
 
-    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event, relayed=None):
+    def __init__(
+        self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event, note_end, relayed=None
+    ):
         self._config = config
         self._clock = clock
         self._clients = clients
@@ -36,6 +38,7 @@ class TaskFactory:
         self._first_schemas = FirstSchemas(state, self._json_converter)
         self._relayed = relayed
         self._note_event = note_event  # of (connector, task, state, text)
+        self._note_end = note_end  # called when a source's task has come to its end
         self._graceful_seconds = config["task.shutdown.graceful.timeout.ms"] / 1000
         self._flush_seconds = config["offset.flush.timeout.ms"] / 1000
 
@@ -69,6 +72,7 @@ class TaskFactory:
             memory=self._memory.share(),
             clock=self._clock,
             stop_seconds=min(self._graceful_seconds, self._flush_seconds),
+            note_end=self._note_end,
             **base,
         )
 
