@@ -3,8 +3,8 @@
 
     scripts/bench/broker.py [--megabytes 400] [--rounds 5] [--compression none] [--only WORD]
 
-The client is bare: requests that were encoded before, over plain sockets, with as many on their way as producers have. Records of 100 bytes, acks=all,
-each log with its own defaults, Kafka with the heap and the compiler of a server. Both take turns; the first round is for warming up, and
+The client is bare: requests that were encoded before, over plain sockets, with as many on their way as producers have. Records of 100 bytes,
+acks=all, each log with its own defaults, Kafka with the heap and the compiler of a server. Both take turns; the first round is for warming up, and
 of the others the median is told: records a second, and the CPU that the server's process took for a record. Needs Java 17 and Maven.
 """
 
