@@ -58,6 +58,7 @@ OWNERS = {  # outside package -> the parts that may import it
     "sqlite3": {"runtime", "log", "schema_registry", "connectors"},
     "psycopg": {"connectors"},
     "pymysql": {"connectors"},
+    "sqlalchemy": {"connectors"},
     "sqlite_utils": {"runtime", "schema_registry"},
     "starlette": {"rest", "schema_registry"},
     "uvicorn": {"rest"},
@@ -174,8 +175,8 @@ def test_every_test_waits_as_long_as_the_slowest_machine_needs():
 def test_no_client_is_asked_what_it_dies_of():
     """tests/log/committed.py says why; the matrix asks it on purpose, in its own process, of a log that is always ready."""
     for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]):
-        asks = any(isinstance(node, ast.Attribute) and node.attr == "list_consumer_group_offsets" for node in ast.walk(ast.parse(path.read_text())))
-        assert not asks or "matrix-clients" in path.parts, f"{path.relative_to(ROOT)}: ask group_offsets of tests/log/committed.py"
+        if path != pathlib.Path(__file__) and "matrix-clients" not in path.parts:
+            assert ".list_consumer_group_offsets(" not in path.read_text(), f"{path.relative_to(ROOT)}: ask group_offsets of tests/log/committed.py"
 
 
 def _is_a_short_deadline(node):

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.servers import kafka_broker
 from tests.suite import examples, groups
-from tests.suite.shared import is_running, shared
+from tests.suite.shared import is_running, shared, shared_server
 
 pytest_plugins = "pytester"
 
@@ -132,6 +132,13 @@ def test_the_quick_tests_try_fewer_examples_and_the_same_ones():
     held = examples.scaled(settings(max_examples=100, derandomize=True), 0.2)
     assert (held.max_examples, held.derandomize) == (20, True)
     assert examples.scaled(settings(max_examples=4), 0.2).max_examples == 4
+
+
+def test_a_server_that_the_quick_tests_ask_for_fails_them(tmp_path_factory, monkeypatch):
+    """Else each process starts it, and nobody sees where the minute goes."""
+    monkeypatch.setenv("CONNECT_TEST_QUICK", "1")
+    with pytest.raises(AssertionError, match="no server, and kafka is asked for"), shared_server(tmp_path_factory, kafka_broker.KafkaBroker()):
+        pass
 
 
 # --- Groups and ports ------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ def skipped_where_unavailable():
 @contextlib.contextmanager
 def shared_server(tmp_path_factory, server):
     """What a Server (tests/servers/server.py) tells of itself; whichever process is first starts it."""
+    assert os.environ.get("CONNECT_TEST_QUICK") != "1", f"scripts/quick starts no server, and {server.name} is asked for: tests/suite/quick.py must know of it"
     with skipped_where_unavailable(), shared(run_folder(tmp_path_factory), server.name, lambda: server.start().handed_over()) as told:
         yield told
 

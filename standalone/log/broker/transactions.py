@@ -344,9 +344,14 @@ class Transactions:
         for partition in list(self._node.topics.partitions()):
             for producer_id, epoch in partition.producers.open_transactions:
                 owner = self._by_producer.get(producer_id)
-                if owner is None or owner.state in (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT):
-                    logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)
-                    self._write_marker(partition, producer_id, epoch, False)
+                if owner is not None and owner.is_ending:
+                    continue
+                if owner is not None and owner.epoch == epoch:
+                    # A loss of power took that the partition joined, and left the batch: its producer sends it again, and is told that it is there.
+                    self.add_partitions(owner, {(partition.topic, partition.number)})
+                    continue
+                logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)
+                self._write_marker(partition, producer_id, epoch, False)
 
     def tidy(self):
         oldest = self._node.clock.now_ms() - EXPIRATION_MS

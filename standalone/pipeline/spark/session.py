@@ -74,6 +74,8 @@ DEFAULTS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # it tells Java of the line in Python each time that a column is made
     "spark.log.structuredLogging.enabled": "false",
 }
+# On a cluster tasks of connectors may live for months: they outlive many executors, and must never be there twice.
+LASTING = {"spark.task.maxFailures": "1000000", "spark.speculation": "false"}
 _LAUNCHING = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
 _OF_A_CLUSTER = ("spark.driver.host", "spark.driver.bindAddress", "spark.executor.heartbeatInterval", "spark.network.timeout")
 
@@ -84,10 +86,16 @@ def settled(conf):
     if refused:
         log.warning("These Spark settings would change what a chain means and stay as they are: %s.", ", ".join(refused))
     defaults = dict(DEFAULTS)
-    if not conf.get("spark.master", "local").startswith("local"):
+    if is_cluster(conf.get("spark.master", "local")):
         for key in _OF_A_CLUSTER:  # executors on other machines must find us, and be missed when they die
             del defaults[key]
+        defaults.update(LASTING)
     return {**defaults, **conf, **PINNED}
+
+
+def is_cluster(master):
+    """Whether that spark.master has executors of its own."""
+    return not master.startswith("local") or master.startswith("local-cluster")
 
 
 # What matters of Spark's own log comes back as an exception, and is logged by us, once.
@@ -305,7 +313,7 @@ class SessionHolder:
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         context = SparkContext(gateway=self._gateway, conf=SparkConf(_jvm=self._gateway.jvm))
-        context.pythonExec = sys.executable  # its workers need the packages that we have
+        context.pythonExec = self.conf.get("spark.pyspark.python", sys.executable)  # its workers need the packages that we have
         context._accumulatorServer.handle_error = lambda *_: None  # it would print how the Java process's end looks to it
         session = SparkSession(context)
         _warm(session)

@@ -31,6 +31,7 @@ from standalone.config import (
 from standalone.errors import ConfigError
 from standalone.log.broker.options import OPTIONS as EMBEDDED_LOG
 from standalone.log.client_config import parse_address
+from standalone.runtime.cluster import options as cluster
 from standalone.runtime.configuration import exactly_once
 from standalone.runtime.supervision import restarts
 
@@ -291,6 +292,7 @@ _OWN = ConfigDef(
         "the worker; `lazy`, with the first batch that is large enough for it. Any other spark.* key is a setting of the session.",
         one_of("auto", "eager", "lazy"),
     ),
+    *cluster.OPTIONS,
     _option(
         *("sql.functions", LIST, LOW, ""),
         "Python files (ending in .py) and modules, separated by commas, whose functions statements of SQL may call: those that are marked with "

@@ -16,6 +16,11 @@ class Part:
         self.attempts = attempts
         self.next_try = None  # the Timer of the next attempt to start it again
 
+    @property
+    def worker_id(self):
+        """Of where it runs, if not in the worker."""
+        return None
+
     def cancel_restart(self):
         if self.next_try is not None:
             self.next_try.cancel()
@@ -31,6 +36,10 @@ class Task(Part):
         self.config = config  # with the values that providers gave
         self.runner = None
         self.generation = 0
+
+    @property
+    def worker_id(self):
+        return getattr(self.runner, "worker_id", None)
 
     def next_generation(self):
         self.generation += 1
@@ -67,7 +76,7 @@ class Supervisor:
                 self.plan_restart(part)
             elif state == RUNNING:
                 part.attempts.running()
-            self._shared.state.put_status(self._name, part.number, state, trace, self._shared.worker.id)  # posted only
+            self._shared.state.put_status(self._name, part.number, state, trace, part.worker_id or self._shared.worker.id)  # posted only
 
     def plan_restart(self, part):
         """After a failure: start it again later, if the configuration says so. Under the lock."""

@@ -45,7 +45,8 @@ class ExactlyOnceRunner(SourceRunner):
             self._producer.close(0)  # it may wait for its coordinator forever
 
     def offsets_synced(self, seconds=0.0):
-        """Its offsets are in the log as soon as a transaction is committed."""
+        """Its offsets are in the log as soon as a transaction is committed; where none is, the task's commit is due all the same."""
+        self._acknowledgements.note_sync()
 
     # ---------------------------------------------------------------- the task's thread
     def _prepare(self):

@@ -78,6 +78,11 @@ class TaskRunner:
         self._thread.join(max(0, seconds))
         return not self._thread.is_alive()
 
+    worker_id = None  # of where it runs, if that is elsewhere
+
+    def offsets_synced(self, seconds=0.0):
+        """The worker's source offsets have just been made durable, within that time."""
+
     def cancel(self):
         """The task did not end in time: let go of what blocks it, and of what it holds for others."""
 

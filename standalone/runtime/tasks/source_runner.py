@@ -78,10 +78,10 @@ class SourceRunner(TaskRunner):
             self._letters.abort()
 
     def offsets_synced(self, seconds=0.0):
-        """The offsets file has just been made durable, within that time: the task's commit is due."""
+        """The offsets file is durable as it stands, within that time: the task's commit is due, as in Java also where nothing is new."""
         if self._tracker.take_progress():
             self.meter.committed(seconds)
-            self._acknowledgements.note_sync()
+        self._acknowledgements.note_sync()
 
     def metrics(self):
         return {**super().metrics(), "producer-metrics": self._producer.counters.values()}
