@@ -87,6 +87,11 @@ class SourceConnector(Connector):
         """An ExactlyOnceSupport for this configuration; None: nobody knows, so that exactly.once.support=required is refused."""
         return None
 
+    def has_end(self, config):
+        """Whether its tasks come to an end with this configuration, and tell it by `context.end()`. When all sources that have one are there,
+        the worker ends."""
+        return False
+
     def can_define_transaction_boundaries(self, config):
         """A ConnectorTransactionBoundaries: whether transaction.boundary=connector may be set."""
         return ConnectorTransactionBoundaries.UNSUPPORTED
@@ -162,7 +167,7 @@ class SourceTask:
         order, from `offset` on; None where the log no longer knows it. Rows that a transform dropped, or that failed, are not told."""
 
     def commit(self):
-        """The offsets of what has been acknowledged have just been stored."""
+        """The offsets of what has been acknowledged have been stored: behind each `offset.flush.interval.ms`, also where nothing is new."""
 
     def stop(self):
         """Make a waiting poll return, from another thread. Close what is open only once poll is over: see `close`."""
@@ -177,6 +182,10 @@ class SourceTaskContext:
     configs = None  # the task's configuration as the worker has it now
     offset_reader = None
     transaction_context = None  # a TransactionContext, where transaction.boundary=connector; else None
+
+    def end(self):
+        """This poll is the last. What was polled is published and its offsets are stored; then the task has ended, and rests."""
+        raise NotImplementedError
 
 
 class TransactionContext:

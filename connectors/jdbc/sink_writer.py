@@ -55,6 +55,8 @@ class Writer:
     def write(self, connection, batches, finds_bad):
         """Write batches and commit. Returns the bad records, [(record, error)]; unless they are to be found all, the first is raised as BadRecord."""
         bad, runs, ends = [], [], {}
+        if self._offsets is not None:
+            self._offsets.settle(connection)
         for batch in filter(len, map(self._new_part, batches)):
             # First, for some databases commit when a table is made or changed.
             try:

@@ -64,6 +64,7 @@ class Confirmed:
 
     def __init__(self, position, lsn):
         self.lsn = lsn
+        self.begin = position
         self._last = position.key if position is not None else None
         self._ends = []  # [(key of the last record before, LSN up to which nothing else is there)], in order
         self._seen = [None, None]  # offsets stored at the last two commits

@@ -88,7 +88,7 @@ class PostgresCdcSourceTask(SourceTask):
         self._stopped = threading.Event()
         self._session = None
         self._failures = self._slot_tries = 0
-        self._was_open = self._resumes = False
+        self._was_open = self._resumes = self._has_told = False
         self._count, self._wait = parsed["max.batch.size"], min(max(parsed["poll.interval.ms"], 1) / 1000, 0.5)
         self._beat_every = parsed["heartbeat.interval.ms"] / 1000
         self._beat_at = time.monotonic() + self._beat_every
@@ -114,6 +114,7 @@ class PostgresCdcSourceTask(SourceTask):
                 self._was_open = True
             beats = self._heartbeat()  # first: what has been read is not to be lost by what goes wrong here
             records = beats + self._session.read(self._count, self._wait)
+            self._has_told |= bool(records)
             self._failures = self._slot_tries = 0
             return records or None
         except SlotInUse as error:
@@ -151,7 +152,7 @@ class PostgresCdcSourceTask(SourceTask):
 
     def commit(self):
         if self._session is not None:
-            self._session.commit(self._stored())
+            self._session.commit(self._stored(), not self._has_told)
 
     def stop(self):
         self._stopped.set()

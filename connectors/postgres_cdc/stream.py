@@ -91,9 +91,10 @@ class Stream:
         return []
 
     def _begin(self, told):
-        self._transaction = _Transaction(told, self._from if self._from is not None and self._from.xid == told.xid else None)
-        self._from = None
-        self.position = Position(self.position.commit, 0, told.xid)
+        done = self._from if self._from is not None and self._from.xid == told.xid else None
+        self._transaction, self._from = _Transaction(told, done), None
+        if done is None:  # else the position is within it, and stays until something new comes: the connection may be lost before that
+            self.position = Position(self.position.commit, 0, told.xid)
 
     def _end(self, told):
         transaction, self._transaction = self._transaction, None
@@ -161,7 +162,9 @@ class Stream:
         """(the position behind the message that has come, whether it is new)"""
         transaction = self._transaction
         transaction.event += 1
-        return Position(self.position.commit, transaction.event, transaction.begin.xid), not transaction.was_done(lsn)
+        if transaction.was_done(lsn):
+            return self.position, False
+        return Position(self.position.commit, transaction.event, transaction.begin.xid), True
 
     def _handed_on(self, lsn, kind, parts):
         """The records of `parts(place, block)`; `block(table)` gives what is told of the transaction, and counts."""

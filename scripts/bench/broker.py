@@ -3,9 +3,9 @@
 
     scripts/bench/broker.py [--megabytes 400] [--rounds 5] [--compression none] [--only WORD]
 
-The client is bare: requests that were encoded before, over plain sockets, with as many on their way as producers have. Records of 100 bytes,
-acks=all, each log with its own defaults, Kafka with the heap and the compiler of a server. Both take turns; the first round is for warming up, and
-of the others the median is told: records a second, and the CPU that the server's process took for a record. Needs Java 17 and Maven.
+The client is bare: requests that were encoded beforehand, over plain sockets, with as many in flight as producers have. Records of 100 bytes,
+acks=all, each log with its own defaults, Kafka with the heap and the compiler of a server. Both take turns; the first round warms up, and the
+table shows the medians of the others: records a second, and the CPU time of the server's process for a record. Needs Java 17 and Maven.
 """
 
 import argparse

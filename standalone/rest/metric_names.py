@@ -191,6 +191,22 @@ FAMILIES = [
             ("elasticsearch_refused_total", "reason"): "Documents that the server has refused for good, by its word for the reason.",
         },
     ),
+    Family(
+        "Queries of SQL",
+        "Of each query, since it was last started ([streams.md](streams.md)).",
+        "connect_standalone_query_",
+        ("query",),
+        {
+            ("status", "status"): "1 for the state that the query is in.",
+            "batches_total": "Batches that it has done.",
+            "rows_read_total": "Records that it has read.",
+            "rows_written_total": "Records that it has written.",
+            "state_rows": "Rows that it remembers: groups, windows, what joins wait for.",
+            "lag": "Offsets of its topics that it has not read yet.",
+            "last_batch_ms": "How long it took to work out its last batch and to write it.",
+            "restarts_total": "How often it was started again since the worker's start.",
+        },
+    ),
     Family("The version of Connect", "", "kafka_connect_app_", ("version", "commit_id"), {"info": "1; the labels are those of `GET /`."}),
     Family(
         "The process",

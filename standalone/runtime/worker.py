@@ -56,6 +56,7 @@ class Worker:
         self._herder = None
         self._offsets_trouble = None  # why offsets could not be made durable
         self.streaming = None  # a Streaming, once there is a herder
+        self.note_end = lambda: None  # called when a source's task has come to its end
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
@@ -75,7 +76,7 @@ class Worker:
         self._tasks = TaskFactory(
             *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
             topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), state=self.state,
-            note_event=lambda *event: self.state.note_event(*event, self.id),
+            note_event=lambda *event: self.state.note_event(*event, self.id), note_end=lambda: self.note_end(),
         )  # fmt: skip
         self._reach_cluster()
         if self.config["spark.start"] == "eager":
@@ -188,13 +189,12 @@ class Worker:
         while not self.clock.wait(self._closing, seconds):
             try:
                 begun = self.clock.monotonic()
-                synced = self.offsets.sync()
+                self.offsets.sync()
                 self._offsets_trouble = None
-                if synced:
-                    took = self.clock.monotonic() - begun
-                    for runner in self._herder.runners():
-                        if isinstance(runner, SourceRunner):
-                            runner.offsets_synced(took)
+                took = self.clock.monotonic() - begun
+                for runner in self._herder.runners():
+                    if isinstance(runner, SourceRunner):
+                        runner.offsets_synced(took)
             except Exception as error:  # whatever it is: without this thread no offset would be durable any more
                 self._offsets_trouble = f"Source offsets could not be made durable: {error}"
                 log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)

@@ -97,7 +97,7 @@ class PushQuery:
             options = place.options(source)
             return {**options, "startingOffsets": config["auto.offset.reset"]} if is_stream else options
 
-        session = register(streams.session())
+        session = register(streams.session(), streams.functions)
         frame = frame_of(session, plan, options_of).select(*[quoted(name) for name in plan.names])
         writer = frame.writeStream.foreachBatch(self._put).outputMode(plan.mode).option("checkpointLocation", self._folder)
         self._query = writer.trigger(processingTime="0 seconds").start()

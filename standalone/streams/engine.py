@@ -7,6 +7,7 @@
 Statements run one at a time. What lasts is in state.dir/queries: the catalog, the herder's state, and a folder with the checkpoint of each query.
 """
 
+import collections
 import logging
 import os
 import re
@@ -16,7 +17,7 @@ from standalone import __version__
 from standalone.errors import BadRequestError, ConnectError, NotFoundError
 from standalone.runtime.herder import Herder
 from standalone.runtime.supervision.state import State
-from standalone.streams import answers
+from standalone.streams import answers, udf
 from standalone.streams.cursors import Cursors, PushQuery, Tail
 from standalone.streams.frames import analysed, empty, frame_of, make_current, register
 from standalone.streams.made import Made, Place, projected
@@ -48,6 +49,7 @@ class Streams:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._state = State(self.folder, clock).open()
         self.catalog = Catalog(self.folder)
+        self.functions = udf.load(worker.config["sql.functions"])
         self._place = Place(self.folder, worker.clients, worker.config, worker.registry_url)
         self._place.clear()
         self.queries = Herder(_QueryWorker(worker, self), self._state, clock, failed_for_good)
@@ -55,10 +57,20 @@ class Streams:
         self._lock = threading.RLock()
         self._session = None
         self._session_of = None
+        self._starts = collections.Counter()  # of queries, in this process
 
     def restore(self):
         """Start the queries that there were."""
+        self._drop_what_was_cut_off()
         self.queries.restore(())
+
+    def _drop_what_was_cut_off(self):
+        """A statement whose query was not stored when the worker ended was not answered: what it had named is free for who gives it again."""
+        stored = {name for name, *_ in self._state.connectors()}
+        for source in self.catalog.all():
+            if source.query and source.query not in stored:
+                log.warning("The statement that makes %s was cut off when the worker ended: give it again", source.name)
+                self.catalog.remove(source.name)
 
     def close(self, seconds):
         self.cursors.close()
@@ -106,7 +118,7 @@ class Streams:
         if found is None:
             raise ConnectError(f"Spark does not start: {self._worker.session.failure or 'it takes too long'}. Statements of SQL need it.")
         if self._session_of is not found:
-            self._session, self._session_of = register(found), found
+            self._session, self._session_of = register(found, self.functions), found
         make_current(self._session)
         return self._session
 
@@ -119,7 +131,9 @@ class Streams:
         made = plan(statement.select, self.catalog, query["statement"], makes=_makes(statement, sink))
         folder = os.path.join(self.folder, query["name"])
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        return QueryRunner(Made(query["name"], made, sink, self._place, query), self._worker.session, folder, self._clock, **base)
+        made = Made(query["name"], made, sink, self._place, query, self.functions)
+        self._starts[query["name"]] += 1
+        return QueryRunner(made, self._worker.session, folder, self._clock, restarts=self._starts[query["name"]] - 1, **base)
 
     @property
     def place(self):
@@ -281,7 +295,7 @@ class _Run:
             raise self._wrong(statement.select.at, "the table has no column beside its key: select one more, or AS_VALUE(the key).")
         if source.topic in {view.source.topic for view in made.views}:
             raise SqlError(f"{statement.name} would write into {source.topic}, which it reads: say another one WITH (kafka_topic = '…').")
-        name = props.get("query_id") or f"C{statement.kind[0]}AS_{statement.name}_{self._catalog.next_number()}"
+        name = self._new_name(props, f"C{statement.kind[0]}AS_{statement.name}")
         self._make_topic(source, compacted=source.kind == s.TABLE and not source.windows)
         self._catalog.put(source._replace(query=name))
         try:
@@ -291,7 +305,18 @@ class _Run:
             raise
         return {**_said(f"{statement.kind.capitalize()} {statement.name} is made by query {name}."), "query": name}
 
+    def _new_name(self, props, usual):
+        """Of a query. One that was given may have been another's before, whose marks are in the log."""
+        name = props.get("query_id")
+        if name is None:
+            return f"{usual}_{self._catalog.next_number()}"
+        if name in self._streams.queries.names():
+            raise SqlError(f"There is a query '{name}' already: TERMINATE it first, or give another query_id.")
+        forget(name, self._streams.place.clients)
+        return name
+
     def _start(self, name, own, into):
+        forget_state(os.path.join(self._streams.folder, name))  # a TERMINATE that was cut off may have left it
         config = {"connector.class": QUERY_CLASS, "statement": own, "into": into, "task.restart.max.attempts": "-1"}
         config.update({key: value for key, value in self._properties.items() if key in _SETTABLE})
         self._streams.queries.create(name, {**config, "name": name}, wait=False)
@@ -473,9 +498,9 @@ class _Run:
         if name not in streams.queries.names():
             return
         into = self._catalog.get(streams.queries.config(name)["into"])
-        streams.queries.delete(name)
-        if into is not None and into.query == name:
+        if into is not None and into.query == name:  # first: a stream whose query is not stored is taken for one that was cut off
             self._catalog.put(into._replace(query=None))
+        streams.queries.delete(name)
         forget_state(os.path.join(streams.folder, name))
         forget(name, streams.place.clients)
 

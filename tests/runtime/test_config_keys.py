@@ -32,7 +32,7 @@ LEFT_OUT = {}  # (definition, key) -> reason: none
 OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file", "rest.allowed.hosts", "rest.hide.secrets", "files.allowed.paths"}
 # Of Java's distributed mode, which has no other keys here.
 OWN |= {"exactly.once.source.support", "group.id", "offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor"}
-OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.")
+OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.", "sql.")
 
 
 @pytest.mark.parametrize("kind, definition", [("worker", WORKER), ("connector", CONNECTOR), ("source", SOURCE), ("sink", SINK)])

@@ -11,6 +11,7 @@ import { live } from "./live.js";
 import { loggersView } from "./loggers.js";
 import { pluginsView } from "./plugins.js";
 import { subjectView, subjectsView } from "./schemas.js";
+import { streamsView } from "./streams.js";
 import { topicView, topicsView } from "./topics.js";
 
 const main = document.getElementById("main");
@@ -26,6 +27,7 @@ const ROUTES = [
   [/^\/groups$/, () => groupsView(), "groups"],
   [/^\/dead-letters$/, () => queuesView(), "dead-letters"],
   [/^\/dead-letters\/([^/]+)$/, (queue) => queueView(queue), "dead-letters"],
+  [/^\/streams$/, () => streamsView(), "streams"],
   [/^\/plugins$/, () => pluginsView(), "plugins"],
   [/^\/loggers$/, () => loggersView(), "loggers"],
   [/^\/schemas$/, () => subjectsView(), "schemas"],

@@ -291,6 +291,11 @@ _OWN = ConfigDef(
         "the worker; `lazy`, with the first batch that is large enough for it. Any other spark.* key is a setting of the session.",
         one_of("auto", "eager", "lazy"),
     ),
+    _option(
+        *("sql.functions", LIST, LOW, ""),
+        "Python files (ending in .py) and modules, separated by commas, whose functions statements of SQL may call: those that are marked with "
+        "@function(type) of standalone.streams.",
+    ),
     *restarts.OPTIONS,
     _option(
         *("task.failure.exit", BOOLEAN, LOW, False),

@@ -33,7 +33,7 @@ class Acknowledgements:
             self._on_news()
 
     def note_sync(self):
-        """Offsets of its records have just been made durable."""
+        """What is stored of its offsets is durable."""
         self._synced.set()
         self._on_news()
 

@@ -45,7 +45,8 @@ class ExactlyOnceRunner(SourceRunner):
             self._producer.close(0)  # it may wait for its coordinator for ever
 
     def offsets_synced(self, seconds=0.0):
-        """Its offsets are in the log as soon as a transaction is committed."""
+        """Its offsets are in the log as soon as a transaction is committed; where none is, the task's commit is due all the same."""
+        self._acknowledgements.note_sync()
 
     # ---------------------------------------------------------------- the task's thread
     def _prepare(self):
@@ -104,6 +105,14 @@ class ExactlyOnceRunner(SourceRunner):
         super()._before_pause()
         if self._ends is None:
             self._commit()
+
+    def _settle(self):
+        if self._ends is not None:
+            self._take([])  # what the task said of its last transaction
+            self._abort()  # what it left open comes to nothing
+        else:
+            self._commit()
+        return not self._must_end()
 
     def _drain(self):
         self._ship(self._ahead.all_done())

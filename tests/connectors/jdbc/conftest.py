@@ -24,6 +24,12 @@ def postgresql_database(postgresql_server):
         yield database
 
 
+@pytest.fixture
+def generic_database(postgresql_server):
+    with databases.GenericDatabase(postgresql_server, f"test_{os.getpid()}_{next(_numbers)}") as database:
+        yield database
+
+
 @pytest.fixture(scope="session")
 def mariadb_server(tmp_path_factory):
     with shared_server(tmp_path_factory, MariaDb()) as server:

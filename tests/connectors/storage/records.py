@@ -58,7 +58,7 @@ def seen(number):
 
 def seen_in_orc(number):
     plain = seen(number)
-    return {**plain, "clock": plain["clock"].second * 1000 + plain["clock"].minute * 60_000}
+    return {**plain, "clock": plain["clock"].second * 1000 + plain["clock"].minute * 60_000, "at": plain["at"].replace(tzinfo=None)}
 
 
 def seen_in_json(number):
