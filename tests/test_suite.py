@@ -65,7 +65,7 @@ def test_a_skip_is_a_skip_elsewhere(run_tests, code):
 @pytest.mark.parametrize(
     "code",
     ["@pytest.mark.xfail(strict=True)\ndef test(): assert False", "def test(): pytest.skip('no systemd-analyze')"],
-    ids=["an expected failure", "a reason that lies in the machine"],
+    ids=["an expected failure", "a reason that is in the machine"],
 )
 def test_what_may_be_skipped_everywhere(run_tests, code):
     assert run_tests(code).ret == pytest.ExitCode.OK
@@ -94,7 +94,7 @@ def test_a_run_that_did_not_end_notes_nothing(run_tests, pytester):
         pytest.param("t.py::a[x y]\nt.py::b\n", "1 t.py::b\n", True, 1, ["1 t.py::a[x y]", "2 t.py::b"], id="one of two not for the first time"),
         pytest.param("t.py::a\n", "1 t.py::b\n", True, 0, ["1 t.py::a", "1 t.py::b"], id="others stay listed"),
         pytest.param("t.py::a\n", "", False, 1, [], id="what fails again is a failure"),
-        pytest.param("".join(f"t.py::a{at}\n" for at in range(11)), "", True, 1, [], id="eleven at once are no luck"),
+        pytest.param("".join(f"t.py::a{at}\n" for at in range(11)), "", True, 1, [], id="eleven at once are not luck"),
         pytest.param("", "", True, 1, [], id="none failed, so the run did"),
         pytest.param(None, "", True, 1, [], id="the run did not end"),
     ],

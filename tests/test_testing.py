@@ -224,5 +224,5 @@ def test_loading_the_plugin_loads_nothing_of_the_worker():
 
 
 def test_what_never_comes_is_told():
-    with pytest.raises(AssertionError, match="waited 0.05 s in vain for the moon"):
+    with pytest.raises(AssertionError, match="timed out after 0.05 s waiting for the moon"):
         wait_for(lambda: None, 0.05, "the moon")

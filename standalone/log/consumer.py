@@ -55,11 +55,14 @@ class Consumer:
     """Used by one thread, but for `wakeup`. Partitions are (topic, index) pairs.
 
     `listener` has on_assigned(pairs), on_revoked(pairs) and on_lost(pairs), called inside `poll`: revoked while offsets can still
-    be committed, lost where that is over. A topic deleted and made anew is lost and assigned in one go: its offsets begin again.
+    be committed, lost where that is over. A topic deleted and recreated is lost and assigned at once: its offsets begin again.
     """
 
-    def __init__(self, cluster, config, clock, group_id=None, instance_id=None, listener=None, heartbeats=None, max_bytes=MAX_BYTES):
-        """`heartbeats` (heartbeats.py) keeps the membership alive; without a group there is `assign` and no commits."""
+    def __init__(
+        self, cluster, config, clock, group_id=None, instance_id=None, listener=None, heartbeats=None, max_bytes=MAX_BYTES, relayed=None
+    ):
+        """`heartbeats` (heartbeats.py) keeps the membership alive; without a group there is `assign` and no commits. `relayed(waker)` makes
+        the group of a consumer whose member is elsewhere (relayed_group.py)."""
         self._config = config = ConsumerConfig.of(config)
         client_keys.tell(config)
         self._cluster, self._clock = cluster.of_client(config["client.id"]), clock
@@ -75,9 +78,11 @@ class Consumer:
         self._leaders = Leaders(cluster, config, clock, self._subscription.look_soon)
         member = ConsumerProtocolGroup if config["group.protocol"] == "consumer" else Group
         self._group = member(cluster, config, clock, self._waker, group_id, instance_id) if group_id is not None else None
+        if relayed is not None:
+            self._group = relayed(self._waker)
         self._acting = self._group.acting if self._group is not None else contextlib.nullcontext()  # around all that may touch the group
         self._positions = Positions(self._partitions, cluster, config, clock, self._group, self._leaders, self._subscription)
-        self._heartbeats = heartbeats if self._group is not None else None
+        self._heartbeats = heartbeats if self._group is not None and relayed is None else None
         if self._heartbeats is not None:
             self._heartbeats.add(self._group)
 
@@ -126,7 +131,7 @@ class Consumer:
         return {pair: max(0, part.end - part.position) for pair, part in known.items()}
 
     def end_offsets(self, pairs, timeout_s=60.0):
-        """{pair: the offset behind its last record}, asked for now."""
+        """{pair: the offset after its last record}, asked for now."""
         with self._acting:
             return self._ask_offsets(pairs, LATEST, timeout_s)
 
@@ -168,7 +173,7 @@ class Consumer:
     # ---- commits
 
     def commit(self, offsets, timeout_s=60.0):
-        """Commit {pair: offset of the next record, or (offset, metadata)} and wait until it is done.
+        """Commit {pair: offset of the next record, or (offset, metadata), or as another consumer has `marked` it} and wait until it is done.
 
         LogRetriableError where it could not be, and the records will come again; LogFatalError where it never will be.
         """
@@ -182,8 +187,12 @@ class Consumer:
 
     def committed(self, pairs, timeout_s=60.0):
         """{pair: offset} of those that the group has committed."""
+        return {pair: offset for pair, (offset, _, _) in self.marks(pairs, timeout_s).items()}
+
+    def marks(self, pairs, timeout_s=60.0):
+        """{pair: (offset, metadata, epoch)} of those that the group has committed."""
         with self._acting:
-            return {pair: found.offset for pair, found in self._group.commits.read(pairs, timeout_s).items()}
+            return {pair: tuple(found) for pair, found in self._group.commits.read(pairs, timeout_s).items()}
 
     def close(self, timeout_s=5.0, leave=True):
         """With `leave` the group shares the partitions out at once; without, this member may come back to them within its session.
@@ -200,9 +209,12 @@ class Consumer:
         self._waker.close()
 
     def _marked(self, offsets):
-        """Each with its topic's mark as metadata, so that a topic made anew under the same name is told from the old one, and with the epoch."""
+        """Each with its epoch, and its topic's mark as metadata, by which a topic recreated under the same name is recognised."""
         marked = {}
         for pair, offset in offsets.items():
+            if isinstance(offset, tuple) and len(offset) == 3:
+                marked[pair] = offset
+                continue
             part = self._partitions.get(pair)
             offset, metadata = offset if isinstance(offset, tuple) else (offset, None)
             if metadata is None:
@@ -323,7 +335,7 @@ class Consumer:
         for one in answers:
             part, offset = sent.get((one.topic, one.partition), (None, None))
             if part is None or self._partitions.get(part.pair) is not part or part.fetched_to != offset:
-                continue  # it was let go, or sought elsewhere, meanwhile
+                continue  # it was released, or sought elsewhere, meanwhile
             if one.error_code and part.replica is not None:
                 part.replica = None  # whatever it is, its leader knows better
             elif one.error_code == codes.OFFSET_OUT_OF_RANGE:
@@ -369,7 +381,7 @@ class Consumer:
                     part.start(part.position, part.epoch)
                     if part.damaged_at != part.position:
                         part.damaged_at = part.position
-                        log.warning("Records of %s came damaged: %s Asking for them again.", part, error)
+                        log.warning("Records of %s are corrupt: %s Fetching them again.", part, error)
                     elif not fetched:
                         raise
                     break

@@ -191,7 +191,7 @@ class Queries:
         return [connector for connector in self._connectors.values() if connector.known]
 
     def _shown(self, head, part, connector):
-        shown = {**head, "state": part.state, "worker_id": self._worker.id, "version": connector.version}
+        shown = {**head, "state": part.state, "worker_id": part.worker_id or self._worker.id, "version": connector.version}
         return {**shown, **part.attempts.shown(), **({"trace": part.trace} if part.trace else {})}
 
 
