@@ -96,6 +96,11 @@ def test_records_of_any_time_stay_in_the_log(connect_worker, monkeypatch):
     assert worker.values("old", 1) == [b"of 1970"]
 
 
+def test_a_worker_of_a_test_begins_no_archive_of_spark_s_classes(connect_worker):
+    """It takes a second JVM a minute, beside the test, and a test's worker is gone before: each run would begin it anew."""
+    assert connect_worker().process.worker.session.archive_after_seconds is None
+
+
 # --- Connectors ----------------------------------------------------------------------------------------------------
 
 
@@ -219,5 +224,5 @@ def test_loading_the_plugin_loads_nothing_of_the_worker():
 
 
 def test_what_never_comes_is_told():
-    with pytest.raises(AssertionError, match="waited 0.05 s in vain for the moon"):
+    with pytest.raises(AssertionError, match="timed out after 0.05 s waiting for the moon"):
         wait_for(lambda: None, 0.05, "the moon")

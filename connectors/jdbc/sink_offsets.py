@@ -1,4 +1,4 @@
-"""Exactly once: the offset behind each partition's last row stands in a table, written in the transaction of the rows.
+"""Exactly once: the offset after each partition's last row is in a table, written in the transaction of the rows.
 
 It is read when a task is given the partition, and goes before what the group has committed. Who finds another offset there than it wrote
 itself has been replaced by another task: its rows are not written.
@@ -16,6 +16,7 @@ class StoredOffsets:
         self._table = dialect.table(parsed["exactly.once.table"])
         self._connector = connector
         self._known = {}  # (topic, partition) -> next offset, or None where there is none yet
+        self._tried = {}  # the same, of a transaction whose end the database has not told
 
     def read(self, connection, partitions):
         """{(topic, partition): next offset} of those that have one; the table is made if there is none."""
@@ -36,6 +37,7 @@ class StoredOffsets:
 
     def store(self, connection, ends):
         """In the transaction: {(topic, partition): next offset}. What is known of them changes with `stored`."""
+        self._tried = dict(ends)
         for pair, end in ends.items():
             known = self._known.get(pair)
             if known is None:
@@ -58,6 +60,15 @@ class StoredOffsets:
     def stored(self, ends):
         """The transaction is committed."""
         self._known.update(ends)
+        self._tried = {}
+
+    def settle(self, connection):
+        """Where the connection was lost while it committed: find out whether it did. Any other offset than those two is another task's."""
+        if self._tried:
+            found = self._stored(connection)
+            connection.commit()
+            self._known.update({pair: end for pair, end in self._tried.items() if found.get(pair) == end})
+            self._tried = {}
 
     def alter(self, connection, offsets):
         """{(topic, partition): next offset, or None to forget it}"""

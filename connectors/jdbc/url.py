@@ -1,19 +1,20 @@
-"""connection.url: `jdbc:` URLs as they stand in Java's files, taken apart.
+"""connection.url: `jdbc:` URLs as they are in Java's files, parsed.
 
-    jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      several hosts, separated by commas
+    jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      multiple hosts, separated by commas
     jdbc:mysql://u:p@host:3306/db    jdbc:mariadb://host/db
     jdbc:sqlite:path    jdbc:sqlite::memory:    jdbc:sqlite:/path?foreign_keys=on
+    jdbc:sqlserver:…    jdbc:oracle:thin:@…     mssql+pymssql://u:p@host/db, or any other of SQLAlchemy's: dialects/generic.py
 
 A URL may hold a password: errors and logs tell `Location.shown`, which never has one, and `Location.masked(text)` takes it out of what others said.
 """
 
 import re
 from dataclasses import dataclass, field
-from urllib.parse import parse_qsl, quote, quote_plus, unquote
+from urllib.parse import parse_qsl, quote, quote_plus, unquote, urlsplit
 
 from standalone import ConfigError
 
-POSTGRESQL, MYSQL, SQLITE = "postgresql", "mysql", "sqlite"
+POSTGRESQL, MYSQL, SQLITE, SQLALCHEMY = "postgresql", "mysql", "sqlite", "sqlalchemy"
 _ALIKE = {"mariadb": MYSQL}
 _PORTS = {POSTGRESQL: 5432, MYSQL: 3306}
 _SECRET = re.compile(r"pass|pwd|secret|token|key", re.IGNORECASE)
@@ -30,12 +31,13 @@ class Location:
     user: str | None = None
     password: str | None = None
     properties: dict = field(default_factory=dict)
+    protocol: str = ""  # where it is not jdbc: and the kind
 
     @property
     def shown(self):
         """The database in a message: neither user nor password nor properties."""
-        hosts = ",".join(f"{host}:{port}" for host, port in self.hosts)
-        return f"jdbc:{self.kind}:{f'//{hosts}/' if hosts else ''}{self.database}"
+        hosts = ",".join(f"{host}:{port}".rstrip(":") for host, port in self.hosts)
+        return f"{self.protocol or f'jdbc:{self.kind}:'}{f'//{hosts}/' if hosts else ''}{self.database}"
 
     def masked(self, text):
         """The text without any secret of the URL or of connection.password."""
@@ -48,13 +50,15 @@ class Location:
 
 def parse(url, user=None, password=None, extra=None):
     """The Location of a URL; `user`, `password` and `extra` properties of the configuration go before what the URL says. Raises ConfigError."""
+    if not url.strip().lower().startswith("jdbc:") and "://" in url:
+        return _of_sqlalchemy(url.strip(), user, password, extra)
     protocol, rest = _protocol(url)
     kind = _ALIKE.get(protocol, protocol)
     if kind == SQLITE:
         path, properties = _query(rest)
         return Location(kind, (), path or ":memory:", properties={**properties, **(extra or {})})
     if kind not in _PORTS:
-        return Location(kind, (), "", user, password, {"url": url, **(extra or {})})
+        return _other(kind, url.strip(), user, password, extra)
     if kind == MYSQL and not rest.startswith("//"):
         rest = rest[rest.find("//") :] if "//" in rest else rest  # jdbc:mariadb:sequential://…: one host after the other
     rest, properties = _query(rest)
@@ -73,6 +77,23 @@ def parse(url, user=None, password=None, extra=None):
         password or properties.pop("password", None) or unquote(secret) or None,
         {name: value for name, value in properties.items() if name not in ("user", "password")},
     )
+
+
+def _of_sqlalchemy(url, user, password, extra):
+    parts = urlsplit(url)
+    try:
+        hosts = ((parts.hostname, parts.port or ""),) if parts.hostname else ()
+    except ValueError as error:
+        raise ConfigError.of({"connection.url": f"is no URL of SQLAlchemy's: {error}"}) from None
+    secret = password or (unquote(parts.password) if parts.password else None)
+    return Location(SQLALCHEMY, hosts, parts.path.lstrip("/"), user, secret, {"url": url, **(extra or {})}, f"{parts.scheme}:")
+
+
+def _other(kind, url, user, password, extra):
+    """`connection.url` goes on to whoever knows it; a password in it is found so that it can be hidden."""
+    found = re.search(r"[;?&]password=([^;&]*)|/([^/@:]+)@", url, re.IGNORECASE)
+    secret = password or (found and (found[1] or found[2])) or None
+    return Location(kind, (), "", user, secret, {"url": url, **(extra or {})})
 
 
 def _protocol(url):

@@ -5,7 +5,7 @@
     ready.py        whose turn it is                 open_files.py   which files are open
 
 A file is known by what it is, not by its name (log_file.py). One that loses its name is read to its end: until it has not grown for
-`rotate_wait` seconds. Whoever gets the name after it waits for that, for some seconds at most, so that lines keep their order.
+`rotate_wait` seconds. Anyone who gets the name after it waits for that, for some seconds at most, so that lines keep their order.
 """
 
 import logging

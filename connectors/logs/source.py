@@ -14,7 +14,7 @@ from standalone import ConnectError, ExactlyOnceSupport, SourceConnector, Source
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 1.0  # poll comes back after so long, also with nothing
+IDLE_SECONDS = 1.0  # poll comes back after this long, also with nothing
 GATHER_SECONDS = 0.002  # between two polls that both find little, so that a busy writer's lines come in batches
 GATHER_BYTES = 1 << 16
 BATCH_BYTES = 4 << 20  # so much is handed on at once, of many small files together

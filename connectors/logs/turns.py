@@ -1,6 +1,6 @@
 """Order among files: one waits for those that had its name before, until they are read to their end.
 
-Each file waits for one other at most, so that those of one name stand in a line. Whoever gets into the line between two stands between
+Each file waits for one other at most, so that those of one name are in a line. Anyone who gets into the line between two is between
 them, and none leaves it before its turn. A file is given up only if those before it bring nothing for a while in which we did look.
 """
 
@@ -19,7 +19,7 @@ class Turns:
         self._looked_at = time.monotonic()
 
     def look(self):
-        """Time goes on."""
+        """Time continues."""
         now = time.monotonic()
         self._now += min(now - self._looked_at, _MOST_SECONDS)
         self._looked_at = now
@@ -66,7 +66,7 @@ class Turns:
         return bool(self._waiting.get(file))
 
     def passed(self, file):
-        """Whoever comes after it may begin."""
+        """Anyone who comes after it may begin."""
         file.is_passed = True
         for waiting in self._waiting.pop(file, ()):
             self._ready.add(waiting)

@@ -12,7 +12,7 @@ import time
 from standalone import ConnectError
 
 _EPOCH_SECONDS = 946_684_800  # 2000-01-01
-_READ_BYTES = 1 << 20
+CONNECT_SECONDS = 10
 _TLS = ("sslmode", "sslcert", "sslkey", "sslpassword", "sslrootcert")
 _SETTINGS = "-c DateStyle=ISO,MDY -c IntervalStyle=postgres -c TimeZone=UTC -c bytea_output=hex -c extra_float_digits=1 -c client_encoding=UTF8"
 
@@ -25,7 +25,7 @@ def conninfo(config, **more):
     tls = {name: getattr(value, "value", value) for name in _TLS if (value := config[f"database.{name}"])}
     return make_conninfo(
         host=config["database.hostname"], port=config["database.port"], user=config["database.user"], dbname=config["database.dbname"],
-        password=password.value if password is not None else None, options=_SETTINGS, connect_timeout=10,
+        password=password.value if password is not None else None, options=_SETTINGS, connect_timeout=CONNECT_SECONDS,
         keepalives=int(config["database.tcpKeepAlive"]), application_name=f"connect-standalone {config['topic.prefix']}", **tls, **more,
     )  # fmt: skip
 
@@ -70,9 +70,25 @@ class Replication:
 
         self._pq, self._error = pq, psycopg.OperationalError
         self._lock = threading.Lock()  # a PGconn is one thread's at a time
-        self._connection = pq.PGconn.connect(conninfo(config, replication="database").encode())
-        if self._connection.status != pq.ConnStatus.OK:
-            raise self._failed()
+        self._connection = pq.PGconn.connect_start(conninfo(config, replication="database").encode())
+        try:
+            self._connect()
+        except BaseException:
+            self._connection.finish()
+            raise
+
+    def _connect(self):
+        """Step by step: PGconn.connect would hold every thread of the process until the server answers."""
+        status, deadline = self._pq.PollingStatus, time.monotonic() + CONNECT_SECONDS
+        while True:
+            step = status.FAILED if self._connection.status == self._pq.ConnStatus.BAD else self._connection.connect_poll()
+            if step == status.OK:
+                return
+            if step == status.FAILED:
+                raise self._failed()
+            socket, left = [self._connection.socket], deadline - time.monotonic()
+            if left <= 0 or not any(select.select(socket if step == status.READING else [], socket if step == status.WRITING else [], [], left)):
+                raise self._error(f"the server did not answer within {CONNECT_SECONDS} s")
 
     def command(self, sql):
         """A replication command's only row, as {column: text}; {} where it has none."""

@@ -27,7 +27,7 @@ class SlotInUse(Exception):
 
 
 class Session:
-    """`position` is behind what was handed on, None before anything was. All but `interrupt` is called on the task's thread."""
+    """`position` is after what was handed on, None before anything was. All but `interrupt` is called on the task's thread."""
 
     def __init__(self, config, position, resumes, stopped, task):
         """`resumes`: whether changes have been streamed up to that position by a session before, and not stored alone."""
@@ -144,8 +144,13 @@ class Session:
         return self._stream.heartbeat()
 
     # --- What the server is told ---------------------------------------------------------------------------------------
-    def commit(self, stored):
-        if self._confirmed is not None and stored is not None and not self._mode.is_manual:
+    def commit(self, stored, is_untouched):
+        """`stored` is the Position that the worker has stored, or None; `is_untouched`: nothing was ever handed on, so that nothing is waited for."""
+        if self._confirmed is None or self._mode.is_manual:
+            return
+        if stored is None and is_untouched:
+            stored = self._confirmed.begin
+        if stored is not None:
             self._confirmed.commit(stored)
 
     def _keep_alive(self):

@@ -1,4 +1,4 @@
-"""The changes as the server streams them, from a position on: messages of pgoutput become records, each with the position behind it."""
+"""The changes as the server streams them, from a position on: messages of pgoutput become records, each with the position after it."""
 
 import struct
 import time
@@ -11,7 +11,7 @@ _XLOG, _KEEPALIVE = ord("w"), ord("k")
 
 
 class Stream:
-    """`position` is behind all that was handed on; `confirmed` is told what there is."""
+    """`position` is after all that was handed on; `confirmed` is told what there is."""
 
     def __init__(self, config, replication, position, confirmed, catalog, shapes, records, filters):
         import psycopg
@@ -91,9 +91,10 @@ class Stream:
         return []
 
     def _begin(self, told):
-        self._transaction = _Transaction(told, self._from if self._from is not None and self._from.xid == told.xid else None)
-        self._from = None
-        self.position = Position(self.position.commit, 0, told.xid)
+        done = self._from if self._from is not None and self._from.xid == told.xid else None
+        self._transaction, self._from = _Transaction(told, done), None
+        if done is None:  # else the position is within it, and stays until something new comes: the connection may be lost before that
+            self.position = Position(self.position.commit, 0, told.xid)
 
     def _end(self, told):
         transaction, self._transaction = self._transaction, None
@@ -148,7 +149,7 @@ class Stream:
             return []
         place = Place(time.time_ns() // 1000, told.lsn, None, self.position.commit, xmin=self.xmin)
         made = self._records.message(told, place, _no_block)
-        self.position = Position(max(told.lsn + 1, self.position.commit))  # behind it the server sends it no more
+        self.position = Position(max(told.lsn + 1, self.position.commit))  # after it the server sends it no more
         offset = self._offset(told.lsn, "MESSAGE")
         return self._emitted(self._records.made(made, offset, offset))
 
@@ -158,10 +159,12 @@ class Stream:
         self.position, _ = self._counted(lsn)
 
     def _counted(self, lsn):
-        """(the position behind the message that has come, whether it is new)"""
+        """(the position after the message that has come, whether it is new)"""
         transaction = self._transaction
         transaction.event += 1
-        return Position(self.position.commit, transaction.event, transaction.begin.xid), not transaction.was_done(lsn)
+        if transaction.was_done(lsn):
+            return self.position, False
+        return Position(self.position.commit, transaction.event, transaction.begin.xid), True
 
     def _handed_on(self, lsn, kind, parts):
         """The records of `parts(place, block)`; `block(table)` gives what is told of the transaction, and counts."""

@@ -5,11 +5,12 @@
 | Decimal | struct {unscaled, scale} | decimal(precision, scale): the precision is the schema's connect.decimal.precision, or 38 |
 | Date | int64, milliseconds | date |
 | Time | int64, milliseconds | time of milliseconds; ORC has none: int32 |
-| Timestamp | int64, milliseconds | timestamp of milliseconds, in UTC |
+| Timestamp | int64, milliseconds | timestamp of milliseconds, in UTC; ORC: one without a zone, which is Hive's `timestamp` |
 | all others | the like | the like; what is required is not nullable |
 """
 
 import functools
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -21,42 +22,55 @@ DECIMAL = "org.apache.kafka.connect.data.Decimal"
 DATE = "org.apache.kafka.connect.data.Date"
 TIME = "org.apache.kafka.connect.data.Time"
 TIMESTAMP = "org.apache.kafka.connect.data.Timestamp"
+_MOMENTS = (DATE, TIME, TIMESTAMP)
 DAY_MS = 86_400_000
 MOST_DIGITS = 38
 _PLAIN = {
     "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64(), "float32": pa.float32(), "float64": pa.float64(),
     "boolean": pa.bool_(), "string": pa.string(), "bytes": pa.binary(),
 }  # fmt: skip
-_LOGICAL = {DATE: pa.date32(), TIME: pa.time32("ms"), TIMESTAMP: pa.timestamp("ms", "UTC")}
+
+
+@dataclass(frozen=True)
+class Clock:
+    """What a format has for a time of day and for a point in time."""
+
+    time: pa.DataType
+    timestamp: pa.DataType
+
+
+WITH_TIMES = Clock(pa.time32("ms"), pa.timestamp("ms", "UTC"))
+WITHOUT_TIMES = Clock(pa.int32(), pa.timestamp("ms", "UTC"))
+WITHOUT_ZONES = Clock(pa.int32(), pa.timestamp("ms"))
 
 
 @functools.lru_cache(1000)
-def lake_schema(schema, has_times=True):
+def lake_schema(schema, clock=WITH_TIMES):
     """The Arrow schema of a file of structs of that Schema."""
-    return pa.schema(list(lake_type(schema, has_times)))
+    return pa.schema(list(lake_type(schema, clock)))
 
 
-def lake_type(schema, has_times=True):
+def lake_type(schema, clock=WITH_TIMES, within_null=False):
+    """`within_null`: it stands in a struct that may be null. What is in that may be, too: Parquet's writer does not see that it is not there."""
     if schema.name == DECIMAL:
         return pa.decimal128(*digits_of(schema))
-    if schema.name == TIME and not has_times:
-        return pa.int32()
-    if schema.name in _LOGICAL:
-        return _LOGICAL[schema.name]
+    if schema.name in _MOMENTS:
+        return {DATE: pa.date32(), TIME: clock.time, TIMESTAMP: clock.timestamp}[schema.name]
     if schema.type == "struct":
         if not schema.fields:
             raise DataError("A struct without fields has no place in columnar files: leave it out, or write JSON or Avro.")
-        return pa.struct([field_of(each.name, each.schema, has_times) for each in schema.fields])
+        return pa.struct([_member(each.name, each.schema, clock, within_null) for each in schema.fields])
     if schema.type == "array":
-        return pa.list_(field_of("element", schema.value_schema, has_times))
+        return pa.list_(_member("element", schema.value_schema, clock))
     if schema.type == "map":
-        key = pa.field("key", lake_type(schema.key_schema, has_times), nullable=False)
-        return pa.map_(key, field_of("value", schema.value_schema, has_times))
+        key = pa.field("key", lake_type(schema.key_schema, clock), nullable=False)
+        return pa.map_(key, _member("value", schema.value_schema, clock))
     return _PLAIN[schema.type]
 
 
-def field_of(name, schema, has_times=True):
-    return pa.field(name, lake_type(schema, has_times), nullable=schema.optional)
+def _member(name, schema, clock, within_null=False):
+    may_be_null = schema.optional or within_null
+    return pa.field(name, lake_type(schema, clock, may_be_null), nullable=may_be_null)
 
 
 def digits_of(schema):
@@ -65,30 +79,53 @@ def digits_of(schema):
     scale = int(parameters.get("scale", 0))
     precision = int(parameters.get("connect.decimal.precision", MOST_DIGITS))
     if scale > MOST_DIGITS or scale < 0:
-        raise DataError(f"A Decimal of scale {scale} has no place in columnar files, whose decimals have 0 to {MOST_DIGITS} digits behind the point.")
+        raise DataError(f"A Decimal of scale {scale} has no place in columnar files, whose decimals have 0 to {MOST_DIGITS} digits after the point.")
     return max(min(precision, MOST_DIGITS), scale, 1), scale
 
 
-def to_lake(array, schema, has_times=True):
+def to_lake(array, schema, clock=WITH_TIMES):
     """An Arrow array of Connect's type as one of the lake's. Raises DataError where a value has no place there."""
-    kind = lake_type(schema, has_times)
+    return _converted(array, schema, lake_type(schema, clock))
+
+
+def rows_to_lake(array, schema, clock=WITH_TIMES):
+    """(the same, {row: DataError}): a row that has no place there is found by halving, and null then."""
+    kind = lake_type(schema, clock)  # what fails here fails for every row
+    pieces, bad = [], {}
+
+    def take(low, high):
+        try:
+            pieces.append(_converted(array.slice(low, high - low), schema, kind))
+        except DataError as error:
+            if high - low > 1:
+                take(low, (low + high) // 2)
+                take((low + high) // 2, high)
+            else:
+                bad[low] = error
+                pieces.append(pa.nulls(1, kind))
+
+    take(0, len(array))
+    return pieces[0] if len(pieces) == 1 else pa.concat_arrays(pieces), bad
+
+
+def _converted(array, schema, kind):
     if schema.name == DECIMAL:
         return _decimals(array, schema, kind)
-    if schema.name in _LOGICAL:
+    if schema.name in _MOMENTS:
         return _moments(array, schema, kind)
     if schema.type == "struct":
-        parts = [to_lake(_field(array, at), each.schema, has_times) for at, each in enumerate(schema.fields)]
+        parts = [_converted(_field(array, at), each.schema, kind.field(at).type) for at, each in enumerate(schema.fields)]
         return pa.StructArray.from_arrays(parts, fields=list(kind), mask=array.is_null() if array.null_count else None)
     if schema.type == "array":
         mask = array.is_null() if array.null_count else None
         low, high = _extent(array)
-        items = to_lake(array.values[low:high], schema.value_schema, has_times)
+        items = _converted(array.values[low:high], schema.value_schema, kind.value_type)
         return pa.ListArray.from_arrays(_offsets(array, low), items, type=kind, mask=mask)
     if schema.type == "map":
         mask = array.is_null() if array.null_count else None
         low, high = _extent(array)
-        keys = to_lake(array.keys[low:high], schema.key_schema, has_times)
-        items = to_lake(array.items[low:high], schema.value_schema, has_times)
+        keys = _converted(array.keys[low:high], schema.key_schema, kind.key_type)
+        items = _converted(array.items[low:high], schema.value_schema, kind.item_type)
         return pa.MapArray.from_arrays(_offsets(array, low), keys, items, type=kind, mask=mask)
     return array
 
@@ -116,7 +153,20 @@ def _moments(array, schema, kind):
     if schema.name == TIME:
         short = array.cast(pa.int32())
         return short if kind == pa.int32() else short.cast(kind)
+    if kind == WITHOUT_ZONES.timestamp:
+        _hold_to_orc(array)
     return array.cast(kind)
+
+
+def _hold_to_orc(array):
+    """pyarrow's writer of ORC (26.0) rounds towards 1970: in a file with a part of a second before that, Java's readers fail altogether."""
+    millis = _numbers(array)
+    wrong = np.flatnonzero((millis < 0) & (millis % 1000 != 0))
+    if len(wrong):
+        raise DataError(
+            f"A Timestamp of {millis[wrong[0]]} ms, which is before 1970 and no whole second, cannot be written as ORC so that others read it. "
+            "Write Parquet or Avro, or leave it out."
+        )
 
 
 def _numbers(array):
@@ -133,7 +183,7 @@ def _decimals(array, schema, kind):
     count, valid = len(array), unscaled.is_valid().to_numpy(zero_copy_only=False)
     if len(pc.unique(pc.drop_null(scales))) > 1 or (valid.any() and pc.drop_null(scales)[0].as_py() != kind.scale):
         found = sorted(set(pc.drop_null(scales).to_pylist()) - {kind.scale})
-        raise DataError(f"A Decimal of the scale {found[0]} stands under a schema of the scale {kind.scale}.")
+        raise DataError(f"A Decimal of the scale {found[0]} is under a schema of the scale {kind.scale}.")
     lengths = pc.fill_null(pc.binary_length(unscaled), 0).to_numpy(zero_copy_only=False)
     wide = np.zeros((count, 16), np.uint8)
     _, offsets, data = unscaled.buffers()

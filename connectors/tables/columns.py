@@ -1,6 +1,6 @@
 """Records as the rows of a table: Arrow columns of a lake's types, all of which may be null; and what must be done to a table to take them.
 
-Two columns that no table has stand beside those of the values: the number of the row, in the order in which rows came, and whether it deletes.
+Two columns that no table has are beside those of the values: the number of the row, in the order in which rows came, and whether it deletes.
 """
 
 import json
@@ -8,7 +8,7 @@ import json
 import numpy as np
 import pyarrow as pa
 
-from connectors.storage.lake_types import to_lake
+from connectors.storage.lake_types import WITHOUT_TIMES, to_lake
 from connectors.storage.values import arrow_values, loosened
 from standalone import DataError, SinkBatch
 
@@ -49,7 +49,7 @@ def _values(batch):
     if schema.type != "struct":
         raise DataError(f"A row of a table is made of a struct or an object, not of a value of type {schema.type}. HoistField makes a struct of it.")
     required = {field.name for field in schema.fields if not field.schema.optional}
-    return _flat(to_lake(array, loosened(schema), False)), required, bad
+    return _flat(to_lake(array, loosened(schema), WITHOUT_TIMES)), required, bad
 
 
 def _keys(batch, ids):
@@ -60,7 +60,7 @@ def _keys(batch, ids):
     schema, array, bad = arrow_values(keys)
     if bad:
         raise next(iter(bad.values()))
-    column = to_lake(array, loosened(schema), False)
+    column = to_lake(array, loosened(schema), WITHOUT_TIMES)
     if schema.type != "struct":
         if len(ids) != 1:
             raise DataError(f"The key of a record that deletes is a {schema.type}, and the table has the id columns {', '.join(ids)}.")
@@ -144,7 +144,7 @@ def sql_type(kind):
 
 
 def columns_in_sql(wanted, required):
-    """What stands in the parentheses of CREATE TABLE."""
+    """What is in the parentheses of CREATE TABLE."""
     fields = [field for field in wanted["fields"] if field["name"] not in (NUMBER, DELETES)]
     return ", ".join(f"{quote(each['name'])} {sql_type(each['type'])}{' NOT NULL' if each['name'] in required else ''}" for each in fields)
 

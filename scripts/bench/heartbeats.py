@@ -3,7 +3,7 @@
 
     scripts/bench/heartbeats.py [--seconds 20] [--writers 3] [--batch 1048576] [--compression none]
 
-The log is a process of its own. Beside the writers topics are made and deleted, files are begun and deleted by retention, a topic is compacted
+The log is its own process. Beside the writers topics are made and deleted, files are begun and deleted by retention, a topic is compacted
 and offsets are committed: all that waits for a disk. A member of a group sends a heartbeat every 5 ms, and its waits are told by percentiles;
 beside them those for a process that only says back what it is told, which is what the machine alone takes.
 """

@@ -232,7 +232,7 @@ def _source_fails(lab, case):
 
 
 def alike(wanted, found):
-    """Whether what was observed is what is wanted: texts in angle brackets stand for any wording."""
+    """Whether what was observed is what is wanted: strings in angle brackets stand for any wording."""
     if isinstance(wanted, dict) and isinstance(found, dict):
         return set(wanted) == set(found) and all(alike(wanted[key], found[key]) for key in wanted)
     if isinstance(wanted, list) and isinstance(found, list):

@@ -16,7 +16,6 @@ import time
 import jdbc_kill
 from jdbc_kill import connected, free_port
 
-DRAIN_SECONDS = 120
 JSON = "org.apache.kafka.connect.json.JsonConverter"
 
 
@@ -34,14 +33,14 @@ def main():
 
 
 def judge(server, writer):
-    deadline = time.monotonic() + DRAIN_SECONDS
+    is_still = jdbc_kill.Still()
     while True:
         with connected(server) as connection:
             count, lost, stale, left = connection.execute(
                 "SELECT count(i.id), count(*) FILTER (WHERE c.id IS NULL), count(*) FILTER (WHERE c.id IS NOT NULL AND i.id IS NOT NULL AND "
                 "(i.v, i.n) IS DISTINCT FROM (c.v, c.n)), count(*) FILTER (WHERE i.id IS NULL) FROM items i FULL JOIN copy c USING (id)"
             ).fetchone()
-        if not lost and not stale and not left or time.monotonic() > deadline:
+        if not lost and not stale and not left or is_still((lost, stale, left)):
             break
         time.sleep(1)
     print(f"{writer.changes} changes, {count} rows: {lost} missing, {stale} stale, {left} that were deleted")

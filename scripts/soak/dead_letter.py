@@ -4,8 +4,8 @@
     scripts/soak/dead_letter.py [--kills 20] [--records 100000] [--bootstrap HOST:PORT]
 
 Numbered JSON records, a random tenth of them broken, go through a file sink with errors.tolerance=all. The worker is killed (SIGKILL) at
-random moments while a producer goes on writing. In the end every broken record must be in the queue with its own bytes and the offset
-it stands at, every good one in the file; what was not committed may come twice. The log must outlive the worker: without --bootstrap a
+random moments while a producer continues writing. In the end every broken record must be in the queue with its own bytes and the offset
+it is at, every good one in the file; what was not committed may come twice. The log must outlive the worker: without --bootstrap a
 worker without connectors serves its embedded log.
 """
 
@@ -70,7 +70,7 @@ def wait_for(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit(f"waited {seconds} s in vain for {what}")
+            sys.exit(f"timed out after {seconds} s waiting for {what}")
         time.sleep(0.02)
 
 

@@ -3,7 +3,7 @@
 
     scripts/soak/jdbc_kill.py [--kills 20] [--per-second 2000]
 
-Source and sinks run in one worker, on the embedded log. Rows are written by several transactions at once, some of which commit late or roll
+Source and sinks run in one worker, on the embedded log. Rows are written by multiple transactions at once, some of which commit late or roll
 back. Each kill is, in turn, of the worker (kill -9) and of the server with all its processes. The first copy is written by upsert (at least once),
 the second with exactly.once=true by plain inserts into a table without a key: both must hold each row that was committed, and the second each
 record of the topic once.
@@ -27,7 +27,8 @@ sys.path.insert(0, str(ROOT))
 from tests.servers.postgresql import PostgreSql, free_port  # noqa: E402
 
 JSON = "org.apache.kafka.connect.json.JsonConverter"
-DRAIN_SECONDS = 90
+UP_SECONDS = 120
+STILL_SECONDS = 90  # without any progress
 
 
 def main():
@@ -53,6 +54,7 @@ def soak(name, tables, make_worker, make_writer, kills, judge):
                 connection.execute(each)
         worker = make_worker(folder, server)
         worker.start()
+        worker.wait_until_up()
         writer = make_writer(server)
         writer.start()
         for number in range(kills):
@@ -60,6 +62,8 @@ def soak(name, tables, make_worker, make_writer, kills, judge):
             victim = (worker, server)[number % 2]
             victim.kill()
             victim.start()
+            if victim is worker:
+                worker.wait_until_up()
             print(f"kill {number + 1}: {'worker' if victim is worker else 'database'}, {writer.progress}", flush=True)
         writer.stop()
         failed = judge(server, writer)
@@ -72,7 +76,7 @@ def soak(name, tables, make_worker, make_writer, kills, judge):
 
 
 def judge(server, _writer):
-    deadline = time.monotonic() + DRAIN_SECONDS
+    is_still = Still()
     while True:
         with connected(server) as connection:
             wanted, lost_up, lost_once, doubled, of_topic = connection.execute(
@@ -80,14 +84,28 @@ def judge(server, _writer):
                 "(SELECT count(*) FROM items WHERE id NOT IN (SELECT id FROM once)), (SELECT count(*) - count(DISTINCT id) FROM once), "
                 "(SELECT sum(next_offset) - (SELECT count(*) FROM once) FROM connect_sink_offsets)"
             ).fetchone()
-        if not lost_up and not lost_once and not of_topic or time.monotonic() > deadline:
+        if not lost_up and not lost_once and not of_topic or is_still((lost_up, lost_once, of_topic)):
             break
         time.sleep(1)
     print(f"{wanted} rows; lost {lost_up} (upsert), {lost_once} (exactly once); the source repeated {doubled}; offsets and rows differ by {of_topic}")
     return "Rows were lost, or written twice." if lost_up or lost_once or of_topic else None
 
 
+class Still:
+    """Whether what is counted has not changed for so long that it will not: how fast it goes hangs on the machine."""
+
+    def __init__(self):
+        self._seen, self._since = None, time.monotonic()
+
+    def __call__(self, seen):
+        if seen != self._seen:
+            self._seen, self._since = seen, time.monotonic()
+        return time.monotonic() - self._since > STILL_SECONDS
+
+
 class Worker:
+    _starts = 0
+
     def __init__(self, folder, server):
         self._folder, self._process = folder, None
         base = {"tasks.max": 1, "connection.url": server.jdbc, "connection.attempts": 100, "connection.backoff.ms": 300}
@@ -117,6 +135,15 @@ class Worker:
         with open(self._folder / "worker.log", "ab") as log:
             command = [sys.executable, "-m", "standalone.cli.worker", *self._files]
             self._process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log, env={**os.environ, "PYTHONPATH": str(ROOT)})
+
+    def wait_until_up(self):
+        """A worker that is killed before it has begun shows nothing. On a busy machine it takes its time."""
+        log, deadline = self._folder / "worker.log", time.monotonic() + UP_SECONDS
+        self._starts += 1
+        while log.read_bytes().count(b"Started in ") < self._starts:
+            if self._process.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"The worker did not start. Look at {log}")
+            time.sleep(0.05)
 
     def kill(self):
         self._process.send_signal(signal.SIGKILL)

@@ -4,7 +4,7 @@
     scripts/soak/streams_kill.py [--kills 30] [--lines 20000] [--seconds 8]
 
 The input is written first. Then the queries work on it in small batches. The worker is killed at a random moment of the seconds after one of
-them, drawn anew each time, has written something again, so each kill falls into batches; every fifth kill falls into the start instead, where
+them, drawn again each time, has written something again, so each kill falls into batches; every fifth kill falls into the start instead, where
 queries come up.
 What readers of committed records find must be what one run without kills writes: each record of the copy once, each word's counts rising one
 update after the other to the true one, each window once with the true count, each pair of the join once.
@@ -83,7 +83,7 @@ def main():
 
 
 def written(folder, count):
-    """Lines of words, and hits of keys as time goes on, in the topics."""
+    """Lines of words, and hits of keys as time continues, in the topics."""
     random.seed(7)
     lines = [f"{number} " + " ".join(random.choices(WORDS, k=4)) for number in range(count)]
     begun = (SYSTEM.now_ms() // MINUTE - count // 100 - 10) * MINUTE

@@ -4,9 +4,10 @@
     2 connector a second connector, with the first one's configuration, brings all of the topic into it
     3 caught up it has come as far as the first one
     4 alias     the name that searchers use is moved to the new index, in one step
-    5 stop      the first connector is stopped, and deleted with its index if that is asked
+    5 stop      the first connector is stopped, and deleted with its index if that is asked; where it writes topics to other indices
+                as well, the topics of this one are taken out of it
 
-Each step looks whether it is done already: the same command again goes on where it was left, and --undo takes back what was done, in
+Each step looks whether it is done already: the same command again continues where it was left, and --undo takes back what was done, in
 the reverse order, as long as nothing was deleted.
 """
 
@@ -29,7 +30,7 @@ _SINK = "ElasticsearchSinkConnector"
 _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 60
 _HIDDEN = "[hidden]"
-_META = "connectctl-reindex"  # in the new index's mapping: what has to be known to go on, or to undo it
+_META = "connectctl-reindex"  # in the new index's mapping: what has to be known to continue, or to undo it
 
 
 def add_to(main):
@@ -42,17 +43,21 @@ def add_to(main):
 )
 @one_name
 @click.option("--mapping", type=click.File("rb"), help='The new mapping as JSON, {"properties": …}; or {"mappings": …, "settings": …}.')
-@click.option("--index", help="Name of the new index. Default: the old one's with the next number behind it, orders-v2.")
+@click.option("--topic", help="Where the connector writes to several indices: the topic, or one of the topics, of the one to recreate.")
+@click.option("--index", help="Name of the new index. Default: the old one's with the next number after it, orders-v2.")
 @click.option("--alias", help="The name that searchers use. Default: the name that the connector writes to, if that is an alias.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Another value in the second connector, as a password; may be repeated.")
-@click.option("--user", "search_user", envvar="CONNECT_SEARCH_USER", help="NAME to log in to the search server (CONNECT_SEARCH_PASSWORD).")
+@click.option(
+    "--user", "search_user", envvar="CONNECT_SEARCH_USER",
+    help="NAME to log in to the search server (CONNECT_SEARCH_PASSWORD; CONNECT_SEARCH_API_KEY in place of both).",
+)  # fmt: skip
 @click.option("--timeout", type=float, default=3600.0, show_default=True, help="Seconds to wait until the second connector has caught up.")
 @click.option("--delete", "deletes", is_flag=True, help="Delete the first connector and its index at the end.")
 @click.option("--undo", "undoes", is_flag=True, help="Take it back: alias, connectors and the new index.")
 @click.pass_obj
-def reindex(rest, name, mapping, index, alias, changes, search_user, timeout, deletes, undoes):
-    """Give the index of an ElasticsearchSink another mapping without downtime. Again: goes on where it was left."""
-    work = Reindex(rest, name, index, alias, dict(_pair(each) for each in changes), search_user)
+def reindex(rest, name, mapping, topic, index, alias, changes, search_user, timeout, deletes, undoes):
+    """Give the index of an ElasticsearchSink another mapping without downtime. Again: continues where it was left."""
+    work = Reindex(rest, name, topic, index, alias, dict(_pair(each) for each in changes), search_user)
     if undoes:
         return work.undo()
     if mapping is None:
@@ -60,7 +65,7 @@ def reindex(rest, name, mapping, index, alias, changes, search_user, timeout, de
     try:
         body = json.loads(mapping.read())
     except ValueError as error:
-        raise click.ClickException(f"The mapping is no JSON: {error}.") from None
+        raise click.ClickException(f"The mapping is not JSON: {error}.") from None
     work.run(body if "mappings" in body else {"mappings": body}, timeout, deletes)
 
 
@@ -72,15 +77,15 @@ def _pair(text):
 
 
 class Reindex:
-    def __init__(self, rest, name, index, alias, changes, user):
+    def __init__(self, rest, name, topic, index, alias, changes, user):
         self._rest, self.name, self._changes = rest, name, changes
         config = rest.get(connector_path(name, "/config"))
         if not config.get("connector.class", "").rpartition(".")[2].startswith("ElasticsearchSink"):
-            raise click.ClickException(f"'{name}' is no {_SINK}: there is no index of its to make anew.")
+            raise click.ClickException(f"'{name}' is no {_SINK}: there is no index of its to recreate.")
         self._config = config
-        self._topic = self._only_topic()
+        self._all_topics = self._listed()
+        self.target = self._written_to(topic)
         self._search = _Search({**config, **changes}, user)
-        self.target = self._written_to()
         self.old = self._index_behind(self.target)
         self.new = index or self._next_name()
         self._note = self._noted()
@@ -95,18 +100,28 @@ class Reindex:
 
     # --- What there is -----------------------------------------------------------------------------------------------
 
-    def _only_topic(self):
+    def _listed(self):
         topics = [topic.strip() for topic in self._config.get("topics", "").split(",") if topic.strip()]
-        if len(topics) != 1:
-            raise click.ClickException(f"'{self.name}' reads {len(topics) or 'a pattern of'} topics: reindex is for connectors of one topic.")
-        return topics[0]
+        if not topics:
+            raise click.ClickException(f"'{self.name}' reads a pattern of topics: reindex is for those that are listed in topics.")
+        return topics
 
-    def _written_to(self):
+    def _written_to(self, topic):
+        """The index or alias; `_topics` are those that are written there."""
         if self._config.get("data.stream.dataset"):
             raise click.ClickException(f"'{self.name}' writes to a data stream: give its index template the new mapping, and roll it over.")
         given = self._config.get("topic.to.external.resource.mapping", "").replace(" ", "").split(",")
         pairs = dict(pair.split(":", 1) for pair in given if ":" in pair)
-        return pairs.get(self._topic, self._topic.lower())
+        targets = {each: pairs.get(each, each.lower()) for each in self._all_topics}
+        if topic is None and len(set(targets.values())) == 1:
+            topic = self._all_topics[0]
+        if topic is None:
+            listed = ", ".join(f"{each} to '{target}'" for each, target in targets.items())
+            raise click.ClickException(f"'{self.name}' writes to several indices ({listed}): say by --topic which one is to be made anew.")
+        # Of one that an earlier call has taken out of the connector the second one knows: it is written where its name says.
+        target = targets.get(topic, pairs.get(topic, topic.lower()))
+        self._topics = [each for each, found in targets.items() if found == target] or [topic]
+        return target
 
     def _index_behind(self, name):
         """The index that a name stands for."""
@@ -138,7 +153,8 @@ class Reindex:
 
     def _committed(self, name):
         entries = self._rest.get(connector_path(name, "/offsets"))["offsets"]
-        return {(entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"]): entry["offset"]["kafka_offset"] for entry in entries}
+        found = {(entry["partition"]["kafka_topic"], entry["partition"]["kafka_partition"]): entry["offset"]["kafka_offset"] for entry in entries}
+        return {place: offset for place, offset in found.items() if place[0] in self._topics}
 
     def _exists(self, name):
         return name in self._rest.get("/connectors")
@@ -177,14 +193,15 @@ class Reindex:
         if self._exists(self.second):
             return _step(2, f"the connector '{self.second}' is there")
         config = {**self._config, **self._changes, "name": self.second}
-        config.update({"external.resource.usage": "index", "topic.to.external.resource.mapping": f"{self._topic}:{self.new}"})
+        config.update({
+            "topics": ",".join(self._topics), "external.resource.usage": "index",
+            "topic.to.external.resource.mapping": ",".join(f"{topic}:{self.new}" for topic in self._topics),
+        })  # fmt: skip
         hidden = sorted(key for key, value in config.items() if value == _HIDDEN)
         if hidden:
-            raise click.ClickException(
-                f"The worker does not show {', '.join(hidden)}: give it by --set {hidden[0]}=…, best as a reference to a provider."
-            )
+            raise click.ClickException(f"As for '{self.second}', {_not_shown(hidden)}")
         self._rest.ask("PUT", connector_path(self.second, "/config"), config)
-        _step(2, f"started the connector '{self.second}', which brings all of '{self._topic}' into '{self.new}'")
+        _step(2, f"started the connector '{self.second}', which brings all of {_quoted(self._topics)} into '{self.new}'")
 
     def _catch_up(self, timeout, wanted=None):
         """Until the second connector has come as far as the first one had when it was asked."""
@@ -200,7 +217,7 @@ class Reindex:
             if failed:
                 reason = failed["trace"].splitlines()[0]
                 raise click.ClickException(
-                    f"'{self.second}' has failed: {printable(reason)} Mend that and restart it, then give the command again; or --undo."
+                    f"'{self.second}' has failed: {printable(reason)} Fix that and restart it, then give the command again; or --undo."
                 )
             if time.monotonic() > deadline:
                 raise click.ClickException(
@@ -232,29 +249,65 @@ class Reindex:
     def _stop_first(self):
         if not self._exists(self.name):
             return _step(5, f"the connector '{self.name}' is gone")
+        if self._writes_elsewhere:
+            return self._take_out()
         if self._state(self.name) == "STOPPED":
             return _step(5, f"the connector '{self.name}' is stopped")
-        self._rest.ask("PUT", connector_path(self.name, "/stop"))
-        _wait(lambda: self._state(self.name) == "STOPPED", f"'{self.name}' to stop")
+        self._stop(self.name)
         self._catch_up(60)
         _step(5, f"stopped the connector '{self.name}'")
 
+    @property
+    def _writes_elsewhere(self):
+        return bool(set(self._all_topics) - set(self._topics)) or "topics" in self._note
+
+    def _take_out(self):
+        """The first connector goes on with its other topics. It is stopped for it, so that all that it has written is known."""
+        rest = [topic for topic in self._all_topics if topic not in self._topics]
+        if len(rest) == len(self._all_topics):
+            if self._state(self.name) == "STOPPED":  # what was cut off between the two
+                self._rest.ask("PUT", connector_path(self.name, "/resume"))
+            return _step(5, f"{_quoted(self._topics)} is not among the topics of '{self.name}'")
+        self._note_down(topics=self._all_topics)
+        self._stop(self.name)
+        self._catch_up(60)
+        self._configure(rest)
+        _step(5, f"took {_quoted(self._topics)} out of the topics of '{self.name}'")
+
+    def _configure(self, topics):
+        """The first connector, which is stopped, with these topics; it goes on then."""
+        hidden = sorted(key for key, value in self._config.items() if value == _HIDDEN and key not in self._changes)
+        if hidden:
+            raise click.ClickException(f"'{self.name}' is stopped. Its topics are to be {','.join(topics)}, and {_not_shown(hidden)}")
+        told = {key: self._changes.get(key, value) if value == _HIDDEN else value for key, value in self._config.items()}
+        self._rest.ask("PUT", connector_path(self.name, "/config"), {**told, "topics": ",".join(topics)})
+        self._rest.ask("PUT", connector_path(self.name, "/resume"))
+
+    def _stop(self, name):
+        self._rest.ask("PUT", connector_path(name, "/stop"))
+        _wait(lambda: self._state(name) == "STOPPED", f"'{name}' to stop")
+
     def _delete_first(self):
-        self._rest.ask("DELETE", connector_path(self.name))
+        what = f"the index '{self.old}'"
+        if not self._writes_elsewhere:
+            self._rest.ask("DELETE", connector_path(self.name))
+            what = f"the connector '{self.name}' and {what}"
         self._search.ask("DELETE", f"/{quote(self.old)}", absent=True)
-        _step(5, f"deleted the connector '{self.name}' and the index '{self.old}'")
+        _step(5, f"deleted {what}")
 
     # --- Back --------------------------------------------------------------------------------------------------------
 
     def undo(self):
         if not self._note:
-            raise click.ClickException(f"There is nothing to undo: '{self.new}' is no index that reindex has made. --index names another.")
+            raise click.ClickException(f"There is nothing to undo: '{self.new}' is not an index that reindex has made. --index names another.")
         if self.old != self.new and not self._search.ask("GET", f"/{quote(self.old)}", absent=True):
             raise click.ClickException(f"The index '{self.old}' is deleted: there is no way back.")
         if self._holders() == [self.new]:
             self._swap(self.new, self.old)
             _step(4, f"moved the alias '{self.alias}' back to '{self.old}'")
-        if self._state(self.name) == "STOPPED":
+        if "topics" in self._note:
+            self._put_back()
+        elif self._state(self.name) == "STOPPED":
             self._read_again()
             self._rest.ask("PUT", connector_path(self.name, "/resume"))
             _step(5, f"resumed the connector '{self.name}'")
@@ -265,8 +318,14 @@ class Reindex:
         _step(1, f"deleted the index '{self.new}'")
         emit({"connector": self.name, "index": self.old, "alias": self.alias}, lambda: click.echo(f"'{self.alias}' is '{self.old}' again."))
 
+    def _put_back(self):
+        self._stop(self.name)
+        self._read_again()
+        self._configure(self._note["topics"])
+        _step(5, f"gave {_quoted(self._topics)} back to '{self.name}'")
+
     def _read_again(self):
-        """What the first connector wrote by way of the alias since it was moved is in the new index only: it is written once more."""
+        """What the first connector wrote by way of the alias since it was moved is in the new index only: it is written again."""
         entries = [
             {"partition": {"kafka_topic": topic, "kafka_partition": partition}, "offset": {"kafka_offset": offset}}
             for topic, partition, offset in self._note.get("offsets", ())
@@ -279,11 +338,19 @@ def _step(number, said):
     emit_line({"step": number, "done": said}, lambda: click.echo(f"{number}  {said}", err=True))
 
 
+def _quoted(names):
+    return ", ".join(f"'{name}'" for name in names)
+
+
+def _not_shown(hidden):
+    return f"the worker does not show {', '.join(hidden)}: give it by --set {hidden[0]}=…, best as a reference to a provider."
+
+
 def _wait(condition, what, seconds=60.0):
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not condition():
         if time.monotonic() > deadline:
-            raise click.ClickException(f"Waited {seconds:.0f} s in vain for {what}.")
+            raise click.ClickException(f"Timed out after {seconds:.0f} s waiting for {what}.")
         pause.wait(_LOOK_SECONDS)
 
 
@@ -297,7 +364,10 @@ class _Search:
         given = config.get("connection.password")
         password = os.environ.get("CONNECT_SEARCH_PASSWORD", "" if given in (None, _HIDDEN) or given.startswith("${") else given)
         self._headers = {"Content-Type": "application/json"}
-        if name:
+        key = os.environ.get("CONNECT_SEARCH_API_KEY", config.get("connection.api.key") or "")
+        if key and key != _HIDDEN and not key.startswith("${"):
+            self._headers["Authorization"] = f"ApiKey {key}"
+        elif name:
             self._headers["Authorization"] = "Basic " + base64.b64encode(f"{name}:{password}".encode()).decode()
 
     def ask(self, method, path, body=None, absent=False):

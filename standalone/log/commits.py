@@ -92,7 +92,7 @@ class Commits:
         if code == codes.REBALANCE_IN_PROGRESS:
             self._group.is_rebalancing()
             return self._rebalancing(what)
-        if code == codes.STALE_MEMBER_EPOCH:  # the group has gone on, and the member has not heard of it yet
+        if code == codes.STALE_MEMBER_EPOCH:  # the group has continued, and the member has not heard of it yet
             return self._rebalancing(what)
         if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
             self._group.forget_coordinator()

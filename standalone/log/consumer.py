@@ -55,7 +55,7 @@ class Consumer:
     """Used by one thread, but for `wakeup`. Partitions are (topic, index) pairs.
 
     `listener` has on_assigned(pairs), on_revoked(pairs) and on_lost(pairs), called inside `poll`: revoked while offsets can still
-    be committed, lost where that is over. A topic deleted and made anew is lost and assigned in one go: its offsets begin again.
+    be committed, lost where that is over. A topic deleted and recreated is lost and assigned at once: its offsets begin again.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Consumer:
         return {pair: max(0, part.end - part.position) for pair, part in known.items()}
 
     def end_offsets(self, pairs, timeout_s=60.0):
-        """{pair: the offset behind its last record}, asked for now."""
+        """{pair: the offset after its last record}, asked for now."""
         with self._acting:
             return self._ask_offsets(pairs, LATEST, timeout_s)
 
@@ -209,7 +209,7 @@ class Consumer:
         self._waker.close()
 
     def _marked(self, offsets):
-        """Each with its topic's mark as metadata, so that a topic made anew under the same name is told from the old one, and with the epoch."""
+        """Each with its epoch, and its topic's mark as metadata, by which a topic recreated under the same name is recognised."""
         marked = {}
         for pair, offset in offsets.items():
             if isinstance(offset, tuple) and len(offset) == 3:
@@ -335,7 +335,7 @@ class Consumer:
         for one in answers:
             part, offset = sent.get((one.topic, one.partition), (None, None))
             if part is None or self._partitions.get(part.pair) is not part or part.fetched_to != offset:
-                continue  # it was let go, or sought elsewhere, meanwhile
+                continue  # it was released, or sought elsewhere, meanwhile
             if one.error_code and part.replica is not None:
                 part.replica = None  # whatever it is, its leader knows better
             elif one.error_code == codes.OFFSET_OUT_OF_RANGE:
@@ -381,7 +381,7 @@ class Consumer:
                     part.start(part.position, part.epoch)
                     if part.damaged_at != part.position:
                         part.damaged_at = part.position
-                        log.warning("Records of %s came damaged: %s Asking for them again.", part, error)
+                        log.warning("Records of %s are corrupt: %s Fetching them again.", part, error)
                     elif not fetched:
                         raise
                     break

@@ -18,7 +18,7 @@ REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks t
 
 
 class GroupLink:
-    """Used by the task's thread, which holds `acting` meanwhile, but for what stands under "for Heartbeats"; what those learn ends the
+    """Used by the task's thread, which holds `acting` meanwhile, but for what is under "for Heartbeats"; what those learn ends the
     task's wait by `waker`."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
@@ -31,7 +31,7 @@ class GroupLink:
         self._opening = self._asking = None  # Underway: to the coordinator; for what is known of topics
         self._unsent = []  # (request, handler, timeout, ceiling) while there is no link
         self._outage = Outage(f"Group {group_id}: its coordinator answers again.")
-        self.acting = threading.RLock()  # held by whoever acts for the member: its task while it is here, Heartbeats while it is busy elsewhere
+        self.acting = threading.RLock()  # held by anyone who acts for the member: its task while it is here, Heartbeats while it is busy elsewhere
         self._is_kept, self._unheard = False, []  # whether that is Heartbeats; answers that are for the task
         self._lock = threading.Lock()  # over what the heartbeat thread shares
         self._coordinator = None
@@ -95,7 +95,7 @@ class GroupLink:
         if error is None:
             former, self._link = self._link, link
             if former is not None and former is not link:
-                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is made anew."))
+                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is recreated."))
             return self._send_unsent()
         self.forget_coordinator()
         unsent, self._unsent = self._unsent, []
@@ -147,7 +147,7 @@ class GroupLink:
             handler(answer, error)
 
     def serve(self):
-        """Hear what is there, and go on with what can go on."""
+        """Hear what is there, and continue with what can continue."""
         if not self._is_kept:
             self.hear()
         for link in self.links:

@@ -2,7 +2,7 @@
 
 import collections
 
-Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name behind the prefix: meaning}
+Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name after the prefix: meaning}
 
 STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 _TASK = ("connector", "task")
@@ -76,7 +76,7 @@ FAMILIES = [
             "poll_batch_max_time_ms": "The same: longest.",
             "source_record_poll_total": "Records that the connector gave, before transforms.",
             "source_record_poll_rate": "The same, a second.",
-            "source_record_write_total": "Records that the log acknowledged, behind transforms.",
+            "source_record_write_total": "Records that the log acknowledged, after transforms.",
             "source_record_write_rate": "The same, a second.",
             "source_record_active_count": "Records polled that are neither acknowledged nor left out yet.",
             "source_record_active_count_avg": "The same: average.",
@@ -93,7 +93,7 @@ FAMILIES = [
             "put_batch_max_time_ms": "The same: longest.",
             "sink_record_read_total": "Records fetched, before transforms.",
             "sink_record_read_rate": "The same, a second.",
-            "sink_record_send_total": "Records that put() has taken, behind transforms.",
+            "sink_record_send_total": "Records that put() has taken, after transforms.",
             "sink_record_send_rate": "The same, a second.",
             "sink_record_active_count": "Records that put() has taken and whose offsets are not committed yet.",
             "sink_record_active_count_avg": "The same: average.",
@@ -125,7 +125,7 @@ FAMILIES = [
     ),
     Family(
         "Chains",
-        "`connectctl explain NAME` tells why.",
+        "`connectctl explain NAME` says why.",
         "kafka_connect_pipeline_",
         _TASK,
         {

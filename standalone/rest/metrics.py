@@ -36,7 +36,7 @@ def routes(herder, worker):
 
 
 class _Collector:
-    """Asks herder and worker anew at each look."""
+    """Asks herder and worker again at each look."""
 
     def __init__(self, herder, worker):
         self._herder = herder

@@ -84,10 +84,10 @@ class Process:
         except ConnectError as error:
             if files:
                 raise type(error)(f"The statements of {', '.join(map(str, files))} cannot be run: {error}") from error
-            log.error("The queries that there were cannot be started: %s", error)  # connectors go on all the same
+            log.error("The stored queries cannot be started: %s", error)  # connectors continue all the same
 
     def ailment(self, seconds):
-        """What keeps the worker from doing its work, as far as can be told within that time; None if nothing does."""
+        """What keeps the worker from doing its work, as far as can be known within that time; None if nothing does."""
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
         if ended:
             return f"its thread '{ended[0]}' has ended"
@@ -99,13 +99,13 @@ class Process:
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():
-            log.error("%s has failed for good: the worker ends (task.failure.exit)", what)
+            log.error("%s has failed permanently: the worker ends (task.failure.exit)", what)
             self.failed = what
             self.over.set()
 
     def _source_has_ended(self):
         if not self.worker.starting and self.herder.have_ended() and not self.over.is_set():
-            log.info("All sources that have an end have come to it: the worker ends")
+            log.info("All sources have read to their end: the worker ends")
             self.over.set()
 
     def _not_served(self, error):
@@ -114,7 +114,7 @@ class Process:
         self.over.set()
 
     def close(self):
-        """Stop connectors, make offsets durable, let go of everything. Every step is tried, whatever became of the others."""
+        """Stop connectors, make offsets durable, let go of everything. Every step is tried, whatever happened to the others."""
         steps = []
         if self.herder is not None:
             steps.append(lambda: self.herder.close(self.worker.graceful_seconds))

@@ -193,15 +193,14 @@ class Worker:
         while not self.clock.wait(self._closing, seconds):
             try:
                 begun = self.clock.monotonic()
-                synced = self.offsets.sync()
+                self.offsets.sync()
                 self._offsets_trouble = None
-                if synced:
-                    took = self.clock.monotonic() - begun
-                    for runner in self._herder.runners():
-                        runner.offsets_synced(took)
+                took = self.clock.monotonic() - begun
+                for runner in self._herder.runners():
+                    runner.offsets_synced(took)
             except Exception as error:  # whatever it is: without this thread no offset would be durable any more
                 self._offsets_trouble = f"Source offsets could not be made durable: {error}"
-                log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
+                log.error("Source offsets could not be synced; retrying in %.0f s: %s", seconds, error)
 
     # ---------------------------------------------------------------- connectors and tasks
     def plan(self, props):
@@ -222,7 +221,7 @@ class Worker:
             said = f"The connector '{plan['name']}' made {len(configs)} task configurations, but tasks.max is {most}"
             if plan["tasks.max.enforce"]:
                 raise ConnectError(f"{said}. Raise tasks.max, or let it pass with tasks.max.enforce=false.")
-            log.warning("%s, which tasks.max.enforce=false lets pass", said)
+            log.warning("%s, allowed by tasks.max.enforce=false", said)
         task_class = plan.connector_class.task_class
         shown = f"{getattr(task_class, 'java_name', None) or f'{task_class.__module__}.{task_class.__qualname__}'}"
         return [{**plan.originals, **config, "task.class": shown} for config in configs]

@@ -40,7 +40,7 @@ class Cursors:
         return name
 
     def rows(self, name, seconds):
-        """{rows, done}: what has come since, waited for so long at most. Raises what has ended it."""
+        """{rows, done}: what has come since, waited for this long at most. Raises what has ended it."""
         with self._lock:
             if name not in self._found:
                 raise NotFoundError(f"There is no cursor '{name}': it was closed, or nobody asked for {_IDLE_SECONDS:.0f} s.")

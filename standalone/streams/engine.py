@@ -1,4 +1,4 @@
-"""Who runs statements, and owns the queries that they make: a herder of their own, as connectors have one.
+"""Who runs statements, and owns the queries that they make: their own herder, as connectors have one.
 
     Streams.execute(text)    what each statement answers: a message, a table, or a cursor whose rows are asked for
     cursors.py               push queries and PRINT
@@ -81,7 +81,7 @@ class Streams:
 
     # ---------------------------------------------------------------- statements
     def execute(self, text, properties=None):
-        """[answer] of each statement of the text; the first that fails raises SqlError or what else it met, behind those that were done."""
+        """[answer] of each statement of the text; the first that fails raises SqlError or what else it met, after those that were done."""
         with self._lock:
             run = _Run(self, text, dict(properties or {}))
             try:
@@ -91,7 +91,7 @@ class Streams:
                     make_current(self._session_of)  # the thread may have other work, in the pipeline's session
 
     def run_file(self, path):
-        """The statements of a file, as a worker does them at its start: those that were done at an earlier one are passed over."""
+        """The statements of a file, as a worker does them at its start: those that were done at an earlier one are skipped."""
         with open(path, encoding="utf-8") as file:
             text = file.read()
         properties = {}
@@ -172,7 +172,7 @@ class _QueryWorker:
         return self._streams.new_runner(plan, {"connector": plan["name"], "number": number, "listener": listen, "paused": paused})
 
     def offsets_of(self, plan):
-        raise BadRequestError("How far a query is stands in its checkpoint.")
+        raise BadRequestError("How far a query has come is in its checkpoint.")
 
     source_offsets = offsets_of
 
@@ -205,11 +205,11 @@ class _Run:
         if there is not None and (statement.if_not_exists or not statement.or_replace):
             return self._there(statement, there)
         if not statement.columns:
-            raise SqlError(f"{statement.name} has no columns: write them behind its name, each with its type.")
+            raise SqlError(f"{statement.name} has no columns: write them after its name, each with its type.")
         props = self._with(statement.properties, statement.name)
         columns = tuple((column.name, spark_type(column.type), column.is_key) for column in statement.columns)
         if statement.kind == s.TABLE and not any(is_key for *_, is_key in columns):
-            raise SqlError(f"The table {statement.name} lacks its key: write PRIMARY KEY behind the column that it is.")
+            raise SqlError(f"The table {statement.name} lacks its key: write PRIMARY KEY after the column that it is.")
         source = self._source(statement.kind, statement.name, columns, props, own)._replace(read_only=statement.read_only)
         self._try_types(source)
         if "partitions" in props:
@@ -348,7 +348,7 @@ class _Run:
         for name in made.names:
             if sink.column(name) is None:
                 has = ", ".join(column[0] for column in sink.columns)
-                raise self._wrong(statement.select.at, f"'{name}' is no column of {sink.name}, which has {has}. Name it so with AS.")
+                raise self._wrong(statement.select.at, f"'{name}' is not a column of {sink.name}, which has {has}. Name it so with AS.")
         self._checked(statement.select, lambda: projected(frame, made, sink))
         name = f"INSERTQUERY_{self._catalog.next_number()}"
         self._start(name, own, sink.name)
@@ -375,7 +375,7 @@ class _Run:
         names = statement.columns or [column[0] for column in sink.columns]
         for name in names:
             if sink.column(name) is None and name.upper() != "ROWTIME":
-                raise self._wrong(statement.at, f"'{name}' is no column of {sink.name}, which has {', '.join(column[0] for column in sink.columns)}.")
+                raise self._wrong(statement.at, f"'{name}' is not a column of {sink.name}: {', '.join(column[0] for column in sink.columns)}.")
         rows = []
         for row in statement.rows:
             if len(row) != len(names):
@@ -469,7 +469,7 @@ class _Run:
         made = plan(select, self._catalog, own, makes=getattr(inner, "kind", None), pull=pull)
         frame = analysed(self._streams.session(), made)
         lines = [("Spark SQL", made.sql), ("output mode", made.mode), ("reads", ", ".join(view.source.name for view in made.views))]
-        lines.append(("how", "worked out anew at each change of a table" if made.of_tables else "asked once" if pull else "a streaming query"))
+        lines.append(("how", "recomputed at each change of a table" if made.of_tables else "asked once" if pull else "a streaming query"))
         fields = [field for field in frame.schema.fields if not field.name.startswith("__")]
         lines.append(("columns", ", ".join(f"{field.name} {_ddl(field.dataType)}" for field in fields)))
         lines.append(("key", ", ".join(made.keys) or "none"))
@@ -532,12 +532,12 @@ class _Run:
     # ---------------------------------------------------------------- settings
     def _Set(self, statement, own):
         if statement.key not in _SETTABLE:
-            raise SqlError(f"'{statement.key}' is no property of queries. There are {', '.join(_SETTABLE)}.")
+            raise SqlError(f"'{statement.key}' is not a property of queries. There are {', '.join(_SETTABLE)}.")
         if statement.value is None:
             self._properties.pop(statement.key, None)
         else:
             self._properties[statement.key] = statement.value
-        return _said(f"{statement.key} is {statement.value or 'as it is by default'}, for statements behind this one.")
+        return _said(f"{statement.key} is {statement.value or 'as it is by default'}, for statements after this one.")
 
     def _Define(self, statement, own):
         return _said(f"{statement.name} is {'set' if statement.value is not None else 'gone'}.")

@@ -21,7 +21,7 @@ _SETTINGS = {
 
 
 def make_current(session):
-    """Spark looks for the session of a thread, and what is registered with it, in a place of its own."""
+    """Spark looks for the session of a thread, and what is registered with it, in its own place."""
     type(session)._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
 
 

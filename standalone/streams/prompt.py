@@ -1,4 +1,4 @@
-"""Python as Spark starts it for a stream's source: it answers Spark at once, and imports what it needs behind that.
+"""Python as Spark starts it for a stream's source: it answers Spark at once, and imports what it needs after that.
 
 Spark gives such a process ten seconds to be there, which no setting changes. Where others keep the processors busy pyspark's imports take
 longer than that, and queries would fail before they begin. Run as a program (`prompt.py -m MODULE …`); all else goes to the plain interpreter.
@@ -30,7 +30,7 @@ def main(arguments):
     if arguments != ["-m", SOURCE]:
         os.execv(sys.executable, [sys.executable, *arguments])
     connection = _connected()
-    sys.path[0] = os.getcwd()  # as with -m; what stands beside this file is nobody's to import
+    sys.path[0] = os.getcwd()  # as with -m; what is beside this file is nobody's to import
     import pyspark.util
 
     pyspark.util.local_connect_and_auth = lambda address, secret: connection  # before worker_util takes it from there

@@ -165,7 +165,7 @@ class QueryRunner(TaskRunner):
 
     # ---------------------------------------------------------------- tables
     def _follow_tables(self, session, output):
-        """Each time that one of the tables has changed: the whole anew, and of that what differs from what the output holds."""
+        """Each time that one of the tables has changed: the whole again, and of that what differs from what the output holds."""
         from standalone.streams.changes import Changes
 
         changes = Changes(self._made, output)

@@ -292,4 +292,4 @@ def test_what_cannot_be_explained_is_said(ctl, arguments, said):
 
 
 def test_a_worker_s_file_alone_is_no_connector(ctl, folder):
-    assert "give the connector's file behind it" in ctl("explain", folder.worker_file, code=2)
+    assert "give the connector's file after it" in ctl("explain", folder.worker_file, code=2)

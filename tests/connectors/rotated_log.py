@@ -8,7 +8,7 @@ import time
 
 
 class Log:
-    """A log file and whoever writes and rotates it. Each write is 10 ms later than the one before, as far as times of writing tell;
+    """A log file and anyone who writes and rotates it. Each write is 10 ms later than the one before, as far as times of writing tell;
     with `real_time` it is when it is. `dated`: rotated files are named by when that was, not by how often it was since."""
 
     def __init__(self, folder, name="app.log", generations=4, dated=False, real_time=False):

@@ -1,7 +1,7 @@
 """How programs rotate a log, as cases for whatever follows it: what is done, and when the reader is there.
 
     matrix      of OpenTelemetry's file consumer: moved and created or copied and truncated, named by date or number, with files deleted
-    harness     of Vector's test harness: created anew, truncated, copied and truncated, and the reader started anew in the midst of it
+    harness     of Vector's test harness: created again, truncated, copied and truncated, and the reader restarted in the middle of it
     faults      that followers of files are known for
 
 tests/connectors/logs/test_rotation_cases.py holds our sources to them, scripts/bench/logs_peers.py other programs, too.
@@ -47,7 +47,7 @@ class Scene:
         self.may_repeat = True
 
     def verdict(self, came):
-        """What is wrong with the lines that came; "" if nothing is. Those that begin with # are no part of it."""
+        """What is wrong with the lines that came; "" if nothing is. Those that begin with # are not part of it."""
         came = [line for line in came if not line.startswith("#")]
         counts = collections.Counter(came)
         lost = sum(line not in counts for line in self.written)
@@ -175,7 +175,7 @@ def _written_behind_the_rename(scene):
 
 
 def _begun_alike(scene):
-    """A banner of 2 KiB stands at the beginning of every generation: only what follows it tells one from the other."""
+    """A banner of 2 KiB is at the beginning of every generation: only what follows it tells one from the other."""
     banner = b"#" * 2047 + b"\n"
     for round_ in range(3):
         if round_:
@@ -231,11 +231,11 @@ FAULTS = [
     Case("faults", "truncated and longer at once", _longer_at_once),
     Case("faults", "deleted and made again", _made_again),
     Case("faults", "deleted and made again while down", _made_again_while_it_is_down),
-    Case("faults", "written to behind the rename", _written_behind_the_rename),
+    Case("faults", "written to after the rename", _written_behind_the_rename),
     Case("faults", "generations that begin alike", _begun_alike),
     Case("faults", "unfinished line over a restart", _unfinished_over_a_restart),
     Case("faults", "files of two bytes", _tiny),
-    Case("faults", "compressed behind the reader", _packed_behind_it, packs=True),
+    Case("faults", "compressed after the reader", _packed_behind_it, packs=True),
     Case("faults", "compressed while down", _packed_while_it_is_down, packs=True),
 ]
 

@@ -44,7 +44,7 @@ def embedded_log(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def java(tmp_path_factory):
-    """Runs a main class with Kafka's jars, and gives back what it wrote."""
+    """Runs a main class with Kafka's jars, and returns what it wrote."""
     with skipped_where_unavailable():
         program, jars = java_command(), kafka_broker.kafka_jars()
         options = [*kafka_broker.JAVA_OPTIONS, *kafka_broker.archive(jars)]

@@ -46,7 +46,7 @@ def held_up(log):
 
 
 class Classic:
-    """A member by the classic protocol, on a connection of its own."""
+    """A member by the classic protocol, on its own connection."""
 
     def __init__(self, client):
         self.client, self.id, self.generation = client, "", -1

@@ -191,7 +191,7 @@ def test_a_member_that_closes_before_it_heard_that_it_joined_leaves(embedded):
 
 @pytest.mark.parametrize("lost", ["failed", "never read"])
 def test_what_an_answer_may_have_held_that_was_lost_is_asked_for_again(lost):
-    """Partitions that came with it would be read by nobody: brokers tell of them again only who tells everything."""
+    """Partitions that came with it would be read by nobody: brokers describe them again only who tells everything."""
     config, sent = ConsumerConfig.of({"bootstrap.servers": "nowhere:1", **{key.replace("_", "."): value for key, value in CONSUMER.items()}}), []
     group = consumer_protocol.ConsumerProtocolGroup(Cluster(config, SYSTEM), config, SYSTEM, Waker(), "g")
     group.send = lambda request, handler: sent.append((request, handler))

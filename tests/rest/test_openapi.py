@@ -81,7 +81,7 @@ def test_answers_are_as_the_document_says(described):
     schema.config.base_url = str(described.http.base_url).rstrip("/")
     operations = [each.ok() for each in schema.get_all_operations()]
     asked, rounds = 0, 0
-    while asked < REQUESTS:  # an operation without parameters is done after one request, others go on
+    while asked < REQUESTS:  # an operation without parameters is done after one request, others continue
         for operation in operations:
             for mode in schemathesis.GenerationMode if can_be_wrong(operation) else (schemathesis.GenerationMode.POSITIVE,):
                 for name, state in CONNECTORS.items():  # what was asked before may have deleted them

@@ -21,7 +21,7 @@ def kafka_jars():
 def archive(libs):
     """Options by which Java starts with its classes as they were once loaded, at half of a start's cost; [] where that cannot be.
 
-    The archive is made once, by a broker that starts and stops, and kept beside the jars; an empty file says that it was tried in vain.
+    The archive is made once, by a broker that starts and stops, and kept beside the jars; an empty file says that it was tried without success.
     """
     path = libs.with_suffix(".jsa")
     if not path.exists():

@@ -1,4 +1,4 @@
-"""A worker that ends in the midst of a statement: what it left is mended when the next one starts."""
+"""A worker that ends in the middle of a statement: what it left is fixed when the next one starts."""
 
 import concurrent.futures
 import os

@@ -17,7 +17,7 @@ T0 = (int(time.time()) // 3600 - 2) * 3600  # a whole hour, not so long ago that
 RECORDS = [("a", "one two"), ("b", "three"), ("a", "four")]
 VISITS = [("a", 1), ("b", 2), ("a", 5), (None, 7)]
 
-# (what is done to the stream, [(key, value)] of what comes of it, in order)
+# (what is done to the stream, [(key, value)] of what results, in order)
 OF_STREAMS = [
     param(lambda s: s.filter("value LIKE '%o%'"), [("a", "four"), ("a", "one two")], id="filter by SQL"),
     param(lambda s: s.filter(lambda key, value: key == "b"), [("b", "three")], id="filter by a function of key and value"),
@@ -58,7 +58,7 @@ def started(spark_holder, worker, tmp_path, topic):
 
 @pytest.fixture
 def stream_of(started):
-    """stream_of(rows, columns): rows that are there already, as a Stream: what is done with it says what each batch of one would become."""
+    """stream_of(rows, columns): rows that already exist, as a Stream: what is done with it says what each batch of one would become."""
 
     def made(rows, columns):
         frame = started._session.createDataFrame(rows, columns)

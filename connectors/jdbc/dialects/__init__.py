@@ -1,12 +1,13 @@
 """Which dialect serves a URL: by dialect.name, else by the URL's protocol."""
 
 from connectors.jdbc import url as u
+from connectors.jdbc.dialects.generic import KINDS, Generic
 from connectors.jdbc.dialects.mysql import MySql
 from connectors.jdbc.dialects.postgresql import PostgreSql
 from connectors.jdbc.dialects.sqlite import Sqlite
 from standalone import ConfigError
 
-DIALECTS = {u.MYSQL: MySql, u.POSTGRESQL: PostgreSql, u.SQLITE: Sqlite}
+DIALECTS = {u.MYSQL: MySql, u.POSTGRESQL: PostgreSql, u.SQLITE: Sqlite, **dict.fromkeys(KINDS, Generic)}
 NAMES = (
     "", "Db2DatabaseDialect", "DerbyDatabaseDialect", "GenericDatabaseDialect", "MySqlDatabaseDialect", "OracleDatabaseDialect",
     "PostgreSqlDatabaseDialect", "SapHanaDatabaseDialect", "SqlServerDatabaseDialect", "SqliteDatabaseDialect", "SybaseDatabaseDialect",
@@ -17,8 +18,12 @@ NAMES = (
 def dialect_of(config, location, **options):
     """The dialect of a parsed configuration. Raises ConfigError where there is none."""
     name = config["dialect.name"]
-    found = next((each for each in DIALECTS.values() if each.name == name), None) if name else DIALECTS.get(location.kind)
-    if found is None:
-        known = ", ".join(f"jdbc:{kind}:" for kind in DIALECTS)
-        raise ConfigError.of({"connection.url": f"names a database of the kind '{location.kind}', for which there is no dialect. Known: {known}"})
+    by_kind = DIALECTS.get(location.kind)
+    found = by_kind if not name or by_kind is Generic else next((each for each in DIALECTS.values() if each.name == name), None)
+    if found is None or found is Generic and by_kind is not Generic:
+        known = ", ".join(f"jdbc:{kind}:" for kind in DIALECTS if kind != u.SQLALCHEMY)
+        raise ConfigError.of({
+            "connection.url": f"names a database of the kind '{location.kind}', for which there is no dialect. Known: {known} and SQLAlchemy's own "
+            f"URLs, driver://host/database"
+        })  # fmt: skip
     return found(location, quote=config["quote.sql.identifiers"], zone=config["db.timezone"], **options)

@@ -1,11 +1,15 @@
-"""ORC, by pyarrow's encoder. It has no type for a time of day: that is written as int32, in milliseconds."""
+"""ORC, by pyarrow's encoder.
+
+It has no type for a time of day: that is written as int32, in milliseconds. A point in time is a `timestamp` without a zone, its clock time in UTC,
+as Hive writes it: ORC's "timestamp with local time zone" Spark reads as another type than it writes, and Hive 2 not at all.
+"""
 
 import numpy as np
 import pyarrow as pa
 
 from connectors.storage.formats.base import Format
 from connectors.storage.formats.parquet import Columns, must_be_structs
-from connectors.storage.lake_types import lake_schema, to_lake
+from connectors.storage.lake_types import WITHOUT_ZONES, lake_schema, rows_to_lake
 
 
 class OrcFormat(Format):
@@ -14,10 +18,10 @@ class OrcFormat(Format):
 
     def encode(self, topic, schema, values, count):
         must_be_structs(schema, "ORC")
-        return to_lake(values, schema, has_times=False), {}
+        return rows_to_lake(values, schema, WITHOUT_ZONES)
 
     def open(self, schema, spool):
-        return OrcFile(lake_schema(schema, has_times=False), spool, self.settings["orc.codec"])
+        return OrcFile(lake_schema(schema, WITHOUT_ZONES), spool, self.settings["orc.codec"])
 
 
 class OrcFile(Columns):

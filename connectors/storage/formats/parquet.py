@@ -4,7 +4,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from connectors.storage.formats.base import Format, Writer
-from connectors.storage.lake_types import lake_schema, to_lake
+from connectors.storage.lake_types import lake_schema, rows_to_lake
 from standalone import DataError
 
 _CODECS = {"none": "NONE", "lz4": "LZ4"}
@@ -29,7 +29,7 @@ class ParquetFormat(Format):
 
     def encode(self, topic, schema, values, count):
         must_be_structs(schema, "Parquet")
-        return to_lake(values, schema), {}
+        return rows_to_lake(values, schema)
 
     def open(self, schema, spool):
         return ParquetFile(lake_schema(schema), spool, _CODECS.get(self._codec, self._codec))

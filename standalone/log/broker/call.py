@@ -65,7 +65,7 @@ class Call:
         self._send([response.encode(header=True, framed=True)])
 
     def answer_spliced(self, response):
-        """A FetchResponse whose records lie in files."""
+        """A FetchResponse whose records are in files."""
         response.with_header(correlation_id=self._correlation_id)
         pieces, size = response.encode_pieces()
         pieces[0] = _SIZE.pack(size) + pieces[0]

@@ -15,7 +15,7 @@ from standalone.log.broker.segments import FileSlice
 MAX_FRAME = 100 << 20
 MAX_FRAME_OF_STRANGERS = 512 << 10  # before the login
 _SMALL = 64 << 10
-_KEPT = 4 << 20  # a larger body's buffer is let go after use
+_KEPT = 4 << 20  # a larger body's buffer is released after use
 _SIZE = Struct(">i")
 
 

@@ -176,7 +176,7 @@ class ConsumerMembers:
             try:
                 member.pattern = re.compile(pattern) if pattern else None
             except re.error as error:
-                raise Refusal(InvalidRegularExpression, f"'{pattern}' is no regular expression: {error}.") from error
+                raise Refusal(InvalidRegularExpression, f"'{pattern}' is not a regular expression: {error}.") from error
         if request.server_assignor is not None:
             if request.server_assignor not in assignors.ASSIGNORS:
                 raise Refusal(

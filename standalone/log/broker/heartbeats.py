@@ -35,7 +35,7 @@ class Repeat:
 
 
 class Heartbeats:
-    """`run` wants a thread of its own. It calls `give_back(connection, alive)`: the connection may hold a request, or its client may have gone."""
+    """`run` wants its own thread. It calls `give_back(connection, alive)`: the connection may hold a request, or its client may have gone."""
 
     def __init__(self, give_back):
         self._give_back = give_back

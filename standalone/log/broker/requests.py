@@ -1,7 +1,7 @@
 """The requests that the embedded log does: ApiVersions answers from this table, and nothing else is done.
 
 A row says what a client must be allowed to do with what the request names (ACLs). What names one resource is looked at before the handler is
-called (`named`); of several, each with an error of its own, the handler asks the call, which has the row's operations.
+called (`named`); of several, each with its own error, the handler asks the call, which has the row's operations.
 """
 
 from typing import Any, NamedTuple

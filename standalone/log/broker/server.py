@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddedLog:
-    """`config` holds `embedded.log.*` keys, as texts or values; `listener` is host:port or more (listeners.py), port 0 takes a free one."""
+    """`config` holds `embedded.log.*` keys, as strings or values; `listener` is host:port or more (listeners.py), port 0 takes a free one."""
 
     def __init__(self, directory, listener=listeners.DEFAULT, config=None, clock=clocks.SYSTEM):
         self._directory = os.path.abspath(directory)
@@ -80,7 +80,7 @@ class EmbeddedLog:
         return self._security.own_settings
 
     def start(self):
-        """StartError: the port or the folder is taken, or what lies in the folder cannot be read."""
+        """StartError: the port or the folder is taken, or what is in the folder cannot be read."""
         try:
             self._take_folder()
             for each in self._security.all_listeners:
@@ -140,7 +140,7 @@ class EmbeddedLog:
             holder = self._lock.read().strip()
             raise StartError(
                 f"embedded.log.dir: the folder {self._directory} is in use by another process{f' ({holder})' if holder else ''}. "
-                "Two workers cannot share an embedded log: stop the other one, or give this one a folder of its own."
+                "Two workers cannot share an embedded log: stop the other one, or give this one its own folder."
             ) from None
         self._lock.truncate(0)
         self._lock.write(f"pid {os.getpid()}")
@@ -230,7 +230,7 @@ class _BrokerThread:
             try:
                 self._turn()
             except Exception:
-                logger.exception("The embedded log met an error of its own; it goes on.")
+                logger.exception("The embedded log met its own error; it continues.")
         self._end()
 
     def _turn(self):
@@ -274,7 +274,7 @@ class _BrokerThread:
 
     def watch(self, connection):
         """Have the selector watch what the connection can do next."""
-        if connection.is_closed or connection.at_work or connection.is_lent:  # whoever has it at work settles it afterwards
+        if connection.is_closed or connection.at_work or connection.is_lent:  # anyone who has it at work settles it afterwards
             return
         if connection.repeat is not None and connection.is_at_rest:
             self._lend(connection)
@@ -522,7 +522,7 @@ class _Disk:
                 try:
                     job.run()
                 except Exception:
-                    logger.exception("The embedded log met an error of its own while it worked on the disk; it goes on.")
+                    logger.exception("The embedded log met its own error while it worked on the disk; it continues.")
             del work, jobs  # they may hold files open
             if then:
                 self._post(then)

@@ -26,7 +26,7 @@ class Topic:
     def __init__(self, name, topic_id, configs, values):
         self.name = name
         self.id = topic_id
-        self.configs = configs  # its own, as texts
+        self.configs = configs  # its own, as strings
         self.values = values  # all, typed; the partitions hold the same dict
         self.partitions = []
 
@@ -175,7 +175,7 @@ class Topics:
             start = starts.get((topic.name, number), 0)
             topic.partitions.append(Partition(topic.name, number, folder, topic.values, start, self._files, self._delete, self._shows_synced_only))
         self.changes += 1
-        # The others' folders come with their first batches; this one tells how many there are, should the store be lost.
+        # The others' folders come with their first batches; this one says how many there are, should the store be lost.
         os.makedirs(topic.partitions[-1].folder, exist_ok=True)
 
     def _put(self, topic):

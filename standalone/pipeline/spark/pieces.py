@@ -2,7 +2,7 @@
 
 Workers on this machine read and write files in memory, and Spark's job carries only their paths: in the job itself Java would copy each piece
 a dozen times, for most of the job's CPU time. Workers elsewhere get the pieces in the job. The files have no names in any folder, so that
-nothing is left whoever is killed.
+nothing is left anyone who is killed.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ def are_here(master):
 
 
 class InFiles:
-    """Each piece in a file, and an empty one beside it for what becomes of it. A context manager: the files are gone behind it."""
+    """Each piece in a file, and an empty one beside it for what happens to it. A context manager: the files are gone after it."""
 
     def __init__(self, pieces):
         with contextlib.ExitStack() as stack:
@@ -40,14 +40,14 @@ class InFiles:
         return _table([pickle.dumps(tuple(_path(file) for file in pair)) for pair in self._files])
 
     def results(self, tables):
-        """What became of the pieces, given what the job gave back."""
+        """What happened to the pieces, given what the job gave back."""
         for _, made in self._files:
             made.seek(0)
             yield made.read()
 
     @staticmethod
     def work(cell, work):
-        """In the worker: have one piece worked; what the job gives back of it."""
+        """In the worker: have one piece worked; what the job returns of it."""
         given, made = pickle.loads(cell)
         with open(given, "rb") as file:
             piece = file.read()
@@ -87,5 +87,5 @@ def _path(file):
 
 
 def _table(cells):
-    """A chunk of the table becomes a partition of Spark's."""
+    """A chunk of the table becomes a Spark partition."""
     return pa.concat_tables([pa.table({"piece": pa.array([cell], pa.binary())}) for cell in cells])

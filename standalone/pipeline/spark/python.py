@@ -1,4 +1,4 @@
-"""Links without a column meaning that remember nothing: run record by record in Spark's Python workers, on all cores.
+"""Links without a columnar form that remember nothing: run record by record in Spark's Python workers, on all cores.
 
 A batch goes there in pieces (pieces.py), each pickled as columns, and comes back as columns where the records still have them in common,
 else as records. The stages are copied, so this is only for those that keep no state between records: the ones of this package, and others

@@ -31,7 +31,7 @@ START_SECONDS = 120
 EXIT_SECONDS = 5
 RETRY_SECONDS = 5  # after a start that failed, before the next one is tried
 MOST_PAUSE_SECONDS = 60  # before the next start, where the Java process ends again and again before it did any work
-TRIM_AFTER_SECONDS = 20  # of no job: the heap that the last ones left is given back
+TRIM_AFTER_SECONDS = 20  # of no job: the heap that the last ones left is returned
 ARCHIVE_AFTER_SECONDS = 30  # or a little more of a session's life: a short one is not worth an archive
 MEMORY = "1g"
 
@@ -107,7 +107,7 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
-# The gateway tells how to change the level unless its own is set like the root's.
+# The gateway says how to change the level unless its own is set like the root's.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
 """
@@ -242,7 +242,7 @@ class SessionHolder:
         """Start sessions, one after the other as their processes end, until a start fails or we are to stop."""
         try:
             self._live_on()
-        finally:  # whoever waits is told, and the next one who asks starts a thread anew
+        finally:  # anyone who waits is told, and the next one who asks starts a thread again
             with self._lock:
                 self._session = self._thread = None
                 self._settled.set()
@@ -279,7 +279,7 @@ class SessionHolder:
             log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", self.exit_code)
 
     def _attend(self, process):
-        """See that memory is given back after work, and come back when the process has ended."""
+        """See that memory is returned after work, and come back when the process has ended."""
         archive_at = None if self.archive_after_seconds is None else time.monotonic() + self.archive_after_seconds
         has_garbage = False
         with _ending(process) as ended:
@@ -330,7 +330,7 @@ class SessionHolder:
         self._folder = tempfile.mkdtemp(prefix="connect-spark-")
         with open(os.path.join(self._folder, "log4j2.properties"), "w", encoding="ascii") as quiet:
             quiet.write(LOGGING)
-        # What is written on the way lies in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
+        # What is written on the way is in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
         conf = {"spark.local.dir": self._folder, **self.conf}
         with open(os.path.join(self._folder, "spark.properties"), "w", encoding="ascii") as properties:
             properties.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items() if key not in _LAUNCHING)
@@ -410,7 +410,7 @@ def start_gateway(command, folder):
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     with open(os.path.join(folder, "stderr"), "wb") as errors:
-        # In a session of its own, or the terminal's Ctrl-C would end it while we still drain.
+        # In its own session, or the terminal's Ctrl-C would end it while we still drain.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=errors, stderr=errors, env=environment, start_new_session=True, close_fds=True
         )

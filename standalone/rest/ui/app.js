@@ -1,4 +1,4 @@
-// The page: which view stands at which address behind the #, and what is around the views.
+// The page: which view is at which address after the #, and what is around the views.
 
 import { get } from "./api.js";
 import { connectorView } from "./connector.js";
@@ -64,7 +64,7 @@ function route(path) {
 
 window.addEventListener("hashchange", () => {
   show();
-  (main.querySelector("h1") ?? main).focus(); // a reader goes on with the new page, not where the old one was left
+  (main.querySelector("h1") ?? main).focus(); // a reader continues with the new page, not where the old one was left
 });
 
 live.addEventListener("change", () => {

@@ -40,7 +40,7 @@ def _option(group, order, width, name, type, importance, display, doc, default=R
 
 
 def _no_controls(name, value):
-    """A text that is not empty and has no control characters."""
+    """A string that is not empty and has no control characters."""
     if value is not None and (value == "" or any(ord(char) < 32 or 127 <= ord(char) < 160 for char in value)):
         raise ConfigError("must not be empty nor hold control characters")
 
@@ -210,7 +210,7 @@ OWN = {
         _RUNS_ON,
         _option(
             *(ERRORS, 6, WIDTH_SHORT, "schema.drift", STRING, MEDIUM, "Schema Drift"),
-            "When the schema of a topic's values is another one than the first that a task was given: `evolve` lets the records go on, `freeze` "
+            "When the schema of a topic's values is another one than the first that a task was given: `evolve` lets the records continue, `freeze` "
             "fails the task, `discard_row` skips them, `discard_value` sees them through the first schema, without the fields that are new.",
             *(EVOLVE, one_of(*MODES)),
         ),

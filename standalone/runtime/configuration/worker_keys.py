@@ -159,7 +159,7 @@ _KAFKA = ConfigDef(
         "Converter between headers and their bytes. `header.converter.*` are its own keys.",
     ),
     _option("header.converter.plugin.version", STRING, LOW, None, "Version of the converter of headers." + _NO_EFFECT),
-    _option("config.providers", LIST, LOW, "", "Names of providers whose values stand in configurations as ${name:path:key}."),
+    _option("config.providers", LIST, LOW, "", "Names of providers whose values are in configurations as ${name:path:key}."),
     _option(
         *("connector.client.config.override.policy", STRING, MEDIUM, "All"),
         "Which client settings a connector may set for itself by producer.override.*, consumer.override.* and admin.override.*: All, None, "
@@ -236,7 +236,7 @@ _OWN = ConfigDef(
     _option(
         *("state.dir", STRING, MEDIUM, None),
         "Folder of what the worker remembers beside source offsets, and of the embedded log. Default: offset.storage.file.filename "
-        "with `.state` behind it.",
+        "with `.state` after it.",
     ),
     _option(
         *("rest.basic.auth.file", STRING, MEDIUM, None),
@@ -301,7 +301,7 @@ _OWN = ConfigDef(
     *restarts.OPTIONS,
     _option(
         *("task.failure.exit", BOOLEAN, LOW, False),
-        "Whether the worker ends, with exit code 4, once a task or a connector has failed for good: it is not, or no more, restarted by "
+        "Whether the worker ends, with exit code 4, once a task or a connector has failed permanently: it is not, or no more, restarted by "
         "task.restart.*.",
     ),
     _option(

@@ -47,7 +47,7 @@ class Task(Part):
 
 
 class Supervisor:
-    """Of one connector. `may_restart()` tells whether anything is to be started by itself; `retry(part)` has that tried."""
+    """Of one connector. `may_restart()` says whether anything is to be started by itself; `retry(part)` has that tried."""
 
     def __init__(self, name, shared, may_restart, retry):
         self._name = name
@@ -88,10 +88,10 @@ class Supervisor:
         seconds = part.attempts.failed()
         if seconds is None:
             if part.attempts.policy.enabled:
-                log.error("%s has failed for good, after %d restarts (task.restart.max.attempts)", what, part.attempts.count)
+                log.error("%s has failed permanently, after %d restarts (task.restart.max.attempts)", what, part.attempts.count)
             self._shared.failed_for_good(what, part.trace)
             return
-        log.warning("%s has failed and is started again in %.1f s", what, seconds)
+        log.warning("%s has failed and restarts in %.1f s", what, seconds)
         part.next_try = self._shared.timers.after(seconds, lambda: self._retry(part))
 
     def take_retry(self, part):

@@ -1,4 +1,4 @@
-"""A task's runner out of its connector's configuration: task, chain, clients of the log, what becomes of records that fail."""
+"""A task's runner out of its connector's configuration: task, chain, clients of the log, what happens to records that fail."""
 
 import functools
 

@@ -38,7 +38,7 @@ class ContextFilter(logging.Filter):
 
 
 class TaskRunner:
-    """Runs one task on a thread of its own. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
+    """Runs one task on its own thread. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
 
     def __init__(self, connector, number, listener, meter, paused=False):
         self.connector = connector
@@ -103,7 +103,7 @@ class TaskRunner:
             call(*arguments, **named)
         except Exception as error:
             what = f"{getattr(call, '__qualname__', call)}()"
-            log.warning("Task %d of connector '%s' ends all the same, but %s failed: %s", self.number, self.connector, what, trace_of(error))
+            log.warning("Task %d of connector '%s' ends anyway, but %s failed: %s", self.number, self.connector, what, trace_of(error))
 
     def say(self, state, trace=None):
         self.meter.entered(state)

@@ -1,6 +1,6 @@
 """poll → pipeline → log → offsets: how a source task runs.
 
-    shipping.py             worked batches to the producer, and what becomes of them
+    shipping.py             worked batches to the producer, and what happens to them
     ../offsets/tracker.py   which offset may be stored
     acknowledgements.py     what the task is told of it
     look_ahead.py           batches that the chain is at
@@ -62,7 +62,7 @@ class SourceRunner(TaskRunner):
         )  # fmt: skip
         self._sender = threading.Thread(target=self._send, name=f"send-{self.connector}-{self.number}", daemon=True)
 
-    # ---------------------------------------------------------------- told from other threads
+    # ---------------------------------------------------------------- distinguished from other threads
     def wake(self):
         with self._wanted:
             told, self._told = self._told, self.stopping.is_set() and self._begun
@@ -78,10 +78,10 @@ class SourceRunner(TaskRunner):
             self._letters.abort()
 
     def offsets_synced(self, seconds=0.0):
-        """The offsets file has just been made durable, within that time: the task's commit is due."""
+        """The offsets file is durable as it stands, within that time: the task's commit is due, as in Java also where nothing is new."""
         if self._tracker.take_progress():
             self.meter.committed(seconds)
-            self._acknowledgements.note_sync()
+        self._acknowledgements.note_sync()
 
     def metrics(self):
         return {**super().metrics(), "producer-metrics": self._producer.counters.values()}
@@ -100,7 +100,7 @@ class SourceRunner(TaskRunner):
     # ---------------------------------------------------------------- the task's thread
     def work(self):
         self._sender.start()
-        with contextlib.ExitStack() as at_end:  # in the reverse order, each whatever became of the others
+        with contextlib.ExitStack() as at_end:  # in the reverse order, each whatever happened to the others
             at_end.callback(self.pipeline.close)
             at_end.callback(self._memory.close)
             if self._letters is not None:
@@ -183,7 +183,7 @@ class SourceRunner(TaskRunner):
         self._ship(self._ahead.all_done())
         if not self._settle():
             return
-        log.info("The task has come to its end: all of its records are published")
+        log.info("The task has finished: all of its records are published")
         self.has_ended = True
         self._note_end()
         self._rest(float("inf"), self._must_end)
@@ -223,7 +223,7 @@ class SourceRunner(TaskRunner):
                     return
                 self._shipping.ship(batch, result)
         except Exception:
-            self._ahead.forget()  # nothing behind a record that fails the task is sent
+            self._ahead.forget()  # nothing after a record that fails the task is sent
             raise
 
     def _must_end(self):

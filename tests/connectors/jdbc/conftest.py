@@ -1,4 +1,4 @@
-"""Real databases for the tests of JDBC source and sink, each started once for a whole run; a test makes tables of its own in them."""
+"""Real databases for the tests of JDBC source and sink, each started once for a whole run; a test makes its own tables in them."""
 
 import itertools
 import os
@@ -21,6 +21,12 @@ def sqlite_database(tmp_path):
 def postgresql_database(postgresql_server):
     """A schema of the test's own, in which its tables are."""
     with databases.PostgresqlDatabase(postgresql_server, f"test_{os.getpid()}_{next(_numbers)}") as database:
+        yield database
+
+
+@pytest.fixture
+def generic_database(postgresql_server):
+    with databases.GenericDatabase(postgresql_server, f"test_{os.getpid()}_{next(_numbers)}") as database:
         yield database
 
 

@@ -40,7 +40,7 @@ class PostgresqlDatabase:
 
     def __init__(self, server, schema):
         self.schema = schema
-        self._port = server["port"]
+        self.port = server["port"]
         self.url = f"{server['jdbc']}&currentSchema={schema}&ApplicationName={schema}"
         self.tables = {"schema.pattern": schema}
 
@@ -62,7 +62,7 @@ class PostgresqlDatabase:
         import psycopg
 
         options = f"-c search_path={self.schema} -c TimeZone=UTC"
-        return psycopg.connect(host="127.0.0.1", port=self._port, user="postgres", dbname="postgres", options=options)
+        return psycopg.connect(host="127.0.0.1", port=self.port, user="postgres", dbname="postgres", options=options)
 
     def run(self, *statements):
         with self.connect() as connection:
@@ -72,6 +72,21 @@ class PostgresqlDatabase:
     def rows(self, sql):
         with self.connect() as connection:
             return connection.execute(sql).fetchall()
+
+
+class GenericDatabase(PostgresqlDatabase):
+    """The same server as any other that there is a dialect of SQLAlchemy for."""
+
+    kind = "generic"
+
+    def __init__(self, server, schema):
+        super().__init__(server, schema)
+        options = f"-csearch_path%3D{schema}"
+        self.url = f"postgresql+psycopg://postgres:not-looked-at@127.0.0.1:{self.port}/postgres?options={options}&application_name={schema}"
+        self.tables = {}
+
+    def full(self, table):
+        return table
 
 
 class MariadbDatabase:
@@ -84,7 +99,7 @@ class MariadbDatabase:
 
     def __init__(self, server, name):
         self.name = name
-        self._port, self._password = server["port"], server["password"]
+        self.port, self._password = server["port"], server["password"]
         self.url = f"{server['jdbc']}{name}?user=root&password={self._password}"
 
     def __enter__(self):
@@ -101,7 +116,7 @@ class MariadbDatabase:
         import pymysql
 
         database = self.name if database == "" else database
-        return pymysql.connect(host="127.0.0.1", port=self._port, user="root", password=self._password, database=database, charset="utf8mb4")
+        return pymysql.connect(host="127.0.0.1", port=self.port, user="root", password=self._password, database=database, charset="utf8mb4")
 
     def run(self, *statements):
         self._run("", statements)

@@ -257,7 +257,7 @@ def test_a_file_put_back_from_a_copy_goes_on_where_it_was(log, reader):
 
 @pytest.mark.parametrize("while_down", [False, True], ids=["while it is read", "while nobody reads"])
 def test_a_link_is_followed_to_where_the_file_is_rotated(while_down, log, tmp_path, reader):
-    """As the logs of containers are: the link stays, and what it leads to is rotated in a folder of its own."""
+    """As the logs of containers are: the link stays, and what it leads to is rotated in its own folder."""
     link = tmp_path / "links" / "container.log"
     link.parent.mkdir()
     link.symlink_to(log.path)
@@ -354,7 +354,7 @@ def test_a_copy_of_what_nobody_has_seen_is_read_though_the_file_was_renamed_sinc
 
 
 def test_a_file_that_was_truncated_stands_where_its_new_lines_do(log, reader):
-    """Its copy is gone, and what came before and behind it was never seen."""
+    """Its copy is gone, and what came before and after it was never seen."""
     started = reader(log.path, chunk_bytes=3)
     for number in (1, 2):
         log.append(b"%d\n" % number)

@@ -1,11 +1,19 @@
 """PostgresCdcSource on a real PostgreSQL: rows, changes, restarts, what the server is told."""
 
+import random
+import socket
+import threading
+
+import psycopg
 import pytest
 
-from connectors.postgres_cdc.connection import lsn_of
+from connectors.postgres_cdc import connection
+from connectors.postgres_cdc.connection import Replication, lsn_of
+from connectors.postgres_cdc.keys import SOURCE
 from standalone import ConnectError
-from standalone.testing import wait_for
+from standalone.testing import LocalWorker, wait_for
 from tests.connectors.postgres_cdc.database import Driver, values
+from tests.servers.proxy import Proxy, some_bytes
 
 
 @pytest.fixture
@@ -114,6 +122,68 @@ def test_a_log_in_which_nothing_of_ours_happens_is_let_go(table, driver):
     task.commit()
     task.close()
     wait_for(lambda: table.slot()[0] >= lsn_of(now), 60)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_the_log_is_let_go_where_nothing_more_comes(tmp_path, database, rows):
+    """Without heartbeats: by what is stored of rows that came, or because none ever came, while other tables are busy."""
+    database.run("CREATE TABLE t (id int PRIMARY KEY)", f"INSERT INTO t SELECT generate_series(1, {rows})")
+    config = database.config(**{"status.update.interval.ms": "50", "table.include.list": "public.t"})
+    with LocalWorker(tmp_path, offset__flush__interval__ms=50) as worker:
+        worker.create("tested", config)
+        wait_for(lambda: (database.slot() or (0, False))[1])
+        if rows:
+            worker.values("p.public.t", rows)
+        database.run("CREATE TABLE other AS SELECT generate_series(1, 1000) g")
+        (now,) = database.rows("SELECT pg_current_wal_lsn()::text")[0]
+        wait_for(lambda: database.slot()[0] >= lsn_of(now))
+
+
+def test_a_connection_that_is_cut_again_and_again_loses_and_doubles_nothing(table, driver):
+    chance = random.Random(3)
+    with Proxy(0, ("127.0.0.1", table.port), read=some_bytes) as proxy:
+        task = driver.start(**{"database.port": str(proxy.port), "max.batch.size": "50", "poll.interval.ms": "5"}).until_streaming()
+        found = task.take(2)
+        for low in range(1000, 9000, 1000):
+            table.run(f"INSERT INTO t SELECT g, 'row ' || g FROM generate_series({low}, {low + 299}) g")
+            table.run(f"UPDATE t SET v = 'changed' WHERE id = {low}", f"DELETE FROM t WHERE id = {low + 1}")
+        while len(found) < 2 + 8 * 303:
+            if proxy.cuts < 40:
+                proxy.cut_behind(chance.randrange(1, 40_000))
+            found += task.poll_all()
+        cuts = proxy.cuts
+        proxy.well()
+        found += task.take(0)
+        task.close()
+    wanted = [("r", 1, "one"), ("r", 2, "two")]
+    for low in range(1000, 9000, 1000):
+        wanted += [("c", each, f"row {each}") for each in range(low, low + 300)]
+        wanted += [("u", low, "changed"), ("d", low + 1, None), None]
+    assert values(found) == wanted and cuts >= 10
+
+
+def test_a_server_that_does_not_answer_holds_up_no_other_thread(monkeypatch):
+    monkeypatch.setattr(connection, "CONNECT_SECONDS", 1)
+    turns, over = [0], threading.Event()
+
+    def others():
+        while not over.wait(0.001):
+            turns[0] += 1
+
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        port = str(silent.getsockname()[1])
+        config = SOURCE.parse({
+            "database.hostname": "127.0.0.1", "database.port": port, "database.user": "u", "database.dbname": "d", "topic.prefix": "p",
+        })  # fmt: skip
+        other = threading.Thread(target=others)
+        other.start()
+        try:
+            with pytest.raises(psycopg.OperationalError, match="did not answer"):
+                Replication(config)
+        finally:
+            over.set()
+            other.join()
+    assert turns[0] > 20
 
 
 @pytest.mark.parametrize(

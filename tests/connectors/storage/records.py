@@ -34,7 +34,7 @@ MINUTE_MS = 60_000
 
 
 def value(number):
-    """As it stands in a record."""
+    """As it is in a record."""
     is_bare = number % 3 == 1
     values = {
         "id": number, "country": COUNTRIES[number % 3], "i8": number % 100 - 50, "i16": None if is_bare else -number, "i32": number * 1000,
@@ -58,7 +58,7 @@ def seen(number):
 
 def seen_in_orc(number):
     plain = seen(number)
-    return {**plain, "clock": plain["clock"].second * 1000 + plain["clock"].minute * 60_000}
+    return {**plain, "clock": plain["clock"].second * 1000 + plain["clock"].minute * 60_000, "at": plain["at"].replace(tzinfo=None)}
 
 
 def seen_in_json(number):

@@ -1,8 +1,10 @@
 """Files of every format, partitioner and rotation, read back by the libraries that others read them with."""
 
+import decimal
+
 import pytest
 
-from standalone import ByteColumn, DataError, Schema, SchemaBuilder, Struct
+from standalone import ByteColumn, DataError, Schema, SchemaBuilder, Struct, decimal_schema
 from tests.connectors.storage.lake import Lake, batch
 from tests.connectors.storage.records import EVERYTHING, MINUTE_MS, START_MS, seen, seen_in_csv, seen_in_json, seen_in_orc, value
 
@@ -139,3 +141,13 @@ def test_bad_records_are_reported_and_the_others_written(tmp_path):
     lake.put(batch([Struct(POINT, {"x": 1}), Struct.trusted(POINT, ["bad"]), Struct(POINT, {"x": 3}), None, Struct(POINT, {"x": 5})], POINT))
     assert lake.rows() == [{"x": 1}, {"x": 3}, {"x": 5}]
     assert [offset for offset, _ in reports] == [1, 3] and lake.commit() == {("t", 0): 5}
+
+
+@pytest.mark.parametrize("format", ["Parquet", "Orc"])
+def test_a_decimal_that_is_too_long_is_a_bad_record(tmp_path, format):
+    schema, reports = SchemaBuilder("struct").field("n", decimal_schema(0)).build(), []
+    lake = Lake(tmp_path, {"format.class": format, "flush.size": 4}, reports).start()
+    numbers = [decimal.Decimal(n) for n in (1, 10**38, 3, 10**60, 5, 6)]
+    lake.put(batch([Struct(schema, {"n": n}) for n in numbers], schema))
+    assert [row["n"] for row in lake.rows()] == [1, 3, 5, 6] and [offset for offset, _ in reports] == [1, 3]
+    assert all("38 digits" in said for _, said in reports)
