@@ -62,7 +62,7 @@ class Bench:
             "embedded.log.listener": f"127.0.0.1:{free_port()}", "embedded.log.num.partitions": tasks, "listeners": self.rest,
             "key.converter": string, "value.converter": string, "offset.storage.file.filename": self.folder / "offsets",
             "plugin.path": self.folder / "counted.py", "tasks.run.on": where, "spark.master": master, "spark.driver.host": "127.0.0.1",
-            "spark.executor.memory": "512m",
+            "spark.executor.memory": "512m", "spark.executorEnv.NUMBA_CACHE_DIR": ROOT / "standalone" / "__pycache__",
         })]  # fmt: skip
         self.names = ["sink", *(f"source{number}" for number in range(tasks))]
         files.append(self._put("sink", {"name": "sink", "connector.class": "counted:CountedSink", "tasks.max": tasks, "topics": "lines"}))
