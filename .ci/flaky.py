@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""flaky.py FAILED LIST COMMAND...: run failed tests once more, by themselves; ends with 0 if all of them pass for the first time in their lives.
+"""flaky.py FAILED LIST COMMAND...: run failed tests again, by themselves; ends with 0 if all of them pass for the first time in their lives.
 
-FAILED is a file with a test a line (tests/suite/honest.py writes it), COMMAND runs tests that are named behind it. A test that passes now
+FAILED is a file with a test a line (tests/suite/honest.py writes it), COMMAND runs tests that are named after it. A test that passes now
 failed by luck: it is told, and counted in LIST, a line "COUNT TEST", which is committed with the next change. One that LIST has already is
-a failure, whatever it does now: it has to be mended, and its line taken away. So one clean clone knows as much as the next.
+a failure, whatever it does now: it has to be fixed, and its line taken away. So one clean clone knows as much as the next.
 """
 
 import pathlib
@@ -12,7 +12,7 @@ import sys
 
 MOST = 10  # that fail by luck in one run; beyond that something is broken
 HEAD = """# Tests that failed and passed when they were run again: COUNT TEST.
-# One that stands here fails CI the next time: mend it, then take its line away.
+# One that is here fails CI the next time: fix it, then take its line away.
 """
 
 
@@ -23,7 +23,7 @@ def main(failed, known_list, *command):
         return say("The run did not come to its end: there is nothing to run again.")
     if len(names) > MOST:
         return say(f"{len(names)} tests failed, too many to be luck.")
-    say(f"{len(names)} tests failed: once more, these alone.")
+    say(f"{len(names)} tests failed: again, these alone.")
     if subprocess.run([*command, *names]).returncode:
         return say("Some fail again.")
     counts = read(known_list)
@@ -34,7 +34,7 @@ def main(failed, known_list, *command):
     known_list.write_text(HEAD + "".join(f"{count} {name}\n" for name, count in sorted(counts.items())), encoding="utf-8")
     say(f"{known_list} has them now: commit it.")
     if again:
-        return say(f"{len(again)} of them not for the first time: mend them, then take their lines out of {known_list}.")
+        return say(f"{len(again)} of them not for the first time: fix them, then take their lines out of {known_list}.")
     return 0
 
 

@@ -4,7 +4,7 @@
 --     printf 'all streams lead to kafka\nhello kafka streams\n' | connectctl produce streams-plaintext-input
 --     connectctl sql "SELECT * FROM counts EMIT CHANGES;"
 --
--- Statements that were run at an earlier start are passed over. docs/streams.md tells all of them.
+-- Statements that were run at an earlier start are skipped. docs/streams.md has all of them.
 
 CREATE STREAM lines (line STRING)
     WITH (kafka_topic = 'streams-plaintext-input', value_format = 'KAFKA', partitions = 1);

@@ -1,28 +1,28 @@
 """What a connector is: the classes to derive from, the contexts they are given, and the order in which they are called.
 
-A *connector* decides: it checks its configuration and splits the work into task configurations. A *task* works, on a thread of its own.
+A *connector* decides: it checks its configuration and splits the work into task configurations. A *task* works, on its own thread.
 
     source:  SourceConnector.start → task_configs → SourceTask.initialize → start → poll, poll, … → stop
-             behind each poll's acknowledgement commit_record, behind each fsync of the offsets commit
+             after each poll's acknowledgement commit_record, after each fsync of the offsets commit
     sink:    SinkConnector.start → task_configs → SinkTask.initialize → start → open → put, put, … (pre_commit → flush) → close → stop
 
 All methods of one task are called on its own thread, but for `stop` of a source task, which comes from another while poll may be
 waiting. Raise RetriableError to be called again later with the same records; anything else fails the task.
 
-A sink that finds single records bad reports them and goes on:
+A sink that finds single records bad reports them and continues:
 
     reporter = self.context.errant_record_reporter()        in start(); None where nobody would read reports
     reporter.report(record, error)                          in put() or flush()
 
 and one whose put() may be given the same records twice declares `put_is_idempotent = True`: with errors.tolerance=all a batch that it
-refuses is put again by halves, until the bad records stand alone; those are reported for it.
+refuses is put again by halves, until the bad records are alone; those are reported for it.
 """
 
 import enum
 
 
 class ExactlyOnceSupport(enum.Enum):
-    """Whether a source can say for each record where to go on behind it, so that in transactions each comes exactly once."""
+    """Whether a source can say for each record where to continue after it, so that in transactions each comes exactly once."""
 
     SUPPORTED = "supported"
     UNSUPPORTED = "unsupported"
@@ -36,7 +36,7 @@ class ConnectorTransactionBoundaries(enum.Enum):
 
 
 class Connector:
-    """Base of both kinds. `self.context` and `self.config` (the connector's texts) are set before start."""
+    """Base of both kinds. `self.context` and `self.config` (the connector's strings) are set before start."""
 
     config_def = None
     java_name = None
@@ -51,7 +51,7 @@ class Connector:
         self.context = context
 
     def start(self, config):
-        """Take the configuration (a dict of texts). Called once, first."""
+        """Take the configuration (a dict of strings). Called once, first."""
         self.config = config
 
     def task_configs(self, max_tasks):
@@ -87,6 +87,11 @@ class SourceConnector(Connector):
         """An ExactlyOnceSupport for this configuration; None: nobody knows, so that exactly.once.support=required is refused."""
         return None
 
+    def has_end(self, config):
+        """Whether its tasks come to an end with this configuration, and tell it by `context.end()`. When all sources that have one are there,
+        the worker ends."""
+        return False
+
     def can_define_transaction_boundaries(self, config):
         """A ConnectorTransactionBoundaries: whether transaction.boundary=connector may be set."""
         return ConnectorTransactionBoundaries.UNSUPPORTED
@@ -110,7 +115,7 @@ class ConnectorContext:
         raise NotImplementedError
 
     def raise_error(self, error):
-        """The connector cannot go on: mark it FAILED."""
+        """The connector cannot continue: mark it FAILED."""
         raise NotImplementedError
 
     def offset_reader(self):
@@ -141,7 +146,7 @@ class SourceTask:
         self.context = context
 
     def start(self, config):
-        """Take this task's configuration; open what there is to open; read where to go on from self.context.offset_reader."""
+        """Take this task's configuration; open what there is to open; read where to continue from self.context.offset_reader."""
         self.config = config
 
     def poll(self):
@@ -154,7 +159,7 @@ class SourceTask:
     def commit_record(self, record, metadata):
         """That record is acknowledged: `metadata` has its topic, partition, offset; or None if a transform dropped it, or it failed.
 
-        Once for each record, also where a transform made several of it: then behind the last of those, with its metadata.
+        Once for each record, also where a transform made several of it: then after the last of those, with its metadata.
         """
 
     def commit_batch(self, batch, rows, topic, partition, offset):
@@ -178,15 +183,19 @@ class SourceTaskContext:
     offset_reader = None
     transaction_context = None  # a TransactionContext, where transaction.boundary=connector; else None
 
+    def end(self):
+        """This poll is the last. What was polled is published and its offsets are stored; then the task has ended, and rests."""
+        raise NotImplementedError
+
 
 class TransactionContext:
-    """Where a source's transactions end. What is asked for behind a record holds whatever becomes of it: also if a transform drops it.
+    """Where a source's transactions end. What is asked for after a record holds whatever happens to it: also if a transform drops it.
 
-    `record` is one of those (the same object) that the poll which goes on returns, or the next; without one, what is polled last.
+    `record` is one of those (the same object) that the poll which continues returns, or the next; without one, what is polled last.
     """
 
     def commit_transaction(self, record=None):
-        """Commit behind that record, or behind all of the poll."""
+        """Commit after that record, or after all of the poll."""
         raise NotImplementedError
 
     def abort_transaction(self, record=None):
@@ -229,7 +238,7 @@ class SinkTask:
         return offsets
 
     def close(self, partitions):
-        """These (topic, partition) pairs are this task's no more. What pre_commit has agreed to is committed behind it, unless it raises."""
+        """These (topic, partition) pairs are this task's no more. What pre_commit has agreed to is committed after it, unless it raises."""
 
     def stop(self):
         """Close what is open. Called last."""
@@ -268,7 +277,7 @@ class SinkTaskContext:
         raise NotImplementedError
 
     def timeout(self, ms):
-        """Call put again after so long at the latest (after a RetriableError: exactly that long)."""
+        """Call put again after this long at the latest (after a RetriableError: exactly that long)."""
         raise NotImplementedError
 
     def spark(self, work):

@@ -17,11 +17,11 @@
     ├── RegistryError                the schema registry refused or could not be reached
     │   ├── RegistryDataError          ... this schema, subject or id
     │   ├── RegistryRetriableError     ... for the moment
-    │   └── RegistryConfigError        ... whoever asks: credentials, TLS, an address that is none
+    │   └── RegistryConfigError        ... anyone who asks: credentials, TLS, an address that is none
     └── LogError                     the log refused or could not be reached
         ├── LogRetriableError        ... for the moment
-        ├── LogFatalError            ... and will go on refusing: fenced, forbidden, too large
-        └── CorruptBatchError        bytes that are no record batch, or not the ones that were written
+        ├── LogFatalError            ... and will continue refusing: fenced, forbidden, too large
+        └── CorruptBatchError        bytes that are not record batch, or not the ones that were written
 
 Each carries in `java_class` the class a user of Kafka Connect knows it by: traces, dead letters and REST answers show it.
 """

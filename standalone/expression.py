@@ -1,6 +1,6 @@
-"""Expressions over columns, written down as they are said and not worked out.
+"""Expressions over columns, written down as they are said and not computed.
 
-A transform says its column meaning in the words of pyspark.sql.functions and of pyspark's Column. What it says is kept as a tree, so
+A transform says its columnar form in the words of pyspark.sql.functions and of pyspark's Column. What it says is kept as a tree, so
 that the pipeline can tell an edit of the schema, which costs nothing, from what is computed, which is Spark's.
 
     from standalone import F
@@ -24,7 +24,7 @@ class Expression:
         raise TypeError("An expression over columns has no truth of its own: join conditions by &, | and ~.")
 
     def __iter__(self):
-        raise TypeError("An expression over columns cannot be gone through.")
+        raise TypeError("An expression over columns cannot be iterated over.")
 
     __hash__ = object.__hash__
 

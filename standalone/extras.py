@@ -28,7 +28,7 @@ def extra_of(error):
 
 
 def advice(error):
-    """What to install, to be put behind the error's own words; "" where an extra does not help."""
+    """What to install, to be put after the error's own words; "" where an extra does not help."""
     extra = extra_of(error)
     return f". Install it: pip install 'connect-standalone[{extra}]'" if extra else ""
 

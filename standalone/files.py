@@ -47,4 +47,4 @@ def open_allowed(path, flags, mode=0o666):
 def _check(path, real):
     if not any(real == each or real.startswith(each.rstrip("/") + "/") for each in _allowed):
         leads = "" if real == path else f", which leads to '{real}',"
-        raise ConfigError.of({"file": f"'{path}'{leads} may not be opened: it lies in none of the worker's {KEY} ({', '.join(_allowed)})"})
+        raise ConfigError.of({"file": f"'{path}'{leads} may not be opened: it is in none of the worker's {KEY} ({', '.join(_allowed)})"})

@@ -237,7 +237,7 @@ def _follow(elsewhere, process):
 
 def _complain(reason):
     log.warning(
-        "Records are worked slowly, in plain Python, since what is to be compiled could not be: %s. "
+        "Records are processed slowly, in plain Python, since what is to be compiled could not be: %s. "
         "See what `python -m standalone.warm_up` says; the worker looks for compiled code at its next start, too.",
         reason,
     )
@@ -297,7 +297,7 @@ def _lower_word_at(context, builder, signature, arguments):
 
 @compiled
 def gather(data: BYTES, starts: LONGS, lengths: INTS, out: written(BYTES)):
-    """Copy each slice of `data` behind the other into `out`."""
+    """Copy each slice of `data` after the other into `out`."""
     at = 0
     for row in range(len(starts)):
         length = lengths[row]
@@ -309,7 +309,7 @@ def gather(data: BYTES, starts: LONGS, lengths: INTS, out: written(BYTES)):
 
 @compiled
 def join(data: BYTES, starts: LONGS, lengths: INTS, ending: BYTES, null: BYTES, out: written(BYTES)):
-    """As `gather`, with `ending` behind each item, and `null` for a null; returns the bytes written."""
+    """As `gather`, with `ending` after each item, and `null` for a null; returns the bytes written."""
     at = 0
     for row in range(len(starts)):
         length = lengths[row]

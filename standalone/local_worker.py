@@ -18,25 +18,25 @@ import time
 STRING = "org.apache.kafka.connect.storage.StringConverter"
 PATIENCE_SECONDS = float(os.environ.get("CONNECT_TEST_PATIENCE", 15))  # a slow machine may need more
 _LOOK_SECONDS = 0.005
-_QUIET_SECONDS = 0.05  # in which no more may come behind what was awaited
+_QUIET_SECONDS = 0.05  # in which no more may come after what was awaited
 
 LogRecord = collections.namedtuple("LogRecord", "topic partition offset timestamp key value headers")
-LogRecord.__doc__ = """A record as it lies in the log: key, value and headers ([(name, value)]) are bytes or None, timestamp is in ms or -1."""
+LogRecord.__doc__ = """A record as it is in the log: key, value and headers ([(name, value)]) are bytes or None, timestamp is in ms or -1."""
 
 
 def wait_for(condition, seconds=PATIENCE_SECONDS, what=""):
     """What the condition returns, once that is true; an AssertionError at the deadline."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
-        assert time.monotonic() < deadline, f"waited {seconds} s in vain for {what or condition}"
+        assert time.monotonic() < deadline, f"timed out after {seconds} s waiting for {what or condition}"
         time.sleep(_LOOK_SECONDS)
     return found
 
 
 def apply_transforms(config, record, spark=None):
-    """The record behind the transforms of a connector's properties; None where one of them drops it, a list where they make several of it.
+    """The record after the transforms of a connector's properties; None where one of them drops it, a list where they make several of it.
 
-    Give what stands in the connector's file: `transforms`, `transforms.ALIAS.*`, `predicates`… All that is wrong with it is one
+    Give what is in the connector's file: `transforms`, `transforms.ALIAS.*`, `predicates`… All that is wrong with it is one
     ConfigError, and what a transform raises is raised. Sql runs in the session of the SessionHolder `spark`; without one a session is
     started, which the process then keeps.
     """
@@ -116,6 +116,7 @@ class LocalWorker:
         self.props = {
             "bootstrap.servers": "embedded",
             "embedded.log.listener": "127.0.0.1:0",
+            "embedded.log.retention.ms": "-1",  # tests give records what time they like, and look for them later
             "listeners": "http://127.0.0.1:0",
             "embedded.registry.listener": "127.0.0.1:0",
             "key.converter": STRING,
@@ -124,6 +125,7 @@ class LocalWorker:
             "offset.flush.interval.ms": "200",
             "spark.start": "lazy",
             "pipeline.engine": "rows",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # the compiler that optimises hardest is not worth its time to a test
             **_keys(props),
         }
         self.files = []  # of connectors and statements, as the command line names them
@@ -139,6 +141,7 @@ class LocalWorker:
         except BaseException:
             self.process.close()
             raise
+        self.process.worker.session.archive_after_seconds = None  # it would be ended before the archive is done, and begin it again each time
         self._opened()
         self.process.create_connectors(self.files)
         self._client = _LogClient(self.process.worker.log_settings({}))
@@ -200,7 +203,7 @@ class LocalWorker:
         return found
 
     def run_sink(self, config, messages, seconds=PATIENCE_SECONDS):
-        """Feed a sink connector: it is over, and the connector deleted, when the offsets behind all messages are committed.
+        """Feed a sink connector: it is over, and the connector deleted, when the offsets after all messages are committed.
 
         `messages` are sent to the first of its `topics`: values as bytes or text, (key, value) pairs, or LogRecords.
         """
@@ -211,7 +214,7 @@ class LocalWorker:
             self.wait_committed(name, topic, seconds)
 
     def wait_committed(self, name, topic, seconds=PATIENCE_SECONDS):
-        """Until a sink has committed the offsets behind all that is in the topic; fails early where it FAILED."""
+        """Until a sink has committed the offsets after all that is in the topic; fails early where it FAILED."""
         ends = self._client.ends(topic)
         wait_for(lambda: self._fail_with(self.trace(name)) or self._committed(name, topic) == ends, seconds, f"{name} to commit {ends}")
 
@@ -354,7 +357,7 @@ class _LogClient:
         return Admin(self._clusters.get(config), config, self._clock)
 
     def ends(self, topic):
-        """{partition: the offset behind its last record} of those that have records."""
+        """{partition: the offset after its last record} of those that have records."""
         from standalone.log.admin import LATEST
 
         admin = self._admin()

@@ -70,7 +70,7 @@ def _is_safe(folder):
 
 class Code(_Cache):
     """The machine code of one function for arguments of one signature. Where there is none `load_overload` says so by NotCompiled, unless
-    this process `may_compile`: numba would go on to compile it."""
+    this process `may_compile`: numba would continue to compile it."""
 
     may_compile = False
 
@@ -151,7 +151,7 @@ def meaning(function, seen=()):
 
 @functools.cache
 def _host():
-    """What else the code hangs on: the processor, Python, the compiler, and how we use that."""
+    """What else the code depends on: the processor, Python, the compiler, and how we use that."""
     ours = [pathlib.Path(__file__).with_name(name).read_text() for name in ("machine_code.py", "kernels.py")]
     processor = repr(cpu_target.target_context.codegen().magic_tuple())
     versions = [platform.python_version(), numba.__version__, llvmlite.__version__, np.__version__]

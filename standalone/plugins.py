@@ -84,7 +84,7 @@ BUILT_IN = {
 
 
 class Plugins:
-    """All plugins that can be had. May be used from several threads: what they do twice comes out the same."""
+    """All plugins that can be had. May be used from multiple threads: what they do twice comes out the same."""
 
     def __init__(self, plugin_path=()):
         self._built_in = [_Entry(target, kinds, java_name, inner) for java_name, (target, kinds, inner) in BUILT_IN.items()]
@@ -142,7 +142,7 @@ class Plugins:
         return [found[name] for name in sorted(found)]
 
     def list(self):
-        """[{class, type, version}] of all plugins, as the REST API tells it: connectors first, each kind in order of name."""
+        """[{class, type, version}] of all plugins, as the REST API reports it: connectors first, each kind in order of name."""
         plugins = [
             {"class": class_name(each), "type": rest_type, "version": self.version(each)}
             for kind, (_, rest_type, _, _) in KINDS.items()
@@ -168,7 +168,7 @@ class Plugins:
     # --- Where to look -------------------------------------------------------------------------------------------
 
     def _candidates(self, kind, name):
-        """Entries that may have this name, as far as that can be told without importing them."""
+        """Entries that may have this name, as far as known without importing them."""
         outer = name.partition("$")[0]
         exact = [entry for entry in self._built_in if entry.java_name == outer and entry.is_there()]
         simple = re.split(r"[.:]", outer)[-1]
@@ -258,7 +258,7 @@ class _Entry:
         return any(each in self.kinds for each in WANTED[kind])
 
     def is_there(self):
-        """Whether the module exists: a built-in of a later version of this program is no plugin yet."""
+        """Whether the module exists: a built-in of a later version of this program is not a plugin yet."""
         return self.name is not None or importlib.util.find_spec(self.module) is not None
 
     def has(self, kind, simple):
@@ -298,7 +298,7 @@ class _File:
         return True
 
     def has(self, kind, simple):
-        """Whether it may define a class of that name: whoever does has the name in its text."""
+        """Whether it may define a class of that name: anyone who does has the name in its text."""
         texts = self._source.parent.rglob("*.py") if self._source.name == "__init__.py" else [self._source]
         return any(simple in text.read_text(encoding="utf-8", errors="replace") for text in texts)
 

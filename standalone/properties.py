@@ -74,7 +74,7 @@ class ConnectorFile:
 
 
 def load_connector(path):
-    """Read a connector from JSON {key: value}, from JSON {name, config, initial_state}, or from properties; the suffix tells nothing."""
+    """Read a connector from JSON {key: value}, from JSON {name, config, initial_state}, or from properties; the suffix says nothing."""
     path = str(path)
     data = _read(path)
     try:
@@ -120,7 +120,7 @@ def _create_request(path, found):
 
 
 def _texts(path, found):
-    """A map of JSON values as texts: numbers as they are written."""
+    """A map of JSON values as strings: numbers as they are written."""
     texts = {}
     for key, value in found.items():
         if isinstance(value, (dict, list)):
@@ -130,7 +130,7 @@ def _texts(path, found):
 
 
 def _json(data):
-    """The JSON value that the bytes begin with; numbers stay texts. Raises ValueError."""
+    """The JSON value that the bytes begin with; numbers stay strings. Raises ValueError."""
     text = data.decode(json.detect_encoding(data)).lstrip()
     return json.JSONDecoder(parse_int=str, parse_float=str, parse_constant=_refuse).raw_decode(text)[0]
 
@@ -185,7 +185,7 @@ def _unescaped(match):
 
 
 def _escape(text, blanks):
-    """`blanks` are escaped wherever they stand; a leading one always is."""
+    """`spaces` are escaped wherever they are; a leading one always is."""
     lead = len(text) - len(text.lstrip(" "))
     return "".join(
         "\\ " if char == " " and (char in blanks or at < lead) else _WRITTEN.get(char) or _ascii(char) for at, char in enumerate(text)

@@ -1,4 +1,4 @@
-"""What a config provider is: it looks up the values that stand in configurations as ${name:path:key} or ${name:key}.
+"""What a config provider is: it looks up the values that are in configurations as ${name:path:key} or ${name:key}.
 
     class Vault(ConfigProvider):
         config_def = ConfigDef(Option("url", STRING, HIGH, "Where it is."))
@@ -22,7 +22,7 @@ class Values:
 
 
 class ConfigProvider:
-    """`self.config` holds the parsed parameters. May be asked from several threads."""
+    """`self.config` holds the parsed parameters. May be asked from multiple threads."""
 
     config_def = None
     java_name = None
@@ -31,7 +31,7 @@ class ConfigProvider:
     config = None
 
     def configure(self, config):
-        """Take the parameters: parsed where there is a config_def, else texts."""
+        """Take the parameters: parsed where there is a config_def, else strings."""
         self.config = config
 
     def get(self, path, keys):

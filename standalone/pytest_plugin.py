@@ -20,7 +20,7 @@ def pytest_addoption(parser):
 
 @pytest.fixture
 def connect_worker(tmp_path_factory):
-    """connect_worker(**worker properties): a started testing.LocalWorker, stopped behind the test."""
+    """connect_worker(**worker properties): a started testing.LocalWorker, stopped after the test."""
     from standalone.local_worker import LocalWorker
 
     with contextlib.ExitStack() as running:
@@ -33,10 +33,10 @@ def connect_worker(tmp_path_factory):
 
 @pytest.fixture
 def run_connector(connect_worker):
-    """run_connector(connector's properties, lines): run it on these lines, on a worker of its own.
+    """run_connector(connector's properties, lines): run it on these lines, on its own worker.
 
     Of a source the records that came into its topic are returned, as testing.LogRecords. A sink is fed with the lines, and is done when
-    it has committed the offsets behind them. `worker` takes more properties of the worker.
+    it has committed the offsets after them. `worker` takes more properties of the worker.
     """
 
     def run(config, lines=None, count=None, worker=None, **more):
@@ -50,7 +50,7 @@ def run_connector(connect_worker):
 
 @pytest.fixture
 def apply_transforms():
-    """apply_transforms(properties, record): the record behind the transforms; None where it is dropped, a list where several come of it."""
+    """apply_transforms(properties, record): the record after the transforms; None where it is dropped, a list where several come of it."""
     from standalone.local_worker import apply_transforms
 
     return apply_transforms
@@ -69,7 +69,7 @@ def fail_calls():
 def golden_file(request):
     """golden_file("name.json", found): compare with the file of that name in the folder `golden` beside the test.
 
-    Bytes and texts are compared as they are, all else as JSON. `pytest --update-golden-files` writes the file.
+    Bytes and strings are compared as they are, all else as JSON. `pytest --update-golden-files` writes the file.
     """
 
     def check(name, found):

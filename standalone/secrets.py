@@ -20,7 +20,7 @@ _PLAIN = ("true", "false", "null", "none")
 _LINE = 16  # lines of a longer value, such as a key in PEM, are hidden one by one, too, if they have so many characters
 
 _QUOTED = re.compile(r'"([^"\\]+)"')
-_FORMS = (  # how it may be written down by whoever quotes it
+_FORMS = (  # how it may be written down by anyone who quotes it
     repr,
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
@@ -55,12 +55,12 @@ def mask(text):
 
 
 def is_in(text):
-    """Whether a value that is to be hidden stands in the text."""
+    """Whether a value that is to be hidden is in the text."""
     return _pattern is not None and _pattern.search(text) is not None
 
 
 def _parts(value):
-    """The value, and what others may take out of it: the items of a list, lines of a longer text, what stands in quotes (as in JAAS)."""
+    """The value, and what others may take out of it: the items of a list, lines of a longer text, what is in quotes (as in JAAS)."""
     yield value
     yield from value.split(",")
     yield from (line for line in value.splitlines() if len(line.strip()) >= _LINE)
@@ -68,7 +68,7 @@ def _parts(value):
 
 
 def _whole_word(text):
-    """A short value may be a piece of a word by chance: it counts where it stands alone."""
+    """A short value may be a piece of a word by chance: it counts where it is alone."""
     if len(text) >= 8:
         return re.escape(text)
     return rf"(?<!\w){re.escape(text)}(?!\w)"

@@ -1,7 +1,7 @@
-"""What a stage is: a transform, a predicate or a converter, each with a row meaning and, where it can, a column meaning.
+"""What a stage is: a transform, a predicate or a converter, each with a row form and, where it can, a columnar form.
 
-The row meaning is the truth. The column meaning does the same for a whole batch at once, or *declines* by raising NoColumns with a
-reason or by returning None, and then the rows engine serves. A column meaning declines wherever an error, or a result's type, hangs
+The row form is the truth. The columnar form does the same for a whole batch at once, or *declines* by raising NoColumns with a
+reason or by returning None, and then the rows engine serves. A columnar form declines wherever an error, or a result's type, hangs
 on the data.
 """
 
@@ -18,7 +18,7 @@ _MOST_TOPICS = 10_000
 
 
 class NoColumns(Exception):
-    """A stage has no column meaning for this batch; says why, for people who ask why a chain is slow."""
+    """A stage has no columnar form for this batch; says why, for people who ask why a chain is slow."""
 
 
 class Stage:
@@ -31,7 +31,7 @@ class Stage:
 
     @classmethod
     def of(cls, props=None, **more):
-        """A configured stage; `props` are texts as in a properties file."""
+        """A configured stage; `props` are strings as in a properties file."""
         stage = cls()
         props = {**(props or {}), **more}
         stage.configure(cls.config_def.parse(props) if cls.config_def is not None else props)
@@ -48,26 +48,26 @@ class Transform(Stage):
     """Makes another record of a record, or drops it."""
 
     def computes(self):
-        """Whether, by its configuration, its column meaning asks Spark to compute, and does not just edit the schema. Where it says False and
+        """Whether, by its configuration, its columnar form asks Spark to compute, and does not just edit the schema. Where it says False and
         a batch needs Spark all the same, Spark is started then."""
         return True
 
     def apply(self, record):
-        """Row meaning: the new record, None to drop it, or a list of records in its place. Raises DataError where the record is bad."""
+        """Row form: the new record, None to drop it, or a list of records in its place. Raises DataError where the record is bad."""
         raise NotImplementedError(f"{type(self).__name__} must define apply(record)")
 
     def columns(self, columns):
-        """Column meaning: the new Columns. Raises NoColumns, or returns None, to be run by rows."""
+        """Columnar form: the new Columns. Raises NoColumns, or returns None, to be run by rows."""
         return None
 
     @property
     def has_columns(self):
-        """Whether there is a column meaning at all."""
+        """Whether there is a columnar form at all."""
         return type(self).columns is not Transform.columns
 
 
 class Function:
-    """A function of a value, in two meanings that stand side by side and do the same: by row, and as an expression for Spark.
+    """A function of a value, in two forms that stand side by side and do the same: by row, and as an expression for Spark.
 
     One is made for the schema of what it is given; `schema` is that of what it makes.
     """
@@ -82,14 +82,14 @@ class Function:
 
     def column(self, column):
         """(the expression, a condition for the rows that only `row` can do or None); nulls do not count. Raises NoColumns."""
-        raise NoColumns(f"{type(self).__name__} has no column meaning")
+        raise NoColumns(f"{type(self).__name__} has no columnar form")
 
 
 UNKNOWN = object()  # a fact that the record does not know: a map then lacks the key, a struct has a null
 
 
 class Fact:
-    """What is known of a record beside the value that is changed, in two meanings, as a Function is."""
+    """What is known of a record beside the value that is changed, in two forms, as a Function is."""
 
     schema = None
     shape = None  # of the same where there is no schema
@@ -101,11 +101,11 @@ class Fact:
 
     def column(self, columns, has_schema):
         """(the expression, a condition for the rows that only `row` can do or None). Raises NoColumns."""
-        raise NoColumns(f"{type(self).__name__} has no column meaning")
+        raise NoColumns(f"{type(self).__name__} has no columnar form")
 
 
 class OfTopic(Fact):
-    """What a Function makes of the record's topic. Topics are few: each is worked once, and in columns only where rows have several."""
+    """What a Function makes of the record's topic. Topics are few: each is processed once, and in columns only where rows have several."""
 
     def __init__(self, function):
         self.function = function
@@ -133,7 +133,7 @@ class OfTopic(Fact):
 class Change:
     """What a transform does to a field, or to the whole key or value, said once for whatever may be in it."""
 
-    reads_record = False  # True where `bare` and `row` are handed the record behind the value, and `column` the Columns behind the column
+    reads_record = False  # True where `bare` and `row` are handed the record after the value, and `column` the Columns after the column
     by_class = {}  # what `bare` does to a value of a class, where that is quicker: {class: function}
 
     def of(self, schema, has_schema=True):
@@ -144,12 +144,12 @@ class Change:
         raise NotImplementedError(f"{type(self).__name__} must define of(schema)")
 
     def bare(self, value):
-        """What becomes of a value without a schema; also of a null."""
+        """What happens to a value without a schema; also of a null."""
         raise NotImplementedError(f"{type(self).__name__} must define bare(value)")
 
 
 class PerSchema(dict):
-    """What is worked out of a schema, once for each: `per_schema[schema]`."""
+    """What is computed of a schema, once for each: `per_schema[schema]`."""
 
     def __init__(self, make):
         super().__init__()
@@ -184,7 +184,7 @@ def left_to_rows(*errors):
         raise NoColumns(f"it is an error: {error}") from error
 
 
-# What becomes of a null key or value in a FieldTransform that states a change.
+# What happens to a null key or value in a FieldTransform that states a change.
 NULL_PASSES = "passes"  # the record stays as it is
 NULL_IS_CHANGED = "is changed"  # it gets the schema that values get
 NULL_IS_REFUSED = "is refused"  # it is an error
@@ -194,7 +194,7 @@ NULL_IS_GIVEN = "is given"  # the change takes nulls as it takes values
 class FieldTransform(Transform):
     """A transform that works on the key or on the value: the class itself is abstract, `X.Key` and `X.Value` are the two it stands for.
 
-    Either `configure` says what it does by `self.does(change)`, and both meanings come of that, or it defines `apply` and `columns`. It
+    Either `configure` says what it does by `self.does(change)`, and both forms come of that, or it defines `apply` and `columns`. It
     reads and writes `self.part(record)` and never asks which of the two it is.
     """
 
@@ -290,7 +290,7 @@ class FieldTransform(Transform):
         """The same, of a struct; an error by rows where it is none."""
         known, column, has_schema = self.known_part(columns)
         if known.type != "struct":
-            raise NoColumns(f"the {self.where} is no struct")
+            raise NoColumns(f"the {self.where} is not a struct")
         return known, column, has_schema
 
     def with_known_part(self, columns, known, column, failed, has_schema):
@@ -342,7 +342,7 @@ class HeaderTransform(Transform):
 
 
 class QueryTransform(Transform):
-    """A transform that is an SQL statement over the records of a batch: whoever runs the chain runs the statement, in Spark."""
+    """A transform that is an SQL statement over the records of a batch: anyone who runs the chain runs the statement, in Spark."""
 
     statement = None
 
@@ -366,13 +366,13 @@ class Predicate(Stage):
         return self.fact.row(record)
 
     def columns(self, columns):
-        """Column meaning: a condition (an Expression that is never null), or a plain bool for the whole batch. Raises NoColumns, or
+        """Columnar form: a condition (an Expression that is never null), or a plain bool for the whole batch. Raises NoColumns, or
         returns None, to be run by rows."""
         return None if self.fact is None else self.fact.column(columns, True)[0]
 
     @property
     def has_columns(self):
-        """Whether there is a column meaning at all."""
+        """Whether there is a columnar form at all."""
         return self.fact is not None or type(self).columns is not Predicate.columns
 
 
@@ -389,21 +389,21 @@ class HeaderEdit(NamedTuple):
     where: Any = None
 
     def of(self, headers):
-        """The headers of a record behind it, where the edit is for all rows and its value is one."""
+        """The headers of a record after it, where the edit is for all rows and its value is one."""
         if self.added is not None:
             return (*headers, self.added)
         return tuple(header for header in headers if header.name not in self.dropped)
 
     def tells_of(self, name):
-        """Whether a row has a header of that name behind it; None where it has what it had."""
+        """Whether a row has a header of that name after it; None where it has what it had."""
         return True if self.added is not None and self.added.name == name else False if name in self.dropped else None
 
 
 class Columns:
-    """A batch as columns: the column meaning's view of a record. Never changes; `with_` makes another.
+    """A batch as columns: the columnar form's view of a record. Never changes; `with_` makes another.
 
     topic, partition, timestamp, offset, key, value are Expressions, said in the words of pyspark.sql.functions (`F`); topic and partition are
-    plain values where all rows have one. `offset` is None for a source. A schema of None means schemaless: the column meaning knows the
+    plain values where all rows have one. `offset` is None for a source. A schema of None means schemaless: the columnar form knows the
     fields then from `key_shape` or `value_shape`, a Schema that every row of this batch provably has and that the result does not carry.
     `nulls` names those of "key" and "value" that are null in every row.
     `keep` is a condition, or None to keep all; `failed` marks the rows that the rows engine must do again, for the exact error.
@@ -449,7 +449,7 @@ class Columns:
 class Converter(Stage):
     """Between values with schemas and the bytes in the log. One instance serves keys or values, not both.
 
-    Who wants the record's headers as they stand in the log, lists of (name, bytes), says so: with `writes_headers` from_connect is given
+    Who wants the record's headers as they are in the log, lists of (name, bytes), says so: with `writes_headers` from_connect is given
     such a list as `headers`, to which it may add, and encode a list of them; with `reads_headers` to_connect and decode are, or None.
     """
 
@@ -465,11 +465,11 @@ class Converter(Stage):
         return converter
 
     def from_connect(self, topic, schema, value):
-        """Row meaning, to the log: bytes, or None. Raises DataError."""
+        """Row form, to the log: bytes, or None. Raises DataError."""
         raise NotImplementedError(f"{type(self).__name__} must define from_connect")
 
     def to_connect(self, topic, data):
-        """Row meaning, from the log: (schema, value) of bytes or None. Raises DataError or SerializationError."""
+        """Row form, from the log: (schema, value) of bytes or None. Raises DataError or SerializationError."""
         raise NotImplementedError(f"{type(self).__name__} must define to_connect")
 
     def written(self, topic, schema, value, headers):
@@ -481,16 +481,16 @@ class Converter(Stage):
         return self.to_connect(topic, data, headers) if self.reads_headers else self.to_connect(topic, data)
 
     def encode(self, topic, schema, column, count, headers=None):
-        """Column meaning, to the log: (ByteColumn or None, rows it could not do or None), or None to be run by rows.
+        """Columnar form, to the log: (ByteColumn or None, rows it could not do or None), or None to be run by rows.
 
         `column` is a column as in data/column.py. Rows it could not do are an array of row numbers: the rows engine does them again.
         """
         return None
 
     def decode(self, topic, column, headers=None):
-        """Column meaning, from the log: (schema, column, rows it could not do or None), or None to be run by rows.
+        """Columnar form, from the log: (schema, column, rows it could not do or None), or None to be run by rows.
 
-        `column` is a ByteColumn; it is never None: a column of nulls is decoded by the row meaning, once.
+        `column` is a ByteColumn; it is never None: a column of nulls is decoded by the row form, once.
         """
         return None
 

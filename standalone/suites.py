@@ -7,7 +7,7 @@
         def given(self, folder):
             return {"topic": "counts", "up.to": "3"}
 
-pytest runs the methods called test_…; each gets a folder of its own. `given` makes the input there, the same each time that it is called for
+pytest runs the methods called test_…; each gets its own folder. `given` makes the input there, the same each time that it is called for
 that folder, and returns the connector's properties. The input must be finite, and all of it one task's work.
 """
 
@@ -34,7 +34,7 @@ class _Suite:
     name = "suite"
 
     def given(self, folder):
-        """The properties of the connector; what it reads or writes lies in that folder."""
+        """The properties of the connector; what it reads or writes is in that folder."""
         raise NotImplementedError(f"{type(self).__name__} must define given(folder)")
 
     def _properties(self, folder):
@@ -55,7 +55,7 @@ class SourceSuite(_Suite):
             assert _texts(found) == list(self.expected)
 
     def test_it_goes_on_behind_each_offset(self, tmp_path):
-        """Started with the offset of any of its records it brings those behind it, and no other."""
+        """Started with the offset of any of its records it brings those after it, and no other."""
         props = self._properties(tmp_path)
         with self._task(props) as task:
             records = task.take(len(self.expected))
@@ -79,7 +79,7 @@ class SourceSuite(_Suite):
             worker.start()
             worker.wait(lambda: set(self.expected) <= set(_texts(read_all(worker.bootstrap, topic))))
             worker.stop()
-            worker.start()  # once more, from what it has stored by now
+            worker.start()  # again, from what it has stored by now
             worker.wait(worker.is_running)
             found = _texts(read_all(worker.bootstrap, topic))
         assert list(dict.fromkeys(found)) == list(dict.fromkeys(self.expected)), "in their order, whatever comes again"
@@ -114,7 +114,7 @@ class SinkSuite(_Suite):
         assert list(self.stored(tmp_path)) == list(self.expected)
 
     def test_it_goes_on_behind_each_offset(self, tmp_path):
-        """Stopped behind any of the records and started again it stores the others, and none of those twice."""
+        """Stopped after any of the records and started again it stores the others, and none of those twice."""
         for at in range(1, len(self.messages)):
             folder = tmp_path / str(at)
             folder.mkdir()
@@ -168,7 +168,7 @@ def _texts(records):
 
 
 class _Stored(OffsetReader):
-    """What the offsets file would hold behind that record."""
+    """What the offsets file would hold after that record."""
 
     def __init__(self, record):
         self._known = {} if record is None else {_canonical(record.source_partition): record.source_offset}
@@ -198,7 +198,7 @@ class _DrivenTask:
         self._is_stopped = False
 
     def take(self, count, is_all=True):
-        """The records that it has, which must be so many: with `is_all` none may come soon behind them; the task is stopped then."""
+        """The records that it has, which must be so many: with `is_all` none may come soon after them; the task is stopped then."""
         records, deadline = [], time.monotonic() + PATIENCE_SECONDS
         while len(records) < count:
             assert time.monotonic() < deadline, f"{len(records)} of {count} records came within {PATIENCE_SECONDS} s"
@@ -231,7 +231,7 @@ class _DrivenTask:
         assert not ended.wait(QUIET_SECONDS) or not failed, f"poll() failed where there was nothing left: {failed[0]!r}"
         self._task.stop()
         self._is_stopped = True
-        assert ended.wait(STOP_SECONDS), f"poll() went on for {STOP_SECONDS} s behind stop()"
+        assert ended.wait(STOP_SECONDS), f"poll() continued for {STOP_SECONDS} s behind stop()"
         assert not failed, f"poll() failed when it was stopped: {failed[0]!r}"
 
     def close(self):
@@ -249,7 +249,7 @@ class _DrivenTask:
 
 
 class _Process:
-    """connect-standalone as a process of its own in that folder, with one connector."""
+    """connect-standalone as its own process in that folder, with one connector."""
 
     def __init__(self, folder, connector):
         self.bootstrap = f"127.0.0.1:{_free_port()}"

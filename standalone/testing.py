@@ -3,7 +3,7 @@
     check_transform(HoistField.Value.of(field="line"), record, expected, spark)
     check_converter(JsonConverter.of(), Schema.STRING, "foo", b'{"schema":...}')
 
-Both fail if the two meanings differ, and if a column meaning that should be there is lost.
+Both fail if the two forms differ, and if a columnar form that should be there is lost.
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ TOPIC = "topic"
 def check_transform(transform, before, after, spark=None, by_columns=True):
     """A transform makes `after` of the record `before`: a record, None where it is dropped, or the class of the error that it raises.
 
-    With a SessionHolder as `spark` the column meaning is held to the same. `by_columns=False` says that it has none for that record;
+    With a SessionHolder as `spark` the columnar form is checked against the same. `by_columns=False` says that it has none for that record;
     an error is never one of columns.
     """
     is_error = isinstance(after, type) and issubclass(after, Exception)
@@ -43,14 +43,14 @@ def check_transform(transform, before, after, spark=None, by_columns=True):
         assert is_error or not by_columns, f"by columns: {reason}"
         return
     assert not is_error, f"by columns it made {found[0]!r}, by rows it fails"
-    assert by_columns, f"by columns it made {found[0]!r}, but was said to have no column meaning"
+    assert by_columns, f"by columns it made {found[0]!r}, but was said to have no columnar form"
     assert found == [after] * COPIES, f"by columns: {found[0]!r}, expected {after!r}"
 
 
 def check_converter(converter, schema, value, data, read=None, by_columns="both"):
     """A converter writes `data` for the value of a schema; it reads `read`, a (schema, value), of it, or the same again.
 
-    `data` may be the class of an error instead. `by_columns` says which column meanings there are: "both", "encode", "decode" or "none".
+    `data` may be the class of an error instead. `by_columns` says which columnar forms there are: "both", "encode", "decode" or "none".
     """
     is_error = isinstance(data, type)
     _check_rows(lambda: converter.from_connect(TOPIC, schema, value), data, is_error)
@@ -79,7 +79,7 @@ def _check_column(found, expected, is_error, is_there, what):
         assert is_error or not is_there, f"{what}: {found}"
         return
     assert not is_error, f"{what} made {found!r}, by rows it fails"
-    assert is_there, f"{what} made {found!r}, but was said to have no column meaning"
+    assert is_there, f"{what} made {found!r}, but was said to have no columnar form"
     assert found == expected, f"{what}: {found!r}, expected {expected!r}"
 
 
@@ -87,7 +87,7 @@ def _check_column(found, expected, is_error, is_there, what):
 
 
 class LeftToRows(Exception):
-    """There is no column meaning for that case, or it leaves the row to the rows engine; says why."""
+    """There is no columnar form for that case, or it leaves the row to the rows engine; says why."""
 
     def __eq__(self, other):
         return isinstance(other, LeftToRows) and self.args == other.args
@@ -127,7 +127,7 @@ def encoded_column(converter, schema, value):
             return LeftToRows(str(reason))
     encoded = converter.encode(TOPIC, schema, column, COPIES)
     if encoded is None:
-        return LeftToRows(f"{type(converter).__name__} has no column meaning for it")
+        return LeftToRows(f"{type(converter).__name__} has no columnar form for it")
     texts, bad = encoded
     if bad is not None and len(bad):
         return LeftToRows("the row is marked for the rows engine")
@@ -139,7 +139,7 @@ def decoded_column(converter, data):
     try:
         schema, column, bad = decoded(converter, TOPIC, ByteColumn.of([data] * COPIES), COPIES)
     except ByRows:
-        return LeftToRows(f"{type(converter).__name__} has no column meaning for it")
+        return LeftToRows(f"{type(converter).__name__} has no columnar form for it")
     if len(bad):
         return LeftToRows("the row is marked for the rows engine")
     return schema, _the_one(values_of(column, schema, COPIES))

@@ -75,7 +75,7 @@ class ByteColumn:
         return pa.Array.from_buffers(kind, count, buffers, nulls)
 
     def compact(self):
-        """The same items one after the other in a buffer of their own."""
+        """The same items one after the other in their own buffer."""
         sizes = np.maximum(self.lengths, 0)
         ends = np.cumsum(sizes, dtype=np.int64)
         total = int(ends[-1]) if len(ends) else 0
@@ -129,7 +129,7 @@ class ByteColumn:
 
 
 def concat(columns):
-    """Several ByteColumns of one buffer or of many as one."""
+    """Multiple ByteColumns of one buffer or of many as one."""
     columns = list(columns)
     if len(columns) == 1:
         return columns[0]

@@ -1,4 +1,4 @@
-"""connect-standalone as a process in a folder of its own, for tests of the command itself."""
+"""connect-standalone as a process in its own folder, for tests of the command itself."""
 
 import json
 import os
@@ -15,7 +15,7 @@ GOOD = {"name": "ok1", "connector.class": "FileStreamSource", "topic": "t", "fil
 
 
 class Command:
-    """connect-standalone in a folder of its own; with `forks` (tests/forked.py) it comes up without its imports' second."""
+    """connect-standalone in its own folder; with `forks` (tests/forked.py) it comes up without its imports' second."""
 
     def __init__(self, folder, forks=None):
         self.folder = folder
@@ -27,6 +27,7 @@ class Command:
         base = {
             "bootstrap.servers": "embedded",
             "embedded.log.listener": "127.0.0.1:0",
+            "embedded.log.retention.ms": "-1",
             "listeners": f"http://127.0.0.1:{self.port}",
             "key.converter": STRING,
             "value.converter": STRING,

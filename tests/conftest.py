@@ -21,7 +21,7 @@ def pytest_collection_finish(session):
 
 @pytest.fixture(scope="session")
 def kafka(tmp_path_factory):
-    """The address of a real Kafka broker that every test shares: make topics of your own, and leave it running."""
+    """The address of a real Kafka broker that every test shares: make your own topics, and leave it running."""
     with shared_server(tmp_path_factory, KafkaBroker()) as broker:
         yield broker["bootstrap"]
 
@@ -50,7 +50,7 @@ def spark_holder():
     """One Spark session for the whole run: a process holds no second one."""
     from standalone.pipeline.spark.session import SessionHolder
 
-    # The compiler that optimises hardest costs more than it gives back where each plan runs once.
+    # The compiler that optimises hardest costs more than it returns where each plan runs once.
     options = {"spark.master": "local[2]", "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1"}
     holder = SessionHolder(options, archive_after_seconds=None)
     holder.request()

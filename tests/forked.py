@@ -1,6 +1,6 @@
 """Processes of connect-standalone without the second that its imports take: a server that has done them forks for each.
 
-Each is a process of its own, with its own folder, streams, signals and exit code; only what `import` does is shared. `Forks` is the
+Each is its own process, with its own folder, streams, signals and exit code; only what `import` does is shared. `Forks` is the
 server's side of the test, `Forked` a process as subprocess.Popen shows it; run as a module it is the server.
 """
 
@@ -99,7 +99,7 @@ def serve(address):
 
 
 def watch(link):
-    """Fork once more, tell the number of that process, and how it ended."""
+    """Fork again, tell the number of that process, and how it ended."""
     data, descriptors, _, _ = socket.recv_fds(link, 1 << 20, 3)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     worker = os.fork()

@@ -19,7 +19,7 @@ class Lab(Command):
         self._reader = None
 
     def close(self):
-        """No process is left, whatever became of it."""
+        """No process is left, whatever happened to it."""
         if self.process is not None:
             self.stop(signal.SIGKILL)
         self._forget_reader()
@@ -88,7 +88,7 @@ class Lab(Command):
             self._reader = None
 
     def values(self, topic):
-        """Their values as texts; bytes that are no UTF-8 stay visible."""
+        """Their values as strings; bytes that are not UTF-8 stay visible."""
         return [message.value().decode(errors="surrogateescape") for message in self.messages(topic)]
 
 

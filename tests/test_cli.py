@@ -72,7 +72,7 @@ def test_a_worker_started_from_nothing_moves_records_and_ends_well(from_nothing)
         pytest.param(lambda c: c.file("w", "a=\\u12g4\n"), "line 1", id="malformed escape"),
         pytest.param(lambda c: c.worker(without=["key.converter"]), "key.converter", id="no key converter"),
         pytest.param(lambda c: c.worker(without=["value.converter"]), "value.converter", id="no value converter"),
-        pytest.param(lambda c: c.worker(without=["offset.storage.file.filename"]), "offset.storage.file.filename", id="no offsets file"),
+        pytest.param(lambda c: c.worker(without=["offset.storage.file.filename"]), "offset.storage.file.filename", id="not an offsets file"),
         pytest.param(lambda c: c.worker(offset__flush__interval__ms="soon"), "offset.flush.interval.ms", id="bad number"),
         pytest.param(lambda c: c.worker(value__converter="no.such.Converter"), "no.such.Converter", id="unknown converter"),
         pytest.param(lambda c: c.worker(listeners="nonsense"), "nonsense", id="bad listeners"),
@@ -215,7 +215,7 @@ def test_the_process_ends_when_a_task_has_failed_for_good(command):
     sink = command.file("k.properties", "name=k\n" + "".join(f"{key}={value}\n" for key, value in FAILS.items()))
     code, output = command.run(command.worker(task__failure__exit="true"), sink)
     assert code == FAILED, output
-    assert "Task 0 of connector 'k' has failed for good" in output
+    assert "Task 0 of connector 'k' has failed permanently" in output
 
 
 def test_threads_that_a_connector_leaves_behind_do_not_hold_the_end_up(command):
@@ -271,7 +271,7 @@ def test_mistyped_keys_are_told_with_the_nearest_name(command):
         "transforms.h.feild": "transforms.h.field",
         "task.restart.max.atempts": "task.restart.max.attempts",
     }.items():
-        assert re.search(rf"{re.escape(key)} is no key .*Did you mean {re.escape(meant)}\?", command.output()), key
+        assert re.search(rf"{re.escape(key)} is not a key .*Did you mean {re.escape(meant)}\?", command.output()), key
     assert "producer.override.anything" not in command.output()
 
 
@@ -291,7 +291,7 @@ def test_secrets_of_a_worker_and_its_connectors_are_in_no_log(command):
 
 # ---------------------------------------------------------------- systemd
 class Systemd:
-    """The socket that a service tells how it is."""
+    """The socket that a service says how it is."""
 
     def __init__(self, path):
         self.path = str(path)

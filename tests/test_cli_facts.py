@@ -82,7 +82,7 @@ def test_fact_of_a_broker_that_goes_away(fact, seen, outage_broker):
 
 @pytest.mark.parametrize("fact", OURS)
 def test_a_fact_that_ours_shows_otherwise_is_among_the_documented_differences(fact):
-    assert any(GOLDEN[fact].get(key) != value for key, value in OURS[fact].items()), "it is no difference"
+    assert any(GOLDEN[fact].get(key) != value for key, value in OURS[fact].items()), "it is not a difference"
     assert f"`{fact}`" in DIFFERENCES
 
 
@@ -123,7 +123,7 @@ def seen(tmp_path_factory, forks, request):
 
 
 def observes(*facts, own=False):
-    """The function observes these facts; alone in a worker of its own, or of the one that all share."""
+    """The function observes these facts; alone in its own worker, or of the one that all share."""
 
     def register(function):
         one = lambda lab: {facts[0]: function(lab)}  # noqa: E731
@@ -232,7 +232,7 @@ def request(name, **more):
     return {"name": name, "config": GOOD | {"name": name}, **more}
 
 
-# Fact, the connector's name there, the file's suffix, what stands in it for a connector of some name.
+# Fact, the connector's name there, the file's suffix, what is in it for a connector of some name.
 FORMS = [
     ("two-good", "ok1", "properties", lines),
     ("two-good", "ok2", "properties", lines),

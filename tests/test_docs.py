@@ -25,7 +25,7 @@ EXAMPLES = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
 
 
 def blocks(page, language="python"):
-    """What stands in a page as code of that language."""
+    """What is in a page as code of that language."""
     return re.findall(rf"```{language}\n(.*?)```", (ROOT / "docs" / page).read_text(), re.DOTALL)
 
 
@@ -54,7 +54,7 @@ def test_the_tutorials_sink_runs_as_written_and_counts_each_record_once(tmp_path
         worker.wait_states("count", "STOPPED")
         worker.herder.reset_offsets("count")
         worker.send("connect-test", [b"d"])
-        worker.herder.resume("count")  # it reads all four once more
+        worker.herder.resume("count")  # it reads all four again
         wait_for(lambda: json.loads(counts.read_text()) == {"connect-test-0": {"seen": 4, "next": 4}})
 
 

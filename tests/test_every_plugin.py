@@ -33,7 +33,7 @@ RECORDS = {
     "a struct": SinkRecord(
         "t", 1, 8, key_schema=POINT, key=Struct(POINT, {"id": 1, "name": "k"}), value_schema=POINT, value=Struct(POINT, {"id": 2}), headers=HEADERS
     ),
-    "a text that is no UTF-8": SinkRecord("t", 0, 9, key_schema=Schema.STRING, key=ODD, value_schema=Schema.STRING, value=ODD, timestamp=5, headers=HEADERS),
+    "a text that is not UTF-8": SinkRecord("t", 0, 9, key_schema=Schema.STRING, key=ODD, value_schema=Schema.STRING, value=ODD, timestamp=5, headers=HEADERS),
     "such texts in a map": SourceRecord("t", {ODD: ODD, "id": ODD, "name": ODD}, key={"id": ODD}, timestamp=5, headers=HEADERS),
     "such texts in a struct": SourceRecord("t", Struct(POINT, {"name": ODD}), value_schema=POINT, key_schema=POINT, key=Struct(POINT, {"name": ODD})),
     "an empty topic": SourceRecord("", 1, timestamp=-1),
@@ -81,7 +81,7 @@ def stage(kind, name, config, **attributes):
 
 
 def of(work, *arguments):
-    """What it makes, or the error: one that a user understands, with a text and a trace that can be stored."""
+    """What it makes, or the error: one that a user understands, with a string and a trace that can be stored."""
     try:
         return work(*arguments)
     except (ConnectError, ValueError) as error:

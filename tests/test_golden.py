@@ -1,4 +1,4 @@
-"""What the genuine Java classes did, case by case: column meanings must do the same where there are; tests/test_oracle.py does it by rows."""
+"""What the genuine Java classes did, case by case: columnar forms must do the same where there are; tests/test_oracle.py does it by rows."""
 
 import json
 import pathlib
@@ -85,7 +85,7 @@ def check_share(counted, least):
 def test_column_meanings_of_converters_do_what_java_does(goldenlib):
     done, left = by_columns(goldenlib, "converters", cases("converters"))
     check_share((done, left), 0.9)
-    assert {name for name, _ in left} <= set(done), "every converter has column meanings in both directions"
+    assert {name for name, _ in left} <= set(done), "every converter has columnar forms in both directions"
 
 
 @pytest.mark.spark
@@ -94,7 +94,7 @@ def test_column_meanings_of_transforms_do_what_java_does(goldenlib, spark_holder
     monkeypatch.setattr(goldenlib["columns"].SESSION, "_holder", spark_holder)
     done, left = by_columns(goldenlib, "transforms", cases("transforms")[part::PARTS])
     check_share((done, left), 0.9)
-    assert {name for name, _ in left} <= set(done), "every transform has a column meaning for keys and for values"
+    assert {name for name, _ in left} <= set(done), "every transform has a columnar form for keys and for values"
 
 
 @pytest.mark.parametrize("kind", ["converters", "properties", "config_types", "partitions", "batches", "values"])

@@ -65,7 +65,7 @@ def is_kernel(node):
 
 @pytest.fixture
 def both_ways(monkeypatch):
-    """Within it every call of a kernel is done both ways, each on arrays of its own, and compared. The names of those that were called."""
+    """Within it every call of a kernel is done both ways, each on its own arrays, and compared. The names of those that were called."""
     called = set()
 
     def run(kernel, *arguments):
@@ -236,7 +236,7 @@ def test_the_set_up_compiles_every_kernel_that_there_is():
 
 
 def test_what_has_no_machine_code_of_its_own_is_called_by_kernels_only():
-    """A kernel without annotations is a part of others: called from anywhere else it would be plain Python for ever."""
+    """A kernel without annotations is a part of others: called from anywhere else it would be plain Python forever."""
     for module, path in OURS.items():
         text = path.read_text()
         if "kernels" not in text:
@@ -333,7 +333,7 @@ def test_a_kernel_is_python_until_its_machine_code_is_there_and_never_waits(fold
 
 
 def test_code_is_found_by_what_it_means(folder, monkeypatch):
-    """What a kernel calls may be in another file: were that not seen, an update would go on with the old code."""
+    """What a kernel calls may be in another file: were that not seen, an update would continue with the old code."""
     with machine_code.writing():
         compiled(total).compile()
     assert compiled(total).is_there()

@@ -169,7 +169,14 @@ def test_every_test_waits_as_long_as_the_slowest_machine_needs():
     """A wait ends as soon as what it is for is there; one that gives up early fails on a machine that has more to do."""
     for path in sorted((ROOT / "tests").rglob("*.py")):
         found = [node.lineno for node in ast.walk(ast.parse(path.read_text())) if _is_a_short_deadline(node)]
-        assert not found, f"{path.relative_to(ROOT)} has a deadline of its own in lines {found}; the one for all is in tests/suite/patience.py"
+        assert not found, f"{path.relative_to(ROOT)} has its own deadline in lines {found}; the one for all is in tests/suite/patience.py"
+
+
+def test_no_client_is_asked_what_it_dies_of():
+    """tests/log/committed.py says why; the matrix asks it on purpose, in its own process, of a log that is always ready."""
+    for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]):
+        if path != pathlib.Path(__file__) and "matrix-clients" not in path.parts:
+            assert ".list_consumer_group_offsets(" not in path.read_text(), f"{path.relative_to(ROOT)}: ask group_offsets of tests/log/committed.py"
 
 
 def _is_a_short_deadline(node):

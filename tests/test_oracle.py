@@ -13,7 +13,7 @@ from tests.suite.golden import GOLDEN, cases, classes
 from tests.test_golden import alike
 
 ROWS = ("transforms", "converters", "schema_projector", "values")
-# What Kafka's class is for, and where its behaviour is held to Java's, if not by vectors.
+# What Kafka's class is for, and where its behaviour is checked against Java's, if not by vectors.
 WITHOUT_VECTORS = {
     "org.apache.kafka.common.config.provider.FileConfigProvider": "tests/runtime/test_providers.py",
     "org.apache.kafka.common.config.provider.DirectoryConfigProvider": "tests/runtime/test_providers.py",
@@ -23,7 +23,7 @@ RECORDED = {"transforms": 4207, "converters": 1334, "schema_projector": 306, "va
 
 
 def by_class():
-    """{(kind, Java class): its cases}; a case of several classes is one of each."""
+    """{(kind, Java class): its cases}; a case of multiple classes is one of each."""
     found = collections.defaultdict(list)
     for kind in ROWS:
         for case in cases(kind):
@@ -101,7 +101,7 @@ FAILURES = failures()
 
 @pytest.mark.parametrize("java", FAILURES, ids=lambda java: java.rpartition(".")[2])
 def test_an_error_says_what_failed_and_names_nothing_else(rows, java):
-    """The vectors hold no messages, since ours are our own: each must tell what it is about, and quote only what is there."""
+    """The vectors hold no messages, since ours are our own: each must say what it is about, and quote only what is there."""
     wrong = []
     for case in FAILURES[java]:
         found = rows.outcome("transforms", case)
@@ -124,7 +124,7 @@ def complaints(step, record, found):
 
 
 def subjects(step, record, stage):
-    """What a message may be about: class and options; behind the start a field of the record or of the configuration, too."""
+    """What a message may be about: class and options; after the start a field of the record or of the configuration, too."""
     steps = [step, *([step["predicate"]] if "predicate" in step else [])]
     found = {re.split(r"[.$]", each["class"].replace("$Key", "").replace("$Value", ""))[-1] for each in steps}
     for each in steps:

@@ -62,7 +62,7 @@ def write(folder, name, text):
 
 @pytest.fixture
 def stand_ins(monkeypatch):
-    """Built-ins whose modules are made up, so that this test hangs on no converter's being there."""
+    """Built-ins whose modules are made up, so that this test depends on no converter's being there."""
     made = type(sys)("stand_ins")
     made.JsonConverter = type("JsonConverter", (Converter, HeaderConverter), {"java_name": "x.json.JsonConverter", "__module__": "stand_ins"})
     made.OddHeaderConverter = type("OddHeaderConverter", (HeaderConverter,), {"java_name": "x.OddHeaderConverter", "__module__": "stand_ins"})
@@ -116,7 +116,7 @@ def test_a_plugin_is_found_by_each_of_its_names(stand_ins, kind, name, expected)
         param("transform", "com.acme.Route", NotFoundError, "no Python counterpart.*'package.module:Class'", id="somebody's java class"),
         param("transform", "Later", NotFoundError, "No transform 'Later'", id="a built-in that is not there yet"),
         param("converter", "stand_ins:Route", ConfigError, "is a transform, but a converter is wanted", id="another kind"),
-        param("converter", "pathlib:Path", ConfigError, "is no plugin", id="any class"),
+        param("converter", "pathlib:Path", ConfigError, "is not a plugin", id="any class"),
         param("connector", "", NotFoundError, "No connector ''", id="empty"),
         param("connector", "no.such.Klass", NotFoundError, "No connector 'no.such.Klass'", id="no such module"),
         param("connector", "1.2.3", NotFoundError, "No connector '1.2.3'", id="no name at all"),

@@ -29,7 +29,7 @@ def test_texts_are_read_as_java_reads_them(case, form):
     "text, props",
     [
         param("\\", {"": ""}, id="a lone backslash at the end is an empty entry"),
-        param("\\\n", {"": ""}, id="and one line end behind it changes nothing"),
+        param("\\\n", {"": ""}, id="and one line end after it changes nothing"),
         param("\\\r", {"": ""}, id="nor does a carriage return"),
         param("\\\r\n", {}, id="but both together do"),
         param("\\\n ", {}, id="and so does a blank"),
@@ -131,7 +131,7 @@ def test_a_connector_is_read_from_any_form_whatever_the_suffix(tmp_path, text, s
         param(json.dumps({"name": "jsn", "config": REST, "initial_state": "ASLEEP"}), "ASLEEP.*RUNNING", id="unknown state"),
         param(json.dumps({"name": "jsn", "topics": ["a"]}), "'topics'", id="a list as value"),
         param(json.dumps({"name": "jsn", "config": {"a": {}}}), "'a'", id="an object within config"),
-        param('{"name": "jsn", "x": NaN}', "NaN", id="no JSON value"),
+        param('{"name": "jsn", "x": NaN}', "NaN", id="not a JSON value"),
         param("[]", "has no name", id="a list"),
         param("", "has no name", id="an empty file"),
         param("name=x\na=\\u12", "line 2", id="properties with a malformed escape"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from tests.servers import kafka_broker
 from tests.suite import examples, groups
-from tests.suite.shared import is_running, shared
+from tests.suite.shared import is_running, shared, shared_server
 
 pytest_plugins = "pytester"
 
@@ -65,7 +65,7 @@ def test_a_skip_is_a_skip_elsewhere(run_tests, code):
 @pytest.mark.parametrize(
     "code",
     ["@pytest.mark.xfail(strict=True)\ndef test(): assert False", "def test(): pytest.skip('no systemd-analyze')"],
-    ids=["an expected failure", "a reason that lies in the machine"],
+    ids=["an expected failure", "a reason that is in the machine"],
 )
 def test_what_may_be_skipped_everywhere(run_tests, code):
     assert run_tests(code).ret == pytest.ExitCode.OK
@@ -94,7 +94,7 @@ def test_a_run_that_did_not_end_notes_nothing(run_tests, pytester):
         pytest.param("t.py::a[x y]\nt.py::b\n", "1 t.py::b\n", True, 1, ["1 t.py::a[x y]", "2 t.py::b"], id="one of two not for the first time"),
         pytest.param("t.py::a\n", "1 t.py::b\n", True, 0, ["1 t.py::a", "1 t.py::b"], id="others stay listed"),
         pytest.param("t.py::a\n", "", False, 1, [], id="what fails again is a failure"),
-        pytest.param("".join(f"t.py::a{at}\n" for at in range(11)), "", True, 1, [], id="eleven at once are no luck"),
+        pytest.param("".join(f"t.py::a{at}\n" for at in range(11)), "", True, 1, [], id="eleven at once are not luck"),
         pytest.param("", "", True, 1, [], id="none failed, so the run did"),
         pytest.param(None, "", True, 1, [], id="the run did not end"),
     ],
@@ -132,6 +132,13 @@ def test_the_quick_tests_try_fewer_examples_and_the_same_ones():
     held = examples.scaled(settings(max_examples=100, derandomize=True), 0.2)
     assert (held.max_examples, held.derandomize) == (20, True)
     assert examples.scaled(settings(max_examples=4), 0.2).max_examples == 4
+
+
+def test_a_server_that_the_quick_tests_ask_for_fails_them(tmp_path_factory, monkeypatch):
+    """Else each process starts it, and nobody sees where the minute goes."""
+    monkeypatch.setenv("CONNECT_TEST_QUICK", "1")
+    with pytest.raises(AssertionError, match="no server, and kafka is asked for"), shared_server(tmp_path_factory, kafka_broker.KafkaBroker()):
+        pass
 
 
 # --- Groups and ports ------------------------------------------------------------------------------------------------

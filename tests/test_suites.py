@@ -74,7 +74,7 @@ def faulty(task):
     [
         (Doubles, "test_it_goes_on_behind_each_offset", "are too many"),
         (Forgets, "test_it_goes_on_behind_each_offset", "records came|started behind"),
-        (Deaf, "test_a_poll_that_waits_comes_back_when_it_is_stopped", "went on for"),
+        (Deaf, "test_a_poll_that_waits_comes_back_when_it_is_stopped", "continued for"),
     ],
     ids=lambda each: getattr(each, "__name__", None),
 )

@@ -1,5 +1,6 @@
 """The test kit and its pytest fixtures: what they find, and what they say where something is wrong."""
 
+import collections
 import pathlib
 import re
 import subprocess
@@ -11,6 +12,8 @@ from connectors.file.sink import FileStreamSinkTask
 from connectors.file.source import FileStreamSourceTask
 from standalone import ConfigError, DataError, RetriableError, Schema, SchemaBuilder, SinkRecord, SourceRecord, Struct
 from standalone.local_worker import LogRecord, wait_for
+from standalone.log.broker import node
+from standalone.log.broker.partitions import Partition
 
 pytest_plugins = "pytester"
 
@@ -75,6 +78,27 @@ def test_a_statement_may_make_several_records_of_one(apply_transforms, spark_hol
 def test_what_a_statement_fails_on_is_raised(apply_transforms, spark_holder):
     with pytest.raises(DataError, match="no such day"):
         apply_transforms({**SQL, "transforms.each.statement": "SELECT raise_error('no such day') AS x FROM record"}, SourceRecord("t", {"a": 1}), spark_holder)
+
+
+# --- The log ---------------------------------------------------------------------------------------------------------
+
+
+def test_records_of_any_time_stay_in_the_log(connect_worker, monkeypatch):
+    """A test gives its records what time it likes: retention would delete those of 1970 while it looks for them."""
+    looked = collections.Counter()
+    expire = Partition.expire
+    monkeypatch.setattr(node, "HOUSEKEEPING_SECONDS", 0.01)
+    monkeypatch.setattr(Partition, "expire", lambda self, now_ms: (expire(self, now_ms), looked.update([self.topic]))[0])
+    worker = connect_worker()
+    worker.send("old", [LogRecord("old", None, None, 1000, None, b"of 1970", [])])
+    looked.clear()
+    wait_for(lambda: looked["old"] > 1)
+    assert worker.values("old", 1) == [b"of 1970"]
+
+
+def test_a_worker_of_a_test_begins_no_archive_of_spark_s_classes(connect_worker):
+    """It takes a second JVM a minute, beside the test, and a test's worker is gone before: each run would begin it anew."""
+    assert connect_worker().process.worker.session.archive_after_seconds is None
 
 
 # --- Connectors ----------------------------------------------------------------------------------------------------
@@ -200,5 +224,5 @@ def test_loading_the_plugin_loads_nothing_of_the_worker():
 
 
 def test_what_never_comes_is_told():
-    with pytest.raises(AssertionError, match="waited 0.05 s in vain for the moon"):
+    with pytest.raises(AssertionError, match="timed out after 0.05 s waiting for the moon"):
         wait_for(lambda: None, 0.05, "the moon")

@@ -42,7 +42,7 @@ SINK = {
 
 
 class Installation:
-    """A worker with a source of JSON texts, and a sink that reads them as JSON through three links."""
+    """A worker with a source of JSON strings, and a sink that reads them as JSON through three links."""
 
     def __init__(self, folder, cache):
         folder.mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""The wheel, built and installed into an environment of its own: what a user who never sees this repository gets."""
+"""The wheel, built and installed into its own environment: what a user who never sees this repository gets."""
 
 import json
 import os

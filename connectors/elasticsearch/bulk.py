@@ -1,4 +1,4 @@
-"""A bulk request: lines of several batches behind each other, and what the server says of each."""
+"""A bulk request: lines of multiple batches one after another, and what the server says of each."""
 
 import numpy as np
 import orjson
@@ -23,7 +23,7 @@ _WHOLE_INDEX = {"security_exception", "index_closed_exception", "index_not_found
 
 
 class Piece:
-    """Lines of one batch: `rows[n]` is the row behind line n, `ids[n]` its id where order hangs on ids, else `ids` is None."""
+    """Lines of one batch: `rows[n]` is the row behind line n, `ids[n]` its id where order depends on ids, else `ids` is None."""
 
     __slots__ = ("lines", "batch", "rows", "ids", "pair")
 
@@ -84,7 +84,7 @@ class Bulk:
         return self.take(range(middle)), self.take(range(middle, self.count))
 
     def with_followers(self, lines):
-        """These lines, and behind each the later ones of the same document: what is merged into it must come in order."""
+        """These lines, and after each the later ones of the same document: what is merged into it must come in order."""
         if not self.ids:
             return lines
         ids = [id_ for piece in self.pieces for id_ in piece.ids]
@@ -95,7 +95,7 @@ class Bulk:
 
 
 def _together(lines):
-    """The lines as one memoryview; not copied where they stand behind each other already, as they do when they were just made."""
+    """The lines as one memoryview; not copied where they are one after another already, as they do when they were just made."""
     low, high = int(lines.starts[0]), int(lines.starts[-1] + lines.lengths[-1])
     stands = high - low == lines.nbytes and bool((lines.starts[1:] == lines.starts[:-1] + lines.lengths[:-1]).all())
     return memoryview(lines.data)[low:high] if stands else memoryview(lines.compact().data)
@@ -107,7 +107,7 @@ def judged(answer, count):
         return []
     items = orjson.loads(answer).get("items", ())
     if len(items) != count:
-        raise ValueError(f"the answer to a bulk request tells of {len(items)} documents, and {count} were sent")
+        raise ValueError(f"the answer to a bulk request reports {len(items)} documents, and {count} were sent")
     found = []
     for line, item in enumerate(items):
         ((action, said),) = item.items()

@@ -1,10 +1,10 @@
 """Values as documents: what a schema's values look like in JSON, and columns of them.
 
-Texts are JsonConverter's own, without an envelope. Before, with `schema.ignore=false`:
+Strings are JsonConverter's own, without an envelope. Before, with `schema.ignore=false`:
 
 - a Date becomes the milliseconds that the server's type `date` is; JSON of Connect has the days since 1970, which it would take for
   milliseconds,
-- a map whose keys are no texts, or all of them without `compact.map.entries`, becomes a list of {"key": …, "value": …},
+- a map whose keys are not strings, or all of them without `compact.map.entries`, becomes a list of {"key": …, "value": …},
 - Decimals are written as numbers.
 """
 
@@ -48,9 +48,9 @@ class Documents:
             texts = ByteColumn(texts.data, texts.starts, np.where(nulls, -1, texts.lengths).astype(np.int32))
         if failed is None:
             return texts, {}
-        mended, errors = self._by_rows(batch.take(failed), range(len(failed)))
+        repaired, errors = self._by_rows(batch.take(failed), range(len(failed)))
         items = list(texts)
-        for row, text in zip(failed.tolist(), mended):
+        for row, text in zip(failed.tolist(), repaired):
             items[row] = text
         return ByteColumn.of(items), {int(failed[row]): error for row, error in errors.items()}
 

@@ -36,34 +36,34 @@ def _are_addresses(name, value):
     for each in value or [""]:
         found = urllib.parse.urlsplit(each)
         if found.scheme not in ("http", "https") or not found.hostname:
-            raise ConfigError(f"'{each}' is no address: write http://host:9200, several with commas between them")
+            raise ConfigError(f"'{each}' is not an address: write http://host:9200, multiple with commas between them")
 
 
 def _stream_part(name, value):
     r"""At most 100 characters in lower case, none of \ / * ? " < > | space , # - :"""
     if value and not _STREAM_PART.fullmatch(value.replace(_TOPIC, "")):
         rule = r'100 characters in lower case at most, none of \ / * ? " < > | , # - : or a space'
-        raise ConfigError(f"'{value}' is no part of a data stream's name: {rule}")
+        raise ConfigError(f"'{value}' is not part of a data stream's name: {rule}")
 
 
 def _keytab(name, value):
     """A file whose name ends in keytab."""
     if value is not None and not value.endswith("keytab"):
-        raise ConfigError(f"'{value}' is no keytab: its name must end in keytab")
+        raise ConfigError(f"'{value}' is not a keytab: its name must end in keytab")
 
 
 def _connection():
     def option(name, kind, importance, doc, **rest):
         return Option(name, kind, importance, doc, group="Connector", **rest)
 
-    yield option("connection.url", LIST, HIGH, "Addresses of the nodes, asked in turn; one that is away is passed over.", check=_are_addresses)
+    yield option("connection.url", LIST, HIGH, "Addresses of the nodes, asked in turn; one that is away is skipped.", check=_are_addresses)
     yield option("connection.username", STRING, MEDIUM, "Name to log in with.", default=None)
     yield option("connection.password", PASSWORD, MEDIUM, "Its password.", default=None)
     yield option(
         "connection.api.key", PASSWORD, MEDIUM, "An API key, encoded as the server gives it out, in place of name and password.", default=None
     )
     yield option(
-        "external.resource.usage", STRING, HIGH, "Whether topics go to what is there already, named in topic.to.external.resource.mapping.",
+        "external.resource.usage", STRING, HIGH, "Whether topics go to what already exists, named in topic.to.external.resource.mapping.",
         default=DISABLED, check=case_insensitive_one_of("index", "datastream", "alias_index", "alias_datastream", "disabled"),
     )  # fmt: skip
     yield option("topic.to.external.resource.mapping", LIST, HIGH, "topic:resource pairs: where each topic goes.", default=[])
@@ -96,7 +96,7 @@ def _connection():
     yield option("retry.backoff.ms", LONG, LOW, "The pause before the first of those; it doubles.", default=100, check=between(0, DAY))
     yield option("connection.compression", BOOLEAN, LOW, "Whether requests are compressed (gzip).", default=False)
     yield option(
-        "max.connection.idle.time.ms", INT, LOW, "Connections idle for longer are made anew; -1: never.", default=60_000, check=between(-1, DAY)
+        "max.connection.idle.time.ms", INT, LOW, "Connections idle for longer are recreated; -1: never.", default=60_000, check=between(-1, DAY)
     )
     yield option("connection.timeout.ms", INT, LOW, "How long connecting may take.", default=1000, check=between(0, HOURS_12))
     yield option("read.timeout.ms", INT, LOW, "How long an answer may take.", default=3000, check=between(0, DAYS_7))
@@ -115,14 +115,14 @@ def _conversion():
     )
     yield option("topic.key.ignore", LIST, LOW, "Topics to which key.ignore=true applies.", default=[])
     yield option("topic.schema.ignore", LIST, LOW, "Topics to which schema.ignore=true applies.", default=[])
-    yield option("drop.invalid.message", BOOLEAN, LOW, "Whether records that are no documents are dropped; else they fail the task.", default=False)
+    yield option("drop.invalid.message", BOOLEAN, LOW, "Whether records that are not documents are dropped; else they fail the task.", default=False)
     yield option(
-        "behavior.on.null.values", STRING, LOW, "What a record without a value is: passed over, the deletion of the document, an error.",
+        "behavior.on.null.values", STRING, LOW, "What a record without a value is: skipped, the deletion of the document, an error.",
         default="FAIL", check=case_insensitive_one_of("ignore", "delete", "fail"),
     )  # fmt: skip
     yield option(
         "behavior.on.malformed.documents", STRING, LOW,
-        "What becomes of a document that the server refuses: passed over, told in the log, failing the task, or reported (dead letter queue).",
+        "What happens to a document that the server refuses: skipped, told in the log, failing the task, or reported (dead letter queue).",
         default="FAIL", check=case_insensitive_one_of("ignore", "warn", "fail", "report"),
     )  # fmt: skip
     yield option("external.version.header", STRING, LOW, "The header with a document's version, in place of the offset.", default="")
@@ -165,9 +165,9 @@ def resources(config):
     for pair in config["topic.to.external.resource.mapping"]:
         topic, colon, resource = (part.strip() for part in pair.partition(":"))
         if not topic or not resource:
-            raise ConfigError(f"'{pair}' is no pair: write topic:resource")
+            raise ConfigError(f"'{pair}' is not a pair: write topic:resource")
         if topic in found:
-            raise ConfigError(f"the topic '{topic}' stands in two pairs")
+            raise ConfigError(f"the topic '{topic}' is in two pairs")
         found[topic] = resource
     return found
 
@@ -218,7 +218,7 @@ def _check_tls(config, found):
 def _check_targets(config, found, both):
     usage, kind, pairs = config["external.resource.usage"].upper(), config["data.stream.type"].upper(), config["topic.to.external.resource.mapping"]
     if usage != DISABLED and (kind != "NONE" or config["data.stream.dataset"]):
-        message = "either data.stream.*, or what is there already (external.resource.usage)"
+        message = "either data.stream.*, or what already exists (external.resource.usage)"
         both("external.resource.usage", "data.stream.type", message)
         found["data.stream.dataset"] = message
     if (kind != "NONE") != bool(config["data.stream.dataset"]):
@@ -238,7 +238,7 @@ def _check_targets(config, found, both):
     topics = {topic.strip() for topic in config.originals.get("topics", "").split(",") if topic.strip()}
     if usage != DISABLED and pairs and topics != set(known) and topics:
         wrong = ", ".join(sorted(topics ^ set(known)))
-        found["topic.to.external.resource.mapping"] = f"topics and pairs must name the same topics; these stand in one of the two: {wrong}"
+        found["topic.to.external.resource.mapping"] = f"topics and pairs must name the same topics; these are in one of the two: {wrong}"
 
 
 def _check_ways(config, found, both):
@@ -247,7 +247,7 @@ def _check_ways(config, found, both):
     if is_upsert(config) and is_stream(config):
         found["write.method"] = "documents of data streams are only ever added: set write.method=insert"
     if is_upsert(config) and config["use.autogenerated.ids"]:
-        both("write.method", "use.autogenerated.ids", "upsert needs ids of its own: set use.autogenerated.ids=false")
+        both("write.method", "use.autogenerated.ids", "upsert needs its own ids: set use.autogenerated.ids=false")
     if config["data.stream.timestamp.field"] and not is_stream(config):
         found["data.stream.timestamp.field"] = "is for data streams alone"
     tolerates = config.originals.get("errors.tolerance", "none").strip().lower() == "all"

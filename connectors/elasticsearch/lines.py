@@ -1,6 +1,6 @@
-"""Batches as the lines of a bulk request: an action with its index, id and version, and the document behind it.
+"""Batches as the lines of a bulk request: an action with its index, id and version, and the document after it.
 
-Kernels put them together, a row a text; only what is odd (a key of another kind, a time to be taken out of the document) is done row by row.
+Kernels put them together, a row a string; only what is odd (a key of another kind, a time to be taken out of the document) is done row by row.
 
     {"index":{"_index":"orders","_id":"7","version":12,"version_type":"external"}}
     {"id":7,"item":"pen"}
@@ -61,8 +61,8 @@ class Lines:
         return self._documents[False].schema(batch.value_schema) if batch.value_schema.type == STRUCT else None
 
     def of(self, batch, name):
-        """(lines, rows, ids, errors): a ByteColumn with what stands for each of those rows, their ids where order hangs on them, else
-        None, and {row: DataError} of the others; rows that are neither are passed over."""
+        """(lines, rows, ids, errors): a ByteColumn with what represents each of those rows, their ids where order depends on them, else
+        None, and {row: DataError} of the others; rows that are neither are skipped."""
         count, topic = len(batch), batch.topic
         texts, errors = self._documents[self.ignores_schema(topic)].texts(batch)
         nulls = batch.nulls()
@@ -121,7 +121,7 @@ class Lines:
         return texts
 
     def _keys(self, batch):
-        """The keys as JSON texts by columns, or None."""
+        """The keys as JSON strings by columns, or None."""
         key, schema, count = batch.key, batch.key_schema, len(batch)
         if key is None:
             return ByteColumn.repeat(None, count)

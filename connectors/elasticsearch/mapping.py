@@ -18,7 +18,7 @@ _LOGICAL = {
     "org.apache.kafka.connect.data.Time": "date",
     "org.apache.kafka.connect.data.Timestamp": "date",
 }
-# A text can be searched by its words, and by itself where it is short.
+# A string can be searched by its words, and by itself where it is short.
 _TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
 _NUMBERS = {"byte", "short", "integer", "long", "float", "double", "half_float", "scaled_float", "unsigned_long"}
 _TEXTS = {"text", "keyword", "match_only_text", "constant_keyword", "wildcard", "ip", "date", "version", "search_as_you_type"}
@@ -34,7 +34,7 @@ def mapping_of(schema):
     if schema.type == STRUCT:
         return {"properties": {field.name: mapping_of(field.schema) for field in schema.fields}}
     if schema.type == ARRAY:
-        return mapping_of(schema.value_schema)  # any field may have several values
+        return mapping_of(schema.value_schema)  # any field may have multiple values
     if schema.type == MAP:
         return {"type": "object", "dynamic": True}  # its keys become fields as they come
     kind = _PLAIN.get(schema.type)

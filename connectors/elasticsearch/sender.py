@@ -1,6 +1,6 @@
-"""Bulk requests on their way: several at a time, each on a thread of its own until every document of it is settled.
+"""Bulk requests on their way: several at a time, each on its own thread until every document of it is settled.
 
-What the server refuses for now is sent again, those documents alone; what it refuses for good is told to `refused`. A request that
+What the server refuses for now is sent again, those documents alone; what it refuses permanently is told to `refused`. A request that
 cannot be settled is the sender's failure: it stays among the outstanding ones, so that no offset passes it.
 """
 
@@ -32,7 +32,7 @@ class Sender:
         self._threads = concurrent.futures.ThreadPoolExecutor(self._most, thread_name_prefix="bulk")
         self._changed = threading.Condition()
         self._outstanding = []  # bulks that are not settled, those that failed among them
-        self._ids = set()  # of documents in them, where order hangs on ids
+        self._ids = set()  # of documents in them, where order depends on ids
         self._running = 0
         self._failure = None
         self._closing = threading.Event()
@@ -48,7 +48,7 @@ class Sender:
         return self._running < self._most
 
     def send(self, bulk, seconds):
-        """Whether it is on its way: there may be no room for so long. Raises the failure."""
+        """Whether it is on its way: there may be no room for this long. Raises the failure."""
         with self._changed:
             if not self._running:
                 self.progress_at = time.monotonic()
@@ -63,7 +63,7 @@ class Sender:
         return True
 
     def wait(self, seconds):
-        """Whether all is settled within so long."""
+        """Whether all is settled within this long."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds) and not self._outstanding
 
@@ -89,7 +89,7 @@ class Sender:
         self._closing.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    # --- On a thread of its own --------------------------------------------------------------------------------------
+    # --- On its own thread --------------------------------------------------------------------------------------
 
     def _settle(self, bulk):
         problem = None
@@ -152,7 +152,7 @@ class Sender:
             elif verdict == b.CONFLICT:
                 self._counts.conflict()
             elif verdict == b.FATAL:
-                way = "Mend the index or the user's rights, then restart the task."
+                way = "Fix the index or the user's rights, then restart the task."
                 failure = failure or ConnectError(f"A document could not be written: {reason}. {way}")
             else:
                 failure = failure or self._refuse(bulk, line, kind, reason)
@@ -173,7 +173,7 @@ class Sender:
         return None
 
     def _divide(self, bulk, error):
-        """A request that is refused as a whole: by halves, until the document that it is for stands alone."""
+        """A request that is refused as a whole: by halves, until the document that it is for is alone."""
         if bulk.count > 1:
             for half in bulk.halves():
                 self._deliver(half)

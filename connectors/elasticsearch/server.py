@@ -1,4 +1,4 @@
-"""One request to the servers: addresses in turn, one that is away is passed over; and what an answer says of who answers.
+"""One request to the servers: addresses in turn, one that is away is skipped; and what an answer says of who answers.
 
 Plain HTTP: the official clients refuse the other's servers, and cost many times what a request does.
 """
@@ -44,7 +44,7 @@ class Server:
     def __init__(self, config, clock=time.monotonic):
         self._config, self._clock = config, clock
         self._urls = [_without_user(url) for url in config["connection.url"]]
-        self._away = {}  # address -> (until when it is passed over, for how long)
+        self._away = {}  # address -> (until when it is skipped, for how long)
         self._turn = 0
         self._lock = threading.Lock()
         self._last_used = clock()
@@ -76,7 +76,7 @@ class Server:
         try:
             return orjson.loads(answer) if answer else {}
         except ValueError:
-            raise ConfigError(f"{self._shown} answers, but not in JSON: it is no Elasticsearch, nor OpenSearch. Check connection.url.") from None
+            raise ConfigError(f"{self._shown} answers, but not in JSON: it is not Elasticsearch, nor OpenSearch. Check connection.url.") from None
 
     def send(self, method, path, data=None, kind=NDJSON):
         """(status, bytes) of the first address that answers. Raises Unreachable."""
@@ -128,7 +128,7 @@ class Server:
     def _rest(self, url, error):
         _, seconds = self._away.get(url, (0, _FIRST_REST_SECONDS / 2))
         if url not in self._away and len(self._urls) > 1:
-            log.warning("%s is passed over for now: %s", url, _reason(error))
+            log.warning("%s is skipped for now: %s", url, _reason(error))
         seconds = min(2 * seconds, _LONGEST_REST_SECONDS)
         self._away[url] = self._clock() + seconds, seconds
 
@@ -159,7 +159,7 @@ class Server:
 
 
 def reason_of(answer):
-    """(the server's word for it, the reason with its causes) of an answer's "error"; texts, empty where there is none."""
+    """(the server's word for it, the reason with its causes) of an answer's "error"; strings, empty where there is none."""
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     if not isinstance(error, dict):
         return "", str(error or "")[:_MOST_SHOWN]
@@ -212,7 +212,7 @@ def _without_user(url):
 
 
 def _seconds(ms):
-    return ms / 1000 if ms else None  # 0 is no bound, as in Java
+    return ms / 1000 if ms else None  # 0 is not a bound, as in Java
 
 
 def _reason(error):

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 PORTION_BYTES = 8 << 20  # about what is made into lines at a time
 LEAST_PORTION = 500
-ROOM_SECONDS = 2.0  # a put that finds no room for so long is to come again
+ROOM_SECONDS = 2.0  # a put that finds no room for this long is to come again
 COMMIT_SECONDS = 1.0  # what is on its way may arrive before a commit, where it need not
 BUSY_MS = 20  # until the next look, where a request that is not full waits for a free place
 
@@ -282,7 +282,7 @@ class ElasticsearchSinkTask(SinkTask):
             fit = int(np.searchsorted(ends, self._bulk_bytes, "right"))
         return max(fit, 0 if count else 1)
 
-    # --- Records that are no documents -------------------------------------------------------------------------------
+    # --- Records that are not documents -------------------------------------------------------------------------------
 
     def _refused(self, piece, place, error):
         """The server refuses a document; called on any thread."""
@@ -299,13 +299,13 @@ class ElasticsearchSinkTask(SinkTask):
         elif self.config["drop.invalid.message"]:
             log.error("Dropped the record %s (drop.invalid.message): %s", _place(record), error)
         else:
-            raise DataError(f"The record {_place(record)} is no document: {error}") from error
+            raise DataError(f"The record {_place(record)} is not a document: {error}") from error
 
     def _judge_malformed(self, record, error):
         if self._malformed == "FAIL":
             raise DataError(f"The record {_place(record)}: {error} See behavior.on.malformed.documents.") from error
         if self._malformed == "WARN":
-            log.warning("Passed over the record %s: %s", _place(record), error)
+            log.warning("Skipped the record %s: %s", _place(record), error)
         if self._reporter is not None:
             self._reporter.report(record, error)
 

@@ -62,7 +62,7 @@ def _ends_with_cr(part):
     ends = np.flatnonzero((part == LF) | (part == CR))
     if len(ends) and ends[-1] == len(part) - 1 and part[-1] == CR:
         ends = ends[:-1]
-    # The LF of a CR LF ends nothing: its line was over at the CR, and the next one begins behind the LF.
+    # The LF of a CR LF ends nothing: its line was over at the CR, and the next one begins after the LF.
     behind_cr = (part[ends] == LF) & (ends > 0) & (part[ends - 1] == CR)
     next_starts = ends + 1
     next_starts[:-1][behind_cr[1:]] += 1

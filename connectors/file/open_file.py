@@ -1,4 +1,4 @@
-"""One open file: its finished lines from a position on, the place behind each, and whether it is still what it was."""
+"""One open file: its finished lines from a position on, the place after each, and whether it is still what it was."""
 
 import dataclasses
 import errno
@@ -22,7 +22,7 @@ FAIL, CUT, SKIP = "fail", "cut", "skip"
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How much is read at once, and what becomes of a line that is too long."""
+    """How much is read at once, and what happens to a line that is too long."""
 
     chunk_bytes: int = 4 << 20
     line_bytes: int = 16 << 20
@@ -34,7 +34,7 @@ class Limits:
 
 
 class Lines:
-    """Finished lines, as slices of what was read, and the place behind each."""
+    """Finished lines, as slices of what was read, and the place after each."""
 
     def __init__(self, data, starts, lengths, end, base=0):
         self.data = data
@@ -52,7 +52,7 @@ class Lines:
         return len(self.lengths)
 
     def offset(self, row):
-        """The source offset behind that line: where the next one begins."""
+        """The source offset after that line: where the next one begins."""
         following = int(self.starts[row + 1]) if row + 1 < len(self.starts) else self._end
         position = self._base + following
         inode, written_ns, head = self._file
@@ -113,8 +113,8 @@ class OpenFile:
         self._behind = b""  # the last bytes before the position
         self._head = 0
         self._seen = None  # size and time of writing when all that was there had been looked at
-        self._passed = 0  # no line end lies between the position and here
-        self.held = NOTHING  # what was seen behind the position: a line that is not finished
+        self._passed = 0  # no line end is between the position and here
+        self.held = NOTHING  # what was seen after the position: a line that is not finished
 
     def go_on_from(self, position):
         self.restart()

@@ -1,7 +1,7 @@
 """Rotated files: knowing a file again under another name, and which of its siblings were written after it.
 
 A place in a file is remembered with marks of what was read there, because neither a name nor an inode number says for sure which
-file it is: names move on at each rotation, inode numbers are given out again, and a file may be truncated and grow anew.
+file it is: names move on at each rotation, inode numbers are given out again, and a file may be truncated and grow again.
 """
 
 import math
@@ -29,7 +29,7 @@ class Place:
     position: int
     inode: int = 0
     written_ns: int = 0  # when the file had last been written when it was read
-    head: int = 0  # checksum of the first bytes, where more than MARK_BYTES lie before the position
+    head: int = 0  # checksum of the first bytes, where more than MARK_BYTES are before the position
     tail: int = 0  # checksum of the last bytes before the position
 
     @classmethod
@@ -40,7 +40,7 @@ class Place:
         position = offset.get(POSITION)
         if not isinstance(position, int) or isinstance(position, bool) or position < 0:
             raise ConnectError(
-                f"The stored offset {offset!r} cannot be gone on from: '{POSITION}' must be a whole number of bytes, 0 or more. "
+                f"The stored offset {offset!r} cannot be resumed from: '{POSITION}' must be a whole number of bytes, 0 or more. "
                 "Alter or reset the connector's offsets."
             )
         try:
@@ -59,7 +59,7 @@ class Place:
 
 @dataclass(frozen=True)
 class Held:
-    """What was seen of a line that is not finished yet: the bytes behind a place."""
+    """What was seen of a line that is not finished yet: the bytes after a place."""
 
     size: int = 0
     head: int = 0  # checksum of the first of them, MARK_BYTES at most
@@ -69,7 +69,7 @@ class Held:
         return cls(len(data), zlib.crc32(data[:MARK_BYTES])) if len(data) else NOTHING
 
     def is_behind(self, descriptor, position):
-        """Whether the open file has, behind the position, what was seen there; more may follow."""
+        """Whether the open file has, after the position, what was seen there; more may follow."""
         if not self.size:
             return True
         first = min(MARK_BYTES, self.size)
@@ -135,7 +135,7 @@ def newer(path, place):
 
 
 def position_in_bytes(descriptor, position):
-    """The position behind a stored offset without marks. Java counts UTF-16 units there, though it means bytes.
+    """The position after a stored offset without marks. Java counts UTF-16 units there, though it means bytes.
 
     Where the position in bytes is not where a line begins, but the position in UTF-16 units is, that is the one.
     """

@@ -30,7 +30,7 @@ _LINE_END, _NULL = b"\n", b"null"
 class FileStreamSinkConnector(SinkConnector):
     """Append each record's value, and a line end, to a file.
 
-    Texts and bytes are written as they are, other values as Java prints them; a null is written as null.
+    Strings and bytes are written as they are, other values as Java prints them; a null is written as null.
     """
 
     java_name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
@@ -205,7 +205,7 @@ def _sync_folder(path):
 def _way_out(code):
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "Make room, then restart the task."
-    return "Mend that, then restart the task."
+    return "Fix that, then restart the task."
 
 
 FileStreamSinkConnector.task_class = FileStreamSinkTask

@@ -40,7 +40,7 @@ from standalone import (
 
 FILENAME, POSITION = "filename", "position"
 
-IDLE_SECONDS = 1.0  # poll comes back after so long, also with nothing
+IDLE_SECONDS = 1.0  # poll comes back after this long, also with nothing
 GATHER_SECONDS = 0.002  # between two polls that both find little, so that a busy writer's lines come in batches
 GATHER_BYTES = 1 << 16
 STANDARD_INPUT = 0
@@ -65,7 +65,7 @@ class FileStreamSourceConnector(SourceConnector):
         ),
         Option(
             "file.long.lines", STRING, LOW,
-            "What becomes of a longer line: fail (the task fails, nothing is lost), cut (its beginning is published), skip.",
+            "What happens to a longer line: fail (the task fails, nothing is lost), cut (its beginning is published), skip.",
             default=FAIL, check=one_of(FAIL, CUT, SKIP), internal=True,
         ),
         Option(

@@ -1,4 +1,4 @@
-"""Lines of a stream: standard input, a pipe, a terminal. There are no positions in it, so nothing to go on from after a restart."""
+"""Lines of a stream: standard input, a pipe, a terminal. There are no positions in it, so nothing to continue from after a restart."""
 
 import logging
 import os

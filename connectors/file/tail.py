@@ -77,19 +77,19 @@ class FileTail:
         return self._find(current, self._lost)
 
     def _find(self, current, place):
-        """Go on where reading stopped, whatever has become of the file meanwhile."""
+        """Go on where reading stopped, whatever has happened to the file meanwhile."""
         if current and current.inode == place.inode and place.is_in(current.descriptor):
             return self._use(current, place.position)
         again = rotation.find_again(os.path.realpath(self.path), place)
         if again is not None:
-            log.info("'%s' was rotated while it was not read: going on at byte %d of '%s'.", self.path, place.position, again.path)
+            log.info("'%s' was rotated while it was not read: continuing at byte %d of '%s'.", self.path, place.position, again.path)
             return self._use_instead(current, again.path, place.position)
         if current and place.position >= SURE_BYTES and place.is_in(current.descriptor):
-            log.info("'%s' is another file now, but with the same content up to byte %d: going on there.", self.path, place.position)
+            log.info("'%s' is another file now, but with the same content up to byte %d: continuing there.", self.path, place.position)
             return self._use(current, place.position)
         newer = self._newer(place, current and current.inode)
         if newer:
-            log.warning("What was read of '%s' is gone: going on with '%s', written since.", self.path, newer[0].path)
+            log.warning("What was read of '%s' is gone: continuing with '%s', written since.", self.path, newer[0].path)
             return self._use_instead(current, newer[0].path)
         if current:
             same = current.inode == place.inode
@@ -101,7 +101,7 @@ class FileTail:
         return self._use(current)
 
     def _open_following(self, current):
-        """The file behind one that was read to its end."""
+        """The file after one that was read to its end."""
         newer = self._newer(self._left, current and current.inode)
         if newer:
             return self._use_instead(current, newer[0].path)
@@ -190,7 +190,7 @@ class FileTail:
         newer = self._newer(file.place(), status and status.st_ino)
         deleted = file.status().st_nlink == 0
         if not newer and not (status and status.st_size) and not deleted:
-            return None  # whoever writes may not have noticed yet, and go on here
+            return None  # anyone who writes may not have noticed yet, and continue here
         if file.quiet_for() < self._limits.rotate_wait:
             return None
         rest = file.read(final=True)

@@ -1,4 +1,4 @@
-"""Waiting for a file to change: inotify where there is one, looking again every so often where there is not.
+"""Waiting for a file to change: inotify where there is one, looking again every this often where there is not.
 
 A Watch has one reader, which waits; `wake` may be called from any thread and makes the wait return.
 """
@@ -45,7 +45,7 @@ class Watch:
         self._watch_folders()
 
     def follow(self, descriptor):
-        """From now on report changes of this open file (None: of none). Call it before reading what is there already."""
+        """From now on report changes of this open file (None: of none). Call it before reading what already exists."""
         if self._events is None:
             return
         self._watch_folders()
@@ -56,7 +56,7 @@ class Watch:
             # By way of /proc it is the very file that is open, whatever its name has become by now.
             self._file_watch = self._add(f"/proc/self/fd/{descriptor}", _OF_FILE)
             if self._file_watch is not None and is_remote(os.fstat(descriptor).st_dev):
-                self._complain("it lies on a network filesystem")
+                self._complain("it is on a network filesystem")
 
     def wait(self, seconds):
         """Until something may have changed, or `wake` was called, or the time is over. Returns whether there was a reason."""

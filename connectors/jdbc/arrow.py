@@ -49,7 +49,7 @@ def field_array(column, array, mapping):
 
 
 def numbers(texts, kind):
-    """Texts of decimals as plain numbers or, where a column has no scale, as the texts they are."""
+    """Strings of decimals as plain numbers or, where a column has no scale, as the strings they are."""
     if kind == c.STRING:
         return texts.cast(pa.string())
     if kind == c.FLOAT64:
@@ -58,7 +58,7 @@ def numbers(texts, kind):
 
 
 def decimals(texts, scale, name=""):
-    """Texts of decimals as Connect's Decimal of that scale."""
+    """Strings of decimals as Connect's Decimal of that scale."""
     try:
         ends_right = True if not scale else pc.all(pc.match_substring_regex(texts, rf"\.\d{{{scale}}}$")).as_py() is not False
         if ends_right and scale >= 0:
@@ -77,7 +77,7 @@ def _decimal(text, scale, name):
             number = int(decimal.Decimal(text).scaleb(scale).to_integral_exact())
     except (decimal.DecimalException, ValueError) as error:
         raise ConnectError(
-            f"Column '{name}' holds {text}, which is no decimal of scale {scale}. Select it as a text with `query`, or correct it."
+            f"Column '{name}' holds {text}, which is not a decimal of scale {scale}. Select it as a text with `query`, or correct it."
         ) from error
     return {"unscaled": number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True), "scale": scale}
 
@@ -155,7 +155,7 @@ def zone_micros(micros, zone):
 
 
 def decimal_texts(array):
-    """Connect's Decimals as texts of plain decimals."""
+    """Connect's Decimals as strings of plain decimals."""
     unscaled, scales = array.field(0), array.field(1)
     valid = array.drop_null()
     one = scales[0].as_py() if len(scales) else None
@@ -195,7 +195,7 @@ def _text_of(value):
 
 
 def hex_texts(array):
-    """Bytes as texts of their digits in base 16."""
+    """Bytes as strings of their digits in base 16."""
     array = array.cast(pa.binary())
     ends, data = _slices(array)
     text = data[ends[0] : ends[-1]].tobytes().hex().encode()

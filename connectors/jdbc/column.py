@@ -3,7 +3,7 @@
 Dialects say a column's `kind`; from there on databases are alike. While rows are read (arrow.py) values of a kind are
 
     BOOLEAN, INT8 … INT64, FLOAT32, FLOAT64, STRING, BYTES      Arrow arrays of the like
-    DECIMAL                                                     texts of plain decimals
+    DECIMAL                                                     strings of plain decimals
     DATE                                                        days since the epoch, int64
     TIME, TIMESTAMP                                             microseconds of the day, since the epoch (UTC), int64
     ARRAY                                                       lists of such
@@ -66,13 +66,13 @@ class Mapping:
         return {DATE: date_schema, TIME: time_schema, TIMESTAMP: timestamp_schema}[kind](optional=optional)
 
     def kind(self, column):
-        """What its values are in records: a DECIMAL may become a number or a text, a TIMESTAMP a whole number or a text."""
+        """What its values are in records: a DECIMAL may become a number or a string, a TIMESTAMP a whole number or a string."""
         if column.kind == TIMESTAMP and self.granularity != CONNECT_LOGICAL:
             return INT64 if self.granularity.endswith("_long") else STRING
         return self._decimal(column.precision, column.scale) if column.kind == DECIMAL else column.kind
 
     def _decimal(self, precision, scale):
-        if scale is None:  # each value has a scale of its own, which Connect's Decimal has not: text is exact
+        if scale is None:  # each value has its own scale, which Connect's Decimal has not: text is exact
             return FLOAT64 if self.numeric.startswith("best_fit") else STRING
         is_whole = scale == 0 if self.numeric == "precision_only" else scale < 1
         if self.numeric != "none" and is_whole and precision is not None and precision <= _MOST_DIGITS:

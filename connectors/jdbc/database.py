@@ -1,4 +1,4 @@
-"""The database of a configuration: its dialect, and a connection that is made anew where it was lost."""
+"""The database of a configuration: its dialect, and a connection that is recreated where it was lost."""
 
 import contextlib
 import logging

@@ -50,7 +50,7 @@ def connection(group, *, url_default, url_dependents=()):
                default=PROVIDER, check=one_of(PROVIDER), group=group),
         Option("connection.attempts", INT, LOW, "How often it is tried to connect before the task fails.", default=3, check=at_least(1), group=group),
         Option("connection.backoff.ms", LONG, LOW, "How long to wait between two such tries.", default=10000, group=group),
-        Option("dialect.name", STRING, LOW, "The dialect to speak, where the URL does not tell it.", default="", check=known_dialect, group=group),
+        Option("dialect.name", STRING, LOW, "The dialect to speak, where the URL does not say it.", default="", check=known_dialect, group=group),
     )  # fmt: skip
     return {option.name: option for option in options}
 

@@ -1,4 +1,4 @@
-"""How new rows are found: the SQL of each mode, and the place behind each row."""
+"""How new rows are found: the SQL of each mode, and the place after each row."""
 
 import re
 
@@ -61,7 +61,7 @@ class Mode:
 
     # --- SQL -------------------------------------------------------------------------------------------------------------
     def conditions(self, begin, end):
-        """WHERE and ORDER BY of the rows behind a Place, before a time (microseconds)."""
+        """WHERE and ORDER BY of the rows after a Place, before a time (microseconds)."""
         number = self.number and self._dialect.quoted(self.number.name)
         if self.name == INCREMENTING:
             behind = f"{number} IS NOT NULL" if begin.number is None else f"{number} > {begin.number}"
@@ -99,7 +99,7 @@ class Mode:
         try:
             whole = pc.cast(pc.replace_substring_regex(array, r"\.0*$", ""), pa.int64()) if pa.types.is_string(array.type) else array.cast(pa.int64())
         except pa.ArrowInvalid as error:
-            raise ConnectError(f"The incrementing column '{self.number.name}' holds a value that is no whole number of 64 bits: {error}") from error
+            raise ConnectError(f"The incrementing column '{self.number.name}' holds a value that is not a 64-bit integer: {error}") from error
         return whole.to_numpy(zero_copy_only=False)
 
     def micros(self, columns, arrays):
@@ -115,10 +115,10 @@ class Mode:
         return pc.coalesce(*parts).to_numpy(zero_copy_only=False)
 
     def places(self, numbers, micros, before, next_micros):
-        """A function of a row that gives the Place behind it. `before` is the Place before the first, `next_micros` the time of the row behind
+        """A function of a row that gives the Place after it. `before` is the Place before the first, `next_micros` the time of the row behind
         the last (None: there is none).
 
-        By times alone a row's time is a place only for the last row of that time: begun again behind it, those of the same time would
+        By times alone a row's time is a place only for the last row of that time: begun again after it, those of the same time would
         be left out.
         """
         if self.name != TIMESTAMP:

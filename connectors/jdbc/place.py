@@ -74,7 +74,7 @@ class Gaps:
         return tuple((low, high) for low, high, _ in self._ranges if upto is None or high <= upto)
 
     def note(self, last, numbers, mark):
-        """The ascending numbers of new rows behind `last` (None: there were none, and databases count from 1): what lies between them is missing.
+        """The ascending numbers of new rows behind `last` (None: there were none, and databases count from 1): what is between them is missing.
         Returns how many old gaps had to be given up."""
         numbers = np.asarray(numbers)
         before = np.append(min(0, numbers[0]) if last is None else last, numbers[:-1])

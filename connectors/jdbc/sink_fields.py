@@ -122,7 +122,7 @@ class Fields:
         if batch.key_schema.type not in _SIMPLE:
             raise DataError(f"A key of type {batch.key_schema.type} cannot be a primary key: it must be a struct or a single value.")
         if len(self._names) != 1:
-            raise DataError("A key that is no struct needs exactly one name in pk.fields: its column's.")
+            raise DataError("A key that is not a struct needs exactly one name in pk.fields: its column's.")
         return [self._field(self._names[0], batch.key_schema, key, is_key=True)]
 
     def _named(self, fields, where):

@@ -64,7 +64,7 @@ def _options():
         "table.types",
         LIST,
         LOW,
-        "Without meaning here: whatever has the name is written to, a view where the database lets it.",
+        "No effect here: whatever has the name is written to, a view where the database lets it.",
         default="TABLE",
         check=TableTypes("table", "partitioned table", "view"),
         group=_WRITES,
@@ -84,7 +84,7 @@ def _options():
     yield Option(
         "pk.fields", LIST, MEDIUM, "The names of the key's columns. With kafka three of them (__connect_topic, __connect_partition, "
         "__connect_offset, if not "
-        "given); with record_key and record_value the fields to take, all if not given; for a key that is no struct its column's name.",
+        "given); with record_key and record_value the fields to take, all if not given; for a key that is not a struct its column's name.",
         default=[], group=_DATA,
     )  # fmt: skip
     yield Option(
@@ -100,7 +100,7 @@ def _options():
         "date.timezone",
         STRING,
         LOW,
-        "Without meaning here: a Date is a day, in whatever zone.",
+        "No effect here: a Date is a day, in whatever zone.",
         default="DB_TIMEZONE",
         check=AnyCase("db_timezone", "utc"),
         group=_DATA,
@@ -149,7 +149,7 @@ def _options():
         group=_DDL,
     )
     yield keys.quoting(_DDL)
-    yield Option("mssql.use.merge.holdlock", BOOLEAN, LOW, "Without meaning here: of SQL Server's MERGE.", default=True, group=_DML)
+    yield Option("mssql.use.merge.holdlock", BOOLEAN, LOW, "No effect here: of SQL Server's MERGE.", default=True, group=_DML)
     yield Option(
         "max.retries",
         INT,

@@ -1,4 +1,4 @@
-"""Exactly once: the offset behind each partition's last row stands in a table, written in the transaction of the rows.
+"""Exactly once: the offset after each partition's last row is in a table, written in the transaction of the rows.
 
 It is read when a task is given the partition, and goes before what the group has committed. Who finds another offset there than it wrote
 itself has been replaced by another task: its rows are not written.

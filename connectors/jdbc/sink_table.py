@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 _NUMBERS = (*c.INTEGERS, c.FLOAT32, c.FLOAT64, c.DECIMAL)
 _MOMENTS = (c.DATE, c.TIME, c.TIMESTAMP)
-# What a field's type may be written to. Texts go wherever they may be exact: decimals, days, JSON, UUIDs.
+# What a field's type may be written to. Strings go wherever they may be exact: decimals, days, JSON, UUIDs.
 _INTEGER = (*_NUMBERS, c.BOOLEAN)
 _FITS = {
     "int8": _INTEGER, "int16": _INTEGER, "int32": _INTEGER, "int64": _INTEGER, "float32": (c.FLOAT32, c.FLOAT64, c.DECIMAL),

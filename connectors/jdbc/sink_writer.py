@@ -113,7 +113,7 @@ class Writer:
 
     # --- Writing ---------------------------------------------------------------------------------------------------------
     def _write_rows(self, connection, rows, bad, finds_bad):
-        """Write them; where one is refused, each half by itself, until it stands alone."""
+        """Write them; where one is refused, each half by itself, until it is alone."""
         dialect = self._dialect
         dialect.savepoint(connection, _SAVEPOINT)
         try:
@@ -179,7 +179,7 @@ class _Prepared:
 
 
 def _by_topic(batch):
-    """[(topic, numbers of its rows)]: a transform may have given rows of one batch several topics."""
+    """[(topic, numbers of its rows)]: a transform may have given rows of one batch multiple topics."""
     if not isinstance(batch.topic, list):
         return [(batch.topic, np.arange(len(batch)))]
     found = {}

@@ -21,7 +21,7 @@ from standalone import ConfigError, ConnectError, ExactlyOnceSupport, SourceConn
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 1.0  # poll comes back after so long, also with nothing
+IDLE_SECONDS = 1.0  # poll comes back after this long, also with nothing
 RETRY_SECONDS = 1.0
 STOP_SECONDS = 5
 
@@ -42,7 +42,7 @@ class JdbcSourceConnector(SourceConnector):
             return {name: message for name, message in error.errors.items() if name not in SOURCE}
 
     def exactly_once_support(self, config):
-        """What was read in bulk has no offset to go on behind."""
+        """What was read in bulk has no offset to continue behind."""
         return ExactlyOnceSupport.UNSUPPORTED if config.get("mode", "").lower() == BULK else ExactlyOnceSupport.SUPPORTED
 
     def start(self, config):
@@ -109,7 +109,7 @@ class JdbcSourceConnector(SourceConnector):
         while not self._stopped.wait(pause):
             try:
                 if self._look():
-                    log.info("The tables have changed: they are shared out anew among the tasks")
+                    log.info("The tables have changed: they are reassigned among the tasks")
                     self.context.request_task_reconfiguration()
             except ConnectError as error:
                 if not self._stopped.is_set():
@@ -212,11 +212,11 @@ def _errors(parsed):
     filters = [name for name in ("table.whitelist", "table.blacklist", "table.include.list", "table.exclude.list") if parsed[name]]
     old, new = [name for name in filters if name.endswith("list") and "." not in name[6:]], [name for name in filters if name.endswith(".list")]
     if len(old) > 1 or old and new:
-        errors[filters[-1]] = f"cannot stand beside {filters[0]}: table.whitelist and table.blacklist stand alone"
+        errors[filters[-1]] = f"cannot be combined with {filters[0]}: table.whitelist and table.blacklist are alone"
     if filters and _is_query(parsed):
-        errors["query"] = f"cannot stand beside {filters[0]}: a query is read in place of tables"
+        errors["query"] = f"cannot be combined with {filters[0]}: a query is read in place of tables"
     if parsed["query"] and parsed["query.masked"] and parsed["query.masked"].value:
-        errors["query.masked"] = "cannot stand beside query"
+        errors["query.masked"] = "cannot be combined with query"
     if mode in (TIMESTAMP, f"{TIMESTAMP}+{INCREMENTING}") and not parsed["timestamp.column.name"] and not parsed["timestamp.columns.mapping"]:
         errors["timestamp.column.name"] = f"is missing: mode={mode} needs it, or timestamp.columns.mapping"
     return errors

@@ -195,7 +195,7 @@ def _options():
     )
     yield Option("query.masked", PASSWORD, MEDIUM, "The same, hidden in logs and answers.", default="", group=_MODE, recommend=_Hidden())
     yield keys.quoting(_MODE)
-    yield Option("query.suffix", STRING, LOW, "SQL to stand behind every query, such as FOR READ ONLY.", default="", group=_MODE)
+    yield Option("query.suffix", STRING, LOW, "SQL to be after every query, such as FOR READ ONLY.", default="", group=_MODE)
     yield Option(
         "transaction.isolation.mode", STRING, LOW, "The isolation of the transactions that read.", default="DEFAULT",
         check=AnyCase("DEFAULT", "READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALIZABLE", "SQL_SERVER_SNAPSHOT"),
@@ -206,14 +206,14 @@ def _options():
         "query.retry.attempts",
         INT,
         LOW,
-        "How often a query is tried again after an error that passes (a lost connection, a lock); -1: for ever.",
+        "How often a query is tried again after an error that passes (a lost connection, a lock); -1: forever.",
         default=-1,
         group=_MODE,
     )
     yield Option(
         "late.rows.window.ms", LONG, LOW, "How long a number that was left out in an incrementing column is looked for again: its row may be "
         "committed later "
-        "than a higher one's. 0: not at all; -1: until every transaction that ran when it was missed has ended, where the database tells that, "
+        "than a higher one's. 0: not at all; -1: until every transaction that ran when it was missed has ended, where the database says that, "
         "else a "
         "minute.", default=-1, check=at_least(-1), group=_MODE, internal=True,
     )  # fmt: skip
@@ -233,11 +233,11 @@ def _options():
         "max.buffer.size",
         INT,
         LOW,
-        "Without meaning here: what is read and not yet written is bounded in bytes by the worker.",
+        "No effect here: what is read and not yet written is bounded in bytes by the worker.",
         default=0,
         group=_CONNECTOR,
     )
-    yield Option("poll.linger.ms", LONG, LOW, "Without meaning here: rows are handed on as they are read.", default=5000, group=_CONNECTOR)
+    yield Option("poll.linger.ms", LONG, LOW, "No effect here: rows are handed on as they are read.", default=5000, group=_CONNECTOR)
     yield Option(
         "table.monitoring.startup.polling.limit.ms", LONG, LOW, "How long the start waits for the list of tables.", default=10000, internal=True
     )
@@ -254,7 +254,7 @@ def _options():
         group=_CONNECTOR,
     )
     yield Option(
-        "topic.qualified", BOOLEAN, LOW, "Whether the schema, too, stands in the topic's name (schema.table), so that tables of one name in two "
+        "topic.qualified", BOOLEAN, LOW, "Whether the schema, too, is in the topic's name (schema.table), so that tables of one name in two "
         "schemas do "
         "not clash.", default=False, group=_CONNECTOR, internal=True,
     )  # fmt: skip
@@ -279,5 +279,5 @@ SOURCE = ConfigDef(*_options())
 TASK = SOURCE.extend(
     Option("tables", LIST, HIGH, "The tables that the task reads. The connector sets it."),
     Option("tables.fetched", BOOLEAN, HIGH, "Whether the list of tables is known. The connector sets it.", default=False, internal=True),
-    Option("engine.shutdown.timeout", INT, LOW, "Without meaning here.", default=10, check=between(0, 30), internal=True),
+    Option("engine.shutdown.timeout", INT, LOW, "No effect here.", default=10, check=between(0, 30), internal=True),
 )

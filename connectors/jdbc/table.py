@@ -19,7 +19,7 @@ class Table:
 
     @property
     def full(self):
-        """As it stands in the key of a source partition."""
+        """As it is in the key of a source partition."""
         return ".".join(self.parts)
 
     def __str__(self):
@@ -77,7 +77,7 @@ def _java(pattern):
     try:
         return re.compile(pattern, re.IGNORECASE)
     except re.error as error:
-        raise ConfigError(f"'{pattern}' is no regular expression: {error}") from error
+        raise ConfigError(f"'{pattern}' is not a regular expression: {error}") from error
 
 
 def like(pattern, name):

@@ -12,7 +12,7 @@ from standalone import ConnectError, SourceBatch
 log = logging.getLogger(__name__)
 
 GOOD_ROWS = 20_000  # in a batch, where batch.max.rows does not say
-_LATE_MICROS = 60_000_000  # how long to wait for a row that is late, where the database does not tell what still runs
+_LATE_MICROS = 60_000_000  # how long to wait for a row that is late, where the database does not say what still runs
 _SOON_MICROS = 1_000_000  # the least: a number may have been given to a session that has not begun to write
 _SLOW_MICROS = 60_000_000  # held back so long by an open transaction: somebody should know
 
@@ -60,7 +60,7 @@ class TableReader:
         return batch
 
     def forget(self):
-        """The connection is lost: the query begins again behind what was handed on."""
+        """The connection is lost: the query begins again after what was handed on."""
         if self._batches is not None:
             self._batches.close()
         self._batches = None
@@ -149,7 +149,7 @@ class TableReader:
         return self._dialect.now(connection), None if known is None else known[0]
 
     def _late(self, connection, source, columns, schema):
-        """Rows of numbers that were missed before and are there now; gaps that nobody can fill any more are forgotten behind the look."""
+        """Rows of numbers that were missed before and are there now; gaps that nobody can fill any more are forgotten after the look."""
         if not self._gaps:
             return
         now, known = self._dialect.now(connection), self._dialect.transactions_before(connection) if self._window == -1 else None
@@ -183,7 +183,7 @@ def _below(ranges, number):
 
 
 def _with_following(chunks):
-    """Each chunk with the one behind it, or None."""
+    """Each chunk with the one after it, or None."""
     chunk = next(chunks, None)
     while chunk is not None:
         following = next(chunks, None)

@@ -1,6 +1,6 @@
-"""connection.url: `jdbc:` URLs as they stand in Java's files, taken apart.
+"""connection.url: `jdbc:` URLs as they are in Java's files, parsed.
 
-    jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      several hosts, separated by commas
+    jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      multiple hosts, separated by commas
     jdbc:mysql://u:p@host:3306/db    jdbc:mariadb://host/db
     jdbc:sqlite:path    jdbc:sqlite::memory:    jdbc:sqlite:/path?foreign_keys=on
     jdbc:sqlserver:…    jdbc:oracle:thin:@…     mssql+pymssql://u:p@host/db, or any other of SQLAlchemy's: dialects/generic.py

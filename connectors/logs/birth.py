@@ -1,6 +1,6 @@
-"""When a file was made, in nanoseconds: what tells two files apart that had the same inode number one after the other.
+"""When a file was made, in nanoseconds: what distinguishes two files that had the same inode number one after the other.
 
-Linux tells it by statx, which Python's os.stat does not call. 0 where the filesystem does not know.
+Linux reports it by statx, which Python's os.stat does not call. 0 where the filesystem does not know.
 """
 
 import ctypes

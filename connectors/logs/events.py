@@ -95,7 +95,7 @@ class Events:
             self._folders[watch] = folder
             try:
                 if is_remote(os.stat(folder).st_dev):
-                    self._complain("a folder lies on a network filesystem")
+                    self._complain("a folder is on a network filesystem")
             except OSError:
                 pass
             return

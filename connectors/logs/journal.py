@@ -41,7 +41,7 @@ READ_BYTES = 1 << 18
 class JournalSourceConnector(SourceConnector):
     """Publish the entries of the systemd journal, each a map of its fields.
 
-    The cursor of the last acknowledged entry is the offset: after a restart it goes on behind it. Where that entry is gone, it goes on with
+    The cursor of the last acknowledged entry is the offset: after a restart it continues after it. Where that entry is gone, it continues with
     the next one there is.
     """
 
@@ -76,7 +76,7 @@ class JournalSourceConnector(SourceConnector):
             if partition != PARTITION:
                 raise ConnectError(f"The source partition {partition!r} must be {PARTITION!r}.")
             if offset is not None and not isinstance(offset.get(CURSOR), str):
-                raise ConnectError(f"The source offset {offset!r} must be {{\"{CURSOR}\": \"…\"}}, as journalctl --show-cursor tells it.")
+                raise ConnectError(f"The source offset {offset!r} must be {{\"{CURSOR}\": \"…\"}}, as journalctl --show-cursor reports it.")
         return True
 
 

@@ -1,6 +1,6 @@
-"""systemd's Journal Export Format: entries of fields, a blank line behind each.
+"""systemd's Journal Export Format: entries of fields, a blank line after each.
 
-    MESSAGE=text LF                                 a text without line ends
+    MESSAGE=text LF                                 a string without line ends
     MESSAGE LF, length (64 bits, little endian), bytes, LF      all else
 """
 

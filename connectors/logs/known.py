@@ -53,7 +53,7 @@ class Known:
         self._dead.append(file)
 
     def clean(self, seconds):
-        """Forget what has been gone for so long; its slot is given to another."""
+        """Forget what has been gone for this long; its slot is given to another."""
         now = time.monotonic()
         most = max(LEAST_DEAD, len(self.files))
         while self._dead and (len(self._dead) > most or now - (self._dead[0].dead_at or 0) > seconds):
@@ -77,7 +77,7 @@ class Known:
                 continue
             self._stored[file.place.inode or file.home].remove(file)
             self.move(file, each.key, each.path)
-            file.is_lost = False  # whether it has, is found out anew
+            file.is_lost = False  # whether it has, is found out again
             return file
         return None
 

@@ -17,7 +17,7 @@ class LogFile:
     """Known by device and inode, by when it was made, and by marks of its content (see connectors/file/rotation.py)."""
 
     __slots__ = (
-        "home", "path", "key", "line", "slot", "former", "reader", "seen", "after", "after_until", "copy_of", "is_lost", "is_passed",
+        "home", "path", "key", "line", "slot", "former", "reader", "seen", "after", "heard_at", "copy_of", "is_lost", "is_passed",
         "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "since",
         "_place", "_held",
     )  # fmt: skip
@@ -26,16 +26,16 @@ class LogFile:
         self.home = home  # the name it was written under
         self.path = path  # the name it has now
         self.key = key  # device, inode, when it was made (in nanoseconds, 0: nobody knows)
-        self.line = line  # how many lines lie before the position
+        self.line = line  # how many lines are before the position
         self.slot = slot  # under which its offset is stored
         self.former = former  # marks of copies that were made of it before it was truncated, and that are read
         self.reader = None  # an OpenFile or CompressedFile
         self.seen = None  # size and time of writing when nothing was left to read
         self.after = None  # the file that had its name before: it is read first
-        self.after_until = 0.0
+        self.heard_at = 0.0  # when something was last read of it, or it began to wait, on the clock of turns.py
         self.copy_of = None  # it was made when that one was truncated
         self.is_lost = False  # it no longer has the name it was written under
-        self.is_passed = False  # it was read to its end, and whoever comes after it may begin
+        self.is_passed = False  # it was read to its end, and anyone who comes after it may begin
         self.is_over = False  # it is closed, and nobody expects more of it
         self.is_queued = False
         self.is_listed = True  # the last look found it
@@ -43,7 +43,7 @@ class LogFile:
         self.dead_at = None
         self.trouble = None
         self.number = next(_numbers)
-        self.facts = None  # what is worked out once a file: topic, headers
+        self.facts = None  # what is computed once a file: topic, headers
         self.since = 0  # files that were there then began at their end, in nanoseconds
         self._place = place
         self._held = NOTHING
@@ -54,7 +54,7 @@ class LogFile:
 
     @property
     def held(self):
-        """What was seen of it behind its place. Of an open file of which nothing was looked at yet: what is there."""
+        """What was seen of it after its place. Of an open file of which nothing was looked at yet: what is there."""
         if self.reader is None:
             return self._held
         if self.reader.position == 0 and not self.reader.held.size and not self.reader.complete:
@@ -62,9 +62,9 @@ class LogFile:
         return self.reader.held
 
     @property
-    def has_held(self):
-        """Whether something was seen of it behind its place."""
-        return (self._held if self.reader is None else self.reader.held).size > 0
+    def is_unknown(self):
+        """Whether nothing was read or seen of it yet: then nobody can tell by its content that it was truncated."""
+        return self.place.position == 0 and self.place.inode != 0 and not (self._held if self.reader is None else self.reader.held).size
 
     @property
     def place(self):
@@ -94,7 +94,7 @@ class LogFile:
         return {SLOT: self.slot}
 
     def offsets_of(self, lines):
-        """row -> the source offset behind that line; `line` becomes what it is behind all of them."""
+        """row -> the source offset after that line; `line` becomes what it is after all of them."""
         home, before, former, born, since = self.home, self.line, list(self.former), self.born, self.since
         self.line += len(lines)
 

@@ -1,4 +1,4 @@
-"""Events of several lines, such as stack traces: where each begins and ends, found without copying, for whole chunks at once.
+"""Events of multiple lines, such as stack traces: where each begins and ends, found without copying, for whole chunks at once.
 
 An event whose end is not in sight stays in the file, unread: so it is whole however reads, restarts and writers cut it.
 """
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 from connectors.logs.lines import FeedLines
 from standalone import ByteColumn
 
-# Lines that go on with the event before them.
+# Lines that continue with the event before them.
 PRESETS = {
     "java": r"^(?:\s|Caused by:|Suppressed:|\.\.\. \d+ more|[\w.$]+(?:Exception|Error)(?::|$))",
     "python": r"^(?:\s|Traceback \(most recent call last\):|During handling of the above|The above exception was|"
@@ -113,7 +113,7 @@ def matches(column, pattern):
 
 
 def refused_pattern(pattern):
-    """Why it is no regular expression of RE2; None if it is one."""
+    """Why it is not a regular expression of RE2; None if it is one."""
     try:
         pc.match_substring_regex(pa.array([b""], pa.binary()), pattern)
     except (pa.ArrowInvalid, re.error) as error:

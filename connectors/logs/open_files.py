@@ -54,7 +54,7 @@ class OpenFiles:
         return None
 
     def opened(self, path):
-        """A reader for it, from its beginning. Whoever gets it closes it."""
+        """A reader for it, from its beginning. Anyone who gets it closes it."""
         while len(self._open) >= self._most and self._park_one():
             pass
         make = CompressedFile if compression(path) else OpenFile
@@ -75,7 +75,7 @@ class OpenFiles:
         self._open.pop(file, None)
 
     def close_idle(self, seconds):
-        """Those that were not read for so long, and that have a name to be opened by."""
+        """Those that were not read for this long, and that have a name to be opened by."""
         now = time.monotonic()
         for file in [file for file in self._open if now - file.used_at > seconds and file.is_listed and not file.is_queued]:
             if file.seen is not None:

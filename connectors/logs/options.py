@@ -29,16 +29,16 @@ CONFIG = ConfigDef(
     Option("format", STRING, HIGH, "What a line is.", default="raw", check=one_of(*FORMATS)),
     Option("format.regex", STRING, MEDIUM, "For format=regex: a regular expression (RE2) with named groups, which become fields.", default=None),
     Option("csv.columns", LIST, LOW, "For format=csv: the names of the columns. By default a file's first line tells them.", default=""),
-    Option("csv.separator", STRING, LOW, "For format=csv: what stands between two values.", default=","),
+    Option("csv.separator", STRING, LOW, "For format=csv: what is between two values.", default=","),
     Option(
         "format.unparsed", STRING, MEDIUM,
-        "What becomes of a line that is not of the format: keep (it is published in the field 'unparsed'), skip, fail.",
+        "What happens to a line that is not of the format: keep (it is published in the field 'unparsed'), skip, fail.",
         default=KEEP, check=one_of(KEEP, SKIP, FAIL),
     ),
     Option("timestamp.from", STRING, MEDIUM,
         "The time of a record: when its line was read, or what the line says.", default=READ, check=one_of(READ, RECORD)),
     Option("headers", LIST, MEDIUM,
-        "What each record's headers tell of where it comes from: file, host, offset (in bytes), line (its number).", default=""),
+        "What each record's headers describe where it comes from: file, host, offset (in bytes), line (its number).", default=""),
     Option("key", STRING, LOW, "The record's key: none, or the file's path, so that all lines of a file come to one partition.",
            default=NONE, check=one_of(NONE, FILE)),
     Option("encoding", STRING, MEDIUM,
@@ -46,16 +46,16 @@ CONFIG = ConfigDef(
            default=UTF8, check=one_of(*ENCODINGS)),
     Option("delimiter", STRING, LOW, r"What ends a line; \n, \r, \t, \0 and \xNN are known. If it is not given, LF or CR LF.", default=None),
     Option("max.line.bytes", INT, MEDIUM, "The longest line that is read, in bytes.", default=1 << 20, check=at_least(1)),
-    Option("long.lines", STRING, MEDIUM, "What becomes of a longer line: cut (its beginning is published), skip, fail. The log counts them.",
+    Option("long.lines", STRING, MEDIUM, "What happens to a longer line: cut (its beginning is published), skip, fail. The log counts them.",
            default=CUT, check=one_of(CUT, SKIP, FAIL)),
     Option("partial.flush.ms", LONG, LOW,
         "How long the end of a file must not have grown before its last line counts without its line end. -1: never.",
            default=-1, check=at_least(-1)),
     Option("multiline.preset", STRING, MEDIUM, "Which lines belong together, ready-made.", default=None, check=one_of(None, *PRESETS, "timestamp")),
     Option("multiline.start", STRING, MEDIUM, "A regular expression (RE2) of lines that begin an event.", default=None),
-    Option("multiline.continue", STRING, MEDIUM, "A regular expression of lines that go on with the event before them.", default=None),
+    Option("multiline.continue", STRING, MEDIUM, "A regular expression of lines that continue with the event before them.", default=None),
     Option("multiline.end", STRING, MEDIUM, "A regular expression of lines that end an event.", default=None),
-    Option("multiline.max.lines", INT, LOW, "An event is divided behind so many lines.", default=1000, check=at_least(1)),
+    Option("multiline.max.lines", INT, LOW, "An event is divided after this many lines.", default=1000, check=at_least(1)),
     Option("multiline.max.bytes", INT, LOW, "An event is divided before it has more bytes.", default=1 << 20, check=at_least(1)),
     Option("multiline.timeout.ms", LONG, MEDIUM, "How long a file must not have grown before its last event is over. -1: never.",
            default=2000, check=at_least(-1)),
@@ -63,11 +63,11 @@ CONFIG = ConfigDef(
         "Where files begin that are there when the connector starts for the first time. Later ones begin at their beginning.",
            default=BEGINNING, check=one_of(BEGINNING, END)),
     Option("read.order", STRING, LOW, "Of many files: fair (each in turn), or oldest.first.", default=FAIR, check=one_of(FAIR, OLDEST_FIRST)),
-    Option("ignore.older.ms", LONG, MEDIUM, "New files that were not written to for so long are not read before they are. -1: all are.",
+    Option("ignore.older.ms", LONG, MEDIUM, "New files that were not written to for this long are not read before they are. -1: all are.",
            default=-1, check=at_least(-1)),
     Option("rotate.wait.ms", INT, LOW, "How long a file that was renamed or deleted must not have grown before it counts as read to its end.",
            default=1000, check=at_least(0)),
-    Option("close.inactive.ms", LONG, LOW, "A file is closed when nothing was read of it for so long; it is opened again when it is written to.",
+    Option("close.inactive.ms", LONG, LOW, "A file is closed when nothing was read of it for this long; it is opened again when it is written to.",
            default=300_000, check=at_least(0)),
     Option("clean.removed.ms", LONG, LOW, "How long a file that is gone is remembered, lest its compressed copy be taken for a new one.",
            default=3_600_000, check=at_least(0)),
@@ -78,7 +78,9 @@ CONFIG = ConfigDef(
     Option("poll.interval.ms", INT, LOW, "How often files are looked at where changes are not reported.", default=200, check=at_least(1)),
     Option("rate.limit.bytes", LONG, LOW, "How many bytes are read a second at most. 0: no limit.", default=0, check=at_least(0)),
     Option("rate.limit.records", LONG, LOW, "How many records are published a second at most. 0: no limit.", default=0, check=at_least(0)),
-    Option("on.eof", STRING, LOW, "What is done when all files are read: wait for more, or exit: the whole worker ends, as if by SIGTERM.",
+    Option("on.eof", STRING, LOW,
+        "What is done when all files are read: wait for more, or exit: the task has come to its end, and the worker ends with exit code 0 once "
+        "all sources that have an end have come to it.",
            default=WAIT, check=one_of(WAIT, EXIT)),
 )  # fmt: skip
 
@@ -91,7 +93,7 @@ class Settings:
         self.delimiter = _unescaped(config["delimiter"], errors)
         for key in ("multiline.start", "multiline.continue", "multiline.end", "format.regex"):
             if config[key] is not None and (why := refused_pattern(config[key])):
-                errors[key] = f"'{config[key]}' is no regular expression: {why}"
+                errors[key] = f"'{config[key]}' is not a regular expression: {why}"
         unknown = [each for each in config["headers"] if each not in HEADERS]
         if unknown:
             errors["headers"] = f"'{unknown[0]}' is not known: {', '.join(HEADERS)}"

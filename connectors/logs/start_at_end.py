@@ -1,4 +1,4 @@
-"""start.at=end: the place behind what is finished in a file, found from its end without reading the rest."""
+"""start.at=end: the place after what is finished in a file, found from its end without reading the rest."""
 
 import os
 
@@ -8,7 +8,7 @@ _FIRST_LOOK = 1 << 16
 
 
 def end_of(reader, limits):
-    """The Place behind its last finished line."""
+    """The Place after its last finished line."""
     if reader.complete:  # a compressed file is read to be measured
         while reader.read() is not None:
             pass

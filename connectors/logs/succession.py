@@ -38,7 +38,7 @@ class Succession:
         self._unread = []  # files whose unread content may have been copied and truncated
         self._asked_for = set()  # keys of what was found and is not followed
         self._siblings, self._contents = {}, None
-        self.is_undecided = False  # something cannot be told yet: look again soon
+        self.is_undecided = False  # something cannot be known yet: look again soon
 
     def begin_look(self, unknown):
         """`unknown`: what was found and is not followed."""
@@ -50,7 +50,7 @@ class Succession:
     # --- Files that lost their name ----------------------------------------------------------------------------------
 
     def lost(self, files):
-        """They have other names now, or none: each is read to its end, then what had its name since, then whoever has it now."""
+        """They have other names now, or none: each is read to its end, then what had its name since, then anyone who has it now."""
         closed = [file for file in files if file.reader is None and not file.is_listed]
         missing = [file for file in closed if not self._find_itself(file)]
         there = set(files).difference(missing)
@@ -61,12 +61,25 @@ class Succession:
             if file in there:
                 file.is_passed = False
                 self._ready.add(file)
+                if file.is_unknown:
+                    self.unread(file)
             else:
                 self.gone(file)
                 if not file.is_over:
                     log.info("'%s' is gone, read up to byte %d.", file.home, file.place.position)
             self._known.last_of[file.home] = file
             self._unsettled.setdefault(file.home, []).append(file)
+
+    def written_behind(self):
+        """Who read them to their end did so too early: anyone who writes had the rotated file open for longer than that."""
+        for file in list(self._known.last_of.values()):
+            if not file.is_over or file.is_listed or file.dead_at is not None or compression(file.path):
+                continue
+            sibling = self._beside(file.home).of_inode(file.key[1])
+            if sibling is not None and sibling.key == file.key and sibling.size > file.place.position:
+                self._go_to(file, sibling)
+                file.is_over = False
+                self._ready.add(file)
 
     def gone(self, file):
         """No file on disk is it any more."""
@@ -85,12 +98,13 @@ class Succession:
         """Find out what came after the files that lost their names."""
         unread, self._unread = self._unread, []
         for file in unread:
-            missed = self._missed(file.home, file, file.place)
+            missed = self._missed(file.home, file, file.place, until=file if file.is_lost else None)
             if missed is None:
                 self._unread.append(file)
             elif missed:
-                file.after = None
                 self._turns.wait_for(file, self._chain(file.home, None, missed))
+                if file.is_lost:
+                    self._known.last_of[file.home] = file
         unsettled, self._unsettled = self._unsettled, {}
         for home, files in sorted(unsettled.items(), key=lambda item: len(item[0])):  # app.log.1.gz was app.log rather than app.log.1
             if not self._settle(home, files):
@@ -103,13 +117,14 @@ class Succession:
     def _settle(self, home, files):
         """Whether it could be told who came after each of them."""
         self._look_for_truncation(home)
+        files = sorted(files, key=lambda file: file.place.written_ns)  # one that was truncated has younger lines now
         last = None
         for file, following in itertools.zip_longest(files, files[1:]):
             missed = self._missed(home, file, file.place, following)
             if missed is None:
                 return False
             if last is not None:
-                self._turns.wait_for(self._turns.first_before(file, last), last)
+                self._turns.stand_behind(file, last)
             last = self._chain(home, file, missed)
         return True
 
@@ -125,7 +140,7 @@ class Succession:
         copy = self._copy_of(file, file.place, file.held)
         if copy is None:
             return False
-        log.info("What was '%s' is '%s' now: going on there at byte %d.", file.home, copy.path, file.place.position)
+        log.info("What was '%s' is '%s' now: continuing there at byte %d.", file.home, copy.path, file.place.position)
         self._go_to(file, copy)
         return True
 
@@ -146,7 +161,7 @@ class Succession:
 
     def _missed(self, home, file, place, until=None):
         """Rotated files that had that name after `file` did, and before `until` did, and that nobody has read; the oldest first. None: it
-        cannot be told yet."""
+        cannot be known yet."""
         generations = self._generations(home)
         if until is not None:
             end = next((at for at, sibling in enumerate(generations) if sibling.key == until.key), None)
@@ -155,7 +170,7 @@ class Succession:
         at = next((at for at, sibling in enumerate(generations) if sibling.key == file.key), None)
         later = generations[at + 1 :] if at is not None else [sibling for sibling in generations if sibling.age > (place.written_ns, math.inf)]
         is_sure = at is None or is_surely_rotated(os.path.basename(generations[at].path))
-        is_rotated = is_surely_rotated(os.path.basename(home))  # then whoever is asked for comes as himself: app.log.2.gz was app.log once
+        is_rotated = is_surely_rotated(os.path.basename(home))  # then anyone who is asked for comes as himself: app.log.2.gz was app.log once
         missed = []
         for sibling in later:
             if is_rotated and sibling.key in self._asked_for:
@@ -171,7 +186,7 @@ class Succession:
         return missed
 
     def _chain(self, home, file, missed):
-        """Read those one after the other, behind `file`, and before whoever has the name now. The last of them."""
+        """Read those one after the other, behind `file`, and before anyone who has the name now. The last of them."""
         last = file
         for sibling in missed:
             log.info("'%s' was '%s' while nobody looked: it is read now.", sibling.path, home)
@@ -184,7 +199,7 @@ class Succession:
             return None
         self._known.last_of[home] = last
         for successor in self._known.by_home[home]:
-            if not successor.is_lost and successor is not last and successor.after in (None, file) and not successor.is_passed:
+            if not successor.is_lost and successor is not last and not successor.is_passed:
                 self._turns.wait_for(successor, last)
         return last
 
@@ -193,7 +208,7 @@ class Succession:
         self._ready.add(file)
 
     def _is_copy(self, path, written_ns, *homes):
-        """Whether a file has the content of one that is followed: a copy, maybe compressed. None: it cannot be told yet."""
+        """Whether a file has the content of one that is followed: a copy, maybe compressed. None: it cannot be known yet."""
         self._contents = self._contents or Contents(self._known.by_home)
         if self._contents.hold(path):
             return True
@@ -234,7 +249,7 @@ class Succession:
                 self._unsettled.setdefault(home, [last])
 
     def _place_among(self, file, homes, names, is_quiet):
-        """Where it is a rotated file, whoever has the name now comes after it."""
+        """Where it is a rotated file, anyone who has the name now comes after it."""
         last_of = self._known.last_of
         for home in homes:
             if not is_quiet or not (home in names or home in last_of or is_surely_rotated(os.path.basename(file.path))):
@@ -247,10 +262,10 @@ class Succession:
                     self._turns.wait_for(known, file)
 
     def _is_put_back(self, each):
-        """Whether it is the file that had the name before, put back from a copy: equal content of some length. Then that one goes on in it."""
+        """Whether it is the file that had the name before, put back from a copy: equal content of some length. Then that one continues in it."""
         for file in self._known.by_home.get(each.path, ()):
             if not file.is_listed and file.reader is None and file.place.position >= SURE_BYTES and holds(each.path, file.place):
-                log.info("'%s' is another file now, but with the same content up to byte %d: going on there.", each.path, file.place.position)
+                log.info("'%s' is another file now, but with the same content up to byte %d: continuing there.", each.path, file.place.position)
                 self._known.by_home[each.path].remove(file)
                 self._known.move(file, each.key, each.path)
                 file.is_lost, file.is_listed, file.is_over, file.seen = False, True, False, None
@@ -276,7 +291,7 @@ class Succession:
             return
 
     def truncated(self, file, place, held):
-        """It was truncated behind that place, and is open. A copy made before, if there is one, has what we have not seen."""
+        """It was truncated after that place, and is open. A copy made before, if there is one, has what we have not seen."""
         line = file.line
         log.warning("'%s' was truncated or rewritten: %d bytes were read. It is read from its beginning.", file.path, place.position)
         self._siblings, self._contents = {}, None
@@ -297,9 +312,7 @@ class Succession:
             self._known.last_of[file.home] = file
         else:
             self._known.last_of.pop(file.home, None)
-        if last is not None:
-            file.after = None
-            self._turns.wait_for(file, last)
+        self._turns.wait_for(file, last)
         self._ready.add(file)
         if missed is None:
             if before is None:
@@ -307,7 +320,7 @@ class Succession:
             else:
                 self._unsettled.setdefault(file.home, [before])
 
-    # --- What lies beside --------------------------------------------------------------------------------------------
+    # --- What is beside --------------------------------------------------------------------------------------------
 
     def _generations(self, home):
         """The rotated files of that name, the oldest first; of a link those of the file it leads to."""
@@ -321,7 +334,7 @@ class Succession:
 
 
 def _is_intact(file, place, held):
-    """Whether it still has what was read and seen of it, as far as can be told without decompressing it."""
+    """Whether it still has what was read and seen of it, as far as can be known without decompressing it."""
     if compression(file.path):
         return True
     try:

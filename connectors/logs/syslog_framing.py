@@ -49,7 +49,7 @@ class Framing:
         return [text] if (text := _trimmed(rest)) else []
 
     def _count(self, data, at):
-        """How long the next message is; None: it ends by LF; -1: it cannot be told yet."""
+        """How long the next message is; None: it ends by LF; -1: it cannot be known yet."""
         if self._kind == LF:
             return None
         match = _COUNT.match(data, at)
@@ -87,5 +87,5 @@ class Framing:
 
 
 def _trimmed(message):
-    """Without what some senders put behind a message."""
+    """Without what some senders put after a message."""
     return message.rstrip(b"\r\n\0")

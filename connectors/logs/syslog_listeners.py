@@ -1,6 +1,6 @@
-"""The sockets that syslog messages come to: UDP, TCP and TLS, served by whoever calls `receive`.
+"""The sockets that syslog messages come to: UDP, TCP and TLS, served by anyone who calls `receive`.
 
-Nothing is read while nobody calls: TCP's senders then wait, UDP's datagrams are dropped by the kernel, which tells how many.
+Nothing is read while nobody calls: TCP's senders then wait, UDP's datagrams are dropped by the kernel, which says how many.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ PORTS = {UDP: 514, TCP: 601, TLS: 6514}
 READ_BYTES = 1 << 16
 BATCH_BYTES = 1 << 20  # so much is handed on at once
 SECONDS_BETWEEN_TELLINGS = 10.0
-_RXQ_OVFL = 40  # SO_RXQ_OVFL: the kernel tells how many datagrams it has dropped
+_RXQ_OVFL = 40  # SO_RXQ_OVFL: the kernel says how many datagrams it has dropped
 _NUMBER = struct.Struct("I")
 
 
@@ -150,7 +150,7 @@ class Listeners:
             self._unread.pop(connection, None)
 
     def _tell(self):
-        """Of what was lost, every so often."""
+        """Of what was lost, every this often."""
         now, lost = time.monotonic(), (self.dropped, self.cut)
         if lost == self._told or now - self._told_at < SECONDS_BETWEEN_TELLINGS:
             return

@@ -1,8 +1,8 @@
-"""MirrorCheckpointConnector: where the source's consumer groups would stand on the target.
+"""MirrorCheckpointConnector: where the source's consumer groups would be on the target.
 
 A checkpoint is a record of the topic ALIAS.checkpoints.internal on the target: a group's offset in a partition, and the one that stands
 for it there (offset_syncs.py). With sync.group.offsets.enabled groups that nobody uses on the target are given these offsets, so that their
-consumers can move over and go on.
+consumers can move over and continue.
 """
 
 import logging
@@ -103,7 +103,7 @@ class MirrorCheckpointConnector(SourceConnector):
         found = self._find()
         if found != self._groups:
             self._groups = found
-            log.info("The groups that have checkpoints have changed: they are shared out anew")
+            log.info("The groups that have checkpoints have changed: they are reassigned")
             self.context.request_task_reconfiguration()
 
     def task_configs(self, max_tasks):
@@ -156,7 +156,7 @@ class MirrorCheckpointTask(SourceTask):
         self._stopped = threading.Event()
 
     def _stored(self):
-        """The checkpoints that are in the topic already: a group's does not go back behind them."""
+        """The checkpoints that are in the topic already: a group's does not go back after them."""
         found = {}
         for key, value in self._target.read_all(self._checkpoints_topic, self._patience):
             if value is not None:

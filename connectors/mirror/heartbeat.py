@@ -1,4 +1,4 @@
-"""MirrorHeartbeatConnector: a record a second on the target, from which whoever mirrors that cluster sees that the way is open."""
+"""MirrorHeartbeatConnector: a record a second on the target, from which anyone who mirrors that cluster sees that the way is open."""
 
 import threading
 

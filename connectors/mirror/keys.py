@@ -18,7 +18,7 @@ def patterns_are_right(name, value):
         try:
             re.compile(each)
         except re.error as error:
-            raise ConfigError(f"'{each}' is no regular expression: {error}") from error
+            raise ConfigError(f"'{each}' is not a regular expression: {error}") from error
 
 
 def class_key(name, ours, doc):
@@ -39,7 +39,7 @@ BASE = ConfigDef(
     Option("replication.policy.separator", STRING, LOW, "Stands between alias and topic.", default="."),
     Option(
         "replication.policy.internal.topic.separator.enabled", BOOLEAN, LOW,
-        "Whether it stands in the names of MirrorMaker's own topics, too; else they have dots.", default=True,
+        "Whether it is in the names of MirrorMaker's own topics, too; else they have dots.", default=True,
     ),
     class_key(
         "forwarding.admin.class", ["org.apache.kafka.clients.admin.ForwardingAdmin"],
@@ -70,7 +70,7 @@ def seconds(name, default, doc):
     return Option(name, LONG, LOW, doc, default=default, check=at_least(1))
 
 
-# What stands before settings of clients (clients.py).
+# What is before settings of clients (clients.py).
 _CLIENTS = ("consumer.", "producer.", "admin.")
 PASSING = (*_CLIENTS, *(f"{side}{kind}" for side in ("source.", "target.") for kind in ("cluster.", *_CLIENTS)))
 
@@ -86,7 +86,7 @@ class Names:
 
 
 def cluster_errors(config, needed=(SOURCE, TARGET)):
-    """{key: message}: the clusters must be named, and be two. Where one is is no key of its own: its alias bears the message."""
+    """{key: message}: the clusters must be named, and be two. Where one is is not its own key: its alias bears the message."""
     errors = {}
     for side in needed:
         if not config.get(f"{side}.cluster.bootstrap.servers"):

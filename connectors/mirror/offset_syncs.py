@@ -1,7 +1,7 @@
 """Offset syncs: which offset of a source partition stands where on the target. Noted by the source connector, read by checkpoints.
 
 Syncs are few: the first of a run, one after each gap, one every offset.lag.max records. An offset between two of them is translated to
-just behind the earlier one: a group that moves over reads some records again and misses none.
+just after the earlier one: a group that moves over reads some records again and misses none.
 """
 
 import bisect
@@ -33,7 +33,7 @@ class SyncWriter:
         self._partitions = collections.defaultdict(_Partition)
 
     def note(self, pair, first, last, first_there, last_there):
-        """Records `first` to `last` of the source stand at `first_there` to `last_there`, in order; gaps of the source lie anywhere between."""
+        """Records `first` to `last` of the source are at `first_there` to `last_there`, in order; gaps of the source lie anywhere between."""
         part = self._partitions[pair]
         is_new = part.last_sync is None or first - part.upstream != 1 or first_there < part.downstream
         if is_new or self._is_stale(part, first_there):
@@ -77,7 +77,7 @@ class SyncStore:
     def _add(self, sync):
         with self._lock:
             upstreams, downstreams = self._syncs.setdefault((sync.topic, sync.partition), ([], []))
-            # What lies at or behind it belongs to a topic that was made anew, or to an earlier pass over the same records.
+            # What is at or after it belongs to a topic that was recreated, or to an earlier pass over the same records.
             at = min(bisect.bisect_left(upstreams, sync.upstream), bisect.bisect_left(downstreams, sync.downstream))
             upstreams[at:], downstreams[at:] = [sync.upstream], [sync.downstream]
             if len(upstreams) > MOST:

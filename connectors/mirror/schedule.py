@@ -1,4 +1,4 @@
-"""What a mirror connector does again and again, on a thread of its own: looks for topics and groups, brings configurations over."""
+"""What a mirror connector does again and again, on its own thread: looks for topics and groups, brings configurations over."""
 
 import logging
 import threading
@@ -20,7 +20,7 @@ class Schedule:
         self._thread = None
 
     def every(self, seconds, call, what, at_once=False):
-        """From `start` on; the first time after so many seconds, or at once."""
+        """From `start` on; the first time after this many seconds, or at once."""
         self._calls.append([what, call, seconds, SYSTEM.monotonic() + (0 if at_once else seconds)])
 
     def start(self):

@@ -89,7 +89,7 @@ class MirrorSourceConnector(SourceConnector):
         Option("replication.factor", INT, LOW, "Of the topics that are made on the target; -1: its default.", default=2),
         Option("offset-syncs.topic.replication.factor", SHORT, LOW, "Of the topic of offset syncs, where it has to be made.", default=3),
         Option(
-            "offset.lag.max", LONG, LOW, "After how many records the place of one on the target is noted anew: how far translated offsets may lag.",
+            "offset.lag.max", LONG, LOW, "After how many records the place of one on the target is noted again: how far translated offsets may lag.",
             default=100,
         ),
         SYNCS_LOCATION,
@@ -135,7 +135,7 @@ class MirrorSourceConnector(SourceConnector):
 
     def _refresh(self):
         if self._topics.refresh():
-            log.info("The topics that are mirrored have changed: their partitions are shared out anew")
+            log.info("The topics that are mirrored have changed: their partitions are reassigned")
             self.context.request_task_reconfiguration()
 
     def task_configs(self, max_tasks):
@@ -223,7 +223,7 @@ class MirrorSourceTask(SourceTask):
         )
 
     def commit_batch(self, batch, rows, topic, partition, offset):
-        """These rows stand on the target from `offset` on."""
+        """These rows are on the target from `offset` on."""
         if self._syncs is not None and offset is not None and len(rows):
             place = batch.source_partition
             offsets = [batch.offset_of(row)[OFFSET] for row in (int(rows[0]), int(rows[-1]))]

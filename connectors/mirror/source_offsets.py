@@ -12,7 +12,7 @@ def check_partition(partition, names):
 
 
 def check_zero(offset):
-    """Heartbeats and checkpoints have no place to go on from: their offset is always 0."""
+    """Heartbeats and checkpoints have no place to continue from: their offset is always 0."""
     if offset is not None and offset.get(OFFSET) != 0:
         raise ConnectError(f"The source offset {offset!r} must be {{\"{OFFSET}\": 0}}, or null to reset it.")
 

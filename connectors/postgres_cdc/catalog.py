@@ -77,7 +77,7 @@ class Catalog:
         return Description(columns, tuple(keys[0][0]) if keys else ())
 
     def relation(self, oid, schema, table):
-        """A table as pgoutput would tell of it."""
+        """A table as pgoutput would describe it."""
         generated = {name for (name,) in self._connection.execute(_GENERATED, [oid])}
         described = self.describe(oid).columns
         columns = (RelationColumn(name, each.type_oid, each.modifier, False) for name, each in described.items() if name not in generated)
@@ -99,7 +99,7 @@ class Catalog:
 
 
 def _is_one_value(expression):
-    """A number, true, false or a text, with casts behind it."""
+    """A number, true, false or a string, with casts after it."""
     return re.fullmatch(
         r"\(?(?:-?[0-9.]+(?:e[+-]?[0-9]+)?|true|false|'(?:[^']|'')*')\)?(?:::[a-z_ \".0-9(),\[\]]+)?", expression, re.IGNORECASE
     )

@@ -1,4 +1,4 @@
-"""ExtractNewRecordState: the row in place of the envelope that tells of its change."""
+"""ExtractNewRecordState: the row in place of the envelope that reports its change."""
 
 from standalone import (
     BOOLEAN,
@@ -37,9 +37,9 @@ class ExtractNewRecordState(Transform):
             "delete.tombstone.handling.mode",
             STRING,
             MEDIUM,
-            "What becomes of a deletion and of the record without a value behind it. drop: neither is told; tombstone: the latter; rewrite: the "
+            "What happens to a deletion and of the record without a value after it. drop: neither is told; tombstone: the latter; rewrite: the "
             "row as it was, with __deleted=true, and false in all others; rewrite-with-tombstone: both; delete-to-tombstone: the deletion becomes a "
-            "record without a value, and the one behind it is dropped.",
+            "record without a value, and the one after it is dropped.",
             default=TOMBSTONE,
             check=case_insensitive_one_of(DROP, TOMBSTONE, REWRITE, REWRITE_WITH_TOMBSTONE, TO_TOMBSTONE),
         ),
@@ -72,7 +72,7 @@ class ExtractNewRecordState(Transform):
             if self._deletions == TO_TOMBSTONE and is_deletion:
                 return self._with_headers(record, envelope).with_value(None, None)
             if row is None or not is_deletion or not self._rewrites:
-                return None  # a truncation, which tells of no row, or a deletion that is not to be told
+                return None  # a truncation, which reports no row, or a deletion that is not to be told
         if self._route:
             record = record.with_(topic=self._topic(row))
         schema = self._schema(envelope.schema, row.schema)
@@ -85,7 +85,7 @@ class ExtractNewRecordState(Transform):
     def _topic(self, row):
         topic = row.get(self._route) if row.schema.field(self._route) is not None else None
         if topic is None:
-            raise DataError(f"ExtractNewRecordState: route.by.field={self._route} is no field of the row, or it is null.")
+            raise DataError(f"ExtractNewRecordState: route.by.field={self._route} is not a field of the row, or it is null.")
         return str(topic)
 
     def _with_headers(self, record, envelope):

@@ -13,7 +13,7 @@ class Names:
         self._exclude = _compiled(exclude)
 
     def take(self, *names):
-        """Whether that thing is taken; it may have several names."""
+        """Whether that thing is taken; it may have multiple names."""
         if self._include is not None:
             return any(pattern.fullmatch(name) for pattern in self._include for name in names)
         return not any(pattern.fullmatch(name) for pattern in self._exclude or () for name in names)

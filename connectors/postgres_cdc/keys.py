@@ -21,7 +21,7 @@ from standalone import (
 
 _CONNECTION, _TLS, _REPLICATION, _SNAPSHOT = "CONNECTION", "CONNECTION_ADVANCED_SSL", "CONNECTION_ADVANCED_REPLICATION", "CONNECTOR_SNAPSHOT"
 _FILTERS, _CONNECTOR, _MORE, _ADVANCED = "FILTERS", "CONNECTOR", "CONNECTOR_ADVANCED", "ADVANCED"
-_NOTHING = "Without meaning here"
+_NOTHING = "No effect here"
 PASSING = ("snapshot.select.statement.overrides.", "snapshot.mode.configuration.based.")
 TOPIC_NAMES = "io.debezium.schema.SchemaTopicNamingStrategy"
 
@@ -63,7 +63,7 @@ def _connection():
     yield Option("database.user", STRING, HIGH, "Who logs in: a role with REPLICATION that may read the tables.", group=group)
     yield Option("database.password", PASSWORD, HIGH, "The password.", default=None, group=group)
     yield Option("database.dbname", STRING, HIGH, "The database.", group=group)
-    yield Option("database.query.timeout.ms", INT, LOW, "How long a query may take; 0: for ever.", default=600000, group=group)
+    yield Option("database.query.timeout.ms", INT, LOW, "How long a query may take; 0: forever.", default=600000, group=group)
     yield Option(
         "read.only",
         BOOLEAN,
@@ -104,7 +104,7 @@ def _connection():
     yield Option("database.sslkey", STRING, MEDIUM, "File of its key (PEM).", default=None, group=group)
     yield Option("database.sslpassword", PASSWORD, MEDIUM, "The password of that key.", default=None, group=group)
     yield Option("database.sslrootcert", STRING, MEDIUM, "File of the certificates that are trusted (PEM).", default=None, group=group)
-    yield Option("database.sslfactory", STRING, MEDIUM, f"{_NOTHING}: a class of Java's.", default=None, group=group)
+    yield Option("database.sslfactory", STRING, MEDIUM, f"{_NOTHING}: a Java class.", default=None, group=group)
 
 
 def _replication():
@@ -179,7 +179,7 @@ def _replication():
         "xmin.fetch.interval.ms",
         LONG,
         MEDIUM,
-        "How often the slot's xmin is asked for, to stand in source.xmin; 0: never.",
+        "How often the slot's xmin is asked for, to be in source.xmin; 0: never.",
         default=0,
         check=at_least(0),
         group=group,
@@ -248,7 +248,7 @@ def _snapshot():
         check=case_insensitive_one_of(*_MODES),
         group=group,
     )
-    yield Option("snapshot.mode.custom.name", STRING, MEDIUM, f"{_NOTHING}: a class of Java's.", default=None, group=group)
+    yield Option("snapshot.mode.custom.name", STRING, MEDIUM, f"{_NOTHING}: a Java class.", default=None, group=group)
     yield Option(
         "snapshot.isolation.mode",
         STRING,
@@ -366,7 +366,7 @@ def _values():
         group=group,
     )
     yield Option("money.fraction.digits", SHORT, LOW, "Decimals of money.", default=2, group=group)
-    yield Option("include.schema.comments", BOOLEAN, MEDIUM, "Whether columns' comments stand in the schemas.", default=False, group=group)
+    yield Option("include.schema.comments", BOOLEAN, MEDIUM, "Whether columns' comments are in the schemas.", default=False, group=group)
     yield Option(
         "tombstones.on.delete",
         BOOLEAN,
@@ -441,7 +441,7 @@ def _values():
         "event.converting.failure.handling.mode",
         STRING,
         MEDIUM,
-        "What becomes of a value that the column's schema cannot hold, such as NaN in "
+        "What happens to a value that the column's schema cannot hold, such as NaN in "
         "a Decimal: fail, or null with a warning (warn) or without (skip). A column without nulls fails always.",
         default="warn",
         check=case_insensitive_one_of("skip", "warn", "fail"),
@@ -451,7 +451,7 @@ def _values():
         "errors.max.retries",
         INT,
         LOW,
-        "How often a lost connection is made anew, one after the other; -1: for ever, 0: never.",
+        "How often a lost connection is recreated, one after the other; -1: forever, 0: never.",
         default=-1,
         group=group,
     )
@@ -496,7 +496,7 @@ def _rest():
         "retriable.restart.connector.wait.ms",
         LONG,
         LOW,
-        "How long to wait before a lost connection is made anew.",
+        "How long to wait before a lost connection is recreated.",
         default=10000,
         check=at_least(1),
         group=group,

@@ -111,7 +111,7 @@ class Kinds:
             return self._bytes(lambda text: text.encode())
         return None
 
-    # --- Texts and bytes --------------------------------------------------------------------------------------------------
+    # --- Strings and bytes --------------------------------------------------------------------------------------------------
     def _text(self, name=None, absent="", parse=str, **more):
         schema = Schema("string", name=name, **(_VERSIONED if name else {}), **more)
         return Kind(schema, parse, absent, self._handling.placeholder)
@@ -248,7 +248,7 @@ class Kinds:
 
 def _one(item):
     if isinstance(item, list):
-        raise DataError("an array of several dimensions, of which its type tells nothing")
+        raise DataError("an array of multiple dimensions, of which its type says nothing")
     return item
 
 

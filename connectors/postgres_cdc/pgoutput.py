@@ -1,7 +1,7 @@
-"""What pgoutput says, taken apart: https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html (protocol version 1).
+"""What pgoutput says, parsed: https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html (protocol version 1).
 
-`decode(data)` gives one of the tuples below, or None for a message that tells nothing of the rows (an origin, a type). Values come as texts, as
-PostgreSQL writes them; one that did not change and lies apart (TOAST) is UNCHANGED.
+`decode(data)` gives one of the tuples below, or None for a message that says nothing of the rows (an origin, a type). Values come as strings, as
+PostgreSQL writes them; one that did not change and is separate (TOAST) is UNCHANGED.
 """
 
 import struct
@@ -27,7 +27,7 @@ class Begin(NamedTuple):
 
 class Commit(NamedTuple):
     commit_lsn: int
-    end_lsn: int  # behind the whole transaction: here the next begins
+    end_lsn: int  # after the whole transaction: here the next begins
 
 
 class RelationColumn(NamedTuple):
@@ -138,7 +138,7 @@ def _text(data, at):
 
 
 def _row(data, at):
-    """(texts, where they end)."""
+    """(strings, where they end)."""
     count = int.from_bytes(data[at : at + 2], "big")
     at += 2
     values = []

@@ -1,7 +1,7 @@
 """Where in the database's changes a record stands: source offsets, and what the server may forget.
 
-A transaction's changes come together, behind its commit, and transactions in the order of their commits. So a place is "behind that many messages
-of the first transaction that ends behind this LSN": the server sends whole transactions, and those messages are left out.
+A transaction's changes come together, after its commit, and transactions in the order of their commits. So a place is "after that many messages
+of the first transaction that ends after this LSN": the server sends whole transactions, and those messages are left out.
 """
 
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ INITIAL = "INITIAL"
 
 @dataclass(frozen=True)
 class Position:
-    commit: int  # the LSN behind the last transaction that is done
+    commit: int  # the LSN after the last transaction that is done
     event: int = 0  # messages of the one that follows that are done
     xid: int | None = None  # that one's
     is_snapshot: bool = False  # in the rows, before any change
@@ -52,13 +52,13 @@ class Position:
             done = offset.get("lsn_proc")
             return cls(lsn if commit is None else commit, xid=xid, upto_lsn=None if done is None else int(done))
         except (TypeError, ValueError, AttributeError) as error:
-            raise ConnectError(f'{offset!r} is no offset of this connector: it must have "lsn" and "lsn_commit", whole numbers ({error}).') from None
+            raise ConnectError(f'{offset!r} is not an offset of this connector: it needs "lsn" and "lsn_commit", whole numbers ({error}).') from None
 
 
 class Confirmed:
-    """What the server may forget: all before `lsn`. Nothing of it is asked for again, whatever becomes of us.
+    """What the server may forget: all before `lsn`. Nothing of it is asked for again, whatever happens to us.
 
-    An offset that is stored when `commit` is called may have been stored behind the sync that is told by it; at the second call behind, it has
+    An offset that is stored when `commit` is called may have been stored after the sync that is told by it; at the second call behind, it has
     outlived a sync that began later. `lsn` moves by those alone.
     """
 

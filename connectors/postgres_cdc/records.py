@@ -27,7 +27,7 @@ def _no_block(table):
 
 
 class Place:
-    """What `source` tells of where a record comes from."""
+    """What `source` reports where a record comes from."""
 
     __slots__ = ("micros", "snapshot", "commit", "xid", "lsn", "xmin")
 
@@ -66,7 +66,7 @@ class Records:
         return [self._enveloped(shape, key, None, after, place, _no_block, READ)]
 
     def changed(self, shape, change, place, block):
-        """A change: a row that got another key is deleted and made anew; behind a deletion comes a tombstone. Raises NullInRequired."""
+        """A change: a row that got another key is deleted and recreated; after a deletion comes a tombstone. Raises NullInRequired."""
         old = change.old
         if old is not None and change.old_is_key:
             old = shape.only_key(old)
@@ -138,7 +138,7 @@ class Records:
         return [(self._heartbeats, _HEARTBEAT_KEY, key, _HEARTBEAT, Struct.trusted(_HEARTBEAT, [time.time_ns() // 1_000_000]), ())]
 
     def made(self, parts, before, behind):
-        """SourceRecords; with an offset behind all of them only the last, so that none is left out where they are cut apart."""
+        """SourceRecords; with an offset after all of them only the last, so that none is left out where they are split."""
         last = len(parts) - 1
         return [
             SourceRecord(

@@ -27,7 +27,7 @@ class SlotInUse(Exception):
 
 
 class Session:
-    """`position` is behind what was handed on, None before anything was. All but `interrupt` is called on the task's thread."""
+    """`position` is after what was handed on, None before anything was. All but `interrupt` is called on the task's thread."""
 
     def __init__(self, config, position, resumes, stopped, task):
         """`resumes`: whether changes have been streamed up to that position by a session before, and not stored alone."""

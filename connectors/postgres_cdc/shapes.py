@@ -32,7 +32,7 @@ BLOCK = struct_of(
 
 
 class Column:
-    """A field of the rows: where its text stands in them, and how it is read."""
+    """A field of the rows: where its text is in them, and how it is read."""
 
     __slots__ = ("name", "field", "at", "kind", "schema", "absent", "parse")
 
@@ -71,7 +71,7 @@ class Shape:
         return Struct.trusted(self.key_schema, [reader.read(self, each, row, old) for each in self._key_columns])
 
     def key_part(self, row):
-        """What tells rows apart, as texts."""
+        """What distinguishes rows, as strings."""
         return [row[each.at] for each in self._key_columns]
 
     def only_key(self, row):
@@ -168,7 +168,7 @@ class Shapes:
             try:
                 return schema.with_(default=kind.parse(now.default))
             except (ValueError, ArithmeticError, LookupError, DataError):
-                log.debug("The default of %s cannot stand in its schema", told.name)
+                log.debug("The default of %s cannot be in its schema", told.name)
         return schema
 
     def _key(self, relation, described, columns):

@@ -1,6 +1,6 @@
-"""The rows of all tables as they were at one moment of the log: behind it the changes are streamed, so that none is missing and none comes twice.
+"""The rows of all tables as they were at one moment of the log: after it the changes are streamed, so that none is missing and none comes twice.
 
-The moment is the one at which a replication slot was made: the server exports what could be seen just then. Where the slot is there already,
+The moment is the one at which a replication slot was made: the server exports what could be seen just then. Where the slot already exists,
 another one, which ends with the connection, gives such a moment.
 """
 
@@ -32,7 +32,7 @@ class Moment:
 
 
 class Snapshot:
-    """`records(stopped)` are the SourceRecords, None now and then where nothing has come yet; behind them `position` is where changes begin."""
+    """`records(stopped)` are the SourceRecords, None now and then where nothing has come yet; after them `position` is where changes begin."""
 
     def __init__(self, config, moment, catalog, shapes, records, filters):
         self._config, self._catalog, self._shapes, self._records, self._filters = config, catalog, shapes, records, filters

@@ -54,7 +54,7 @@ class PostgresCdcSourceConnector(SourceConnector):
         return {}
 
     def exactly_once_support(self, config):
-        """Changes can be gone on behind, rows cannot: a snapshot that is cut off begins again."""
+        """Changes can be resumed behind, rows cannot: a snapshot that is cut off begins again."""
         mode = config.get("snapshot.mode", "initial").lower()
         return ExactlyOnceSupport.SUPPORTED if mode in _WITHOUT_ROWS else ExactlyOnceSupport.UNSUPPORTED
 
@@ -78,7 +78,7 @@ class PostgresCdcSourceConnector(SourceConnector):
 
 
 class PostgresCdcSourceTask(SourceTask):
-    """Reads rows, then changes; a connection that is lost is made anew, and reading goes on behind what was handed on."""
+    """Reads rows, then changes; a connection that is lost is recreated, and reading continues after what was handed on."""
 
     java_name = "io.debezium.connector.postgresql.PostgresConnectorTask"
 
@@ -147,7 +147,7 @@ class PostgresCdcSourceTask(SourceTask):
         if 0 <= most < self._failures:
             raise ConnectError(f"{told} It was tried {self._failures} times, which errors.max.retries does not allow.") from error
         pause = self._parsed["retriable.restart.connector.wait.ms"]
-        log.warning("The connection is lost and is made anew in %d ms: %s", pause, told)
+        log.warning("The connection is lost and is recreated in %d ms: %s", pause, told)
         self._stopped.wait(pause / 1000)
 
     def commit(self):
@@ -193,7 +193,7 @@ def _errors(parsed):
     errors = {}
     for kind in ("schema", "table", "column"):
         if parsed[f"{kind}.include.list"] and parsed[f"{kind}.exclude.list"]:
-            errors[f"{kind}.exclude.list"] = f"cannot stand beside {kind}.include.list"
+            errors[f"{kind}.exclude.list"] = f"cannot be combined with {kind}.include.list"
     name = parsed["slot.name"]
     if not 0 < len(name) < 64 or not all(each in "abcdefghijklmnopqrstuvwxyz0123456789_" for each in name):
         errors["slot.name"] = f"must have at most 63 small letters, digits and underscores, found {name!r}"

@@ -1,4 +1,4 @@
-"""The changes as the server streams them, from a position on: messages of pgoutput become records, each with the position behind it."""
+"""The changes as the server streams them, from a position on: messages of pgoutput become records, each with the position after it."""
 
 import struct
 import time
@@ -11,7 +11,7 @@ _XLOG, _KEEPALIVE = ord("w"), ord("k")
 
 
 class Stream:
-    """`position` is behind all that was handed on; `confirmed` is told what there is."""
+    """`position` is after all that was handed on; `confirmed` is told what there is."""
 
     def __init__(self, config, replication, position, confirmed, catalog, shapes, records, filters):
         import psycopg
@@ -149,7 +149,7 @@ class Stream:
             return []
         place = Place(time.time_ns() // 1000, told.lsn, None, self.position.commit, xmin=self.xmin)
         made = self._records.message(told, place, _no_block)
-        self.position = Position(max(told.lsn + 1, self.position.commit))  # behind it the server sends it no more
+        self.position = Position(max(told.lsn + 1, self.position.commit))  # after it the server sends it no more
         offset = self._offset(told.lsn, "MESSAGE")
         return self._emitted(self._records.made(made, offset, offset))
 
@@ -159,7 +159,7 @@ class Stream:
         self.position, _ = self._counted(lsn)
 
     def _counted(self, lsn):
-        """(the position behind the message that has come, whether it is new)"""
+        """(the position after the message that has come, whether it is new)"""
         transaction = self._transaction
         transaction.event += 1
         if transaction.was_done(lsn):

@@ -1,4 +1,4 @@
-"""PostgreSQL's texts of values as numbers and parts: snapshot and stream both bring values as texts, so that they come out the same."""
+"""PostgreSQL's strings of values as numbers and parts: snapshot and stream both bring values as strings, so that they come out the same."""
 
 import datetime
 import re
@@ -27,7 +27,7 @@ def time_micros(text):
 
 
 def moment_micros(text):
-    """Since 1970, of `2024-02-29 12:34:56.123456`, with `+00` or ` BC` behind it or not."""
+    """Since 1970, of `2024-02-29 12:34:56.123456`, with `+00` or ` BC` after it or not."""
     before_christ = text.endswith(" BC")
     text = text[:-3] if before_christ else text
     day, _, time = text.partition(" ")
@@ -78,7 +78,7 @@ def interval(text):
     """(years, months, days, hours, minutes, microseconds) of `1 year 2 mons -3 days +04:05:06.789`."""
     found = _INTERVAL.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no interval as PostgreSQL writes it")
+        raise ValueError(f"{text!r} is not an interval as PostgreSQL writes it")
     sign = -1 if found["sign"] == "-" else 1
     micros = int(found["seconds"] or 0) * _SECOND + int((found["fraction"] or "").ljust(6, "0"))
     large = [int(found[name] or 0) for name in ("years", "months", "days")]
@@ -86,8 +86,8 @@ def interval(text):
 
 
 def array(text):
-    """The items of `{1,NULL,"a b"}`, as texts and None; what is within braces again is a list of its own."""
-    at = text.index("{")  # bounds such as [0:2]= stand before it
+    """The items of `{1,NULL,"a b"}`, as strings and None; what is within braces again is its own list."""
+    at = text.index("{")  # bounds such as [0:2]= are before it
     items, _ = _items(text, at + 1)
     return items
 
@@ -120,7 +120,7 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def quoted(text, at):
-    """(what stands within the quotes at that place, where they end)."""
+    """(what is within the quotes at that place, where they end)."""
     found = _QUOTED.match(text, at)
     return _ESCAPED.sub(r"\1", found[1]) if "\\" in found[1] else found[1], found.end()
 
@@ -144,7 +144,7 @@ _COPY_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"
 
 
 def copied(line):
-    """The texts of a row of COPY, None for a null."""
+    """The strings of a row of COPY, None for a null."""
     values = line.rstrip(b"\n").split(b"\t")
     return [None if value == rb"\N" else (_unescaped(value) if b"\\" in value else value).decode() for value in values]
 

@@ -12,7 +12,7 @@ from standalone.converters.avro.rows import AvroReader
 
 def _snappy(data):
     size, shift = 0, 0
-    for byte in data:  # the length stands before a block of snappy's
+    for byte in data:  # the length is before a block of snappy's
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
@@ -32,7 +32,7 @@ _CODECS = {
 
 
 def blocks(file):
-    """(schema, values) of each block of a file that is open for reading. Raises DataError where it is no Avro file, or cut off."""
+    """(schema, values) of each block of a file that is open for reading. Raises DataError where it is not an Avro file, or cut off."""
     if file.read(4) != b"Obj\x01":
         raise DataError("it does not begin as Avro files do")
     meta = {}

@@ -20,7 +20,7 @@ class Keys:
 
 
 class Headers:
-    """The headers of each record: names and texts."""
+    """The headers of each record: names and strings."""
 
     def __init__(self, format):
         self.format, self.suffix = format, f".headers{format.extension}"

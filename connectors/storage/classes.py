@@ -43,7 +43,7 @@ class Choice:
         except Exception as error:  # whatever a stranger's module does when it is imported
             raise self._wrong(f"'{text}' cannot be loaded: {type(error).__name__}: {error}") from error
         if not (isinstance(found, type) and issubclass(found, self._base)):
-            raise self._wrong(f"'{text}' is no class derived from {self._base.__module__}.{self._base.__name__}.")
+            raise self._wrong(f"'{text}' is not a class derived from {self._base.__module__}.{self._base.__name__}.")
         return found
 
     def _wrong(self, message):

@@ -43,7 +43,7 @@ class DatePattern:
 
 
 def _parts(pattern):
-    """(letter, how often it stands there), or (None, text)."""
+    """(letter, how often it is there), or (None, text)."""
     at = 0
     while at < len(pattern):
         letter = pattern[at]
@@ -66,7 +66,7 @@ def _parts(pattern):
             while end < len(pattern) and pattern[end] == letter:
                 end += 1
             if letter not in _WRITERS:
-                raise ValueError(f"'{letter}' is no letter of date patterns ({' '.join(_WRITERS)}); put text into single quotes")
+                raise ValueError(f"'{letter}' is not a letter of date patterns ({' '.join(_WRITERS)}); put text into single quotes")
             yield letter, end - at
             at = end
         else:

@@ -42,7 +42,7 @@ def missing(path, batch):
 
 
 def texts_of(array):
-    """(numbers, the different texts): which of the texts each row has."""
+    """(numbers, the different strings): which of the strings each row has."""
     coded = array.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     return np.asarray(coded.indices), coded.dictionary.to_pylist()

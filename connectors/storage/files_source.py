@@ -2,8 +2,8 @@
 
     readers.py   what is in a file        arrow_values.py, avro_container.py   as Connect has it
 
-The source offset of a record is its file's path, size and time, and the row behind it. A file counts as complete once its size has been the same for
-a while; one that is replaced by another is read anew.
+The source offset of a record is its file's path, size and time, and the row after it. A file counts as complete once its size has been the same for
+a while; one that is replaced by another is read again.
 """
 
 import glob
@@ -57,7 +57,7 @@ class FilesSourceConnector(SourceConnector):
             check=one_of("", *FORMATS),
         ),
         Option(
-            "finished.action", STRING, MEDIUM, "What becomes of a file whose records are all stored.", default="keep",
+            "finished.action", STRING, MEDIUM, "What happens to a file whose records are all stored.", default="keep",
             check=one_of("keep", "move", "delete"),
         ),
         Option("finished.folder", STRING, MEDIUM, "Where it is moved to.", default=""),
@@ -198,7 +198,7 @@ class FilesSourceTask(SourceTask):
             self._reading = None
             text = f"FilesSource cannot read {reading.file.path} behind row {reading.row}: {error}."
             if self.config["bad.files"] == "fail":
-                raise ConnectError(f"{text} Mend or move the file, or set bad.files=skip, then restart the task.") from error
+                raise ConnectError(f"{text} Fix or move the file, or set bad.files=skip, then restart the task.") from error
             log.error("%s The rest of it is left out, as bad.files=skip says", text)
             self._left[reading.file.path] = reading.file
             return None
@@ -304,7 +304,7 @@ def _matching(text):
 
 
 def _fixed_part(text):
-    """The folder, or what stands before the first wildcard of a pattern."""
+    """The folder, or what is before the first wildcard of a pattern."""
     if os.path.isdir(text) or not glob.has_magic(text):
         return text
     return os.path.dirname(text[: min(at for at in map(text.find, "*?[") if at >= 0)]) or "."

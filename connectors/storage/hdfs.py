@@ -112,7 +112,7 @@ class HdfsFiles:
         """The error for a user: one that is tried again, or one that is for good."""
         text = f"{what}: {error.strerror or error}. "
         if any(word in text for word in _FOR_GOOD):
-            return ConnectError(text + "Mend that, then restart the task: nothing is lost.")
+            return ConnectError(text + "Fix that, then restart the task: nothing is lost.")
         return RetriableError(text + "It is tried again; nothing is lost.")
 
 

@@ -1,7 +1,7 @@
 """Tables of Hive over what a sink writes: external, partitioned as the folders are, a table for each topic.
 
 A table is made by the first files of its topic; folders become partitions once files are in place in them, new fields columns. The first look at a
-topic adds all folders that there are, so that what a kill cut short is made up for. Hive's own client does it, within Spark's Java process:
+topic adds all folders that there are, so that what a kill cut short is caught up. Hive's own client does it, within Spark's Java process:
 HiveMetaStoreClient 2.3, which metastores up to 3.1 understand. Without hive.metastore.uris (or a hive-site.xml that says it) the metastore is an
 embedded Derby database in the worker's folder.
 """
@@ -97,7 +97,7 @@ def table_name(pattern, topic):
 
 
 def changed_columns(existing, wanted):
-    """The table's columns with those that are new behind them, and numbers as wide as they came to be; None if nothing is new."""
+    """The table's columns with those that are new after them, and numbers as wide as they came to be; None if nothing is new."""
     made, news = list(existing), dict(wanted)
     for at, (name, kind) in enumerate(existing):
         new = news.pop(name, kind)
@@ -109,7 +109,7 @@ def changed_columns(existing, wanted):
 
 
 class Hive:
-    """What a sink's task tells of its files, and the metastore's answer. `place_of(topic)` gives (the folder, its URL); `files` walks it;
+    """What a sink's task reports its files, and the metastore's answer. `place_of(topic)` gives (the folder, its URL); `files` walks it;
     `avro_text(schema)` is Avro's schema of files of Avro, else None."""
 
     def __init__(self, config, format, files, place_of, spark, avro_text=None):
@@ -158,7 +158,7 @@ class Hive:
             self.close()
             if any(word in text for word in _AGAIN):
                 raise RetriableError(f"Hive's metastore does not answer, and is asked again: {text}. No file is lost.") from error
-            raise ConnectError(f"Hive's metastore refuses: {text}. All files are in place. Mend that, then restart the task.") from error
+            raise ConnectError(f"Hive's metastore refuses: {text}. All files are in place. Fix that, then restart the task.") from error
 
     def _connected(self, session):
         if self._of is not session:
@@ -236,7 +236,7 @@ class Hive:
             parameters.put("avro.schema.literal", avro_of_hive(self._avro_text(without(schema, by))))
 
     def _add(self, jvm, client, database, name, table, url, folders):
-        """Partitions that are there already are let be."""
+        """Partitions that already exist are let be."""
         keys = [each.getName() for each in table.getPartitionKeys()]
         made = jvm.java.util.ArrayList()
         for folder in sorted(folders) if keys else ():

@@ -33,7 +33,7 @@ PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 
 
 def class_key(name, importance, doc, choice, default=REQUIRED):
-    """A key that names a class of Java's, or one of ours: a text, for there is no Java class to load."""
+    """A key that names a Java class, or one of ours: a string, for there is no Java class to load."""
     return Option(name, STRING, importance, doc, default=default, check=choice)
 
 
@@ -69,7 +69,7 @@ CONNECTOR = ConfigDef(
         "rotate.schedule.interval.ms", LONG, MEDIUM,
         "Files are closed by the clock at this interval, counted from midnight in the timezone, also where nothing new comes. -1: never.", default=-1,
     ),
-    Option("schemas.cache.config", INT, LOW, "How many schemas are kept at hand. Here it has no effect: they are few.", default=1000),
+    Option("schemas.cache.config", INT, LOW, "How many schemas are cached. Here it has no effect: they are few.", default=1000),
     Option("enhanced.avro.schema.support", BOOLEAN, LOW, "In Avro files: keep enums as enums, and namespaces of a union's members.", default=True),
     Option("connect.meta.data", BOOLEAN, LOW, "In Avro files: say in the schema what Avro has no words for (connect.name and more).", default=True),
     Option("retry.backoff.ms", LONG, LOW, "How long to wait before what the file system refused is tried again.", default=5000),
@@ -153,13 +153,13 @@ S3 = ConfigDef(
     Option("s3.part.retries", INT, MEDIUM, "How often a request is tried again before the put as a whole is.", default=3, check=at_least(0)),
     Option("s3.retry.backoff.ms", LONG, LOW, f"{_UNUSED}: pauses grow from tenths of a second on.", default=200, check=at_least(0)),
     Option("format.bytearray.extension", STRING, LOW, "What keys of objects of bytes end in.", default=".bin"),
-    Option("format.bytearray.separator", STRING, LOW, "Stands behind each record in objects of bytes. Without it: a line end.", default=None),
+    Option("format.bytearray.separator", STRING, LOW, "Stands after each record in objects of bytes. Without it: a line end.", default=None),
     Option("s3.proxy.url", STRING, LOW, "A proxy: http://host:port.", default=""),
     Option("s3.proxy.user", STRING, LOW, "The user at the proxy.", default=None),
     Option("s3.proxy.password", PASSWORD, LOW, "Its password.", default=None),
     Option("s3.http.send.expect.continue", BOOLEAN, LOW, f"{_UNUSED}.", default=True),
     Option(
-        "behavior.on.null.values", STRING, LOW, "What a null value does. write: its key is written (store.kafka.keys), into a folder of its own.",
+        "behavior.on.null.values", STRING, LOW, "What a null value does. write: its key is written (store.kafka.keys), into its own folder.",
         default="fail", check=case_insensitive_one_of("ignore", "fail", "write"),
     ),
     Option("report.null.values.to.dlq", BOOLEAN, LOW, "Whether null values that are ignored go to the dead letter queue.", default=True),
@@ -172,7 +172,7 @@ S3 = ConfigDef(
     ),
     Option("tombstone.encoded.partition", STRING, LOW, "The folder of records whose value is null.", default="tombstone"),
     Option(
-        "s3.schema.partition.affix.type", STRING, LOW, "Put the schema's name before or behind the other folders.", default="NONE",
+        "s3.schema.partition.affix.type", STRING, LOW, "Put the schema's name before or after the other folders.", default="NONE",
         check=case_insensitive_one_of("SUFFIX", "PREFIX", "NONE"),
     ),
     Option("s3.send.digest", BOOLEAN, LOW, "Send an MD5 of each object that is sent in one request.", default=False),
@@ -195,9 +195,9 @@ HADOOP = ConfigDef(
     Option("hadoop.conf.dir", STRING, HIGH, "The folder of core-site.xml and hdfs-site.xml, which name services are found in.", default=""),
     Option("hadoop.home", STRING, HIGH, f"{_UNUSED}: no installation of Hadoop is needed.", default=""),
     Option("logs.dir", STRING, HIGH, "The folder of the write-ahead logs.", default="logs"),
-    Option("topic.capture.groups.regex", STRING, LOW, "A pattern whose groups ${1}, ${2} … stand in topics.dir and logs.dir.", default=None),
+    Option("topic.capture.groups.regex", STRING, LOW, "A pattern whose groups ${1}, ${2} … are in topics.dir and logs.dir.", default=None),
     Option("hdfs.authentication.kerberos", BOOLEAN, HIGH, "Whether HDFS wants Kerberos.", default=False),
-    Option("connect.hdfs.principal", STRING, HIGH, "As whom to log in; empty: as the ticket at hand says.", default=""),
+    Option("connect.hdfs.principal", STRING, HIGH, "As whom to log in; empty: as the ticket available says.", default=""),
     Option("connect.hdfs.keytab", STRING, HIGH, "The keytab of that principal.", default=""),
     Option("hdfs.namenode.principal", STRING, HIGH, "The principal of the name node.", default=""),
     Option("kerberos.ticket.renew.period.ms", LONG, LOW, f"{_UNUSED}: with a keytab each login asks for a ticket.", default=3600000),

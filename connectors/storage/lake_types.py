@@ -79,7 +79,7 @@ def digits_of(schema):
     scale = int(parameters.get("scale", 0))
     precision = int(parameters.get("connect.decimal.precision", MOST_DIGITS))
     if scale > MOST_DIGITS or scale < 0:
-        raise DataError(f"A Decimal of scale {scale} has no place in columnar files, whose decimals have 0 to {MOST_DIGITS} digits behind the point.")
+        raise DataError(f"A Decimal of scale {scale} has no place in columnar files, whose decimals have 0 to {MOST_DIGITS} digits after the point.")
     return max(min(precision, MOST_DIGITS), scale, 1), scale
 
 
@@ -183,7 +183,7 @@ def _decimals(array, schema, kind):
     count, valid = len(array), unscaled.is_valid().to_numpy(zero_copy_only=False)
     if len(pc.unique(pc.drop_null(scales))) > 1 or (valid.any() and pc.drop_null(scales)[0].as_py() != kind.scale):
         found = sorted(set(pc.drop_null(scales).to_pylist()) - {kind.scale})
-        raise DataError(f"A Decimal of the scale {found[0]} stands under a schema of the scale {kind.scale}.")
+        raise DataError(f"A Decimal of the scale {found[0]} is under a schema of the scale {kind.scale}.")
     lengths = pc.fill_null(pc.binary_length(unscaled), 0).to_numpy(zero_copy_only=False)
     wide = np.zeros((count, 16), np.uint8)
     _, offsets, data = unscaled.buffers()

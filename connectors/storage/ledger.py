@@ -1,4 +1,4 @@
-"""Exactly once on file systems that rename atomically: how the files of one partition of a topic are put in place, and how a start mends what
+"""Exactly once on file systems that rename atomically: how the files of one partition of a topic are put in place, and how a start fixes what
 was cut short.
 
     topics/+tmp/orders/0/OWNER/      the owner's folder: what it writes, and its log
@@ -12,7 +12,7 @@ A commit of some files:
   4. the log is renamed to logs/…: the commit is done
 
 A task that takes a partition over renames the folders of earlier owners first: from then on those can neither add a file nor rename one, wherever
-they were, and no time of waiting is involved. Then it completes what was decided and throws away what was not. A log that is empty, cut or garbled
+they were, and no time of waiting is involved. Then it completes what was decided and discards what was not. A log that is empty, cut or garbled
 is no loss: which commits were decided is told by offsets in names, since no file of a commit is seen before it is decided, and none of the next one
 before all of it are.
 """
@@ -40,7 +40,7 @@ class Closed(NamedTuple):
     spool: Any
     count: int = 0
     suffix: str = ""  # of its name, where it is not the format's extension
-    sides: tuple = ()  # (suffix of the name, spool) of the files that lie beside it
+    sides: tuple = ()  # (suffix of the name, spool) of the files that are beside it
 
 
 class Overtaken(Exception):
@@ -48,7 +48,7 @@ class Overtaken(Exception):
 
 
 class Ledger:
-    is_clean = True  # whether no file reaches from before what was committed last to behind it
+    is_clean = True  # whether no file reaches from before what was committed last to after it
 
     def __init__(self, files, names, topic, partition, *, topics_dir, logs_dir, delimiter="/", run=None):
         self._files, self._names = files, names
@@ -95,7 +95,7 @@ class Ledger:
         return frozen
 
     def _settle(self, folder):
-        """Complete what was decided there, throw away the rest: the next offset, or None."""
+        """Complete what was decided there, discard the rest: the next offset, or None."""
         files = self._files
         staged = sorted(files.walk(f"{folder}/{_FILES}"))
         said = self._parsed(f"{folder}/{_LOG}")
@@ -219,13 +219,13 @@ class Ledger:
         """Raise what has happened: another task may have taken the folder away."""
         if not self._files.exists(self._owner):
             raise ConnectError(
-                f"Partition {self._partition} of topic {self._topic} was taken over by another task, which has gone on from what this one had "
-                "committed. Nothing was written twice. Restart this task if it is the one that is to go on."
+                f"Partition {self._partition} of topic {self._topic} was taken over by another task, which has continued from what this one had "
+                "committed. Nothing was written twice. Restart this task if it is the one that is to continue."
             ) from error
         raise error
 
     def unwritten(self, offsets, folders_of, folders):
-        """The rows that are in no file yet; None for all of them, as where a task begins behind what is written."""
+        """The rows that are in no file yet; None for all of them, as where a task begins after what is written."""
         return None
 
     def let_go(self):

@@ -7,14 +7,14 @@ import shutil
 
 from standalone import ConnectError, RetriableError, check_allowed_file
 
-# What no waiting mends; all else (a full disk, a server away) may be over at the next attempt.
+# What no waiting fixes; all else (a full disk, a server away) may be over at the next attempt.
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 class LocalFiles:
-    """What a sink does to a file system. Paths are texts; a folder that is missing raises FileNotFoundError, what fails an OSError."""
+    """What a sink does to a file system. Paths are strings; a folder that is missing raises FileNotFoundError, what fails an OSError."""
 
-    spools_here = True  # a spool can lie in the owner's folder, and become the file by a rename
+    spools_here = True  # a spool can be in the owner's folder, and become the file by a rename
 
     def __init__(self, root):
         self.name = self.root = root.rstrip("/") or "/"
@@ -74,7 +74,7 @@ class LocalFiles:
             return file.read()
 
     def rename(self, source, target):
-        """Atomically; what is there already is replaced, or for a folder an error. FileNotFoundError where the source is gone."""
+        """Atomically; what already exists is replaced, or for a folder an error. FileNotFoundError where the source is gone."""
         os.rename(source, target)
 
     def delete(self, path):
@@ -113,5 +113,5 @@ class LocalFiles:
         """The error for a user: one that is tried again, or one that is for good."""
         text = f"{what}: {error.strerror or error} (errno {error.errno}). "
         if error.errno in _FOR_GOOD:
-            return ConnectError(text + "Mend that, then restart the task: nothing is lost.")
+            return ConnectError(text + "Fix that, then restart the task: nothing is lost.")
         return RetriableError(text + "It is tried again; nothing is lost.")

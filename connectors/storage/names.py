@@ -1,4 +1,4 @@
-"""What files are called: topic, partition and the first and last offset in them, so that a look at names tells how far a sink has come.
+"""What files are called: topic, partition and the first and last offset in them, so that a look at names says how far a sink has come.
 
     topics/orders/partition=0/orders+0+0000000000+0000000099.avro
 """
@@ -16,7 +16,7 @@ class FileNames:
         self._pattern = re.compile(rf"(.+){mark}(\d+){mark}(\d+){mark}(\d+)(\..*)?")
 
     def of(self, topic, partition, first, last=None, suffix=""):
-        """Without a last offset only the first one stands in the name, as on S3. A suffix takes the extension's place: .keys.avro"""
+        """Without a last offset only the first one is in the name, as on S3. A suffix takes the extension's place: .keys.avro"""
         offsets = [str(each).zfill(self._width) for each in (first, last) if each is not None]
         return self._delimiter.join([topic, str(partition), *offsets]) + (suffix or self._extension)
 
@@ -35,7 +35,7 @@ class FileNames:
 
 
 def safe_segment(text):
-    """A value as a part of a path: what would open another folder is written as %2F and the like, so that no record leaves its topic's."""
+    """A value as a part of a path: what would open another folder is written as %2F and similar, so that no record leaves its topic's."""
     if text in (".", ".."):
         return quote(text, safe="").replace(".", "%2E")
     return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text)

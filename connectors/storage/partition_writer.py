@@ -48,7 +48,7 @@ class OpenFile:
 
 
 class PartitionWriter:
-    """`take` takes batches in the order of their offsets; `safe_offset` tells which of them are stored for good."""
+    """`take` takes batches in the order of their offsets; `safe_offset` says which of them are stored for good."""
 
     def __init__(self, parts, ledger, rotation, spool_folder, report, stored=None):
         self._parts = parts  # format, partitioner, extractor, versions' mode: what all partitions of a task share
@@ -267,7 +267,7 @@ class PartitionWriter:
         self._ledger.must_be_owner(error)
 
     def safe_offset(self, offset):
-        """The offset behind what is stored for good, up to that one."""
+        """The offset after what is stored for good, up to that one."""
         begins = self.next_offset if self.rewound else self._first
         return min(each for each in (offset, begins, self._held) if each is not None)
 

@@ -6,7 +6,7 @@ A partitioner of one's own is a class with one method:
         def encode_partition(self, record):
             return f"country={record.value['country']}"
 
-What it returns must hang on the record alone: what comes again after a crash then goes where it went before.
+What it returns must depend on the record alone: what comes again after a crash then goes where it went before.
 """
 
 import datetime
@@ -32,7 +32,7 @@ class Partitioner:
     by_time = False  # whether it asks for times
 
     def configure(self, config):
-        """The parsed keys of the connector; `config.originals` has all of them as texts."""
+        """The parsed keys of the connector; `config.originals` has all of them as strings."""
 
     def encode_partition(self, record):
         """The folder below the topic's. Raises DataError where the record has none."""
@@ -60,7 +60,7 @@ class DefaultPartitioner(Partitioner):
 
 
 class FieldPartitioner(Partitioner):
-    """country=de/year=2024: texts, whole numbers and booleans among the value's fields (partition.field.name)."""
+    """country=de/year=2024: strings, whole numbers and booleans among the value's fields (partition.field.name)."""
 
     def configure(self, config):
         self._paths, self._delimiter = config["partition.field.name"], config["directory.delim"]
@@ -101,7 +101,7 @@ def _under(folder, delimiter, path, text):
 
 
 class TimeBasedPartitioner(Partitioner):
-    """year=2024/month=02/day=29: path.format, of the beginning of the stretch (partition.duration.ms) that the record's time lies in."""
+    """year=2024/month=02/day=29: path.format, of the beginning of the stretch (partition.duration.ms) that the record's time is in."""
 
     by_time = True
     duration_ms = pattern = None
@@ -132,7 +132,7 @@ class TimeBasedPartitioner(Partitioner):
         return known
 
     def beginning(self, ms):
-        """Where the stretch begins that a point in time lies in: stretches begin at midnight of the zone's 1 January 1970."""
+        """Where the stretch begins that a point in time is in: stretches begin at midnight of the zone's 1 January 1970."""
         offset = self._offset(ms)
         start = (ms + offset) // self._duration * self._duration
         begin = start - offset

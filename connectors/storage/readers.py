@@ -1,6 +1,6 @@
 """Files read as batches of records: each reader gives (schema, values) piece by piece; values without a schema have None.
 
-Parquet and ORC columns become structs, Avro what AvroConverter makes of it, CSV structs of texts, JSON lines values without a schema, lines of text
+Parquet and ORC columns become structs, Avro what AvroConverter makes of it, CSV structs of strings, JSON lines values without a schema, lines of text
 strings. JSON, CSV and text may be compressed by gzip (.gz).
 """
 
@@ -84,7 +84,7 @@ def _csv(path, rows, progress):
 
     with opened() as first:
         names = first.schema.names
-    # All of them texts: what a column looks like in one block it need not look like in the next.
+    # All of them strings: what a column looks like in one block it need not look like in the next.
     with opened(column_types={name: pa.string() for name in names}) as file:
         schema = schema_of(file.schema)
         for batch in file:
@@ -111,7 +111,7 @@ def _lines(path, rows, progress):
 
 
 def _position(file, path):
-    """Where an open file is, as a share; of one that is compressed, within what lies on the disk."""
+    """Where an open file is, as a share; of one that is compressed, within what is on the disk."""
     raw = file.fileobj if isinstance(file, gzip.GzipFile) else file
     return min(1.0, raw.tell() / max(1, os.path.getsize(path)))
 

@@ -1,4 +1,4 @@
-"""When the files of a partition of a topic are closed: after so many records, after so much of the records' time, by the clock."""
+"""When the files of a partition of a topic are closed: after this many records, after so much of the records' time, by the clock."""
 
 import datetime
 

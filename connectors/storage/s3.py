@@ -83,7 +83,7 @@ class S3Store:
                 raise self.failed(f"tag {key}", error) from error
 
     def last_offset(self, key):
-        """The last offset in an object, as its metadata tells it; None where there is no such object, or it does not tell."""
+        """The last offset in an object, as its metadata reports it; None where there is no such object, or it does not say."""
         try:
             told = self._client.head_object(Bucket=self.bucket, Key=key, **self._customer_key)["Metadata"].get(LAST)
         except self._client.exceptions.ClientError as error:
@@ -110,7 +110,7 @@ class S3Store:
         return RetriableError(text + "It is tried again; nothing is lost.")
 
     def wrong(self, what, error):
-        """Of what lies on this machine's disk until it is sent."""
+        """Of what is on this machine's disk until it is sent."""
         kind = ConnectError if error.errno in (errno.EACCES, errno.EROFS) else RetriableError
         return kind(f"{what}: its files wait on this machine's disk until they are sent, and {error.strerror or error} (errno {error.errno}).")
 

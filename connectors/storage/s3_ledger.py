@@ -3,7 +3,7 @@
     topics/orders/partition=0/orders+0+0000000100.avro      first offset in the key, first and last and the count in its metadata
 
 Who finds the key taken learns from the metadata how far the object reaches, leaves these records out in that folder, and reads again from where the
-group stands. So a task that begins anew, and two that write at once, go on from the same record of each folder, and only one of them puts the
+group stands. So a task that starts over, and two that write at once, continue from the same record of each folder, and only one of them puts the
 object that begins with it. What is needed for that is a partitioner that sends a record that comes again to the same folder: with Wallclock
 none does.
 """
@@ -29,7 +29,7 @@ class S3Ledger:
         self._put = set()  # keys of the commit that is under way
 
     def take_over(self):
-        return None  # the group tells where to begin; what is stored beyond that is found when its key is taken
+        return None  # the group says where to begin; what is stored beyond that is found when its key is taken
 
     def unwritten(self, offsets, folders_of, folders):
         """The rows that are in no object yet; None for all of them."""
@@ -41,8 +41,8 @@ class S3Ledger:
 
     @property
     def is_clean(self):
-        """Whether no object reaches from before what was committed last to behind it. Only there may a task begin: elsewhere it would put an
-        object that begins in the midst of one."""
+        """Whether no object reaches from before what was committed last to after it. Only there may a task begin: elsewhere it would put an
+        object that begins in the middle of one."""
         return not self._reach
 
     def commit(self, closed, next_offset):
@@ -73,7 +73,7 @@ class S3Ledger:
 
     def _met(self, closed, key, last):
         if last is None:
-            log.warning("%s is there already, and its metadata does not tell its last offset: it is taken for what this task was to put there", key)
+            log.warning("%s already exists, and its metadata does not say its last offset: it is taken for what this task was to put there", key)
             last = closed.last
         if last != closed.last:
             return closed.folder, last

@@ -1,6 +1,6 @@
 """S3SinkConnector: topics into objects of S3, or of what speaks its protocol, each record exactly once.
 
-    s3.py          requests        s3_ledger.py   which objects are put, and what happens where one is there already
+    s3.py          requests        s3_ledger.py   which objects are put, and what happens where one already exists
     beside.py      keys and headers
 """
 
@@ -48,7 +48,7 @@ class S3SinkConnector(SinkConnector):
             errors["behavior.on.null.values"] = "write needs store.kafka.keys=true: of a record whose value is null there is nothing else to write"
         for pair in parsed["s3.object.tagging.key.value.pairs"]:
             if ":" not in pair:
-                errors["s3.object.tagging.key.value.pairs"] = f"'{pair}' is no name:value"
+                errors["s3.object.tagging.key.value.pairs"] = f"'{pair}' is not a name:value"
         try:
             import boto3  # noqa: F401
         except ImportError:
@@ -112,7 +112,7 @@ class S3SinkTask(LakeSinkTask):
 
 
 class WithSchemaName:
-    """Another partitioner's folders, with the name of the value's schema before or behind them."""
+    """Another partitioner's folders, with the name of the value's schema before or after them."""
 
     def __init__(self, inner, values):
         self._inner, self.by_time = inner, inner.by_time

@@ -62,7 +62,7 @@ class LakeSinkConnector(SinkConnector):
         Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
         Option("json.decimal.format", STRING, LOW, "Decimals in JSON: BASE64 or NUMERIC.", default="BASE64", check=one_of("BASE64", "NUMERIC")),
         Option("format.bytearray.extension", STRING, LOW, "What names of files of bytes end in.", default=".bin"),
-        Option("format.bytearray.separator", STRING, LOW, "Stands behind each record in files of bytes. Without it: a line end.", default=None),
+        Option("format.bytearray.separator", STRING, LOW, "Stands after each record in files of bytes. Without it: a line end.", default=None),
     )  # fmt: skip
 
     def validate(self, config):
@@ -84,7 +84,7 @@ def refusals(config_def, config):
     else:
         scheme = urlsplit(url).scheme
         if scheme not in _STORES:
-            errors["store.url"] = f"'{scheme}' is no kind of store that is known here: {', '.join(sorted(filter(None, _STORES)))}"
+            errors["store.url"] = f"'{scheme}' is not a kind of store that is known here: {', '.join(sorted(filter(None, _STORES)))}"
         elif scheme in _ON_HDFS and importlib.util.find_spec("hdfs_native") is None:
             errors["store.url"] = "HDFS needs the package hdfs-native: pip install connect-standalone[hdfs]"
         elif scheme not in _ON_HDFS:
@@ -178,7 +178,7 @@ def captured(values, key, topic):
         return text
     match = re.fullmatch(pattern, topic)
     if match is None:
-        raise ConfigError(f"{key}: topic '{topic}' does not match topic.capture.groups.regex ({pattern}), whose groups stand in '{text}'.")
+        raise ConfigError(f"{key}: topic '{topic}' does not match topic.capture.groups.regex ({pattern}), whose groups are in '{text}'.")
     return re.sub(r"\$\{(\d+)\}", lambda found: match[int(found[1])] or "", text)
 
 

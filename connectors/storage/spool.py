@@ -1,6 +1,6 @@
 """Where an encoder writes a file's bytes: in memory at first, on disk once somebody needs the memory.
 
-An encoder sees a file that only grows. `spill` moves what is in memory behind what is on disk; where the disk is full nothing of it is lost.
+An encoder sees a file that only grows. `spill` moves what is in memory after what is on disk; where the disk is full nothing of it is lost.
 """
 
 import os
@@ -8,7 +8,7 @@ import os
 
 class Spool:
     def __init__(self, path):
-        self._path = path  # where it lies once it has spilled
+        self._path = path  # where it is once it has spilled
         self._parts = []
         self.memory = 0  # bytes that are not on disk
         self._stored = 0  # bytes that are

@@ -1,4 +1,4 @@
-"""What the tasks of all sinks that write files do: batches to the writers of their partitions, memory kept within bounds, offsets behind what
+"""What the tasks of all sinks that write files do: batches to the writers of their partitions, memory kept within bounds, offsets after what
 is stored."""
 
 import time
@@ -18,10 +18,10 @@ class Parts:
         self.compatibility = compatibility
         self.run = run  # (call, items): for each of them, several at once
         # What a kind of storage may change:
-        self.sides = ()  # what lies in files beside the values: .suffix, .format, .encode(batch)
+        self.sides = ()  # what is in files beside the values: .suffix, .format, .encode(batch)
         self.writes_nulls = format.takes_nulls
         self.null_value = _refuse_null  # (record, report) of a record whose value is null, where that is not written
-        self.tombstones = None  # the folder of such records, where what lies beside their values is
+        self.tombstones = None  # the folder of such records, where what is beside their values is
 
 
 def _refuse_null(record, report):

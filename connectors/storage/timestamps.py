@@ -21,7 +21,7 @@ class TimestampExtractor:
     by_clock = False  # whether time passes without records
 
     def configure(self, config):
-        """The parsed keys of the connector; `config.originals` has all of them as texts."""
+        """The parsed keys of the connector; `config.originals` has all of them as strings."""
 
     def extract(self, record):
         raise NotImplementedError(f"{type(self).__name__} must define extract(record)")
@@ -56,7 +56,7 @@ class RecordExtractor(TimestampExtractor):
 
 
 class RecordFieldExtractor(TimestampExtractor):
-    """A field of the value, which may lie deeper (a.b): a Timestamp, a number of milliseconds, or a text in ISO 8601."""
+    """A field of the value, which may lie deeper (a.b): a Timestamp, a number of milliseconds, or a string in ISO 8601."""
 
     def configure(self, config):
         self._path = config["timestamp.field"]

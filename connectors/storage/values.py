@@ -79,7 +79,7 @@ _WIDER = ("int8", "int16", "int32", "int64", "float32", "float64")
 
 
 def inferred(values):
-    """The Schema of values without one: objects are structs, and numbers of several kinds are of the widest. Raises DataError."""
+    """The Schema of values without one: objects are structs, and numbers of multiple kinds are of the widest. Raises DataError."""
     schema = None
     for value in values:
         if value is not None:

@@ -9,7 +9,7 @@ from standalone import DataError
 class Buffer:
     def __init__(self):
         self._pieces = []  # (pair, offsets, rows)
-        self._ends = {}  # pair -> the offset behind its last record, also if that is no row
+        self._ends = {}  # pair -> the offset after its last record, also if that is not a row
         self._required = None
         self._shape = None  # a table of no rows that has the columns of all
         self.nbytes = 0
@@ -37,7 +37,7 @@ class Buffer:
         return rows.slice(0, 0) if self.is_empty else joined([self._shape, rows.slice(0, 0)])
 
     def drop(self, pair, offset):
-        """Forget what lies before that offset of a partition; None: all of it."""
+        """Forget what is before that offset of a partition; None: all of it."""
         kept = []
         for each in self._pieces:
             mine, offsets, rows = each
@@ -60,7 +60,7 @@ class Buffer:
         return list(dict.fromkeys(pair for pair, _, _ in self._pieces))
 
     def ends(self):
-        """{pair: the offset behind its last record}"""
+        """{pair: the offset after its last record}"""
         return dict(self._ends)
 
     def first(self, pair):

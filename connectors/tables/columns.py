@@ -1,6 +1,6 @@
 """Records as the rows of a table: Arrow columns of a lake's types, all of which may be null; and what must be done to a table to take them.
 
-Two columns that no table has stand beside those of the values: the number of the row, in the order in which rows came, and whether it deletes.
+Two columns that no table has are beside those of the values: the number of the row, in the order in which rows came, and whether it deletes.
 """
 
 import json
@@ -144,7 +144,7 @@ def sql_type(kind):
 
 
 def columns_in_sql(wanted, required):
-    """What stands in the parentheses of CREATE TABLE."""
+    """What is in the parentheses of CREATE TABLE."""
     fields = [field for field in wanted["fields"] if field["name"] not in (NUMBER, DELETES)]
     return ", ".join(f"{quote(each['name'])} {sql_type(each['type'])}{' NOT NULL' if each['name'] in required else ''}" for each in fields)
 

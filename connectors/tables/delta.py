@@ -1,4 +1,4 @@
-"""Tables of Delta: a commit names a partition of a topic and the offset behind it (txnAppId, txnVersion), so that none is written twice."""
+"""Tables of Delta: a commit names a partition of a topic and the offset after it (txnAppId, txnVersion), so that none is written twice."""
 
 from connectors.storage.sink import path_of
 from connectors.tables.columns import quote

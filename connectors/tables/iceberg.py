@@ -1,4 +1,4 @@
-"""Tables of Iceberg: a commit is a snapshot, and its properties tell the offsets behind what is in it."""
+"""Tables of Iceberg: a commit is a snapshot, and its properties tell the offsets after what is in it."""
 
 import json
 

@@ -27,7 +27,7 @@ KEYS = ConfigDef(
     ),
     Option("iceberg.tables.route-field", STRING, MEDIUM, "The field by which a record finds its table. Empty: all go to all tables.", default=""),
     Option("iceberg.tables.default-commit-branch", STRING, MEDIUM, "The branch to commit to: only the main one is taken.", default=""),
-    Option("iceberg.tables.default-id-columns", STRING, MEDIUM, "The columns that tell rows apart: id, region.", default=""),
+    Option("iceberg.tables.default-id-columns", STRING, MEDIUM, "The columns that distinguish rows: id, region.", default=""),
     Option(
         "iceberg.tables.default-partition-by", STRING, MEDIUM,
         "How a table that is created is partitioned: country, day(at), bucket(id, 16), truncate(name, 2).", default="",
@@ -82,7 +82,7 @@ def refusals(config, originals):
     if config["iceberg.tables.upsert-mode-enabled"] and not config["iceberg.tables.default-id-columns"]:
         without = [table for table in config["iceberg.tables"] if not TableSettings(config, originals, table).ids]
         if without or not config["iceberg.tables"]:
-            errors["iceberg.tables.default-id-columns"] = "must be given with iceberg.tables.upsert-mode-enabled=true: what tells rows apart"
+            errors["iceberg.tables.default-id-columns"] = "must be given with iceberg.tables.upsert-mode-enabled=true: what distinguishes rows"
     for name in config["iceberg.tables"]:
         if "." not in name:
             errors["iceberg.tables"] = f"'{name}' must be a database and a table: db.{name}"
@@ -90,7 +90,7 @@ def refusals(config, originals):
 
 
 def _named(originals):
-    """Tables that have keys of their own."""
+    """Tables that have their own keys."""
     ends = (".id-columns", ".partition-by", ".route-regex", ".commit-branch")
     return sorted({key[len(ONE_TABLE) :].rpartition(".")[0] for key in originals if key.startswith(ONE_TABLE) and key.endswith(ends)})
 
@@ -115,7 +115,7 @@ class TableSettings:
 
 
 def _split(text):
-    """At commas that stand in no parentheses."""
+    """At commas that are in no parentheses."""
     return [part.strip() for part in re.split(r",(?![^(]*\))", text or "") if part.strip()]
 
 
@@ -130,7 +130,7 @@ def partitions(terms, is_delta=False):
         found = re.fullmatch(r"(\w+)\(\s*([^,()]+?)\s*(?:,\s*(\d+)\s*)?\)", term)
         if found is None:
             if not re.fullmatch(r"[^()]+", term):
-                raise ConfigError(f"'{term}' is no partition: country, day(at), bucket(id, 16) are some")
+                raise ConfigError(f"'{term}' is not a partition: country, day(at), bucket(id, 16) are some")
             made.append(quoted(term))
             continue
         kind, column, number = found[1].lower(), quoted(found[2]), found[3]
@@ -142,7 +142,7 @@ def partitions(terms, is_delta=False):
         elif kind in _WITH_NUMBER and number is not None:
             made.append(_WITH_NUMBER[kind].format(column, number))
         else:
-            raise ConfigError(f"'{term}' is no partition: year, month, day, hour of a column, bucket and truncate of a column and a number")
+            raise ConfigError(f"'{term}' is not a partition: year, month, day, hour of a column, bucket and truncate of a column and a number")
     return made
 
 

@@ -22,10 +22,10 @@ class Routes:
                 self._patterns[table] = re.compile(text) if text is not None else None
             except re.error as error:
                 key = f"{ONE_TABLE}{table}.route-regex"
-                raise ConfigError(f"{key}: '{text}' is no pattern: {error}", {key: f"'{text}' is no pattern: {error}"}) from None
+                raise ConfigError(f"{key}: '{text}' is not a pattern: {error}", {key: f"'{text}' is not a pattern: {error}"}) from None
 
     def of(self, batch):
-        """[(table, the numbers of its rows, or None for all)]; a row may go to several tables, or to none."""
+        """[(table, the numbers of its rows, or None for all)]; a row may go to multiple tables, or to none."""
         if self._format:
             return [(self._named(topic), rows) for topic, rows in self._by_topic(batch)]
         if not self._field:
@@ -52,7 +52,7 @@ class Routes:
         return [(topic, np.flatnonzero(topics == topic)) for topic in dict.fromkeys(batch.topic)]
 
     def _by_field(self, batch):
-        """(text, rows) of the field's texts; rows that have none go nowhere."""
+        """(text, rows) of the field's strings; rows that have none go nowhere."""
         found = None if batch.value_schema is None else field_column(batch, self._field)
         if found is not None and found[0].type == "string":
             numbers, texts = texts_of(found[1].fill_null(""))

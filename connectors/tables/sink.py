@@ -1,11 +1,11 @@
 """TableSink: topics into tables of Iceberg and Delta, each record exactly once, by Spark.
 
     keys.py     what can be set                       store.py              create, widen, append, merge: one Spark job a commit
-    routes.py   which table a record goes to          iceberg.py, delta.py  where a table keeps the offsets behind what is in it
+    routes.py   which table a record goes to          iceberg.py, delta.py  where a table keeps the offsets after what is in it
     columns.py  records as a table's rows             buffer.py             what is not committed yet
 
 What has come is kept in columns until the commit interval is over. A commit first asks the table which offsets it has, leaves those out, and stores
-the others with their offsets: a start, or a commit that nobody knows the end of, is mended by the next one.
+the others with their offsets: a start, or a commit that nobody knows the end of, is fixed by the next one.
 """
 
 import functools
@@ -58,7 +58,7 @@ class TableSinkTask(SinkTask):
         self._store = _kind(values)(values, self._originals, self.context.connector)
         self._reporter = self.context.errant_record_reporter()
         self._settings, self._buffers = {}, {}
-        self._next = {}  # pair -> the offset behind what was taken
+        self._next = {}  # pair -> the offset after what was taken
         self._since = None  # when the first came of what is not committed
         self._number = 0
         self._commits, self._rows = 0, 0
@@ -108,7 +108,7 @@ class TableSinkTask(SinkTask):
             parts.append((table, offsets, rows, required))
             refused += [(part, row, bad[row]) for row in sorted(bad)]
         if not all(rows is None or self._buffer(table).takes(rows) for table, _, rows, _ in parts):
-            # No column holds what came before and this: it is committed apart, and the table says what it thinks of it. Before anything is taken,
+            # No column type holds both the earlier values and this one: commit what is written, then let the table decide. Before anything is taken,
             # for it may be that the whole put is repeated.
             self._commit()
         for part, row, error in refused:
@@ -143,7 +143,7 @@ class TableSinkTask(SinkTask):
     def _settings_of(self, table):
         if table not in self._settings:
             if "." not in table:
-                raise ConnectError(f"'{table}' is no table: it must be a database and a table, as in db.{table}. See table.name.format.")
+                raise ConnectError(f"'{table}' is not a table: it must be a database and a table, as in db.{table}. See table.name.format.")
             self._settings[table] = TableSettings(self._values, self._originals, table)
         return self._settings[table]
 

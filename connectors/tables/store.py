@@ -99,7 +99,7 @@ class Tables:
         self.create(own, table, columns_in_sql(wanted, required), parts, settings)
 
     def _frame(self, own, table, settings, rows):
-        """The rows as Spark has them, with the columns of the table, which has all of theirs then."""
+        """The rows as in Spark, with the columns of the table, which has all of theirs then."""
         name = self.name(table)
         existing = own.table(name)
         rows = fitted(rows, existing.limit(0).toArrow(), settings.evolves, settings.ignores_case)

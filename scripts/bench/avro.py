@@ -134,7 +134,7 @@ def _nested_fields(at):
 
 
 def _looker(descriptor):
-    """A function from a message to a dict of its fields, as a program would take it apart."""
+    """A function from a message to a dict of its fields, as a program would parse it."""
     plain = [field.name for field in descriptor.fields if field.message_type is None]
     within = [(field.name, field.is_repeated, _looker(field.message_type)) for field in descriptor.fields if field.message_type is not None]
 

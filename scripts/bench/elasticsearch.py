@@ -45,7 +45,7 @@ def document(number):
         "path": f"/shop/articles/{number % 5000}/details",
         "took": number % 977 / 7,
         "ok": number % 5 > 0,
-        "message": f"request {number} was answered by worker {number % 16} behind the front of the shop, " + "x" * 96,
+        "message": f"request {number} was answered by worker {number % 16} after the front of the shop, " + "x" * 96,
     }
 
 

@@ -3,7 +3,7 @@
     PYTHONPATH=. python scripts/bench/errors.py [--records 1000000] [--share 0.01] [--batch 200000] [--repeats 3] [--engine columns|spark]
 
 JSON with its schema and an InsertField, which need no Spark; for Spark also a Cast and a transform of one's own, which it computes. Bad
-records are no JSON; with Spark half of them hold a text that is no number instead. They go, with
+records are not JSON; with Spark half of them hold a string that is no number instead. They go, with
 context headers, to a dead letter queue on an embedded log; a run ends when all are stored there. Runs take turns, the best of each counts.
 """
 
@@ -61,7 +61,7 @@ def good(row):
 
 
 def broken(row):
-    return b"this is no JSON, number %d" % row
+    return b"this is not JSON, number %d" % row
 
 
 def bad(row):

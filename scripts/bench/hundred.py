@@ -3,7 +3,7 @@
 
     scripts/bench/hundred.py [--connectors 100] [--kind source|sink] [--bootstrap HOST:PORT]
 
-Starts a worker of its own with a free port in a scratch folder, on the embedded log unless a broker is named.
+Starts its own worker with a free port in a scratch folder, on the embedded log unless a broker is named.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 
     PYTHONPATH=scripts/bench .venv/bin/python scripts/bench/idle.py [--sources 50] [--seconds 30] [--appends 300]
 
-Starts a worker of its own in a scratch folder, on the embedded log, with Spark up. The idle figures are CPU seconds and memory of the worker
+Starts its own worker in a scratch folder, on the embedded log, with Spark up. The idle figures are CPU seconds and memory of the worker
 and of Java: with one source, with all of them. Then lines are appended one at a time to one source's file, whose chain casts.
 """
 
@@ -21,7 +21,7 @@ from where import children, used
 
 CAST = {"transforms": "hoist,cast", "transforms.hoist.type": "HoistField$Value", "transforms.hoist.field": "count"}
 CAST |= {"transforms.cast.type": "Cast$Value", "transforms.cast.spec": "count:int64"}
-UNTIL_AT_REST = 45.0  # behind its start the worker makes the archive of Java's classes, and Java gives memory back
+UNTIL_AT_REST = 45.0  # after its start the worker makes the archive of Java's classes, and Java gives memory back
 
 
 def main():
@@ -44,7 +44,7 @@ def main():
 
 def measure(worker, folder, chosen):
     create(worker, folder, 0, CAST)
-    worker.http.close()  # the worker does it with a connection that is idle for so long; the next request opens another one
+    worker.http.close()  # the worker does it with a connection that is idle for this long; the next request opens another one
     time.sleep(UNTIL_AT_REST)
     idle(worker, "one source", chosen.seconds)
     began = time.monotonic()
@@ -83,7 +83,7 @@ def resident_mb(pid):
 def latency(worker, file, appends):
     """Print how long each line takes to be had by a stock client: the next one is appended when it is there."""
     consumer = Consumer({"bootstrap.servers": worker.log, "group.id": "idle", "fetch.wait.max.ms": 500, "enable.auto.commit": False})
-    consumer.assign([TopicPartition("s0", 0, 1)])  # behind the first line
+    consumer.assign([TopicPartition("s0", 0, 1)])  # after the first line
     took = []
     try:
         with open(file, "a") as lines:

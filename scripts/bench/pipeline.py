@@ -37,7 +37,7 @@ class Mark(Transform):
 
 
 class MarkByRows(Mark):
-    """The same without a column meaning."""
+    """The same without a columnar form."""
 
     def columns(self, columns):
         return None
@@ -51,7 +51,7 @@ def chains():
     yield "Hoist + Insert static, JSON with schema", JsonConverter, envelope, [hoist, insert]
     yield "Hoist + Insert static, JSON plain", JsonConverter, plain, [hoist, insert]
     yield "something to compute on 110 bytes", string, {}, [Link("mark", Mark())]
-    yield "the same, without a column meaning", string, {}, [Link("mark", MarkByRows())]
+    yield "the same, without a columnar form", string, {}, [Link("mark", MarkByRows())]
 
 
 def measure(pipeline, count, repeats):

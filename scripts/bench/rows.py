@@ -1,10 +1,10 @@
-"""How fast the rows engine is, which does small batches and what has no column meaning.
+"""How fast the rows engine is, which does small batches and what has no columnar form.
 
     PYTHONPATH=. python scripts/bench/rows.py chains [--records 3000] [--repeats 40] [--profile]
     PYTHONPATH=. python scripts/bench/rows.py latency [--records 500] [--bootstrap HOST:PORT]
 
 `chains` gives records a second of one core, by the CPU time of the thread: what else the machine does hardly shows in it. `latency`
-runs a worker with a source of its own and four links, sends one record at a time and tells what passes between its poll and its
+runs a worker with its own source and four links, sends one record at a time and says what passes between its poll and its
 acknowledgement; on the embedded log, or on the Kafka that is named.
 """
 

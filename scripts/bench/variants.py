@@ -102,7 +102,7 @@ class Sent:
                 file.write(json.dumps(request, separators=(",", ":")) + "\n")
 
     def size_behind(self, expected, text):
-        """Of the right output: it does not hang on the order of the keys."""
+        """Of the right output: it does not depend on the order of the keys."""
         key = expected, text
         if key not in self._sizes:
             self._sizes[key] = sum(in_parallel(_size_of_part, self.path, expected, text))
@@ -247,7 +247,7 @@ def java_text(value, order=()):
 
 
 def struct_text(value, order=()):
-    """As Java's toString writes a struct of Connect's."""
+    """As Java's toString writes a Connect struct."""
     if isinstance(value, dict):
         names = [name for name in order if name in value] + [name for name in value if name not in order]
         return "Struct{" + ",".join(f"{name}={struct_text(value[name], order)}" for name in names) + "}"

@@ -4,7 +4,7 @@
     PYTHONPATH=.:scripts/bench .venv/bin/python scripts/bench/where.py plain dates python [--records 400000] [--batch 100000]
 
 For each part of the way: the seconds that a million records wait for it, and the CPU seconds of this process, of Java and of Spark's Python
-workers meanwhile. In a worker the parts of neighbouring batches overlap. The first batches, which compile, have a line of their own.
+workers meanwhile. In a worker the parts of neighbouring batches overlap. The first batches, which compile, have their own line.
 """
 
 import argparse
@@ -107,7 +107,7 @@ def watch(parts):
     parts.watch(Conversion, "decode", "bytes to columns")
     parts.watch(ColumnPlan, "_table", "columns to Arrow")
     parts.watch(job, "run", "jobs")
-    parts.watch(python_links, "sent_pieces", "records sent to Python")
+    parts.watch(python_links, "pickled_pieces", "records sent to Python")
     parts.watch(python_links, "made_of", "records come back")
     parts.watch(ColumnPlan, "run", "edits of the schema")
 

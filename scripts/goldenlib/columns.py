@@ -1,4 +1,4 @@
-"""Transforms and converters by their column meanings: the outcome of each case, or LeftToRows with the reason.
+"""Transforms and converters by their columnar forms: the outcome of each case, or LeftToRows with the reason.
 
 What Spark computes goes through Spark.
 """
@@ -76,7 +76,7 @@ def _told(prepared, made):
 
 
 def _dropped_at(links, records):
-    """The link that drops them: columns do not tell which it is, so the links are tried one by one, by rows."""
+    """The link that drops them: columns do not say which it is, so the links are tried one by one, by rows."""
     record = records[0]
     for at, link in enumerate(links):
         record = rows.apply(record, link.transform, link.predicate, link.negate)

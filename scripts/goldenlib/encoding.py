@@ -1,6 +1,6 @@
 """Values, schemas and records between the JSON of the golden cases and what the program works with.
 
-A JSON tag names the Java class of a value. Under a schema of its own type a whole number is read as Python's plain int, as people write
+A JSON tag names the Java class of a value. Under its own schema type a whole number is read as Python's plain int, as people write
 it; elsewhere as the class of that width. On the way back a plain number has the class that its schema says.
 """
 

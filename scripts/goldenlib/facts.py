@@ -38,7 +38,7 @@ def partition(case):
 
 
 def batch(case):
-    """What is in a batch; and once more, after what was in it has been packed again."""
+    """What is in a batch; and again, after what was in it has been packed again."""
     data = base64.b64decode(case["batch"])
     header = record_batch.verify(data)
     (records,) = record_batch.unpack(data).records

@@ -1,4 +1,4 @@
-"""Each kind of case by its row meaning: an outcome for a case."""
+"""Each kind of case by its row form: an outcome for a case."""
 
 import base64
 

@@ -67,7 +67,7 @@ def _job(chains, holder):
 
 
 class _Chain:
-    """One case: its leaves under names of its own, and what its links make of them."""
+    """One case: its leaves under its own names, and what its links make of them."""
 
     def __init__(self, prefix, links, records):
         self.prefix = prefix

@@ -159,7 +159,7 @@ def _send(bootstrap, topic, lines):
 
 
 def _read(bootstrap, topic, seconds, group=None):
-    """(key, value) of all that comes within so many seconds of silence; with a group its offsets are committed."""
+    """(key, value) of all that comes within this many seconds of silence; with a group its offsets are committed."""
     reader = Consumer({"bootstrap.servers": bootstrap, "group.id": group or "looks", "auto.offset.reset": "earliest", "enable.auto.commit": False,
                        "allow.auto.create.topics": False})  # fmt: skip
     reader.subscribe([topic]) if group else reader.assign(_parts(bootstrap, topic))

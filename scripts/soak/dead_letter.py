@@ -4,8 +4,8 @@
     scripts/soak/dead_letter.py [--kills 20] [--records 100000] [--bootstrap HOST:PORT]
 
 Numbered JSON records, a random tenth of them broken, go through a file sink with errors.tolerance=all. The worker is killed (SIGKILL) at
-random moments while a producer goes on writing. In the end every broken record must be in the queue with its own bytes and the offset
-it stands at, every good one in the file; what was not committed may come twice. The log must outlive the worker: without --bootstrap a
+random moments while a producer continues writing. In the end every broken record must be in the queue with its own bytes and the offset
+it is at, every good one in the file; what was not committed may come twice. The log must outlive the worker: without --bootstrap a
 worker without connectors serves its embedded log.
 """
 
@@ -23,13 +23,15 @@ import sys
 import tempfile
 import time
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts" / "soak"))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
 
 import watched  # noqa: E402
+
+from tests.log.committed import group_offsets  # noqa: E402
 
 OFFSET = "__connect.errors.offset"
 
@@ -68,7 +70,7 @@ def wait_for(condition, seconds, what):
     deadline = time.monotonic() + seconds
     while not condition():
         if time.monotonic() > deadline:
-            sys.exit(f"waited {seconds} s in vain for {what}")
+            sys.exit(f"timed out after {seconds} s waiting for {what}")
         time.sleep(0.02)
 
 
@@ -100,8 +102,7 @@ class Soak:
             "errors.deadletterqueue.topic.replication.factor=1\nerrors.deadletterqueue.context.headers.enable=true\n"
         )
         self.worker = Worker(folder, "worker", f"bootstrap.servers={bootstrap}\n{strings}offset.flush.interval.ms=200\nspark.start=lazy\n", connector)
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(30)
+        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(30)
 
     def value(self, row):
         return f"broken {row:08d}" if self.bad[row] else f'"good {row:08d}"'
@@ -120,11 +121,7 @@ class Soak:
             sys.exit(f"{left} records were not taken within 60 s")
 
     def committed(self):
-        group = f"connect-{self.topic}"
-        (future,) = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        with contextlib.suppress(Exception):  # before the first commit
-            return max((each.offset for each in future.result(30).topic_partitions), default=0)
-        return 0
+        return max(group_offsets(self.bootstrap, f"connect-{self.topic}").values(), default=0)
 
     def run(self, kills):
         for kill in range(kills):

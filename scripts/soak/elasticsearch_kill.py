@@ -5,7 +5,7 @@
 
 The topic is filled first. Then the worker is killed with SIGKILL at random moments while it indexes, and started again. In the end each key's
 last record must be what the index holds: no document missing, none stale, none that was deleted. With --kill-server the server
-is killed and started in the midst, too.
+is killed and started in the middle, too.
 """
 
 import argparse
@@ -106,7 +106,7 @@ class Run:
             if self.process.poll() is not None:
                 sys.exit(f"the worker ended by itself; see {self.folder}/log")
             if time.monotonic() > deadline:
-                sys.exit(f"waited {seconds} s in vain for {what}; see {self.folder}/log")
+                sys.exit(f"timed out after {seconds} s waiting for {what}; see {self.folder}/log")
             time.sleep(0.05)
 
 
@@ -167,7 +167,7 @@ def main():
             if options.kill_server and kill % 5 == 2:
                 server.kill()
                 server.start()
-        print(f"{options.kills} kills, behind so many documents written: {' '.join(map(str, reached))}", flush=True)
+        print(f"{options.kills} kills, after this many documents written: {' '.join(map(str, reached))}", flush=True)
         run.start()
         run.wait(lambda: run.committed() >= options.records, 300, "the end")
         watched.end(run.process, signal.SIGTERM, folder / "log")

@@ -62,7 +62,7 @@ def _keep(name, path, called):
 
 
 def _fuzz(name, work, seconds):
-    """In a process of its own: the fuzzer ends its process."""
+    """In its own process: the fuzzer ends its process."""
     import logging
     import tracemalloc
 

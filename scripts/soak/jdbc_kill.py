@@ -3,7 +3,7 @@
 
     scripts/soak/jdbc_kill.py [--kills 20] [--per-second 2000]
 
-Source and sinks run in one worker, on the embedded log. Rows are written by several transactions at once, some of which commit late or roll
+Source and sinks run in one worker, on the embedded log. Rows are written by multiple transactions at once, some of which commit late or roll
 back. Each kill is, in turn, of the worker (kill -9) and of the server with all its processes. The first copy is written by upsert (at least once),
 the second with exactly.once=true by plain inserts into a table without a key: both must hold each row that was committed, and the second each
 record of the topic once.

@@ -127,7 +127,7 @@ class Run:
         return self.sink.stat().st_size == size
 
     def wait_all(self, seconds=120):
-        """Until the last line is there and nothing more comes: what a kill left uncommitted comes again behind it."""
+        """Until the last line is there and nothing more comes: what a kill left uncommitted comes again after it."""
         last = b"number %d\n" % (self.written - 1)
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -3,8 +3,8 @@
 
     scripts/soak/lake_kill.py [--records 1000000] [--kills 30] [--format Parquet] [--url hdfs://namenode:8020/soak | --hdfs] [--seed 0]
 
-At each kill the files that are seen are read as well: no half one may be among them. With --hdfs it brings an HDFS of its own, and every second
-kill is the name node's and the data node's, which come back while the worker goes on.
+At each kill the files that are seen are read as well: no half one may be among them. With --hdfs it brings its own HDFS, and every second
+kill is the name node's and the data node's, which come back while the worker continues.
 """
 
 import argparse
@@ -59,7 +59,7 @@ class Soak:
         while kills < self.given.kills:
             before = self.files.count()
             worker = worker or self.start()
-            # Somewhere in its work: behind a random share of what is left to be killed in, be it in its start.
+            # Somewhere in its work: after a random share of what is left to be killed in, be it in its start.
             until = min(before + self.random.random() * self.given.records / self.given.kills, self.given.records)
             deadline = time.monotonic() + PATIENCE_SECONDS
             while self.files.count() < until and worker.poll() is None and time.monotonic() < deadline:

@@ -6,7 +6,7 @@
 
 One worker with an embedded log; for each chain and tolerance a source and a sink, both with the chain, which Spark does. However often its
 process ends, each record must be put once and in order, none in a dead letter queue, no task may fail, and Spark must do jobs again within
-`--seconds`. With `--heap` nobody kills it: a statement repeats texts until the small heap is full, and the process ends by that.
+`--seconds`. With `--heap` nobody kills it: a statement repeats strings until the small heap is full, and the process ends by that.
 """
 
 import argparse
@@ -42,7 +42,7 @@ HEAP = {"type": "Sql", "statement": "SELECT n, repeat(text, 150) AS text FROM re
 
 
 class Marked(Transform):
-    """Has no column meaning and keeps no state."""
+    """Has no columnar form and keeps no state."""
 
     stateless = True
 

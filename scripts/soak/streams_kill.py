@@ -1,9 +1,11 @@
 #!/usr/bin/env python3
 """Kill the worker (kill -9) again and again under queries of SQL: a copy, the word count, final windows and a join of two streams.
 
-    scripts/soak/streams_kill.py [--kills 30] [--lines 20000] [--seconds 12]
+    scripts/soak/streams_kill.py [--kills 30] [--lines 20000] [--seconds 8]
 
-The input is written first. Then the queries work on it in small batches, and the worker is killed every so many seconds, until all is done.
+The input is written first. Then the queries work on it in small batches. The worker is killed at a random moment of the seconds after one of
+them, drawn again each time, has written something again, so each kill falls into batches; every fifth kill falls into the start instead, where
+queries come up.
 What readers of committed records find must be what one run without kills writes: each record of the copy once, each word's counts rising one
 update after the other to the true one, each window once with the true count, each pair of the join once.
 """
@@ -25,6 +27,8 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
 
 from standalone.clock import SYSTEM  # noqa: E402
+from standalone.errors import ConnectError  # noqa: E402
+from standalone.streams.ranges import Ranges  # noqa: E402
 from standalone.streams.settings import Settings  # noqa: E402
 from standalone.testing import LocalWorker  # noqa: E402
 from tests.servers.kafka_broker import free_port  # noqa: E402
@@ -32,6 +36,9 @@ from tests.streams.on_worker import committed_pairs  # noqa: E402
 
 WORDS = [f"w{number}" for number in range(50)]
 MINUTE = 60_000
+TOPICS = ("copy", "counts", "windows", "pairs")
+START_SECONDS = 20  # in which a worker's queries come up
+PATIENCE_SECONDS = 300
 STATEMENTS = """
 SET 'max.offsets.per.batch' = '{batch}';
 CREATE STREAM lines (line STRING) WITH (kafka_topic = 'lines', value_format = 'KAFKA');
@@ -50,7 +57,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--lines", type=int, default=20_000)
-    parser.add_argument("--seconds", type=float, default=12, help="between kills, at most")
+    parser.add_argument("--seconds", type=float, default=8, help="of work between kills, at most")
     parser.add_argument("--batch", type=int, default=200, help="offsets that a batch reads at most")
     said = parser.parse_args()
     folder = pathlib.Path(tempfile.mkdtemp(prefix="streams-kill-"))
@@ -58,11 +65,16 @@ def main():
     worker = Worker(folder, said.batch)
     wanted = expected(lines, hits)
     worker.start()
-    for number in range(said.kills):
-        time.sleep(random.uniform(said.seconds / 3, said.seconds))
+    chance = random.Random()
+    for number in range(1, said.kills + 1):
+        if number % 5:
+            worker.wait_for_work(chance)
+            time.sleep(chance.uniform(0, said.seconds))
+        else:
+            time.sleep(chance.uniform(1, START_SECONDS))
         worker.kill()
+        print(f"kill {number} after {worker.lived():.0f} s: {worker.told()}", flush=True)
         worker.start()
-        print(f"kill {number + 1}: {worker.told()}", flush=True)
     failed = judge(worker, wanted)
     worker.end()
     if not failed:
@@ -71,7 +83,7 @@ def main():
 
 
 def written(folder, count):
-    """Lines of words, and hits of keys as time goes on, in the topics."""
+    """Lines of words, and hits of keys as time continues, in the topics."""
     random.seed(7)
     lines = [f"{number} " + " ".join(random.choices(WORDS, k=4)) for number in range(count)]
     begun = (SYSTEM.now_ms() // MINUTE - count // 100 - 10) * MINUTE
@@ -139,13 +151,35 @@ class Worker:
         (folder / "worker.properties").write_text("".join(f"{key}={value}\n" for key, value in props.items()))
         (folder / "queries.sql").write_text(STATEMENTS.format(batch=batch))
         self._process = None
+        self._begun = 0.0
+        self._counts = None  # of committed records in each topic, as they were when they were last told
 
     def start(self):
         command = [sys.executable, "-m", "standalone.cli.worker", self._folder / "worker.properties", self._folder / "queries.sql"]
         self._process = subprocess.Popen(command, stdout=self._log, stderr=self._log, cwd=ROOT, start_new_session=True)
+        self._begun = time.monotonic()
+
+    def lived(self):
+        return time.monotonic() - self._begun
+
+    def wait_for_work(self, chance):
+        """Until one of the queries has written something since the last kill; where that one is done, until another has."""
+        deadline, drawn, before = time.monotonic() + PATIENCE_SECONDS, None, self._counts
+        while time.monotonic() < deadline:
+            if self._process.poll() is not None:
+                sys.exit(f"The worker has ended by itself. Look at {self._folder}")
+            counts = self._count()
+            if counts is not None:
+                before = before or counts
+                drawn = drawn if drawn is not None else chance.randrange(len(TOPICS))
+                if counts[drawn] > before[drawn] or sum(counts) > sum(before) and time.monotonic() > deadline - PATIENCE_SECONDS / 2:
+                    return
+            time.sleep(0.3)
+        sys.exit(f"The queries have written nothing for {PATIENCE_SECONDS} s: {self.told()}. Look at {self._folder}")
 
     def kill(self):
         """The worker alone: its Java process ends by itself, as it would."""
+        self._counts = self._count() or self._counts
         os.kill(self._process.pid, signal.SIGKILL)
         self._process.wait()
 
@@ -155,7 +189,7 @@ class Worker:
 
     def found(self):
         """What readers of committed records find."""
-        read = {name: self._read(name) for name in ("copy", "counts", "windows", "pairs")}
+        read = {name: self._read(name) for name in TOPICS}
         counts = collections.defaultdict(list)
         for key, value in read["counts"]:
             counts[key.decode()].append(int.from_bytes(value, "big"))
@@ -171,10 +205,21 @@ class Worker:
         }
 
     def told(self):
+        return ", ".join(f"{name} {count}" for name, count in zip(TOPICS, self._counts)) if self._counts else "not up yet"
+
+    def _count(self):
+        """Ends of the topics; None where the worker does not answer yet."""
+        ranges = None
         try:
-            return ", ".join(f"{name} {len(self._read(name))}" for name in ("copy", "counts", "windows", "pairs"))
-        except Exception as error:  # it may not be up yet
-            return f"not up yet ({type(error).__name__})"
+            ranges = Ranges(Settings({"bootstrap.servers": f"127.0.0.1:{self._port}", "admin.default.api.timeout.ms": "2000"}).clients)
+            pairs = ranges.pairs(topics=TOPICS)
+            ends = ranges.ends(pairs)
+            return tuple(sum(end for (topic, _), end in ends.items() if topic == name) for name in TOPICS)
+        except ConnectError:
+            return None
+        finally:
+            if ranges is not None:
+                ranges.close()
 
     def _read(self, topic):
         return committed_pairs(Settings({"bootstrap.servers": f"127.0.0.1:{self._port}"}).clients, topic)

@@ -97,7 +97,7 @@ class Table:
 
         try:
             version = (self._metadata / "version-hint.text").read_text().strip()
-            while (self._metadata / f"v{int(version) + 1}.metadata.json").exists():  # the hint is written behind it
+            while (self._metadata / f"v{int(version) + 1}.metadata.json").exists():  # the hint is written after it
                 version = int(version) + 1
         except FileNotFoundError:
             return []

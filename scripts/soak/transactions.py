@@ -10,7 +10,7 @@ Everybody notes what was tried and what was answered. At the end of a round the 
     torn       of a transaction whose fate nobody was told a part is there, and a part is not
     doubled    a record is there twice
     order      the records of one producer in one partition are not in the order in which they were sent
-    unstable   a reader saw something at an offset that is not there in the end, or passed over something that is
+    unstable   a reader saw something at an offset that is not there in the end, or skipped something that is
 
 Two producers have the same transactional id in turn: the one before is fenced in the middle of its transaction.
 
@@ -53,7 +53,7 @@ END_SECONDS = 90  # for everything to be answered once the log is back
 
 
 class Embedded:
-    """The embedded log in a process of its own."""
+    """The embedded log in its own process."""
 
     name = "embedded log"
 
@@ -176,7 +176,7 @@ def transactional(bootstrap, topic, name, notes, over, chance, successors):
                     values += part
                     producer.send(topic, partition, part, lambda delivered: refused.append(delivered.error))
                 if successors and chance.random() < 0.15:
-                    left, producer = producer, None  # goes on to be there while its successor takes the id over
+                    left, producer = producer, None  # continues to be there while its successor takes the id over
                     continue
                 while not producer.client.flush(1):
                     if over.is_set() and not producer.client.flush(END_SECONDS):
@@ -235,7 +235,7 @@ def strangers_transactions(bootstrap, topic, name, notes, over, chance):
 
 
 def reader(bootstrap, topic, seen, over):
-    """A stock client that reads what is committed while all goes on."""
+    """A stock client that reads what is committed while all continues."""
     consumer = a_consumer(bootstrap)
     consumer.assign([confluent_kafka.TopicPartition(topic, number, 0) for number in range(PARTITIONS)])
     try:
@@ -310,14 +310,14 @@ def check(notes, final):
     for (partition, _), value in sorted(final.items()):
         name, _, number = value.partition(b":")
         if last.get((name, partition), -1) >= int(number):
-            wrong.append(f"order: {value} stands behind number {last[name, partition]} in partition {partition}")
+            wrong.append(f"order: {value} is behind number {last[name, partition]} in partition {partition}")
         last[name, partition] = int(number)
     for seen in notes.seen:
         strange = [place for place, value in seen.items() if final.get(place) != value]
         reach = {partition: max(offset for at, offset in seen if at == partition) for partition in {at for at, _ in seen}}
         passed = [place for place in final if place[1] <= reach.get(place[0], -1) and place not in seen]
         wrong += [f"unstable: a reader saw {seen[strange[0]]} at {strange[0]}, where {final.get(strange[0])} is"] if strange else []
-        wrong += [f"unstable: a reader passed over {len(passed)} records, such as {final[passed[0]]} at {passed[0]}"] if passed else []
+        wrong += [f"unstable: a reader skipped {len(passed)} records, such as {final[passed[0]]} at {passed[0]}"] if passed else []
     return wrong
 
 

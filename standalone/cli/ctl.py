@@ -7,7 +7,7 @@
     ctl_sql.py         statements of SQL
     ctl_schemas.py     schemas of a registry         ctl_reindex.py  another mapping for a search index, without downtime
     ctl_init.py        sample configurations         ctl_doctor.py   what a worker needs of its machine
-    ctl_top.py         rates and lag as they change
+    ctl_top.py         rates and lag as they change  ctl_distributed.py  moving from connect-distributed
 
 Exit codes: 0 done, 1 refused or failed, 2 wrong usage, 3 done, and a connector or task that was asked about is FAILED.
 """
@@ -19,6 +19,7 @@ import click
 from standalone.cli import (
     ctl_config,
     ctl_connectors,
+    ctl_distributed,
     ctl_dlq,
     ctl_doctor,
     ctl_init,
@@ -55,7 +56,10 @@ def main(context, url, user, cacert, cert, key):
     context.obj = Rest.of(context.params, lambda name: click.prompt(f"Password of {name}", hide_input=True, err=True))
 
 
-_MODULES = (ctl_init, ctl_doctor, ctl_top, ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_sql, ctl_reindex)
+_MODULES = (
+    *(ctl_init, ctl_doctor, ctl_top, ctl_connectors, ctl_config, ctl_offsets, ctl_log, ctl_dlq, ctl_preview, ctl_schemas, ctl_sql),
+    *(ctl_reindex, ctl_distributed),
+)
 for _module in _MODULES:
     _module.add_to(main)
 

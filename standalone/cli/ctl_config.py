@@ -246,7 +246,7 @@ def loggers():
 @loggers.command("list")
 @click.pass_obj
 def list_loggers(rest):
-    """The loggers that have a level of their own."""
+    """The loggers that have their own level."""
     found = rest.get("/admin/loggers")
     emit(found, lambda: table(("LOGGER", "LEVEL"), [(name, shown["level"]) for name, shown in found.items()]))
 

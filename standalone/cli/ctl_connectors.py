@@ -116,7 +116,7 @@ def _text(value):
 @click.command(cls=Command)
 @any_names
 @click.option("-i", "--interval", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--times", type=click.IntRange(min=1), help="End after so many looks. If not given: at Ctrl-C.")
+@click.option("--times", type=click.IntRange(min=1), help="End after this many looks. If not given: at Ctrl-C.")
 @click.pass_context
 def watch(context, names, interval, times):
     """Show the states again and again, until Ctrl-C. With --json: a line each time."""
@@ -176,7 +176,7 @@ def history(rest, name, count, traces):
 
 
 def _when(moment):
-    """A time as the worker says it: milliseconds, or a text."""
+    """A time as the worker says it: milliseconds, or a string."""
     if isinstance(moment, (int, float)):
         return datetime.fromtimestamp(moment / 1000, timezone.utc).astimezone().isoformat(" ", "milliseconds")
     return moment
@@ -253,7 +253,7 @@ def wait_until_settled(context, names, seconds):
             return
         if time.monotonic() >= deadline:
             late = ", ".join(name for name, shown in found.items() if not _is_settled(shown))
-            raise click.ClickException(printable(f"After {seconds:g} s not all is RUNNING: {late}. connectctl status tells more."))
+            raise click.ClickException(printable(f"After {seconds:g} s not all is RUNNING: {late}. connectctl status says more."))
         never.wait(_POLL_SECONDS)
 
 

@@ -22,7 +22,7 @@ def add_to(main):
 def dlq():
     """Dead letter queues: list, show, replay.
 
-    A queue is named by its topic. What tells of the failure stands in the headers that a connector writes with
+    A queue is named by its topic. What reports the failure is in the headers that a connector writes with
     errors.deadletterqueue.context.headers.enable=true: without them letters have no error class and no topic to go back to.
     """
 
@@ -175,7 +175,7 @@ def _decoded(data):
 @click.option("--again", is_flag=True, help="Send also what was replayed before.")
 @click.option("--as-polled", is_flag=True, help="Send also a source's records that failed before they were bytes, as its own converter writes them.")
 def replay(queue, reach, choice, to, count, dry_run, again, as_polled):
-    """Send letters back: original key, value, timestamp and headers, without the headers that tell of the failure.
+    """Send letters back: original key, value, timestamp and headers, without the headers that describe the failure.
 
     What was sent is remembered (in the consumer group connectctl-dlq-QUEUE), so that a second replay does not double it.
     """
@@ -195,7 +195,7 @@ def replay(queue, reach, choice, to, count, dry_run, again, as_polled):
         if not sent:
             click.echo(f"nothing {verb}")
         if outcome.before:
-            click.echo(f"{outcome.before} had been replayed before (--again sends them once more)")
+            click.echo(f"{outcome.before} had been replayed before (--again sends them again)")
         for why, number in outcome.left.items():
             click.echo(click.style(f"{number} left: {why}", fg="yellow"))
 

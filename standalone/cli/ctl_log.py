@@ -1,6 +1,6 @@
 """connectctl's commands on the log itself, the worker's own or any other: topics, produce, consume.
 
-Where the log is: --bootstrap; or as the clients of a worker.properties reach it (--worker-config); or as the running worker tells.
+Where the log is: --bootstrap; or as the clients of a worker.properties reach it (--worker-config); or as the running worker reports.
 """
 
 import base64
@@ -81,11 +81,11 @@ class Reach:
         return LogAccess.at(self._bootstrap or self._told(), extra)
 
     def _told(self):
-        """The address that the running worker tells."""
+        """The address that the running worker reports."""
         try:
             return self._rest.get("/ui/api/log")["bootstrap"]
         except (Refused, KeyError, TypeError) as problem:
-            why = problem.message if isinstance(problem, Refused) and problem.status is None else f"the worker at {self._rest.url} does not tell"
+            why = problem.message if isinstance(problem, Refused) and problem.status is None else f"the worker at {self._rest.url} does not say"
             raise click.ClickException(f"Where is the log? {why}. Give --bootstrap HOST:PORT, or --worker-config FILE.") from None
 
 
@@ -154,7 +154,7 @@ def describe(names, reach, configs):
 @click.option("-r", "--replication-factor", type=click.IntRange(min=1), help="If not given, the broker's default.")
 @click.option("-c", "--config", "configs", metavar="KEY=VALUE", multiple=True, help="A setting, such as retention.ms=60000; may be given again.")
 def create(names, reach, partitions, replication_factor, configs):
-    """Create topics. One that is there already is an error."""
+    """Create topics. One that already exists is an error."""
     wrong = [pair for pair in configs if "=" not in pair]
     if wrong:
         raise click.UsageError(f"--config takes KEY=VALUE, not '{wrong[0]}'.")
@@ -179,7 +179,7 @@ def delete(names, reach):
 
 @topics.command()
 @one_name
-@click.option("--reset", is_flag=True, help="Forget them: the list begins anew.")
+@click.option("--reset", is_flag=True, help="Forget them: the list starts over.")
 @click.pass_obj
 def active(rest, name, reset):
     """The topics that a connector has used (REST's /connectors/NAME/topics)."""
@@ -202,7 +202,7 @@ def _numbers(numbers):
 @click.argument("topic")
 @log_options
 @click.option("-f", "--file", type=click.File("rb"), default="-", help="Where the lines are; standard input, if not given.")
-@click.option("-K", "--key-separator", help="What stands between key and value on each line.")
+@click.option("-K", "--key-separator", help="What is between key and value on each line.")
 @click.option("-H", "--header", "headers", metavar="NAME=VALUE", multiple=True, help="A header of every record; may be given again.")
 @click.option("-p", "--partition", type=click.IntRange(min=0), help="The partition. If not given, by key.")
 @click.option("--null", "null_text", metavar="TEXT", help="A key or value of this text is null: a tombstone.")
@@ -246,7 +246,7 @@ def produce(topic, reach, file, key_separator, headers, partition, null_text, fr
 
 
 def _size(file):
-    """Of a file on disk, its bytes; None where that cannot be told ahead."""
+    """Of a file on disk, its bytes; None where that cannot be known ahead."""
     try:
         about = os.fstat(file.fileno())
     except (OSError, AttributeError):
@@ -288,7 +288,7 @@ def _from_json(number, line, common):
 
 
 def _bytes_of(said):
-    """Of a text, or of {"base64": …}; any other JSON is written as JSON."""
+    """Of a string, or of {"base64": …}; any other JSON is written as JSON."""
     if said is None:
         return None
     if isinstance(said, str):
@@ -321,14 +321,14 @@ def _to_records(rows):
 @click.argument("topic")
 @log_options
 @click.option("--from-beginning", is_flag=True, help="From the first record on, not only what comes from now on.")
-@click.option("-n", "--max-messages", "most", type=click.IntRange(min=1), help="End after so many.")
+@click.option("-n", "--max-messages", "most", type=click.IntRange(min=1), help="End after this many.")
 @click.option("-p", "--partition", "partitions", type=click.IntRange(min=0), multiple=True, help="Only this partition; may be given again.")
 @click.option("-o", "--offset", help="Where to begin in each partition: a number, earliest, latest, or -N for the last N.")
-@click.option("-g", "--group", help="Read as a member of this consumer group, go on where it was, and commit what was printed.")
+@click.option("-g", "--group", help="Read as a member of this consumer group, continue where it was, and commit what was printed.")
 @click.option("-e", "--exit", "at_end", is_flag=True, help="End with the last record that is there now.")
-@click.option("--timeout", type=click.FloatRange(min=0), help="End when nothing came for so many seconds.")
+@click.option("--timeout", type=click.FloatRange(min=0), help="End when nothing came for this many seconds.")
 @click.option(
-    "--show", metavar="LIST", default="", help="What stands before each value: any of topic,partition,offset,timestamp,key,headers; or all."
+    "--show", metavar="LIST", default="", help="What is before each value: any of topic,partition,offset,timestamp,key,headers; or all."
 )
 @click.option("--format", "form", help=f"How each record is printed: {_TOKENS}.")
 @schema_options("Each {} was written with a schema of a registry, and is printed as JSON.")

@@ -1,4 +1,4 @@
-"""connectctl's commands about offsets: where sources go on and sinks have come to, how far sinks are behind, and Java's offsets file."""
+"""connectctl's commands about offsets: where sources continue and sinks have come to, how far sinks are behind, and Java's offsets file."""
 
 import json
 import os
@@ -86,7 +86,7 @@ def _parsed(text, what):
 @stop_option
 @click.pass_obj
 def reset(rest, name, stop_first):
-    """Forget all offsets of a connector: a source begins anew, a sink where auto.offset.reset says."""
+    """Forget all offsets of a connector: a source starts over, a sink where auto.offset.reset says."""
     _change(rest, name, stop_first, "DELETE", None)
 
 

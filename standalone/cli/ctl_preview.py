@@ -27,7 +27,7 @@ def _records_from(command):
         (
             click.option("-n", "--count", type=click.IntRange(min=1), default=10, show_default=True, help="So many records at most."),
             click.option("--stdin", is_flag=True, help="Take lines of standard input: texts for a source, bytes from the log for a sink."),
-            click.option("-K", "--key-separator", help="With --stdin, for a sink: what stands between key and value on each line."),
+            click.option("-K", "--key-separator", help="With --stdin, for a sink: what is between key and value on each line."),
             click.option("--from-beginning", is_flag=True, help="A source: as if it had no stored offsets. (A sink begins there anyway.)"),
             click.option("--newest", is_flag=True, help="A sink: the newest records of its topics, not the oldest."),
             click.option("--seconds", type=click.FloatRange(min=0.1), default=5.0, show_default=True, help="How long to wait for records."),
@@ -86,7 +86,7 @@ def explain(rest, name, connector, **records):
     """
     if connector is None:
         if os.path.isfile(name):
-            raise click.UsageError(f"{name} is a file: give the connector's file behind it, or the name of a running connector.")
+            raise click.UsageError(f"{name} is a file: give the connector's file after it, or the name of a running connector.")
         _explain_running(rest.get(connector_path(name, "/pipeline")))
         return
     if not os.path.isfile(name):
@@ -171,7 +171,7 @@ def _print_number(at, all_of_them):
 
 
 def _print_record(record, before):
-    """Its parts; behind the first link only those that changed."""
+    """Its parts; after the first link only those that changed."""
     place = [f"{name} {printable(str(record[name]))}" for name in _PLACE if record[name] != before.get(name) and record[name] is not None]
     if place:
         click.echo(f"    {', '.join(place)}")

@@ -7,7 +7,7 @@
     5 stop      the first connector is stopped, and deleted with its index if that is asked; where it writes topics to other indices
                 as well, the topics of this one are taken out of it
 
-Each step looks whether it is done already: the same command again goes on where it was left, and --undo takes back what was done, in
+Each step looks whether it is done already: the same command again continues where it was left, and --undo takes back what was done, in
 the reverse order, as long as nothing was deleted.
 """
 
@@ -30,7 +30,7 @@ _SINK = "ElasticsearchSinkConnector"
 _LOOK_SECONDS = 0.5
 _ANSWER_SECONDS = 60
 _HIDDEN = "[hidden]"
-_META = "connectctl-reindex"  # in the new index's mapping: what has to be known to go on, or to undo it
+_META = "connectctl-reindex"  # in the new index's mapping: what has to be known to continue, or to undo it
 
 
 def add_to(main):
@@ -43,8 +43,8 @@ def add_to(main):
 )
 @one_name
 @click.option("--mapping", type=click.File("rb"), help='The new mapping as JSON, {"properties": …}; or {"mappings": …, "settings": …}.')
-@click.option("--topic", help="Where the connector writes to several indices: the topic, or one of the topics, of the one to be made anew.")
-@click.option("--index", help="Name of the new index. Default: the old one's with the next number behind it, orders-v2.")
+@click.option("--topic", help="Where the connector writes to several indices: the topic, or one of the topics, of the one to recreate.")
+@click.option("--index", help="Name of the new index. Default: the old one's with the next number after it, orders-v2.")
 @click.option("--alias", help="The name that searchers use. Default: the name that the connector writes to, if that is an alias.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Another value in the second connector, as a password; may be repeated.")
 @click.option(
@@ -56,7 +56,7 @@ def add_to(main):
 @click.option("--undo", "undoes", is_flag=True, help="Take it back: alias, connectors and the new index.")
 @click.pass_obj
 def reindex(rest, name, mapping, topic, index, alias, changes, search_user, timeout, deletes, undoes):
-    """Give the index of an ElasticsearchSink another mapping without downtime. Again: goes on where it was left."""
+    """Give the index of an ElasticsearchSink another mapping without downtime. Again: continues where it was left."""
     work = Reindex(rest, name, topic, index, alias, dict(_pair(each) for each in changes), search_user)
     if undoes:
         return work.undo()
@@ -65,7 +65,7 @@ def reindex(rest, name, mapping, topic, index, alias, changes, search_user, time
     try:
         body = json.loads(mapping.read())
     except ValueError as error:
-        raise click.ClickException(f"The mapping is no JSON: {error}.") from None
+        raise click.ClickException(f"The mapping is not JSON: {error}.") from None
     work.run(body if "mappings" in body else {"mappings": body}, timeout, deletes)
 
 
@@ -81,7 +81,7 @@ class Reindex:
         self._rest, self.name, self._changes = rest, name, changes
         config = rest.get(connector_path(name, "/config"))
         if not config.get("connector.class", "").rpartition(".")[2].startswith("ElasticsearchSink"):
-            raise click.ClickException(f"'{name}' is no {_SINK}: there is no index of its to make anew.")
+            raise click.ClickException(f"'{name}' is no {_SINK}: there is no index of its to recreate.")
         self._config = config
         self._all_topics = self._listed()
         self.target = self._written_to(topic)
@@ -217,7 +217,7 @@ class Reindex:
             if failed:
                 reason = failed["trace"].splitlines()[0]
                 raise click.ClickException(
-                    f"'{self.second}' has failed: {printable(reason)} Mend that and restart it, then give the command again; or --undo."
+                    f"'{self.second}' has failed: {printable(reason)} Fix that and restart it, then give the command again; or --undo."
                 )
             if time.monotonic() > deadline:
                 raise click.ClickException(
@@ -299,7 +299,7 @@ class Reindex:
 
     def undo(self):
         if not self._note:
-            raise click.ClickException(f"There is nothing to undo: '{self.new}' is no index that reindex has made. --index names another.")
+            raise click.ClickException(f"There is nothing to undo: '{self.new}' is not an index that reindex has made. --index names another.")
         if self.old != self.new and not self._search.ask("GET", f"/{quote(self.old)}", absent=True):
             raise click.ClickException(f"The index '{self.old}' is deleted: there is no way back.")
         if self._holders() == [self.new]:
@@ -325,7 +325,7 @@ class Reindex:
         _step(5, f"gave {_quoted(self._topics)} back to '{self.name}'")
 
     def _read_again(self):
-        """What the first connector wrote by way of the alias since it was moved is in the new index only: it is written once more."""
+        """What the first connector wrote by way of the alias since it was moved is in the new index only: it is written again."""
         entries = [
             {"partition": {"kafka_topic": topic, "kafka_partition": partition}, "offset": {"kafka_offset": offset}}
             for topic, partition, offset in self._note.get("offsets", ())
@@ -350,7 +350,7 @@ def _wait(condition, what, seconds=60.0):
     deadline, pause = time.monotonic() + seconds, threading.Event()
     while not condition():
         if time.monotonic() > deadline:
-            raise click.ClickException(f"Waited {seconds:.0f} s in vain for {what}.")
+            raise click.ClickException(f"Timed out after {seconds:.0f} s waiting for {what}.")
         pause.wait(_LOOK_SECONDS)
 
 

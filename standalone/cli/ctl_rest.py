@@ -64,7 +64,7 @@ class Rest:
             raise self._no_worker(error) from None
 
     def _no_worker(self, error):
-        return Refused(f"What answers at {self.url} is no Connect worker: {error}. --url says where the worker is.")
+        return Refused(f"What answers at {self.url} is not a Connect worker: {error}. --url says where the worker is.")
 
     def _answer(self, method, path, body, accept):
         headers = {"Accept": accept}

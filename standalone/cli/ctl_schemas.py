@@ -1,6 +1,6 @@
 """connectctl schemas: list, show, diff, register, delete, compatibility; and what produce and consume need of a registry.
 
-Where it is: --registry; or as the converters of a worker.properties ask it (--worker-config); or as the running worker tells.
+Where it is: --registry; or as the converters of a worker.properties ask it (--worker-config); or as the running worker reports.
 """
 
 import functools
@@ -69,7 +69,7 @@ def _told():
     try:
         return rest.get("/ui/api/schemas/registry")["url"]
     except (Refused, KeyError, TypeError) as problem:
-        why = problem.message if isinstance(problem, Refused) else f"the worker at {rest.url} does not tell"
+        why = problem.message if isinstance(problem, Refused) else f"the worker at {rest.url} does not say"
         raise click.ClickException(f"Where is the schema registry? {why} Give --registry URL, or --worker-config FILE.") from None
 
 
@@ -238,7 +238,7 @@ class ValuesIn:
         try:
             return writer.data(json.loads(line))
         except ValueError as error:
-            raise click.ClickException(printable(f"The {part} of line {number} is no JSON: {error}.")) from None
+            raise click.ClickException(printable(f"The {part} of line {number} is not JSON: {error}.")) from None
         except ConnectError as error:
             raise click.ClickException(printable(f"The {part} of line {number} does not fit the schema. {error}")) from None
 

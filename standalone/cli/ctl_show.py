@@ -2,7 +2,7 @@
 
     @group.command(cls=Command)             a command with --json
     emit(data, lambda: table(...))          prints the data as JSON if that was asked for, else as people read it
-    with progress("replaying", 500) as at:  a bar on a terminal, lines elsewhere; at(120) tells how far it is
+    with progress("replaying", 500) as at:  a bar on a terminal, lines elsewhere; at(120) says how far it is
 
 On a terminal rich draws tables and bars; in a pipe or a log there are plain lines, which scripts and grep can read.
 
@@ -36,7 +36,7 @@ _COLOURS = {
 _STATES = re.compile(rf"\b({'|'.join(_COLOURS)})\b")
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _JSON = "connectctl.json"
-_LINE_SECONDS = 5.0  # between two lines about something that goes on
+_LINE_SECONDS = 5.0  # between two lines about something that continues
 
 
 class Command(click.Command):
@@ -94,7 +94,7 @@ def done(verb, name, **more):
 
 
 def table(heads, rows, empty="nothing"):
-    """Print rows of texts below their heads, columns aligned; words that are states have their colours."""
+    """Print rows of strings below their heads, columns aligned; words that are states have their colours."""
     if not rows:
         click.echo(empty)
         return
@@ -109,7 +109,7 @@ def table(heads, rows, empty="nothing"):
 
 
 def rich_table(heads, rows):
-    """The same for a terminal: cells wrap where it is too narrow. Rows are of printable texts."""
+    """The same for a terminal: cells wrap where it is too narrow. Rows are of printable strings."""
     from rich.table import Table
     from rich.text import Text
 

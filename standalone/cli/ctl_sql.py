@@ -18,15 +18,15 @@ def add_to(main):
 @click.command(short_help="Run statements of SQL: streams, tables and queries on Spark.")
 @click.option("-f", "--file", type=click.File(encoding="utf-8"), help="The statements of this file; - is what is piped in.")
 @click.option("-s", "--set", "pairs", metavar="NAME=VALUE", multiple=True, help="A property of queries, such as auto.offset.reset=latest.")
-@click.option("-n", "--limit", type=int, help="End a push query or PRINT behind so many rows.")
-@click.option("--seconds", type=float, help="End it after so long without a row.")
+@click.option("-n", "--limit", type=int, help="End a push query or PRINT after this many rows.")
+@click.option("--seconds", type=float, help="End it after this long without a row.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, a line for each answer and each row.")
 @click.argument("statements", nargs=-1)
 @click.pass_obj
 def sql(rest, file, pairs, limit, seconds, as_json, statements):
-    """Run STATEMENTS, those of a file, or those that you type, each with ; behind it.
+    """Run STATEMENTS, those of a file, or those that you type, each with ; after it.
 
-    CREATE STREAM, CREATE TABLE … AS SELECT, INSERT INTO, SELECT … EMIT CHANGES, SHOW, DESCRIBE, PRINT: docs/streams.md tells all.
+    CREATE STREAM, CREATE TABLE … AS SELECT, INSERT INTO, SELECT … EMIT CHANGES, SHOW, DESCRIBE, PRINT: docs/streams.md has all.
     Ctrl-C ends a query that has no end.
     """
     session = _Session(rest, dict(pair.partition("=")[::2] for pair in pairs), limit, seconds, as_json)

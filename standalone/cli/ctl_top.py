@@ -1,4 +1,4 @@
-"""connectctl top: what the worker and its connectors do now, as /metrics tells it, looked at again and again."""
+"""connectctl top: what the worker and its connectors do now, as /metrics reports it, looked at again and again."""
 
 import collections
 import re
@@ -27,7 +27,7 @@ def add_to(main):
 
 @click.command(cls=Command)
 @click.option("-i", "--interval", type=click.FloatRange(min=0.05), default=2.0, show_default=True, help="Seconds between two looks.")
-@click.option("--times", type=click.IntRange(min=1), help="End after so many looks. If not given: at Ctrl-C.")
+@click.option("--times", type=click.IntRange(min=1), help="End after this many looks. If not given: at Ctrl-C.")
 @click.option("--sort", "order", type=click.Choice(list(_ORDERS)), default="records", show_default=True, help="By what connectors are sorted.")
 @click.pass_obj
 def top(rest, interval, times, order):
@@ -86,7 +86,7 @@ class _Look:
         return {"worker": worker, "connectors": connectors}
 
     def _rate(self, before, metrics, connector):
-        """A task that was started anew counts from nothing: what it has counted since is what it has moved."""
+        """A task that was restarted counts from nothing: what it has counted since is what it has moved."""
         if before is None:
             return None
         moved = 0.0

@@ -96,7 +96,7 @@ def run(worker_file, connector_files, log_format=None):
         log.info("Stopping")
         return NOT_STARTED if process.is_mute else FAILED if process.failed else 0
     except Exception:
-        log.exception("The worker cannot go on")
+        log.exception("The worker cannot continue")
         return NOT_STARTED
     finally:
         notifier.stopping(f"Stopping: {process.failed} has failed" if process.failed else "Stopping")

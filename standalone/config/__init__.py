@@ -1,4 +1,4 @@
-"""WHAT CAN BE SET: options with their types, defaults and checks; texts parsed as Kafka parses them, all errors at once.
+"""WHAT CAN BE SET: options with their types, defaults and checks; strings parsed as Kafka parses them, all errors at once.
 
     definition = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=non_empty),
@@ -68,7 +68,7 @@ class Option:
 
     `check(name, value)` raises ConfigError where a value of the right type will not do. `recommend` offers values:
     an object with `valid_values(name, parsed)` and `visible(name, parsed)`, or a plain callable in the former's place.
-    `dependents` names the options whose recommendations hang on this one. `internal` keys stay out of the reference.
+    `dependents` names the options whose recommendations depend on this one. `internal` keys stay out of the reference.
     """
 
     name: str
@@ -162,7 +162,7 @@ class ConfigDef:
         `order` on, in the order in which Kafka sorts options."""
         parts = []
         inner = self.sorted() if group else list(self)
-        # Last, so that keys of our own leave the places of Kafka's as they are.
+        # Last, so that keys of our own leave those of Kafka in place.
         inner.sort(key=lambda option: option.internal)
         for place, option in enumerate(inner, order):
             changes = {"group": group, "order": place} if group else {}
@@ -240,7 +240,7 @@ class ConfigDef:
         return ConfigValue(option.name, value, [], errors)
 
     def unknown(self, props, known=()):
-        """{key: the nearest name of an option, or None} for each key that is no option. `known` are keys, or prefixes ending in a
+        """{key: the nearest name of an option, or None} for each key that is not an option. `known` are keys, or prefixes ending in a
         dot, that someone else reads."""
         names = self.names()
         prefixes = tuple(key for key in known if key.endswith("."))
@@ -261,7 +261,7 @@ class ConfigDef:
 
 
 class Config(Mapping):
-    """Parsed values by option name. `originals` holds the texts as they were given, unknown keys among them."""
+    """Parsed values by option name. `originals` holds the strings as they were given, unknown keys among them."""
 
     def __init__(self, values, originals):
         self._values = values
@@ -277,15 +277,15 @@ class Config(Mapping):
         return len(self._values)
 
     def with_prefix(self, prefix):
-        """The given texts of all keys that begin with `prefix`, without it."""
+        """The given strings of all keys that begin with `prefix`, without it."""
         return with_prefix(self.originals, prefix)
 
     def __repr__(self):
-        return f"Config({self._values!r})"  # the texts stay out of it: a password is one
+        return f"Config({self._values!r})"  # the strings stay out of it: a password is one
 
 
 def with_prefix(props, prefix):
-    """The entries whose keys begin with `prefix` and go on behind it, without it."""
+    """The entries whose keys begin with `prefix` and continue after it, without it."""
     return {key[len(prefix) :]: value for key, value in props.items() if key.startswith(prefix) and len(key) > len(prefix)}
 
 
@@ -296,7 +296,7 @@ def nearest(word, words):
 
 
 def key_info(option):
-    """An option as the REST API tells it."""
+    """An option as the REST API reports it."""
     return {
         "name": option.name,
         "type": option.type,

@@ -31,11 +31,11 @@ def at_least(low):
 def between(low, high):
     """A number from `low` to `high`, both included."""
     test = lambda value: value is not None and low <= value <= high  # noqa: E731
-    return Check(f"[{low},...,{high}]", test, f"must lie between {low} and {high}")
+    return Check(f"[{low},...,{high}]", test, f"must be between {low} and {high}")
 
 
 def one_of(*allowed):
-    """One of these texts, or, for a list, only these."""
+    """One of these strings, or, for a list, only these."""
     text = f"[{', '.join(map(str, allowed))}]"
 
     def test(value):
@@ -45,7 +45,7 @@ def one_of(*allowed):
 
 
 def case_insensitive_one_of(*allowed):
-    """One of these texts, however it is written."""
+    """One of these strings, however it is written."""
     names = f"[{', '.join(map(str, allowed))}]"
     known = {str(item).upper() for item in allowed}
     return Check(f"(case insensitive) {names}", lambda value: value is not None and str(value).upper() in known, f"must be one of {names}")

@@ -1,4 +1,4 @@
-"""The types of options, and how a text becomes a value: by Java's rules, to the letter."""
+"""The types of options, and how a string becomes a value: by Java's rules, to the letter."""
 
 import importlib
 import re
@@ -12,7 +12,7 @@ TYPES = (BOOLEAN, STRING, INT, SHORT, LONG, DOUBLE, LIST, CLASS, PASSWORD)
 
 
 class Password:
-    """A text that no log, error or answer shows; `value` is the text."""
+    """A string that no log, error or answer shows; `value` is the text."""
 
     __slots__ = ("value",)
 
@@ -40,7 +40,7 @@ _BITS = {SHORT: 16, INT: 32, LONG: 64}
 
 
 def parse_type(name, value, type, find_class=None):
-    """`value`, a text or already typed, as `type` holds it. None stays None. `find_class(name, text)` finds classes."""
+    """`value`, a string or already typed, as `type` holds it. None stays None. `find_class(name, text)` finds classes."""
     if value is None:
         return None
     text = value.strip(_JAVA_BLANKS) if isinstance(value, str) else None
@@ -169,7 +169,7 @@ def _integer(name, value, text, type):
     number = None
     if text is not None:
         digits = text[1:] if text[:1] in ("+", "-") else text
-        # Java takes any decimal digit of Unicode's basic plane, and neither blanks nor underscores, both of which int() takes.
+        # Java takes any decimal digit of Unicode's basic plane, and neither spaces nor underscores, both of which int() takes.
         if digits.isdecimal() and all(digit <= "\uffff" for digit in digits):
             digits = digits.lstrip("0")[:20] or "0"
             number = -int(digits) if text[0] == "-" else int(digits)

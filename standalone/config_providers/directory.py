@@ -21,6 +21,6 @@ class DirectoryConfigProvider(ConfigProvider):
             return Values({})
         folder = allowed_path(path, self._allowed)
         if not os.path.isdir(folder):
-            raise ConfigError(f"{folder} is no directory")
+            raise ConfigError(f"{folder} is not a directory")
         files = {key: os.path.join(folder, key) for key in keys if key and "/" not in key}
         return Values({key: read_text(path) for key, path in files.items() if os.path.isfile(path)}, self._ttl_ms)

@@ -33,7 +33,7 @@ def allowed_path(path, allowed):
     """The path, normalized. Raises ConfigError where it may not be read."""
     path = os.path.normpath(path)
     if allowed is not None and not any(path == each or path.startswith(each.rstrip("/") + "/") for each in allowed):
-        raise ConfigError(f"{path} may not be read: it lies in none of allowed.paths ({', '.join(allowed)})")
+        raise ConfigError(f"{path} may not be read: it is in none of allowed.paths ({', '.join(allowed)})")
     return path
 
 

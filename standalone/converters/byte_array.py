@@ -12,7 +12,7 @@ class ByteArrayConverter(Converter, HeaderConverter):
     java_name = "org.apache.kafka.connect.converters.ByteArrayConverter"
     config_def = ConfigDef(PART)
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def from_connect(self, topic, schema, value):
         if schema is not None and schema.type != BYTES:
             raise DataError(f"ByteArrayConverter writes bytes; the schema says {schema.name or schema.type}. Use the converter of that type.")
@@ -31,10 +31,10 @@ class ByteArrayConverter(Converter, HeaderConverter):
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
 
-    # Column meaning: the same bytes.
+    # Columnar form: the same bytes.
     def encode(self, topic, schema, column, count):
         if schema is None or schema.type != BYTES or schema.logical:
-            return None  # whether that is an error hangs on the values
+            return None  # whether that is an error depends on the values
         if column is None:
             return None, None
         return (to_bytes(column), None) if is_stored_as(column, schema) else None

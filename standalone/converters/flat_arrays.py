@@ -18,7 +18,7 @@ class NoArrays(Exception):
 
 
 class Buffers:
-    """The bytes that several columns name, in one buffer."""
+    """The bytes that multiple columns name, in one buffer."""
 
     def __init__(self):
         self._buffers, self._held = [], {}
@@ -67,7 +67,7 @@ def structs_of(column, schema, count):
 
 
 def lists_of(column, count):
-    """(where items begin, and end behind the last row; sizes; the columns of the items, or of keys and items; how many)."""
+    """(where items begin, and end after the last row; sizes; the columns of the items, or of keys and items; how many)."""
     if not isinstance(column, (pa.ListArray, pa.MapArray)):
         raise NoArrays
     ends = buffer_of(column, count + 1).astype(np.int64)

@@ -27,7 +27,7 @@ def decimals_column(data, numbers, sizes, scales):
 
 
 def symbols_column(symbols, numbers, sizes):
-    """The texts of an enum, each of which is held once; `numbers` are places in the list of them."""
+    """The strings of an enum, each of which is held once; `numbers` are places in the list of them."""
     texts = ByteColumn.of([symbol.encode() for symbol in symbols])
     at = np.where(sizes < 0, 0, numbers)
     return ByteColumn(texts.data, texts.starts[at], np.where(sizes < 0, -1, texts.lengths[at]).astype(np.int32))
@@ -56,7 +56,7 @@ def lists_column(schema, ends, sizes, columns, count):
 
 
 def arrow(column, schema, count):
-    """A column as an Arrow array, texts that are none repaired."""
+    """A column as an Arrow array, strings that are none repaired."""
     if isinstance(column, ByteColumn) and schema.type == s.STRING:
         column = repair(column)
     elif isinstance(column, StructColumn):

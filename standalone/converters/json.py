@@ -47,7 +47,7 @@ class JsonConverter(Converter, HeaderConverter):
             "schemas.cache.size",
             INT,
             HIGH,
-            "How many schemas are kept at hand.",
+            "How many schemas are cached.",
             default=1000,
             group="Schemas",
             order=1,
@@ -95,17 +95,17 @@ class JsonConverter(Converter, HeaderConverter):
         self.numeric_decimals = config["decimal.format"].upper() == "NUMERIC"
         self.fills_defaults = config["replace.null.with.default"]
         self._most = max(1, config["schemas.cache.size"])
-        self._writers = {}  # schema -> (what stands before the payload, payload writer)
+        self._writers = {}  # schema -> (what is before the payload, payload writer)
         self._last_writer = None, None  # (schema, what is in _writers): batches have one
         self._readers = {}  # text of a JSON schema -> (schema, payload reader)
-        self._columns = {}  # schema, or ("shape", shape) -> json_encode.Plan, or None for no column meaning
+        self._columns = {}  # schema, or ("shape", shape) -> json_encode.Plan, or None for no columnar form
         self._prefix = None  # how the last envelope began, up to its payload
         self._shapes = json_decode.Shapes()
         self._fixed = None
         if content := config["schema.content"]:
             self._fixed = self._reader_of(_parsed(content.encode(), "schema.content"))
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def from_connect(self, topic, schema, value):
         if schema is None:
             if value is None:
@@ -159,7 +159,7 @@ class JsonConverter(Converter, HeaderConverter):
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
 
-    # Column meaning: kernels between JSON bytes and Arrow.
+    # Columnar form: kernels between JSON bytes and Arrow.
     def encode(self, topic, schema, column, count):
         if schema is None:
             return self._encode_shaped(column, shape, count) if (shape := shape_of(column)) is not None else None
@@ -191,7 +191,7 @@ class JsonConverter(Converter, HeaderConverter):
             return json_decode.decode_payloads(column, self._fixed[0], self.fills_defaults)
         return json_decode.decode_envelopes(column, lambda node: self._reader_of(node)[0], self.fills_defaults)
 
-    # --- Schemas at hand -----------------------------------------------------------------------------------------
+    # --- Cached schemas -----------------------------------------------------------------------------------------
 
     def _writer_of(self, schema):
         last, known = self._last_writer
@@ -227,7 +227,7 @@ def _parsed(data, what="the message"):
         return json_text.parse(data)
     except json_text.JsonError as error:
         # Who reads a trace of Java's worker looks for this chain of causes.
-        unread = SerializationError(f"{what} is no JSON: {error}")
+        unread = SerializationError(f"{what} is not JSON: {error}")
         unread.__cause__ = error
         raise DataError(f"JsonConverter cannot read {what}: {error}") from unread
 

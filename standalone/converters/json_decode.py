@@ -1,8 +1,8 @@
-"""JsonConverter's column meaning, from the log: messages of one form, split by a kernel into columns.
+"""JsonConverter's columnar form, from the log: messages of one form, split by a kernel into columns.
 
 What producers write by the million looks the same in every message but for the values: the same envelope, the same fields in the same
 order. The first message shows that form; a kernel (json_split.py) goes over all of them, and each that is as expected becomes a row of
-the columns, each that is not is left to the row meaning: other fields or another order, a null where none may be, a value of another
+the columns, each that is not is left to the row form: other fields or another order, a null where none may be, a value of another
 type or one that Jackson would bend, an escape that is half a letter.
 
 Declined as a whole are schemas with maps, or with lists of anything but plain values, envelopes that do not begin with the schema, and
@@ -17,7 +17,7 @@ from standalone.converters import json_shape, json_split
 from standalone.converters.json_text import read_value
 from standalone.data.struct_column import Shaped
 
-MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
+MOST_BAD = 0.1  # of a batch, before it is left to the row form as a whole
 FEW_BAD = 10  # messages never are too many
 _BEFORE_SCHEMA = '{"schema":'
 _BEFORE_PAYLOAD = ',"payload":'
@@ -56,7 +56,7 @@ def decode_envelopes(column, schema_of, fills_defaults):
 
 
 def decode_payloads(column, schema, fills_defaults, before=b""):
-    """As `decode_envelopes`, of messages that are the payload alone (behind the bytes `before`), of a schema that is known."""
+    """As `decode_envelopes`, of messages that are the payload alone (after the bytes `before`), of a schema that is known."""
     return _decode(column, before, b"", schema, fills_defaults)
 
 

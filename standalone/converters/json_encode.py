@@ -1,8 +1,8 @@
-"""JsonConverter's column meaning, to the log: kernels write the JSON of a whole batch straight from Arrow buffers and byte columns.
+"""JsonConverter's columnar form, to the log: kernels write the JSON of a whole batch straight from Arrow buffers and byte columns.
 
 A schema is compiled once into nested writers, each of which makes one text a row of its column. Rows that are for the rows engine (a
 null where the schema has none, a Decimal of another scale than its schema's, a Date that is no midnight) are marked.
-Declined are lists of Python values, which the row meaning does as fast and judges by their classes.
+Declined are lists of Python values, which the row form does as fast and judges by their classes.
 """
 
 import numpy as np
@@ -26,14 +26,14 @@ def plan(schema, opening, numeric_decimals, fills_defaults):
 
 
 def payload_plan(schema, before, numeric_decimals, fills_defaults):
-    """The same of payloads alone, each behind the bytes `before`."""
+    """The same of payloads alone, each after the bytes `before`."""
     made = plan(schema, None, numeric_decimals, fills_defaults)
     made._before = before
     return made
 
 
 def shape_plan(shape, opening):
-    """The same for values without a schema that have that shape; None where they are left to the row meaning."""
+    """The same for values without a schema that have that shape; None where they are left to the row form."""
     return Plan(shape, opening, _Writer(shape, False, False, is_shape=True), is_shape=True) if _can_be_shape(shape) else None
 
 
@@ -59,7 +59,7 @@ class Plan:
             return None
         failed = np.zeros(count, np.bool_)
         texts = self._writer.rows(column, count, failed, self._before, self._behind)
-        if self._is_shape and null_count(column):  # a null without a schema is no message, not even the word
+        if self._is_shape and null_count(column):  # a null without a schema is not a message, not even the word
             texts = ByteColumn(texts.data, texts.starts, np.where(nulls_of(column), -1, texts.lengths).astype(np.int32))
         return texts, np.flatnonzero(failed) if failed.any() else None
 
@@ -94,7 +94,7 @@ class _Writer:
                 self._scale = None
 
     def rows(self, column, count, failed, before=b"", behind=b""):
-        """A ByteColumn of the texts, each between two others; rows that cannot be done are marked and have no text."""
+        """A ByteColumn of the strings, each between two others; rows that cannot be done are marked and have no text."""
         if self._kind == s.STRUCT:
             absent = nulls_of(column)
             parts = self._struct_parts(column, count, failed, absent)
@@ -108,7 +108,7 @@ class _Writer:
         return assembled(count, failed, b"", [(before, part, self._null_or_mark(part, failed))], behind)
 
     def _null_or_mark(self, part, failed, apart=None):
-        """The text of a null; where there is none, rows without a text are marked, but for those that stand `apart`."""
+        """The text of a null; where there is none, rows without a string are marked, but for those that stand `apart`."""
         if self.null is not None:
             return self.null
         absent = part.lengths < 0
@@ -183,7 +183,7 @@ class _Writer:
         if not self._numeric:
             failed |= ~nulls & (scales != self._scale) if self._scale is not None else ~nulls
             return self._bytes(ByteColumn(unscaled.data, unscaled.starts, sizes), count, failed)
-        # A plain number shows at most six zeros behind its point, or an exponent of eleven signs.
+        # A plain number shows at most six zeros after its point, or an exponent of eleven signs.
         side, starts, lengths = np.empty(count * 44 + 8, np.uint8), np.empty(count, np.int64), np.empty(count, np.int32)
         k.decimals(readonly(unscaled.data), readonly(unscaled.starts), readonly(sizes), readonly(scales), side, starts, lengths, failed)
         return Part(NOTHING, side, starts, lengths)

@@ -1,7 +1,7 @@
 """Loops that write JSON text: strings escaped, bytes in base64, numbers as Jackson writes them.
 
-A text for each row is data[start : start + length], or side[~start : ...] where start is negative (a text that had to be written
-anew), or no text where length is -1: the parts that data/assemble.py puts together.
+A string for each row is data[start : start + length], or side[~start : ...] where start is negative (a string that had to be written
+again), or no text where length is -1: the parts that data/assemble.py puts together.
 """
 
 import numpy as np
@@ -12,7 +12,7 @@ from standalone.kernels import BYTES, FLAGS, INTS, LONGS, LONGS_BY_ROW, REALS, S
 
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
-_SHORT = np.zeros(128, np.uint8)  # the letter behind the backslash, of characters that have a short escape
+_SHORT = np.zeros(128, np.uint8)  # the letter after the backslash, of characters that have a short escape
 for _character, _letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt'):
     _SHORT[_character] = _letter
 
@@ -24,7 +24,7 @@ MALFORMED = -2  # among the sizes that `escaped_sizes` finds: no UTF-8
 
 @compiled
 def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS)):
-    """The size of each string once escaped; 0 where it stays as it is; MALFORMED where it is no UTF-8. Returns (sum, how many malformed)."""
+    """The size of each string once escaped; 0 where it stays as it is; MALFORMED where it is not UTF-8. Returns (sum, how many malformed)."""
     total, malformed = 0, 0
     for row in range(len(starts)):
         low, high = starts[row], starts[row] + lengths[row]
@@ -162,7 +162,7 @@ def floats(
 
 @compiled
 def _quote_words(side, at, end):
-    """NaN and Infinity are no numbers in JSON, so Jackson puts them in quotes."""
+    """NaN and Infinity are not numbers in JSON, so Jackson puts them in quotes."""
     if side[end - 1] < 65:
         return end
     for place in range(end, at, -1):

@@ -2,7 +2,7 @@
 
 A number with a fraction or an exponent is a float here: the double nearest to what is written. Doubtful, and left to json_text.py, are
 whole numbers beyond 64 bits and zeros below zero (Jackson wraps the one and drops the sign of the other), exponents that it refuses,
-and what it takes or refuses by habits of its own: nesting beyond 1,000 levels, numbers beyond 1,000 characters, names beyond 50,000.
+and what it takes or refuses by its own habits: nesting beyond 1,000 levels, numbers beyond 1,000 characters, names beyond 50,000.
 Of what orjson refuses Jackson takes some, so that is doubtful, too.
 """
 

@@ -1,10 +1,10 @@
 """The kernels that follow the steps of a form (json_split.py) through JSON messages, and take the escapes out of strings.
 
 A step is a token, a value of a kind, a list of such values, or an object that begins, as four numbers:
-TOKEN, where it begins in the tokens, its length, 0: a bracket, or a bracket or comma with the name and the colon behind it
+TOKEN, where it begins in the tokens, its length, 0: a bracket, or a bracket or comma with the name and the colon after it
 value, the leaf's number, 0, 0
 LIST, the list's number, the kind of its items, the leaf's number
-OBJECT, the object's number, the step behind it, 0
+OBJECT, the object's number, the step after it, 0
 
 What is found of the leaves is in arrays of a row for each leaf; what is found of the items of lists is in arrays of a row for each list,
 in which the items of all messages follow each other.
@@ -32,7 +32,7 @@ from standalone.kernels import (
 TOKEN, OBJECT, STRING, WHOLE, FLOAT, BOOLEAN, LIST = range(7)
 FRACTION = 7  # a FLOAT that looks like no whole number
 SINGLE = 8  # a FLOAT of which only the text is wanted: to round it twice would not be to round it once
-ABSENT, PRESENT, ESCAPED, TEXT = 0, 1, 2, 3  # what a value is; of a TEXT, which is a number, only where it stands
+ABSENT, PRESENT, ESCAPED, TEXT = 0, 1, 2, 3  # what a value is; of a TEXT, which is a number, only where it is
 _ONES, _HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _QUOTES, _BACKSLASHES, _BLANKS = _ONES * np.uint64(34), _ONES * np.uint64(92), _ONES * np.uint64(32)
 _POWERS_OF_TEN = np.array([10.0**n for n in range(23)])  # each of them exact
@@ -45,10 +45,10 @@ def split(
     cells: written(LONGS_BY_ROW), reals: written(REALS_BY_ROW), lengths: written(INTS_BY_ROW), item_states: written(CODES_BY_ROW),
     item_cells: written(LONGS_BY_ROW), item_reals: written(REALS_BY_ROW), item_lengths: written(INTS_BY_ROW),
 ):  # fmt: skip
-    """Follow the steps through the messages from the row `first` on; returns the row behind the last one that was done, which is not
+    """Follow the steps through the messages from the row `first` on; returns the row after the last one that was done, which is not
     the last of all where the items of lists need more room.
 
-    A cell is where a text begins, a whole number or a boolean, or in `reals`, which are the same bytes, a float. `ends` has for each
+    A cell is where a string begins, a whole number or a boolean, or in `reals`, which are the same bytes, a float. `ends` has for each
     list where its items of each row end.
     """
     room = item_states.shape[1]
@@ -149,7 +149,7 @@ def split(
 
 @compiled
 def _alike(data, at, text):
-    """Whether the text stands there. For long texts that mostly do: without a way out early, and on a slice, many bytes are compared at
+    """Whether the text is there. For long strings that mostly do: without a way out early, and on a slice, many bytes are compared at
     once."""
     found = data[at : at + len(text)]
     different = np.uint8(0)
@@ -168,7 +168,7 @@ def _same(data, at, text, begin, length):
 
 @compiled
 def _token(data, at, end, tokens, begin, length):
-    """Where a token ends; -1 where it does not stand there."""
+    """Where a token ends; -1 where it does not be there."""
     if at + length <= end and _same(data, at, tokens, begin, length):
         return at + length
     at = _behind_blanks(data, at, end)
@@ -256,7 +256,7 @@ def _whole(data, at, end):
 
 @compiled
 def _goes_on(byte):
-    """Whether a byte behind a number makes it something else: anything but a blank, a comma or a bracket."""
+    """Whether a byte after a number makes it something else: anything but a blank, a comma or a bracket."""
     return not (byte == 44 or byte == 125 or byte == 93 or byte == 32 or byte == 9 or byte == 10 or byte == 13)
 
 

@@ -1,6 +1,6 @@
 """The one shape that the messages of a batch seem to have, as a Schema: the same fields in the same order, one type a field.
 
-It is guessed from a few messages, and proved by the kernel that reads all of them: a message of another shape is no part of the batch's
+It is guessed from a few messages, and proved by the kernel that reads all of them: a message of another shape is not part of the batch's
 column. A field is optional where a null was seen in it. Where no value was seen at all (nothing but nulls, empty lists) any type is right.
 """
 
@@ -38,7 +38,7 @@ def guess(column, others=()):
 
 
 def _some(rows):
-    """A few of these, anywhere: messages of several kinds often take turns."""
+    """A few of these, anywhere: messages of multiple kinds often take turns."""
     if len(rows) <= SAMPLES:
         return rows.tolist()
     return rows[np.unique(np.random.default_rng(1).integers(0, len(rows), SAMPLES))].tolist()
@@ -52,7 +52,7 @@ def _form_at(column, row):
 
 
 def _form(node):
-    """A text for a plain value, ("list", form of the items), ("struct", ((name, form), ...)), with ("null or", form) around those that may
+    """A string for a plain value, ("list", form of the items), ("struct", ((name, form), ...)), with ("null or", form) around those that may
     be null; None for what has no columns.
     """
     if node is None:

@@ -1,7 +1,7 @@
 """Splits JSON messages of one form into columns: kernels (json_scan.py) follow a list of steps through each message.
 
 The steps of {"a":1,"b":{"c":"x"}} are: "{" with the name "a" and ":", a whole number, "," with the name "b" and ":", an object that may
-be null, ... Blanks may stand anywhere between. A message that leaves the steps is bad, and nobody looks at it any further.
+be null, ... Spaces may stand anywhere between. A message that leaves the steps is bad, and nobody looks at it any further.
 """
 
 import numpy as np
@@ -37,12 +37,12 @@ DAY_MS = 86_400_000
 
 _BITS = {s.INT8: 8, s.INT16: 16, s.INT32: 32, s.INT64: 64, s.DATE: 32, s.TIME: 32, s.TIMESTAMP: 64}
 _KINDS = {s.STRING: STRING, s.FLOAT32: SINGLE, s.FLOAT64: FLOAT, s.BOOLEAN: BOOLEAN, **dict.fromkeys(_BITS, WHOLE)}
-_KINDS.update({s.BYTES: STRING, s.DECIMAL: STRING})  # texts in base64
+_KINDS.update({s.BYTES: STRING, s.DECIMAL: STRING})  # strings in base64
 _ITEMS = (s.STRING, s.BOOLEAN, s.FLOAT64, s.INT8, s.INT16, s.INT32, s.INT64)
 
 
 class NotSplit(ValueError):
-    """A schema with parts that are left to the row meaning."""
+    """A schema with parts that are left to the row form."""
 
 
 class Leaf:
@@ -72,7 +72,7 @@ class Object:
 
 
 class Form:
-    """The steps through the messages of one schema. In those of a shape each value must look like what it is: 1 is no float."""
+    """The steps through the messages of one schema. In those of a shape each value must look like what it is: 1 is not a float."""
 
     def __init__(self, schema, fills_defaults=False, is_shape=False):
         self.fills_defaults = fills_defaults
@@ -91,7 +91,7 @@ class Form:
         self.leaves += 1
         if kind == s.ARRAY:
             if schema.value_schema.logical or schema.value_schema.type not in _ITEMS or schema.default is not None:
-                raise NotSplit("a list of what is no plain value, or with a default")
+                raise NotSplit("a list of what is not a plain value, or with a default")
             self.lists += 1
             self._steps.append((LIST, self.lists - 1, self._kinds[schema.value_schema.type], self.leaves - 1))
             return List(schema, self.leaves - 1, self.lists - 1)
@@ -163,7 +163,7 @@ class Split:
         return self._column(root, ~self.bad)
 
     def _column(self, part, there):
-        """The column of a part. `there` are the rows in which it stands at all."""
+        """The column of a part. `there` are the rows in which it is at all."""
         schema = part.schema
         if isinstance(part, Object):
             return self._struct(part, there)
@@ -239,7 +239,7 @@ class Split:
         return pc.cast(texts, pa.float32())
 
     def _bytes(self, schema, number, valid):
-        """Bytes out of texts in base64, and the unscaled numbers of Decimals."""
+        """Bytes out of strings in base64, and the unscaled numbers of Decimals."""
         found = []
         for row, text in enumerate(self._found.strings(number)):
             data = None
@@ -279,7 +279,7 @@ def _narrow(kind, values, outside):
 
 
 class _Values:
-    """What the kernel found of leaves, by their numbers, in each row; or of lists, in each item: where it stands or what it is."""
+    """What the kernel found of leaves, by their numbers, in each row; or of lists, in each item: where it is or what it is."""
 
     def __init__(self, data, kinds, count, bad=None):
         self._data = data
@@ -323,7 +323,7 @@ class _Values:
         return reals
 
     def texts(self, number, valid):
-        """(an Arrow array of the numbers' texts where they are valid, a mask of zeros with a sign).
+        """(an Arrow array of the numbers' strings where they are valid, a mask of zeros with a sign).
 
         Of -0.0 Java's BigDecimal forgets the sign, of -1e-400 it does not: the rows engine knows.
         """
@@ -332,7 +332,7 @@ class _Values:
         return texts, zero & valid & (self._data[np.where(valid, self.cells[number], 0)] == 45)
 
     def strings(self, number):
-        """A ByteColumn of the texts, null where there is none. Marks rows with half a letter in them."""
+        """A ByteColumn of the strings, null where there is none. Marks rows with half a letter in them."""
         states, starts, lengths = self.states[number], self.cells[number], self.lengths[number]
         lengths = np.where((states == ABSENT) | self.bad, -1, lengths).astype(np.int32)
         escaped = np.flatnonzero((states == ESCAPED) & ~self.bad)

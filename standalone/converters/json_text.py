@@ -1,11 +1,11 @@
-"""JSON text as Jackson reads and writes it, which is what Kafka's JsonConverter stands on.
+"""JSON text as Jackson reads and writes it, which is what Kafka's JsonConverter is on.
 
 Read are None, bool, int, Decimal (every number with a fraction or an exponent, exactly as written), str, list, dict, and MISSING for a
 text without any value. What differs from Python's json: a number may begin with zeros; whatever follows the first value is not looked
 at (a number must be set off from it); NaN and Infinity are refused; UTF-16 and UTF-32 are recognised; of malformed UTF-8 only
 wrong lead and continuation bytes and encoded surrogates are refused; numbers beyond 1,000 characters and nesting beyond 1,000 levels are refused.
 
-Most texts need none of that: Python's own reader takes them, and only those that it refuses are read by the one here.
+Most strings need none of that: Python's own reader takes them, and only those that it refuses are read by the one here.
 """
 
 import json
@@ -53,7 +53,7 @@ def _must_be_short(text):
 
 
 def _refuse(word):
-    raise JsonError(f"{word} is no JSON")
+    raise JsonError(f"{word} is not JSON")
 
 
 # What Python's reader does not watch cannot happen in a short text; in a long one it is watched for.
@@ -75,7 +75,7 @@ def parse(data):
 
 
 def read_value(text, start):
-    """(the value that begins there, where it ends), for texts that need none of Jackson's habits. Raises ValueError for all others."""
+    """(the value that begins there, where it ends), for strings that need none of Jackson's habits. Raises ValueError for all others."""
     if len(text) <= _LONGEST_NUMBER:
         return _read_short(text, start)
     deep = text.count("[") + text.count("{") > _DEEPEST
@@ -88,7 +88,7 @@ def read_value(text, start):
 
 
 def text_of(data):
-    """The text in the encoding that its first bytes show. Bytes that are no UTF-8 stay in it as what no reader takes."""
+    """The text in the encoding that its first bytes show. Bytes that are not UTF-8 stay in it as what no reader takes."""
     marks = () if len(data) < 4 else (  # a shorter text begins with no mark, for Jackson
         (b"\x00\x00\xfe\xff", "utf-32-be"),
         (b"\xff\xfe\x00\x00", "utf-32-le"),
@@ -129,7 +129,7 @@ def _lenient(match):
     for byte in rest:
         code = code << 6 | byte & 0x3F
     if not rest or len(rest) == 2 and 0xD800 <= code < 0xE000 or code < 0x80 and _is_escaped(match.string, match.start()):
-        return chr(0xDC00 + lead) + "\x00"  # no byte that may stand here: the reader stumbles over the zero
+        return chr(0xDC00 + lead) + "\x00"  # no byte that may be here: the reader stumbles over the zero
     if len(rest) == 3 and not 0x10000 <= code < 0x110000:
         code -= 0x10000
         return chr((0xD800 | code >> 10) & 0xFFFF) + chr(0xDC00 | code & 0x3FF)  # the halves that Jackson makes of it
@@ -173,12 +173,12 @@ class _Reader:
         return root
 
     def _must_be_set_off(self, value):
-        """A number or a word ends where something begins that cannot go on it."""
+        """A number or a word ends where something begins that cannot continue it."""
         following = self.text[self.at : self.at + 1]
         if following and not isinstance(value, str):
             is_word = value is None or isinstance(value, bool)
             if is_word and _goes_on(following) or not is_word and following not in " \t\r\n":
-                raise self._wrong(f"'{following}' directly behind a value")
+                raise self._wrong(f"'{following}' directly after a value")
 
     def _next_item(self, inside):
         """Read one more member of an object or array into it. _END where it is closed, an _Open where one begins in it."""
@@ -246,7 +246,7 @@ class _Reader:
                 text = "".join(parts)
                 return _PAIR.sub(_joined, text) if len(parts) > 1 else text
             if not self._takes("\\"):
-                raise self._wrong("a control character, a byte that is no UTF-8, or the end within a string")
+                raise self._wrong("a control character, a byte that is not UTF-8, or the end within a string")
             if self._takes("u"):
                 code = _HEX.match(self.text, self.at)
                 if code is None:
@@ -274,7 +274,7 @@ class _Reader:
 
 
 def _goes_on(letter):
-    """Whether a letter behind a word would belong to it: of what is no ASCII all do, and a letter written too long (`_lenient`)."""
+    """Whether a letter after a word would belong to it: of what is not ASCII all do, and a letter written too long (`_lenient`)."""
     return letter.isalnum() or letter in "_$\\" or letter >= "\x7f"
 
 

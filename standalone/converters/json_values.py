@@ -66,7 +66,7 @@ def _logical_writer(schema, numeric_decimals):
                 raise DataError(f"JsonConverter: a Date must be midnight in UTC, but it has {ms % DAY_MS} ms of the day.")
             return str(_wrapped(ms // DAY_MS, 32))
         if name == s.TIME and not 0 <= ms <= DAY_MS:
-            raise DataError(f"JsonConverter: a Time must lie within 1970-01-01; it is {ms} ms since the epoch.")
+            raise DataError(f"JsonConverter: a Time must be within 1970-01-01; it is {ms} ms since the epoch.")
         return str(ms)
 
     return write
@@ -127,7 +127,7 @@ def _plain_text(value):
 
 def _float_text(value):
     text = java_text(value)
-    return f'"{text}"' if text[-1] in "Ny" else text  # NaN and Infinity are no numbers in JSON
+    return f'"{text}"' if text[-1] in "Ny" else text  # NaN and Infinity are not numbers in JSON
 
 
 def _base64(data):
@@ -141,7 +141,7 @@ def _struct_writer(schema, numeric_decimals, fills_defaults):
         if not isinstance(value, Struct):
             raise _wrong_class(schema, value)
         if value.schema is not schema and value.schema != schema:
-            raise DataError("JsonConverter: the struct has another schema than the one that stands beside it.")
+            raise DataError("JsonConverter: the struct has another schema than the one that is beside it.")
         return "{" + ",".join([name + write(item) for (name, write), item in zip(parts, value.values)]) + "}"
 
     return write
@@ -215,7 +215,7 @@ def fits_schemaless(number):
 
 
 class Inexact(Exception):
-    """The number was read as a float, and the value hangs on how it was written."""
+    """The number was read as a float, and the value depends on how it was written."""
 
 
 def reader_of(schema, fills_defaults=True):
@@ -348,7 +348,7 @@ def _map_reader(schema, fills_defaults):
 
     def read_pairs(node):
         if not isinstance(node, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in node):
-            raise DataError(f"JsonConverter: a map whose keys are no strings is a list of pairs in JSON; found {str(node)[:60]}.")
+            raise DataError(f"JsonConverter: a map whose keys are not strings is a list of pairs in JSON; found {str(node)[:60]}.")
         return {as_key(read_key(key)): read_item(item) for key, item in node}
 
     return read_pairs
@@ -402,7 +402,7 @@ def _time_reader(schema):
     def read(node):
         ms = _whole(schema, node, 32)
         if not 0 <= ms <= DAY_MS:
-            raise DataError(f"JsonConverter: a Time must lie within a day; found {ms} ms.")
+            raise DataError(f"JsonConverter: a Time must be within a day; found {ms} ms.")
         return Instant(ms)
 
     return read
@@ -424,7 +424,7 @@ _LOGICAL_READERS = {s.DECIMAL: _decimal_reader, s.DATE: _date_reader, s.TIME: _t
 
 
 def from_base64(text):
-    """As Jackson: padding is required, blanks may stand between groups of four, nothing else may."""
+    """As Jackson: padding is required, spaces may be between groups of four, nothing else may."""
     if _STRICT.fullmatch(text):
         return binascii.a2b_base64(text)
     out, at = bytearray(), 0

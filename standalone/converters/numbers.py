@@ -19,7 +19,7 @@ class _NumberConverter(Converter, HeaderConverter):
     schema = None
     packing = None  # of struct
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def from_connect(self, topic, schema, value):
         if schema is not None and schema.type != self.schema.type:
             raise DataError(f"{type(self).__name__} writes {self.schema.type}; the schema says {schema.name or schema.type}.")
@@ -44,11 +44,11 @@ class _NumberConverter(Converter, HeaderConverter):
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
 
-    # Column meaning: the bytes of all numbers at once, each turned about.
+    # Columnar form: the bytes of all numbers at once, each turned about.
     def encode(self, topic, schema, column, count):
         column, schema = unshaped(column, schema)
         if schema is None and column is not None:
-            return None  # whether these are numbers hangs on each of them
+            return None  # whether these are numbers depends on each of them
         if schema is not None and (schema.type != self.schema.type or schema.logical):
             return None  # an error, or not numbers but points in time
         if column is None:
@@ -66,7 +66,7 @@ class _NumberConverter(Converter, HeaderConverter):
         found = (column if good.all() else column.take(np.flatnonzero(good))).compact().data.view(wide)
         numbers = np.zeros(len(column), found.dtype.newbyteorder("="))
         numbers[good] = found
-        if self.schema.type == "float32":  # as the row meaning has it: what signals is no float of Python's
+        if self.schema.type == "float32":  # as the row form has it: what signals is not a Python float
             numbers.view(np.uint32)[np.isnan(numbers)] |= 0x0040_0000
         if self.schema.type == "boolean":
             good &= numbers <= 1

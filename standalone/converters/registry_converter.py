@@ -17,7 +17,7 @@ _FORMATS = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "JSON Schema"}
 
 
 class Cache(OrderedDict):
-    """The last `most` things that were worked out, the oldest going first; with `seconds` none is kept longer."""
+    """The last `most` things that were computed, the oldest going first; with `seconds` none is kept longer."""
 
     def __init__(self, most, seconds=None):
         super().__init__()
@@ -45,7 +45,7 @@ class RegistryConverter(Converter):
 
     kind = None  # AVRO, PROTOBUF or JSON, as the registry calls it
     unused = {}  # more keys without effect, and why
-    names_messages = False  # whether the way to the message within its file stands behind the mark
+    names_messages = False  # whether the way to the message within its file is after the mark
 
     def configure(self, config):
         self.is_key = config["converter.type"] == "key"
@@ -73,7 +73,7 @@ class RegistryConverter(Converter):
     def client(self, client):
         self._client = client
 
-    # --- Column meaning ---
+    # --- Columnar form ---
 
     def column_writer(self, topic, schema):
         """(the bytes that name the schema, what writes whole columns or None): `encode(column, count)` gives what that of a Converter does."""
@@ -88,7 +88,7 @@ class RegistryConverter(Converter):
         try:
             named, plan = self.column_writer(topic, schema)
         except ConnectError:
-            return None  # for the row meaning to say
+            return None  # for the row form to say
         encoded = plan and plan.encode(column, count)
         if encoded and self.writes_headers:
             for row in np.flatnonzero(encoded[0].lengths >= 0).tolist():
@@ -154,7 +154,7 @@ class RegistryConverter(Converter):
         return f"of the GUID {guid}", mark if self.writes_headers else self.client.id_of_guid(str(mark), subject), schema
 
     def framed(self, head, value, headers):
-        """The bytes of a value, behind those that name its schema; or alone, and these in the list of headers."""
+        """The bytes of a value, after those that name its schema; or alone, and these in the list of headers."""
         if not self.writes_headers:
             return head + value
         if headers is None:
@@ -221,7 +221,7 @@ class RegistryConverter(Converter):
             if self.names_messages:
                 path, at = take_indexes(source, at)
         except SerializationError:
-            return None  # for the row meaning to say
+            return None  # for the row form to say
         return mark, path, bytes(source[:at]) if begins else b""
 
     def schema_of(self, topic, mark):

@@ -158,7 +158,7 @@ OPTIONS = (
     _client_option("bearer.auth.identity.pool.id"),
     _client_option("bearer.auth.logical.cluster"),
     _client_option("bearer.auth.cache.expiry.buffer.seconds", type=SHORT),
-    Option("bearer.auth.custom.provider.class", STRING, MEDIUM, "Has no effect: there is no class of Java's to be run here.", None),
+    Option("bearer.auth.custom.provider.class", STRING, MEDIUM, "Has no effect: there is no Java class to be run here.", None),
     Option("context.name.strategy", STRING, MEDIUM, "Which context a subject is in: the default one.", NULL_CONTEXT, one_of(NULL_CONTEXT)),
     *_part_options("key"),
     *_part_options("value"),
@@ -174,7 +174,7 @@ OPTIONS = (
 )  # fmt: skip
 
 DATA_OPTIONS = (
-    Option("schemas.cache.config", INT, LOW, "How many schemas are kept at hand.", 1000, at_least(1)),
+    Option("schemas.cache.config", INT, LOW, "How many schemas are cached.", 1000, at_least(1)),
     Option("generalized.sum.type.support", BOOLEAN, MEDIUM, "Say enums and unions in parameters that all three formats share.", False),
     Option("ignore.default.for.nullables", BOOLEAN, MEDIUM, "Write a null of an optional field as null, not as the field's default.", False),
 )

@@ -1,4 +1,4 @@
-"""Names that Connect's schemas carry for the sake of several formats, and names as formats take them."""
+"""Names that Connect's schemas carry for the sake of multiple formats, and names as formats take them."""
 
 import re
 from urllib.parse import quote_plus

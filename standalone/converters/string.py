@@ -14,7 +14,7 @@ _UTF_8 = "utf-8"
 class StringConverter(Converter, HeaderConverter):
     """Text in the log. Written is what Java's toString gives; read is a string, or null.
 
-    A byte string is written as it is: Java would write where it lies in memory.
+    A byte string is written as it is: Java would write where it is in memory.
     """
 
     java_name = "org.apache.kafka.connect.storage.StringConverter"
@@ -30,7 +30,7 @@ class StringConverter(Converter, HeaderConverter):
     def configure(self, config):
         self._charset = _charset(config["converter.encoding"])
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def from_connect(self, topic, schema, value):
         if value is None:
             return None
@@ -50,7 +50,7 @@ class StringConverter(Converter, HeaderConverter):
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
 
-    # Column meaning: bytes stay where they are; numbers become text in a kernel; what else there is, and other character sets, one by one.
+    # Columnar form: bytes stay where they are; numbers become text in a kernel; what else there is, and other character sets, one by one.
     def encode(self, topic, schema, column, count):
         if column is None:
             return None, None
@@ -61,7 +61,7 @@ class StringConverter(Converter, HeaderConverter):
         return ByteColumn.of([self.from_connect(topic, schema, value) for value in values_of(column, schema, count)]), None
 
     def decode(self, topic, column):
-        """The column itself: bytes that are not UTF-8 are mended by whoever looks at them as text."""
+        """The column itself: bytes that are not UTF-8 are fixed by anyone who looks at them as text."""
         if self._charset != _UTF_8:
             column = ByteColumn.of([None if item is None else utf8.encode(_decoded(item, self._charset)) for item in column])
         return Schema.OPTIONAL_STRING, column, None

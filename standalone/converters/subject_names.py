@@ -21,7 +21,7 @@ def subject_of(strategy, topic, is_key, record_name):
     if record_name is None:
         part = "key" if is_key else "value"
         raise SerializationError(
-            f"{part}.subject.name.strategy={strategy} takes the name of a record, but the schema of the {part} is no record with a name. "
+            f"{part}.subject.name.strategy={strategy} takes the name of a record, but the schema of the {part} is not a record with a name. "
             f"Use {TOPIC}, or give the struct a name (the transform SetSchemaMetadata does)."
         )
     return record_name if strategy == RECORD else f"{topic}-{record_name}"

@@ -1,4 +1,4 @@
-"""StringConverter's column meaning, to the log: strings and bytes are handed on as they are, numbers are written by kernels."""
+"""StringConverter's columnar form, to the log: strings and bytes are handed on as they are, numbers are written by kernels."""
 
 import numpy as np
 

@@ -64,7 +64,7 @@ def same_type(one, other):
 
 
 def is_of_type(value, kind):
-    """Whether a literal is a value of that type as it stands."""
+    """Whether a literal is a value of that type as it is."""
     if value is None:
         return True
     if isinstance(value, bool):
@@ -92,7 +92,7 @@ def _plain(value, schema):
     kind = schema.type
     if kind == s.STRUCT:
         if not isinstance(value, Struct):
-            raise TypeError(f"a {type(value).__name__} is no struct")
+            raise TypeError(f"a {type(value).__name__} is not a struct")
         return {field.name: _plain(item, field.schema) for field, item in zip(schema.fields, value.values)}
     if kind == s.ARRAY:
         return [_plain(item, schema.value_schema) for item in value]
@@ -110,7 +110,7 @@ def _has_surrogate(text):
 
 
 class NotColumns(ValueError):
-    """These values are no column of that schema: what is wrong with them is for the rows engine to say."""
+    """These values are not column of that schema: what is wrong with them is for the rows engine to say."""
 
 
 _EXACT = {s.STRING: {str}, s.BYTES: {bytes}, s.BOOLEAN: {bool}, s.FLOAT64: {float}, s.FLOAT32: {Float32}}
@@ -167,7 +167,7 @@ def _must_be(found, allowed, schema):
 
 
 def from_arrow(array, schema):
-    """The Python values of an Arrow array, as they stand in records."""
+    """The Python values of an Arrow array, as they are in records."""
     if schema.name == s.DECIMAL:
         return [None if item is None else decimal_of(item["unscaled"], item["scale"]) for item in array.to_pylist()]
     if schema.logical:

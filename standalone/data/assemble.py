@@ -1,4 +1,4 @@
-"""Puts texts together, a text a row: the parts of a row with what stands between them, and lists of their items' texts."""
+"""Puts strings together, a string a row: the parts of a row with what is between them, and lists of their items' strings."""
 
 import numpy as np
 
@@ -10,8 +10,8 @@ NOTHING = readonly(np.empty(0, np.uint8))
 
 
 class Part:
-    """A text for each row: data[start : start + length], or side[~start : ...] where start is negative (a text that had to be written
-    anew), or no text where length is -1. One that `is_quoted` gets quotes around it.
+    """A string for each row: data[start : start + length], or side[~start : ...] where start is negative (a string that had to be written
+    again), or no text where length is -1. One that `is_quoted` gets quotes around it.
     """
 
     __slots__ = ("data", "side", "starts", "lengths", "is_quoted")
@@ -46,7 +46,7 @@ def assembled(count, absent, before, parts, behind):
 
 
 def joined(ends, valid, texts, inside, brackets, between, failed):
-    """Lists of their items' texts; a list with an item that could not be done is marked."""
+    """Lists of their items' strings; a list with an item that could not be done is marked."""
     count = len(ends) - 1
     if inside.any():
         bad = np.concatenate([[0], np.cumsum(inside)])
@@ -119,7 +119,7 @@ def _join_items(
     ends: LONGS, valid: FLAGS, data: BYTES, starts: LONGS, lengths: INTS, opening: LONG, between: BYTES, closing: LONG,
     out: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS),
 ):  # fmt: skip
-    """Lists of their items' texts: item n of all lists is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
+    """Lists of their items' strings: item n of all lists is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
     at = 0
     for row in range(len(ends) - 1):
         new_starts[row] = at

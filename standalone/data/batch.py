@@ -49,7 +49,7 @@ class Batch:
         self.timestamps = timestamps  # int64 array of milliseconds, -1 is unset | None
         self.headers = headers  # a list of tuples of Header, a row each | None
         self._records = None
-        self._arrow = {}  # by part: several parts of a sink ask for it
+        self._arrow = {}  # by part: multiple parts of a sink ask for it
 
     def __len__(self):
         return self.count
@@ -75,7 +75,7 @@ class Batch:
         return self._records
 
     def texts(self):
-        """The values as a ByteColumn of the texts that Java prints of them (bytes are as they are), null where they are null; or None
+        """The values as a ByteColumn of the strings that Java prints of them (bytes are as they are), null where they are null; or None
         where they are not in columns, or there is no quick way: then each record has its own.
         """
         column, schema = self.value, self.value_schema
@@ -96,7 +96,7 @@ class Batch:
 
     def arrow(self, part="value"):
         """(schema, the values, or of "key" the keys, as one Arrow array of its type, as data/arrow.py has them). What has no schema but one
-        shape is given in that. Raises ValueError or TypeError where they are no column: the rows then say what is wrong.
+        shape is given in that. Raises ValueError or TypeError where they are not column: the rows then say what is wrong.
         """
         if part not in self._arrow:
             column, schema = unshaped(getattr(self, part), getattr(self, f"{part}_schema"))
@@ -131,7 +131,7 @@ class Batch:
 class SourceBatch(Batch):
     """Records polled from one source partition.
 
-    `offset_of(row)` is the source offset behind that row: where the next one begins. `more_follows` tells that the next poll will
+    `offset_of(row)` is the source offset after that row: where the next one begins. `more_follows` says that the next poll will
     find more at once: a chain that is quicker with large batches then waits for it.
     """
 
@@ -158,7 +158,7 @@ class SourceBatch(Batch):
         return batch
 
     def joins(self, other):
-        """Whether the other batch can stand behind this one in one batch: both are values alone, sliced out of buffers."""
+        """Whether the other batch can be after this one in one batch: both are values alone, sliced out of buffers."""
         return (
             all(isinstance(batch.value, ByteColumn) and batch.key is batch.headers is batch._records is None for batch in (self, other))
             and (self.topic, self.partition, self.source_partition) == (other.topic, other.partition, other.source_partition)
@@ -209,7 +209,7 @@ class SinkBatch(Batch):
         self.origin = origin or (topic, self.partition)
 
     def slice(self, low, high):
-        """The rows low to high as a batch of their own; columns are not copied."""
+        """The rows low to high as their own batch; columns are not copied."""
         if low <= 0 and high >= self.count:
             return self
         part = SinkBatch(offsets=self.offsets[low:high], timestamp_type=self.timestamp_type, origin=self.origin, **self._parts(low, high))
@@ -218,7 +218,7 @@ class SinkBatch(Batch):
         return part
 
     def take(self, rows):
-        """These rows, an array of numbers, as a batch of their own."""
+        """These rows, an array of numbers, as their own batch."""
         names = ("topic", "partition", "key", "value", "timestamps", "headers", "offsets")
         columns = {name: take(getattr(self, name), rows) for name in names}
         schemas = {"key_schema": self.key_schema, "value_schema": self.value_schema}
@@ -250,7 +250,7 @@ class SinkBatch(Batch):
 
 
 def joined_parts(batches):
-    """What batches of the same schemas are, one behind the other: what a batch of their kind is made of, but for the schemas."""
+    """What batches of the same schemas are, one after the other: what a batch of their kind is made of, but for the schemas."""
     first, counts = batches[0], [batch.count for batch in batches]
 
     def each(name):

@@ -5,16 +5,16 @@
 - an Arrow array of the schema's Arrow type (data/arrow.py),
 - a `StructColumn`: structs of which none is null, as the columns of their fields,
 - a `Shaped`: values without a schema that are all of one shape, as one of the above,
-- a list of Python values, as they stand in records.
+- a list of Python values, as they are in records.
 
     take(column, rows)  cut(column, low, high)  compact(column, low, high)      some of its rows
-    concat(columns, schema, counts)                                             several, one behind the other
+    concat(columns, schema, counts)                                             several, one after the other
     values_of(column, schema, count)  to_arrow(column, schema, count)           as Python values, as an Arrow array
     columnar(column, schema, count)                                             as what kernels and Spark can work on
     nulls_of(column)  null_count(column)  nbytes(column)  fields_of(column)     what is in it
     shape_of(column)  unshaped(column, schema)  is_stored_as(column, schema)
 
-Of numpy arrays rows can be taken and cut as well; and of what stands for all rows, such as the topic of a batch, which then stays.
+Of numpy arrays rows can be taken and cut as well; and of what represents all rows, such as the topic of a batch, which then stays.
 """
 
 import functools
@@ -87,7 +87,7 @@ cut.register(Shaped, lambda column, low, high: Shaped(column.shape, cut(column.c
 
 @functools.singledispatch
 def compact(column, low, high):
-    """The items from low to high, in buffers of their own."""
+    """The items from low to high, in their own buffers."""
     return cut(column, low, high)
 
 
@@ -106,11 +106,11 @@ compact.register(ByteColumn, lambda column, low, high: column.slice(low, high).c
 compact.register(Shaped, lambda column, low, high: Shaped(column.shape, compact(column.column, low, high)))
 
 
-# --- One behind the other ------------------------------------------------------------------------------------------
+# --- One after the other ------------------------------------------------------------------------------------------
 
 
 def concat(columns, schema, counts):
-    """Columns of one schema (None: without one), one behind the other, as columns still where all of them fit that."""
+    """Columns of one schema (None: without one), one after the other, as columns still where all of them fit that."""
     if all(column is None for column in columns):
         return None
     if all(isinstance(column, ByteColumn) for column in columns):
@@ -322,21 +322,21 @@ def folded(items):
 
 
 def concat_spread(given, counts):
-    """Several such, one behind the other."""
+    """Several such, one after the other."""
     if not any(isinstance(each, list) for each in given) and given.count(given[0]) == len(given):
         return given[0]
     return [item for each, count in zip(given, counts) for item in spread(each, count)]
 
 
 def concat_longs(arrays, counts, unset):
-    """Arrays of longs, or None where all are unset, one behind the other."""
+    """Arrays of longs, or None where all are unset, one after the other."""
     if all(array is None for array in arrays):
         return None
     return np.concatenate([np.full(count, unset, np.int64) if array is None else array for array, count in zip(arrays, counts)])
 
 
 def concat_headers(given, counts):
-    """Lists with the headers of each row, or None where no row has any, one behind the other."""
+    """Lists with the headers of each row, or None where no row has any, one after the other."""
     if all(each is None for each in given):
         return None
     return [row for each, count in zip(given, counts) for row in spread(() if each is None else each, count)]

@@ -61,7 +61,7 @@ class Moment:
 
     @property
     def week_year(self):
-        """The year that the week belongs to: the last days of December may lie in the first week of the next."""
+        """The year that the week belongs to: the last days of December may be in the first week of the next."""
         return self.year + (self.day >= first_week(first_of_year(self.year + 1)))
 
     @property

@@ -361,8 +361,8 @@ def _sum_reaches(a, b, limit, total):
 
 @compiled
 def ints(values: LONGS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS)):
-    """The texts of int64s one behind the other; the bytes written. `lengths` is -1 where `valid` is false."""
-    at = np.int64(0)  # what a kernel is called with is compiled once for 0 itself, and once more for any int64
+    """The strings of int64s one after the other; the bytes written. `lengths` is -1 where `valid` is false."""
+    at = np.int64(0)  # what a kernel is called with is compiled once for 0 itself, and again for any int64
     for row in range(len(values)):
         starts[row] = at
         lengths[row] = -1

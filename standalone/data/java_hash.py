@@ -1,8 +1,8 @@
-"""The order in which Java's HashMap iterates over texts: where Connect answers in that order, so do we."""
+"""The order in which Java's HashMap iterates over strings: where Connect answers in that order, so do we."""
 
 
 def hash_map_order(texts):
-    """The texts, which are put in in this order, as a HashMap gives them."""
+    """The strings, which are put in in this order, as a HashMap gives them."""
     texts = list(dict.fromkeys(texts))
     buckets = 16
     while len(texts) > buckets * 3 // 4:

@@ -1,4 +1,4 @@
-"""Numbers as Java reads them from text, and narrows them: Integer.parseInt, Double.parseDouble, (byte) of a double and the like."""
+"""Numbers as Java reads them from text, and narrows them: Integer.parseInt, Double.parseDouble, (byte) of a double and similar."""
 
 import decimal
 import math
@@ -86,7 +86,7 @@ def parse_whole(text, kind):
     """As Byte.parseByte … Long.parseLong, in the class of that width. Raises ValueError."""
     plain = with_ascii_digits(text)
     if not (plain.isascii() and plain.isdigit() or _WHOLE.fullmatch(plain)):
-        raise ValueError(f"'{text}' is no whole number")
+        raise ValueError(f"'{text}' is not a whole number")
     bits = WIDTHS[kind]
     number = _int(plain)
     if not -(1 << bits - 1) <= number < 1 << bits - 1:
@@ -101,7 +101,7 @@ def _int(digits):
 
 
 def parse_floating(text, kind):
-    """As Float.parseFloat or Double.parseDouble: with blanks around, 1e400, 0x1.8p3, 1.5f, NaN, -Infinity. Raises ValueError."""
+    """As Float.parseFloat or Double.parseDouble: with spaces around, 1e400, 0x1.8p3, 1.5f, NaN, -Infinity. Raises ValueError."""
     if kind == s.FLOAT64 and text.isascii() and text.isdigit():
         return float(text)
     text = text.strip(BLANKS)
@@ -129,7 +129,7 @@ def _single(text):
 
 
 def half_way(double):
-    """Whether a double stands just between two floats, so that the digits behind it decide."""
+    """Whether a double stands just between two floats, so that the digits after it decide."""
     _, exponent = math.frexp(double)
     step = math.ldexp(1.0, max(exponent, -125) - 25)
     return (double / step) % 2 == 1

@@ -2,7 +2,7 @@
 
 `regex` knows sets within sets, intersections and possessive quantifiers, as Java does. What the two write differently is translated: named
 groups, quoting, POSIX and Unicode classes, scripts, blocks, classes of Java's Character, ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's
-line ends, flags in the midst, comments.
+line ends, flags in the middle, comments.
 What only one of them knows is refused by name.
 """
 
@@ -96,7 +96,7 @@ class _Group:
 
 
 class _Translation:
-    """One pass over the pattern. Flags set in the midst hold to the end of their group: they become groups of their own."""
+    """One pass over the pattern. Flags set in the middle hold to the end of their group: they become groups of their own."""
 
     def __init__(self, pattern):
         self._pattern = pattern
@@ -210,7 +210,7 @@ class _Translation:
             return self._by_number(match)
         if letter == "k" and (match := re.compile(r"\\k<(\w+)>").match(pattern, start)):
             if match[1] not in self._names:
-                raise _Unknown(f"no group '{match[1]}' stands before {start}")
+                raise _Unknown(f"no group '{match[1]}' is before {start}")
             self._at = match.end()
             return "text", f"(?P={match[1]})"
         if match := _NAMED.match(pattern, start):
@@ -352,7 +352,7 @@ _KINDS = {"script": "Script", "sc": "Script", "block": "Block", "blk": "Block", 
 
 
 def _property_members(name):
-    """The members of a class that is no POSIX class; None if there is none of that name."""
+    """The members of a class that is not a POSIX class; None if there is none of that name."""
     kind, equals, value = name.partition("=")
     if equals:
         return _members(f"\\p{{{_KINDS[kind.lower()]}={value}}}") if kind.lower() in _KINDS else None

@@ -1,6 +1,6 @@
-"""Values as Java prints them: what `toString` of the class behind a value gives on JDK 17 in UTC.
+"""Values as Java prints them: what `toString` of the class after a value gives on JDK 17 in UTC.
 
-The text of a double is that of JDK 17, which is not always the shortest that reads back as the same number: JDK 19 mended that.
+The text of a double is that of JDK 17, which is not always the shortest that reads back as the same number: JDK 19 fixed that.
 `data/java_digits.py` is the same for whole columns.
 """
 
@@ -20,7 +20,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def java_text(value, schema=None):
-    """The text of any value that a record can hold. The schema tells where a plain float stands for a float32."""
+    """The text of any value that a record can hold. The schema says where a plain float stands for a float32."""
     kind = value.__class__
     if kind is str:
         return value
@@ -50,7 +50,7 @@ def java_text(value, schema=None):
     if isinstance(value, memoryview):
         return f"java.nio.HeapByteBuffer[pos=0 lim={value.nbytes} cap={value.nbytes}]"
     if isinstance(value, (bytes, bytearray)):
-        # Java prints where the array lies in memory, which says nothing; the text in it does.
+        # Java prints where the array is in memory, which says nothing; the text in it does.
         return utf8.decode(value)
     return str(value)
 
@@ -144,7 +144,7 @@ def _special(value):
 
 
 def _placed(digits, point):
-    """The digits with their decimal point, which stands `point` places behind the first one's left side."""
+    """The digits with their decimal point, which stands `point` places after the first one's left side."""
     if 0 < point < 8:
         return f"{digits[:point]:0<{point}}.{digits[point:] or '0'}"
     if -3 < point <= 0:

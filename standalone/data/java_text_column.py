@@ -21,7 +21,7 @@ _WORDS = np.frombuffer(b"truefalse", np.uint8)
 
 
 def java_texts(column, schema=None):
-    """A ByteColumn of the texts of a column of the schema, or of a Shaped one, null where the value is null."""
+    """A ByteColumn of the strings of a column of the schema, or of a Shaped one, null where the value is null."""
     is_shaped = isinstance(column, Shaped)
     part = _part(column.column, column.shape, len(column), True) if is_shaped else _part(column, schema, len(column), False)
     return ByteColumn(part.data, part.starts, part.lengths)
@@ -52,7 +52,7 @@ def _maps(column, schema, count):
 
 
 def _structs(column, schema, count):
-    """A field that is null is left out. The commas hang on one that never is: those before it have theirs behind them."""
+    """A field that is null is left out. The commas depend on one that never is: those before it have theirs after them."""
     absent = nulls_of(column)
     found = [(field.name, _part(inner, field.schema, count, False)) for field, inner in zip(schema.fields, fields_of(column))]
     may_lack = [bool(((part.lengths < 0) & ~absent).any()) for _, part in found]

@@ -3,14 +3,14 @@
     as_key([1])                          lists and maps as keys: Java allows them, Python's own cannot be hashed
     set_item(found, True, "a")           true is another key than 1 to Java, and the same to Python
 
-What comes of it is a list, a dict or a number in all else.
+What results is a list, a dict or a number in all else.
 """
 
 import functools
 
 
 def as_key(value):
-    """The value as what a dict takes for a key. Whoever has it as a key must not change it."""
+    """The value as what a dict takes for a key. Anyone who has it as a key must not change it."""
     if isinstance(value, dict):
         return MapKey((as_key(key), as_key(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -19,7 +19,7 @@ def as_key(value):
 
 
 def set_item(found, key, item):
-    """found[key] = item, but that a boolean and a number are never the same key: where both are there, the number gets a hash of its own."""
+    """found[key] = item, but that a boolean and a number are never the same key: where both are there, the number gets its own hash."""
     key = as_key(key)
     if isinstance(key, int) and 0 <= key <= 1:
         if not isinstance(key, bool):

@@ -41,7 +41,7 @@ class Record:
         """The same record but for these attributes."""
         other = self._copy()
         for name, value in changes.items():
-            setattr(other, name, value)  # an AttributeError tells of a name that a record has not
+            setattr(other, name, value)  # an AttributeError reports a name that a record has not
         return other
 
     def with_key(self, schema, key):
@@ -86,7 +86,7 @@ class SourceRecord(Record):
     """What a source task polls: a record, and the place it came from.
 
     `source_partition` says which input (a dict, such as {"filename": "app.log"}), `source_offset` where in it the *next* record
-    begins (such as {"position": 1234}); after a restart the task asks for it and goes on from there.
+    begins (such as {"position": 1234}); after a restart the task asks for it and continues from there.
     """
 
     __slots__ = ("source_partition", "source_offset")
@@ -132,7 +132,7 @@ class SourceRecord(Record):
 
 
 class SinkRecord(Record):
-    """What a sink task is given: a record, and where it stands in the log.
+    """What a sink task is given: a record, and where it is in the log.
 
     The `original_*` are its coordinates in the log, whatever a transform made of topic and partition.
     """
@@ -168,7 +168,7 @@ class SinkRecord(Record):
 
     @classmethod
     def fetched(cls, origin, offset, timestamp_type, topic, partition, key_schema, key, value_schema, value, timestamp, headers):
-        """One that stands in the log at (topic, partition) `origin`. In half the time, for there are many."""
+        """One that is in the log at (topic, partition) `origin`. In half the time, for there are many."""
         record = _new(cls)
         record.topic = topic
         record.partition = partition
@@ -185,7 +185,7 @@ class SinkRecord(Record):
 
     @property
     def origin(self):
-        """The (topic, partition) where it stands in the log."""
+        """The (topic, partition) where it is in the log."""
         return self.original_topic, self.original_partition
 
     def _copy(self):

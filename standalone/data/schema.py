@@ -47,9 +47,9 @@ class Field:
 
 
 class Schema:
-    """A type, whether null is allowed, what stands for a null, and for structs, arrays and maps what is inside.
+    """A type, whether null is allowed, what represents a null, and for structs, arrays and maps what is inside.
 
-    `schema["f"]` is the schema of field f, `"f" in schema` tells whether there is one.
+    `schema["f"]` is the schema of field f, `"f" in schema` says whether there is one.
     """
 
     __slots__ = (
@@ -190,7 +190,7 @@ class SchemaBuilder:
         if type is None:
             raise SchemaBuilderError("A schema needs a type.")
         if type not in TYPES:
-            raise SchemaBuilderError(f"'{type}' is no type of a schema. Types: {', '.join(TYPES)}.")
+            raise SchemaBuilderError(f"'{type}' is not a type of a schema. Types: {', '.join(TYPES)}.")
         self._said = {"type": type, "key_schema": key_schema, "value_schema": value_schema}
         self._fields = {} if type == STRUCT else None
 
@@ -227,7 +227,7 @@ class SchemaBuilder:
         return self._say("optional", False)
 
     def default(self, value):
-        """What stands for a null. Say first whether the schema is optional: null is no default of a required one."""
+        """What stands for a null. Say first whether the schema is optional: null is not a default of a required one."""
         from standalone.data.struct import validate_value
 
         if value is not None and self.type == STRUCT:

@@ -22,7 +22,7 @@ def shaped(values):
     """
     try:
         found = _column(values)
-    except (ValueError, TypeError, OverflowError):  # pyarrow's: a text that is no Unicode, a number beyond a long
+    except (ValueError, TypeError, OverflowError):  # pyarrow's: a string that is not Unicode, a number beyond a long
         return None
     return found and Shaped(*found)
 

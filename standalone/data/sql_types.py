@@ -1,4 +1,4 @@
-"""Columns as SQL has them: what data/arrow.py keeps in forms of its own becomes SQL's decimals, dates and timestamps, and back.
+"""Columns as in SQL: the forms of data/arrow.py become SQL decimals, dates and timestamps, and back.
 
 | Connect | SQL |
 |---|---|

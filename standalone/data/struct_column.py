@@ -1,6 +1,6 @@
-"""Two kinds of column of our own: structs taken apart into the columns of their fields, and values that have no schema but all one shape.
+"""Two kinds of column of our own: structs split into the columns of their fields, and values that have no schema but all one shape.
 
-Both keep what they are made of as it is: texts stay where they were read, and only what is looked at is ever copied. What can be done
+Both keep what they are made of as it is: strings stay where they were read, and only what is looked at is ever copied. What can be done
 with them is in data/column.py.
 """
 
@@ -53,7 +53,7 @@ def _map_maker(names):
 
 
 def loosened(values, schema):
-    """Values of a shape as they stand in records without a schema, given as they stand in records with that schema."""
+    """Values of a shape as they are in records without a schema, given as they are in records with that schema."""
     loosen = _loosener(schema)
     return values if loosen is _same else [None if value is None else loosen(value) for value in values]
 

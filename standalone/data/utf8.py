@@ -1,4 +1,4 @@
-"""UTF-8 between bytes and text as Java has it: what is no UTF-8 becomes U+FFFD, and half a surrogate pair becomes a question mark."""
+"""UTF-8 between bytes and text as in Java: what is not UTF-8 becomes U+FFFD, and half a surrogate pair becomes a question mark."""
 
 import re
 
@@ -23,7 +23,7 @@ def encode(text):
 
 
 def texts_of(column):
-    """The texts of a ByteColumn, None for a null: cut out of one large text where that can be, which takes a third of the time."""
+    """The strings of a ByteColumn, None for a null: cut out of one large text where that can be, which takes a third of the time."""
     lengths = column.lengths
     if len(lengths) > 1 and lengths.min() >= 0:
         joined = column.join(b"\0", b"").tobytes()
@@ -31,7 +31,7 @@ def texts_of(column):
             try:
                 texts = str(joined, "utf-8").split("\0")
             except UnicodeDecodeError:
-                pass  # one of them; or one ends in the midst of a letter
+                pass  # one of them; or one ends in the middle of a letter
             else:
                 texts.pop()
                 return texts

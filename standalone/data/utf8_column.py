@@ -8,19 +8,19 @@ from standalone.wire import ByteColumn
 
 
 def repair(column):
-    """The same texts, with U+FFFD where the bytes are no UTF-8, as Java has it; the column itself where all of them are."""
+    """The same strings, with U+FFFD where the bytes are not UTF-8, as in Java; the column itself where all of them are."""
     bad = malformed(column)
     if not len(bad):
         return column
-    mended = ByteColumn.of([utf8.encode(utf8.decode(column[row])) for row in bad.tolist()])
+    repaired = ByteColumn.of([utf8.encode(utf8.decode(column[row])) for row in bad.tolist()])
     starts, lengths = column.starts.copy(), column.lengths.copy()
-    starts[bad] = mended.starts + len(column.data)
-    lengths[bad] = mended.lengths
-    return ByteColumn(np.concatenate([column.data, mended.data]), starts, lengths)
+    starts[bad] = repaired.starts + len(column.data)
+    lengths[bad] = repaired.lengths
+    return ByteColumn(np.concatenate([column.data, repaired.data]), starts, lengths)
 
 
 def malformed(column):
-    """The numbers of the rows that are no UTF-8."""
+    """The numbers of the rows that are not UTF-8."""
     marks = np.zeros(len(column), np.bool_)
     found = _mark(readonly(column.data), readonly(column.starts), readonly(column.lengths), marks)
     return np.flatnonzero(marks) if found else np.empty(0, np.int64)

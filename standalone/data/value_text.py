@@ -1,7 +1,7 @@
-"""Values as readable text and back: what SimpleHeaderConverter writes and reads, and what casts of texts stand on.
+"""Values as readable text and back: what SimpleHeaderConverter writes and reads, and what casts of strings are on.
 
-`to_text` writes numbers as Java does, texts as they are (inside lists and maps in quotes), bytes in base64, points in time in
-ISO 8601, lists and structs much like JSON. `parse` finds out what a text may be: null, a boolean, a list, a map, a point in time, the
+`to_text` writes numbers as Java does, strings as they are (inside lists and maps in quotes), bytes in base64, points in time in
+ISO 8601, lists and structs much like JSON. `parse` finds out what a string may be: null, a boolean, a list, a map, a point in time, the
 smallest number type that holds it, or else a string.
 """
 
@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 
 
 def to_text(value, schema=None, inside=False):
-    """The text of a value; None of null. `inside` a list, a map or a struct. The schema tells where a plain float stands for a float32."""
+    """The text of a value; None of null. `inside` a list, a map or a struct. The schema says where a plain float stands for a float32."""
     if value is None:
         return "null" if inside else None
     if isinstance(value, str):
@@ -64,20 +64,20 @@ def _moment_text(ms):
 
 
 def parse(text):
-    """(schema, value) of a text; None where it says null."""
+    """(schema, value) of a string; None where it says null."""
     if text == "":
         return Schema.STRING, ""
     return _Reader(text).value(inside=False)
 
 
 def _cast(schema, value):
-    from standalone.data.values import convert  # which reads texts by what is here: the two need each other
+    from standalone.data.values import convert  # which reads strings by what is here: the two need each other
 
     return convert(schema, None, value)
 
 
 class _Reader:
-    """Reads a text as tokens: the marks : , { } [ ] " where no backslash stands before them, and what lies between."""
+    """Reads a string as tokens: the marks : , { } [ ] " where no backslash is before them, and what is between."""
 
     _MARKS = frozenset(':,{}[]"')
 
@@ -176,7 +176,7 @@ class _Reader:
             if key is None or key[1] is None:
                 raise DataError("a map with null as a key")
             if not self._takes(":"):
-                raise DataError("a map without a colon behind a key")
+                raise DataError("a map without a colon after a key")
             found = self.value(inside=True)
             self._takes(",")
             keys.add(key)

@@ -1,4 +1,4 @@
-"""Casts between types, as Cast and others do them, and the type of a value by its class. Texts are in value_text.py."""
+"""Casts between types, as Cast and others do them, and the type of a value by its class. Strings are in value_text.py."""
 
 import base64
 from decimal import Decimal
@@ -82,7 +82,7 @@ def _inferred_inside(items, around):
 
 
 def _whole(value, from_schema):
-    """As Java's longValue, also of a text; of a point in time the number that stands for it."""
+    """As Java's longValue, also of a string; of a point in time the number that stands for it."""
     if isinstance(value, bool):
         raise _cannot(value, "a whole number")
     if isinstance(value, int):
@@ -100,7 +100,7 @@ def _whole(value, from_schema):
             return ms // DAY_MS
         if from_schema.name == s.TIME:
             if not 0 <= ms <= DAY_MS:
-                raise DataError(f"A Time must lie within 1970-01-01; it is {ms} ms since the epoch.")
+                raise DataError(f"A Time must be within 1970-01-01; it is {ms} ms since the epoch.")
             return ms
         if from_schema.name == s.TIMESTAMP:
             return ms
@@ -169,7 +169,7 @@ def _to_decimal(schema, from_schema, value):
 
 
 def _read_moment(value):
-    """A text as what it says."""
+    """A string as what it says."""
     if not isinstance(value, str):
         return value
     found = parse(value)
@@ -199,7 +199,7 @@ def _to_time(schema, from_schema, value):
             return Instant(ms % DAY_MS)
     ms = wrapped(_whole(value, from_schema), 32)
     if not 0 <= ms <= DAY_MS:
-        raise DataError(f"A Time must lie within a day; found {ms} ms.")
+        raise DataError(f"A Time must be within a day; found {ms} ms.")
     return Instant(ms)
 
 

@@ -1,7 +1,7 @@
 """Topics, configs, offsets and groups: what is asked and changed now and then, each in one blocking call.
 
 Everything goes over the cluster's shared connections. What fails for the moment (a controller that moves, a coordinator that
-loads) is tried again for default.api.timeout.ms; what fails for good is a LogError with Java's name in `java_class`.
+loads) is tried again for default.api.timeout.ms; what fails permanently is a LogError with Java's name in `java_class`.
 A partition is written (topic, number) throughout.
 """
 
@@ -197,7 +197,7 @@ class Admin:
         return self._ask_leaders(request, wanted, "Asking for an offset of {}", lambda partition: partition.offset)
 
     def delete_records(self, before):
-        """Delete what lies before {partition: offset} (LATEST: everything); {partition: first offset left}."""
+        """Delete what is before {partition: offset} (LATEST: everything); {partition: first offset left}."""
         kind = DeleteRecordsRequest.DeleteRecordsTopic
         part = kind.DeleteRecordsPartition
 

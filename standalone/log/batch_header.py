@@ -1,6 +1,6 @@
 """A record batch seen from outside: its header (Kafka's message format v2), its checksum, and what a log writes into it.
 
-The records stay closed. Everything is big-endian; the checksum covers what comes behind it, so that a log gives a batch its base
+The records stay closed. Everything is big-endian; the checksum covers what comes after it, so that a log gives a batch its base
 offset and leader epoch without a new one.
 """
 
@@ -23,7 +23,7 @@ MAX_INT = 2**31 - 1
 
 
 class Header(NamedTuple):
-    """What stands before a batch's records."""
+    """What is before a batch's records."""
 
     base_offset: int
     length: int
@@ -129,12 +129,12 @@ def check_header(header):
     if not in_range or not 0 <= header.count <= header.last_offset_delta + 1:
         raise CorruptBatchError(
             f"The header of the record batch at offset {header.base_offset} contradicts itself: "
-            f"{header.count} records, the last of them {header.last_offset_delta} offsets behind the first."
+            f"{header.count} records, the last of them {header.last_offset_delta} offsets after the first."
         )
 
 
 def set_base_offset(buffer, at, offset, leader_epoch):
-    """Write where the batch stands in its log; its checksum stays right."""
+    """Write where the batch is in its log; its checksum stays right."""
     struct.pack_into(">q", buffer, at, offset)
     struct.pack_into(">i", buffer, at + LEADER_EPOCH_AT, leader_epoch)
 

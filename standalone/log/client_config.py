@@ -27,7 +27,7 @@ def _list(text):
 def _boolean(text):
     known = {"true": True, "false": False}.get(str(text).strip().lower())
     if known is None:
-        raise ValueError(f"'{text}' is no boolean: write true or false")
+        raise ValueError(f"'{text}' is not a boolean: write true or false")
     return known
 
 
@@ -36,7 +36,7 @@ def _number(low, high=MAX_LONG):
         try:
             value = int(str(text).strip())
         except ValueError:
-            raise ValueError(f"'{text}' is no whole number") from None
+            raise ValueError(f"'{text}' is not a whole number") from None
         if not low <= value <= high:
             raise ValueError(f"{value} is out of range: {low} to {high}")
         return value
@@ -75,7 +75,7 @@ def parse_address(text):
     """(host, port) of `host:port`, `[::1]:port` or `PROTOCOL://host:port`."""
     host, colon, port = text.rpartition("://")[2].rpartition(":")
     if not colon or not port.isdigit() or not host or not 0 < int(port) < 65536:
-        raise ValueError(f"'{text}' is no address: write host:port")
+        raise ValueError(f"'{text}' is not an address: write host:port")
     return host.strip("[]"), int(port)
 
 
@@ -266,7 +266,7 @@ class ConsumerConfig(ClientConfig):
     @classmethod
     def contradictions(cls, values, given):
         if values["group.protocol"] == "consumer":
-            said = "cannot be set with group.protocol=consumer, where the broker has a setting of its own for it"
+            said = "cannot be set with group.protocol=consumer, where the broker has its own setting for it"
             return {name: said for name in ("heartbeat.interval.ms", "session.timeout.ms", "partition.assignment.strategy") if name in given}
         if values["group.remote.assignor"]:
             return {"group.remote.assignor": "cannot be set without group.protocol=consumer"}
@@ -334,7 +334,7 @@ class TransactionalConfig(ProducerConfig):
     @classmethod
     def contradictions(cls, values, given):
         if not values["transactional.id"]:
-            return {"transactional.id": "missing: transactions are kept apart by it"}
+            return {"transactional.id": "missing: transactions are kept separate by it"}
         if not values["enable.idempotence"]:
             return {"enable.idempotence": "must be true for transactions"}
         return cls._idempotence(values, {*given, "enable.idempotence"})

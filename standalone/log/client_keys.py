@@ -100,7 +100,7 @@ def tell(config):
         else:
             near = difflib.get_close_matches(name, [*config.KEYS, *config.NO_EFFECT], 1, 0.8)
             hint = f" Did you mean '{near[0]}'?" if near else ""
-            log.warning("'%s' is no setting of Kafka's %s, and has no effect.%s", name, config.KIND, hint)
+            log.warning("'%s' is not a setting of Kafka's %s, and has no effect.%s", name, config.KIND, hint)
 
 
 def to_markdown(configs):

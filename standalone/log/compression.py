@@ -33,9 +33,9 @@ LZ4_END, LZ4_STORED = b"\0\0\0\0", 1 << 31
 
 
 def number(name):
-    """The codec's number; a name that is none of Kafka's is a ConfigError."""
+    """The codec's number; a name that Kafka is none is a ConfigError."""
     if name not in NAMES:
-        raise ConfigError.of({"compression.type": f"'{name}' is no codec. Known are: {', '.join(NAMES)}."})
+        raise ConfigError.of({"compression.type": f"'{name}' is not a codec. Known are: {', '.join(NAMES)}."})
     return NAMES.index(name)
 
 

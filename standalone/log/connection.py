@@ -1,7 +1,7 @@
 """One connection to one broker: frames out, frames in, on a blocking socket with deadlines.
 
 kafka-python's transport reads 4 KiB at a time, which beside one busy Python thread is a thread switch per 4 KiB. Here a
-response of any size costs two calls, each without the GIL, and a request goes out as it lies in memory.
+response of any size costs two calls, each without the GIL, and a request goes out as it is in memory.
 """
 
 import collections
@@ -146,7 +146,7 @@ class Connection:
     # ---- responses
 
     def receive(self, timeout=None):
-        """(correlation, the response's body behind its header as a memoryview of its own memory); None if `timeout` seconds pass.
+        """(correlation, the response's body after its header as a memoryview that shares no memory); None if `timeout` seconds pass.
 
         Without a timeout the broker has request.timeout.ms, and what exceeds that raises.
         """
@@ -210,7 +210,7 @@ class Connection:
             self._read_ahead()
         (size,) = struct.unpack_from(">i", self._ahead, self._begin)
         if not 4 <= size <= LARGEST_FRAME:
-            raise self._lost(f"an answer that is no Kafka response, but announces {size} bytes")
+            raise self._lost(f"an answer that is not a Kafka response, but announces {size} bytes")
         self._begin += 4
         frame = memoryview(np.empty(size, np.uint8))  # not zeroed first, as a bytearray would be
         got = min(size, self._end - self._begin)

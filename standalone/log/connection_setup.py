@@ -23,7 +23,7 @@ from standalone.log.frames import SOFTWARE, header_tags, response_class
 from standalone.log.steps import Wait
 
 LARGEST_ANSWER = 16 << 20  # of those that are read here
-# Alerts that tell of bytes damaged on the way, or of a peer in trouble: they may not come the next time.
+# Alerts that describe bytes damaged on the way, or of a peer in trouble: they may not come the next time.
 PASSING_ALERTS = ("BAD_RECORD_MAC", "DECRYPT_ERROR", "INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELLED", "RECORD_OVERFLOW", "UNEXPECTED_MESSAGE",
                   "DECODE_ERROR")
 # What OpenSSL finds by itself in what the two sides are set to.
@@ -182,7 +182,7 @@ class _Setup:
         (size,) = struct.unpack(">i", (yield from self._read(4)))
         if not 4 <= size <= LARGEST_ANSWER:
             raise disconnected(
-                f"The connection to the broker at {self._name} is lost: an answer that is no Kafka response, but announces {size} bytes.{self._hint}"
+                f"The connection to the broker at {self._name} is lost: its answer is not a Kafka response: it announces {size} bytes.{self._hint}"
             )
         frame = yield from self._read(size)
         kind = response_class(request)

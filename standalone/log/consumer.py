@@ -9,6 +9,7 @@ leaders that move, topics that are not there yet. Each such event is one line in
 """
 
 import collections
+import contextlib
 import functools
 import logging
 
@@ -54,11 +55,14 @@ class Consumer:
     """Used by one thread, but for `wakeup`. Partitions are (topic, index) pairs.
 
     `listener` has on_assigned(pairs), on_revoked(pairs) and on_lost(pairs), called inside `poll`: revoked while offsets can still
-    be committed, lost where that is over. A topic deleted and made anew is lost and assigned in one go: its offsets begin again.
+    be committed, lost where that is over. A topic deleted and recreated is lost and assigned at once: its offsets begin again.
     """
 
-    def __init__(self, cluster, config, clock, group_id=None, instance_id=None, listener=None, heartbeats=None, max_bytes=MAX_BYTES):
-        """`heartbeats` (heartbeats.py) keeps the membership alive; without a group there is `assign` and no commits."""
+    def __init__(
+        self, cluster, config, clock, group_id=None, instance_id=None, listener=None, heartbeats=None, max_bytes=MAX_BYTES, relayed=None
+    ):
+        """`heartbeats` (heartbeats.py) keeps the membership alive; without a group there is `assign` and no commits. `relayed(waker)` makes
+        the group of a consumer whose member is elsewhere (relayed_group.py)."""
         self._config = config = ConsumerConfig.of(config)
         client_keys.tell(config)
         self._cluster, self._clock = cluster.of_client(config["client.id"]), clock
@@ -74,8 +78,11 @@ class Consumer:
         self._leaders = Leaders(cluster, config, clock, self._subscription.look_soon)
         member = ConsumerProtocolGroup if config["group.protocol"] == "consumer" else Group
         self._group = member(cluster, config, clock, self._waker, group_id, instance_id) if group_id is not None else None
+        if relayed is not None:
+            self._group = relayed(self._waker)
+        self._acting = self._group.acting if self._group is not None else contextlib.nullcontext()  # around all that may touch the group
         self._positions = Positions(self._partitions, cluster, config, clock, self._group, self._leaders, self._subscription)
-        self._heartbeats = heartbeats if self._group is not None else None
+        self._heartbeats = heartbeats if self._group is not None and relayed is None else None
         if self._heartbeats is not None:
             self._heartbeats.add(self._group)
 
@@ -114,7 +121,8 @@ class Consumer:
     def position(self, pair, timeout_s=60.0):
         """The offset of the next record that `poll` will give; asks for it where that is not known yet."""
         part = self._assigned(pair)
-        self._until(lambda: part.position is not None, self._clock.monotonic() + timeout_s, f"Finding out where to read {part}")
+        with self._acting:
+            self._until(lambda: part.position is not None, self._clock.monotonic() + timeout_s, f"Finding out where to read {part}")
         return part.position
 
     def lag(self):
@@ -123,34 +131,39 @@ class Consumer:
         return {pair: max(0, part.end - part.position) for pair, part in known.items()}
 
     def end_offsets(self, pairs, timeout_s=60.0):
-        """{pair: the offset behind its last record}, asked for now."""
-        return self._ask_offsets(pairs, LATEST, timeout_s)
+        """{pair: the offset after its last record}, asked for now."""
+        with self._acting:
+            return self._ask_offsets(pairs, LATEST, timeout_s)
 
     def beginning_offsets(self, pairs, timeout_s=60.0):
-        return self._ask_offsets(pairs, EARLIEST, timeout_s)
+        with self._acting:
+            return self._ask_offsets(pairs, EARLIEST, timeout_s)
 
     # ---- records
 
     def poll(self, timeout_s):
         """[Fetched], as soon as there is any; [] when the time is over or `wakeup` was called."""
-        deadline = self._clock.monotonic() + timeout_s
-        if self._group is not None:
-            self._group.polling(True)
-        try:
-            while True:
-                self._serve()
-                for step in (self._follow_topics, self._follow_group, self._positions.place, self._fetch):
-                    if not self._woken:  # each may take a moment while brokers are away
-                        step()
-                fetched = self._unpack()
-                now = self._clock.monotonic()
-                if fetched or self._woken or now >= deadline:
-                    self._woken = False
-                    return fetched
-                self._wait(min(deadline, self._wakes_at()) - now)
-        finally:
+        with self._acting:
             if self._group is not None:
-                self._group.polling(False)
+                self._group.polling(True)
+            try:
+                return self._poll(self._clock.monotonic() + timeout_s)
+            finally:
+                if self._group is not None:
+                    self._group.polling(False)
+
+    def _poll(self, deadline):
+        while True:
+            self._serve()
+            for step in (self._follow_topics, self._follow_group, self._positions.place, self._fetch):
+                if not self._woken:  # each may take a moment while brokers are away
+                    step()
+            fetched = self._unpack()
+            now = self._clock.monotonic()
+            if fetched or self._woken or now >= deadline:
+                self._woken = False
+                return fetched
+            self._wait(min(deadline, self._wakes_at()) - now)
 
     def wakeup(self):
         """From any thread: `poll` returns at once, the one that waits now or else the next."""
@@ -160,19 +173,26 @@ class Consumer:
     # ---- commits
 
     def commit(self, offsets, timeout_s=60.0):
-        """Commit {pair: offset of the next record, or (offset, metadata)} and wait until it is done.
+        """Commit {pair: offset of the next record, or (offset, metadata), or as another consumer has `marked` it} and wait until it is done.
 
         LogRetriableError where it could not be, and the records will come again; LogFatalError where it never will be.
         """
-        self._group.commits.write(self._marked(offsets), timeout_s)
+        with self._acting:
+            self._group.commits.write(self._marked(offsets), timeout_s)
 
     def commit_async(self, offsets, on_done=lambda error: None):
         """`on_done(None or the error)` is called on this thread: at once, or by a later `poll` or `commit`."""
-        self._group.commits.write_async(self._marked(offsets), on_done)
+        with self._acting:
+            self._group.commits.write_async(self._marked(offsets), on_done)
 
     def committed(self, pairs, timeout_s=60.0):
         """{pair: offset} of those that the group has committed."""
-        return {pair: found.offset for pair, found in self._group.commits.read(pairs, timeout_s).items()}
+        return {pair: offset for pair, (offset, _, _) in self.marks(pairs, timeout_s).items()}
+
+    def marks(self, pairs, timeout_s=60.0):
+        """{pair: (offset, metadata, epoch)} of those that the group has committed."""
+        with self._acting:
+            return {pair: tuple(found) for pair, found in self._group.commits.read(pairs, timeout_s).items()}
 
     def close(self, timeout_s=5.0, leave=True):
         """With `leave` the group shares the partitions out at once; without, this member may come back to them within its session.
@@ -182,15 +202,19 @@ class Consumer:
         if self._heartbeats is not None:
             self._heartbeats.remove(self._group)
         if self._group is not None:
-            self._group.close(timeout_s, leave)
+            with self._acting:
+                self._group.close(timeout_s, leave)
         self._subscription.close()
         self._leaders.close()
         self._waker.close()
 
     def _marked(self, offsets):
-        """Each with its topic's mark as metadata, so that a topic made anew under the same name is told from the old one, and with the epoch."""
+        """Each with its epoch, and its topic's mark as metadata, by which a topic recreated under the same name is recognised."""
         marked = {}
         for pair, offset in offsets.items():
+            if isinstance(offset, tuple) and len(offset) == 3:
+                marked[pair] = offset
+                continue
             part = self._partitions.get(pair)
             offset, metadata = offset if isinstance(offset, tuple) else (offset, None)
             if metadata is None:
@@ -311,7 +335,7 @@ class Consumer:
         for one in answers:
             part, offset = sent.get((one.topic, one.partition), (None, None))
             if part is None or self._partitions.get(part.pair) is not part or part.fetched_to != offset:
-                continue  # it was let go, or sought elsewhere, meanwhile
+                continue  # it was released, or sought elsewhere, meanwhile
             if one.error_code and part.replica is not None:
                 part.replica = None  # whatever it is, its leader knows better
             elif one.error_code == codes.OFFSET_OUT_OF_RANGE:
@@ -357,7 +381,7 @@ class Consumer:
                     part.start(part.position, part.epoch)
                     if part.damaged_at != part.position:
                         part.damaged_at = part.position
-                        log.warning("Records of %s came damaged: %s Asking for them again.", part, error)
+                        log.warning("Records of %s are corrupt: %s Fetching them again.", part, error)
                     elif not fetched:
                         raise
                     break
@@ -377,6 +401,8 @@ class Consumer:
         return self._leaders.links + (self._group.links if self._group is not None else [])
 
     def _serve(self):
+        if self._group is not None:
+            self._group.hear()
         for link in self._links:
             link.serve()
         for each in self._underway:

@@ -1,11 +1,11 @@
 """A member of a consumer group by the consumer protocol (KIP-848): the broker divides the partitions, and heartbeats say everything.
 
-A heartbeat tells what the member wants and reads; its answer, which partitions it is to read, and the epoch that its commits bear. What it
+A heartbeat says what the member wants and reads; its answer, which partitions it is to read, and the epoch that its commits bear. What it
 reads and is to give to others it gives up first, and says so; what it gets in addition comes when nobody else has it any more. Nobody
 waits for anybody else, and what stays with a member is read all the while.
 
 One heartbeat is under way at a time: the task's thread sends it where there is news, Heartbeats' else. The task may not come back for a
-long time to hear what was answered: then Heartbeats sends the next one in its place, which asks for everything once more.
+long time to hear what was answered: then Heartbeats sends the next one in its place, which asks for everything again.
 """
 
 import collections
@@ -176,7 +176,7 @@ class ConsumerProtocolGroup(GroupLink):
             if error is None and not code:
                 self._accepted(answer, told, now)
             elif code in _COMES_AGAIN and epoch != JOIN:
-                log.warning("Group %s: the group has gone on without this member; joining again.", self.group_id)
+                log.warning("Group %s: the group has continued without this member; joining again.", self.group_id)
                 self._verdict = LOST
             elif error is not None or is_retriable(code) or code in (codes.UNRELEASED_INSTANCE_ID, *_COMES_AGAIN):
                 self._put_off(code, error, now)
@@ -218,7 +218,7 @@ class ConsumerProtocolGroup(GroupLink):
 
     # ---- what others learn of the membership
 
-    is_between = False  # commits go on whatever the group does
+    is_between = False  # commits continue whatever the group does
 
     @property
     def membership(self):
@@ -256,7 +256,7 @@ class ConsumerProtocolGroup(GroupLink):
                     raise outcome[0]
                 log.info("Group %s: left.", self.group_id)
         except LogError as error:
-            log.warning("Group %s: could not leave, so that its partitions rest until its session ends: %s", self.group_id, error)
+            log.warning("Group %s: could not leave, so its partitions are not read until its session ends: %s", self.group_id, error)
         finally:
             for each in [*self.underway, *self.links]:
                 each.close()

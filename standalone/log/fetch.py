@@ -1,6 +1,6 @@
 """The Fetch request, and its answer read so that records stay where they were received.
 
-kafka-python's own decoder would copy every byte of the records once more, so the few fields around them are walked here.
+kafka-python's own decoder would copy every byte of the records again, so the few fields around them are walked here.
 """
 
 import collections
@@ -124,7 +124,7 @@ class _Walk:
 
 @compiled
 def next_offset(data: BYTES, offset: LONG):
-    """(the offset behind the last whole batch of `data`, the epoch of the leader that took it), so that the next fetch need not wait for
+    """(the offset after the last whole batch of `data`, the epoch of the leader that took it), so that the next fetch need not wait for
     `unpack`; (`offset`, -1) where there is none."""
     at = 0
     epoch = -1

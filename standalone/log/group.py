@@ -7,8 +7,8 @@ alive from one thread.
 
     UNJOINED ── JoinGroup ──▶ JOINING ── SyncGroup ──▶ STABLE ── the group rebalances: `let_go` ──▶ UNJOINED
 
-Partitions change hands eagerly: all are let go before the group is joined anew. By the cooperative strategy alone each is kept until the
-group gives it to another: it is let go, and the group joined again, so that the other gets it.
+Partitions change hands eagerly: all are released before the group is rejoined. By the cooperative strategy alone each is kept until the
+group gives it to another: it is released, and the group joined again, so that the other gets it.
 """
 
 import collections
@@ -48,17 +48,17 @@ class Group(GroupLink):
         self.assignment = []  # (topic, partition) in order; meant while STABLE
         self._owned = set()  # what the consumer reads
         self._joins_after = False  # it gave up what others are to have
-        self._forgotten = False  # the group did not know it any more as it joined anew: what it reads is not its own
+        self._forgotten = False  # the group did not know it any more as it rejoined: what it reads is not its own
         # All below is under the lock, too.
         self._state = UNJOINED
-        self._verdict = None  # REVOKED, LOST or an error: what has become of a STABLE membership
+        self._verdict = None  # REVOKED, LOST or an error: what has happened to a STABLE membership
         self._generation, self._member_id = NO_GENERATION, NO_MEMBER
         self._heartbeat_at, self._heartbeat_awaited = 0, False
 
     # ---- membership, step by step
 
     def subscribe(self, topics):
-        """The topics that this member wants; a change makes it join anew."""
+        """The topics that this member wants; a change makes it rejoin."""
         self._topics = sorted(topics)
 
     def advance(self):
@@ -124,12 +124,12 @@ class Group(GroupLink):
         return set(self._counts or ())
 
     def partitions_counted(self, counts):
-        """{topic: partitions} as they are now: the leader assigns anew when they are not what it knew."""
+        """{topic: partitions} as they are now: the leader reassigns when they are not what it knew."""
         if self._counts is None or self._state is not STABLE:
             return
         changed = sorted(topic for topic, count in self._counts.items() if counts.get(topic, 0) != count)
         if changed:
-            log.info("Group %s: partitions of %s changed; assigning anew.", self.group_id, ", ".join(changed))
+            log.info("Group %s: partitions of %s changed; reassigning.", self.group_id, ", ".join(changed))
             self.is_rebalancing()
 
     @property
@@ -219,7 +219,7 @@ class Group(GroupLink):
             # The broker gave a returning leader what it had before: its subscription, or the topics, have changed since.
             return self._join()
         if any(topic not in self._joined_topics for topic, _ in pairs):
-            # As above, for a member that does not lead: only one that is new makes the leader assign anew.
+            # As above, for a member that does not lead: only one that is new makes the leader reassign.
             self._send_leave()
             self._forget_owned()
             return self._join()
@@ -259,7 +259,7 @@ class Group(GroupLink):
 
     def _hints(self):
         return {
-            codes.INCONSISTENT_GROUP_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is no group of consumers.",
+            codes.INCONSISTENT_GROUP_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is not a group of consumers.",
             codes.INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
                                      "(its group.min.session.timeout.ms to group.max.session.timeout.ms).",
         }
@@ -268,7 +268,7 @@ class Group(GroupLink):
 
     @property
     def is_between(self):
-        """Whether it joins anew and keeps what it reads meanwhile: what it has not committed it will."""
+        """Whether it rejoins and keeps what it reads meanwhile: what it has not committed it will."""
         with self._lock:
             return self._shares.is_cooperative and self._state in (UNJOINED, JOINING) and bool(self._owned)
 
@@ -307,7 +307,7 @@ class Group(GroupLink):
             if leave and not refused and (known or waiting and self.instance_id):
                 self._leave(timeout_s, waiting)
         except LogError as error:
-            log.warning("Group %s: could not leave, so that its partitions rest for %d ms: %s",
+            log.warning("Group %s: could not leave, so its partitions are not read for %d ms: %s",
                         self.group_id, self._config["session.timeout.ms"], error)
         finally:
             for each in [*self.underway, *self.links]:
@@ -338,6 +338,26 @@ class Group(GroupLink):
         return LeaveGroupRequest(group_id=self.group_id, member_id=self._member_id, members=[member])
 
     # ---- for Heartbeats, on its thread
+
+    def keep_place(self):
+        """Go on joining. The answer bears the generation without which no heartbeat counts, and others may wait for this member's next step."""
+        if not self.acting.acquire(blocking=False):
+            return
+        self._is_kept = True
+        try:
+            if self._state is JOINING:
+                self.serve()
+            if self._state is UNJOINED and self._may_join_unseen():
+                self._join()
+        finally:
+            self._is_kept = False
+            self.acting.release()
+
+    def _may_join_unseen(self):
+        now = self._clock.monotonic()
+        with self._lock:
+            is_known, is_away = self._member_id != NO_MEMBER, self._is_away(now)
+        return is_known and not is_away and not self._forgotten and now >= self._retry_at
 
     @property
     def heartbeat_seconds(self):
@@ -391,7 +411,7 @@ class Group(GroupLink):
         if code == codes.REBALANCE_IN_PROGRESS:
             self.is_rebalancing()
         elif code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION):
-            log.warning("Group %s: the group has gone on without this member; joining again.", self.group_id)
+            log.warning("Group %s: the group has continued without this member; joining again.", self.group_id)
             self.is_lost()
         elif is_retriable(code):
             return self.heartbeat_failed(node if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR) else None,

@@ -18,7 +18,8 @@ REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks t
 
 
 class GroupLink:
-    """Used by the task's thread, but for what stands under "for Heartbeats"; what those learn ends the task's wait by `waker`."""
+    """Used by the task's thread, which holds `acting` meanwhile, but for what is under "for Heartbeats"; what those learn ends the
+    task's wait by `waker`."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
@@ -30,6 +31,8 @@ class GroupLink:
         self._opening = self._asking = None  # Underway: to the coordinator; for what is known of topics
         self._unsent = []  # (request, handler, timeout, ceiling) while there is no link
         self._outage = Outage(f"Group {group_id}: its coordinator answers again.")
+        self.acting = threading.RLock()  # held by anyone who acts for the member: its task while it is here, Heartbeats while it is busy elsewhere
+        self._is_kept, self._unheard = False, []  # whether that is Heartbeats; answers that are for the task
         self._lock = threading.Lock()  # over what the heartbeat thread shares
         self._coordinator = None
         self._polling, self._last_poll = False, clock.monotonic()
@@ -92,7 +95,7 @@ class GroupLink:
         if error is None:
             former, self._link = self._link, link
             if former is not None and former is not link:
-                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is made anew."))
+                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is recreated."))
             return self._send_unsent()
         self.forget_coordinator()
         unsent, self._unsent = self._unsent, []
@@ -126,14 +129,36 @@ class GroupLink:
             wait(self.links, self._waker, min([left, *(each.until - self._clock.monotonic() for each in self.underway)]), self.underway)
             self.serve()
 
+    def for_task(self, handler):
+        """A handler that is called on the task's thread alone."""
+
+        def heard(answer, error):
+            if self._is_kept:
+                self._unheard.append((handler, answer, error))
+            else:
+                handler(answer, error)
+
+        return heard
+
+    def hear(self):
+        """What was heard for the task while it was busy elsewhere."""
+        while self._unheard:
+            handler, answer, error = self._unheard.pop(0)
+            handler(answer, error)
+
     def serve(self):
-        """Hear what is there, and go on with what can go on."""
+        """Hear what is there, and continue with what can continue."""
+        if not self._is_kept:
+            self.hear()
         for link in self.links:
             link.serve()
         for each in self.underway:
             each.advance()
 
     # ---- for Heartbeats, on its thread
+
+    def keep_place(self):
+        """Do for a task that is busy elsewhere what cannot wait for it."""
 
     @property
     def coordinator(self):

@@ -19,7 +19,7 @@ _LOOK_SECONDS = 0.25  # what is due within it goes together: a hundred members m
 
 
 class Heartbeats:
-    """`run` wants a thread of its own, which the caller gives it; `add`, `remove` and `stop` may come from any."""
+    """`run` wants its own thread, which the caller gives it; `add`, `remove` and `stop` may come from any."""
 
     def __init__(self, clock):
         self._clock = clock
@@ -76,7 +76,7 @@ class Heartbeats:
         try:
             return act()
         except Exception as problem:
-            log.exception("A heartbeat's answer could not be dealt with, which is tried again")
+            log.exception("A heartbeat response could not be processed; retrying")
             if link is not None:
                 self._guarded(functools.partial(link.close, LogRetriableError(f"The connection is given up: {problem}.")))
 
@@ -86,6 +86,7 @@ class Heartbeats:
             groups = list(self._groups)
         look_at = now + min([_LOOK_SECONDS, *(group.heartbeat_seconds / 4 for group in groups)])
         for group in groups:
+            self._guarded(group.keep_place)
             if group.heartbeat_due() <= look_at:
                 self._guarded(functools.partial(self._send, group, now))
         return look_at

@@ -14,13 +14,13 @@ HEADER_OVERHEAD_BYTES = 10
 
 
 class HeldBack(LogFatalError):
-    """Nothing is wrong with this record: one before it was refused, and nothing is to be sent behind that."""
+    """Nothing is wrong with this record: one before it was refused, and nothing is to be sent after that."""
 
 
 class Intake:
     """The sender's thread's own. `queue_of(topic, partition)` gives the queue for what has a partition.
 
-    `halts`: nothing goes behind a record that can never be sent, which would be there twice once that is mended and sent again.
+    `halts`: nothing goes after a record that can never be sent, which would be there twice once that is fixed and sent again.
     """
 
     def __init__(self, config, cluster, queue_of, halts=False):
@@ -58,7 +58,7 @@ class Intake:
         self._unrouted.setdefault(delivery.topic, collections.deque()).append(piece)
 
     def route(self):
-        """Hand on what has a partition; the topics that have to be asked for before the rest can go on."""
+        """Hand on what has a partition; the topics that have to be asked for before the rest can continue."""
         unknown = set()
         for name in list(self._unrouted):
             topic = self._cluster.known_topic(name)
@@ -153,7 +153,7 @@ def fail_all(pieces, error):
 
 
 def _sizes(records):
-    """An upper bound of each row's size as a batch of its own, which is how Java reckons."""
+    """An upper bound of each row's size as its own batch, which is how Java reckons."""
     sizes = np.full(len(records), RECORD_OVERHEAD_BYTES, np.int64)
     for column in (records.keys, records.values):
         if column is not None:

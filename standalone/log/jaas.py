@@ -28,12 +28,12 @@ def jaas_options(text):
     if len(tokens) < 3 or tokens[-1][0] != ";":
         raise _jaas_error("no module, control flag and closing semicolon")
     if (tokens[1][1] or "").lower() not in ("required", "requisite", "sufficient", "optional"):
-        raise _jaas_error("no control flag (such as required) behind the module")
+        raise _jaas_error("no control flag (such as required) after the module")
     options, pairs = {}, tokens[2:-1]
     for index in range(0, len(pairs), 3):
         name, equals, value = (pairs[index : index + 3] + [(None, None)] * 3)[:3]
         if name[1] is None or equals[0] != "=" or value[1] is None:
-            raise _jaas_error(f"an option that is no name=value, the {index // 3 + 1}. of it")
+            raise _jaas_error(f"an option that is not a name=value, the {index // 3 + 1}. of it")
         options[name[1]] = value[1]
     return options
 

@@ -76,6 +76,6 @@ def _principal(gssapi, options):
 def _store(options):
     """Where the own key or ticket is; None for the system's own places."""
     if options.get("useKeyTab", "").lower() == "true" and "keyTab" in options:
-        # A cache for each login: tickets are asked for anew with each connection, and never outlive their time.
+        # A cache for each login: tickets are asked for again with each connection, and never outlive their time.
         return {"client_keytab": f"FILE:{options['keyTab'].removeprefix('file:')}", "ccache": f"MEMORY:connect-standalone-{next(_caches)}"}
     return {"ccache": f"FILE:{options['ticketCache']}"} if "ticketCache" in options else None

@@ -16,7 +16,7 @@ class Leader:
         self.opening = None  # Underway, while the link is being made
         self.fatal = None  # why this broker will never have us; raised on the consumer's own thread
         self.fetching = None  # {pair: (Partition, offset)} of the fetch under way
-        self.waits_long = False  # whether that waits for longer than others should wait behind it
+        self.waits_long = False  # whether that waits for longer than others should wait after it
         self.empty_fetches = 0  # in a row
         self.backoff = Backoff(config, "reconnect.backoff")
         self.not_before = 0

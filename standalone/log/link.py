@@ -1,4 +1,4 @@
-"""A connection on which several requests may be under way, each with what is to be done with its answer.
+"""A connection on which multiple requests may be under way, each with what is to be done with its answer.
 
 Nothing here waits unless asked to: `wait` blocks on many links and a waker at once, and `Link.serve` handles what has come.
 """
@@ -112,7 +112,7 @@ class Waker:
 
 
 def wait(links, waker, seconds, underway=()):
-    """Until an answer is there on one of the links, one of `underway` can go on, the waker is woken or the time is over."""
+    """Until an answer is there on one of the links, one of `underway` can continue, the waker is woken or the time is over."""
     awaited = [link for link in links if link.busy and not link.closed]
     if any(link.connection.has_buffered() for link in awaited):
         seconds = 0

@@ -63,7 +63,7 @@ class Batch:
         self.count = sum(map(len, pieces))
         self.sent = False  # and not answered
         self.uncertain = False  # an answer was lost: it may be in the log, or not
-        self.given_up = False  # while it was under way: whatever becomes of it
+        self.given_up = False  # while it was under way: whatever happens to it
         self.attempts = 0
         self.held_back = None  # the error of what must not be sent again: something before it was refused
 
@@ -84,7 +84,7 @@ class Batch:
 
 
 class PartitionQueue:
-    """`next_batch` gives what is to be sent; `answered`, `lost`, `split` and `refused` say what became of it."""
+    """`next_batch` gives what is to be sent; `answered`, `lost`, `split` and `refused` say what happened to it."""
 
     def __init__(self, topic, partition, limit, most_in_flight, pack_options, new_identity, pause):
         self.topic, self.partition = topic, partition
@@ -92,7 +92,7 @@ class PartitionQueue:
         self.in_flight = 0
         self.waiting_bytes = 0
         self.restarts = 0  # of the sequence, since something last arrived
-        self.pause = pause  # behind a failure
+        self.pause = pause  # after a failure
         self._most_in_flight = most_in_flight
         self._pack_options = pack_options
         self._new_identity = new_identity  # gives (producer id, epoch), or raises IdentityPending; None without idempotence
@@ -161,7 +161,7 @@ class PartitionQueue:
         return self._seal() if self._opened or self._waiting else None
 
     def follow(self, identity):
-        """Another transaction may have begun under another identity: in it sequences begin anew. Of the one before nothing is left."""
+        """Another transaction may have begun under another identity: in it sequences start over. Of the one before nothing is left."""
         if self._identity not in (None, identity) and not self._batches and self._opened is None:
             self._identity, self._sequence, self._one_at_a_time = identity, 0, True
 
@@ -171,7 +171,7 @@ class PartitionQueue:
         batch.attempts += 1
         self.in_flight += 1
 
-    # ---- what became of a batch
+    # ---- what happened to a batch
 
     def answered(self, batch, base_offset, log_append_time):
         """It is in the log."""
@@ -182,7 +182,7 @@ class PartitionQueue:
         batch.acknowledge(base_offset, log_append_time)
 
     def lost(self, batch, uncertain=None):
-        """It has to be sent again, and so has all that was sent behind it.
+        """It has to be sent again, and so has all that was sent after it.
 
         uncertain: whether it may be in the log already; None where this says nothing about earlier attempts.
         """
@@ -192,14 +192,14 @@ class PartitionQueue:
         self._one_at_a_time = True
 
     def refused(self, batch, error):
-        """It will never be in the log; what follows goes on without it."""
+        """It will never be in the log; what follows continues without it."""
         self._landed(batch)
         self._batches.remove(batch)
         self._one_at_a_time = self._renumber = True
         batch.fail(error)
 
     def hold_back(self, error, behind=None, born=None):
-        """Send nothing more of what is behind a batch of this queue, or of what was handed over since a moment.
+        """Send nothing more of what is after a batch of this queue, or of what was handed over since a moment.
 
         What was not sent fails now; what is under way, when it comes back.
         """
@@ -225,7 +225,7 @@ class PartitionQueue:
         self.restarts += 1
 
     def split(self, batch):
-        """Make several batches of one that is too large; False if it is a single record."""
+        """Make multiple batches of one that is too large; False if it is a single record."""
         if batch.count == 1:
             return False
         self.limit = max(1, min(self.limit, sum(piece.size for piece in batch.pieces)) // 2)
@@ -237,7 +237,7 @@ class PartitionQueue:
         self._divide(batch, [(0, batch.count // 2), (batch.count // 2, batch.count)])
 
     def leave_out(self, batch, bad):
-        """The broker wants no batch with these rows in it, [(row numbers, error)]: what is left stands in the batch's place.
+        """The broker wants no batch with these rows in it, [(row numbers, error)]: what is left is in the batch's place.
 
         Behind it all have other sequences, so that of a batch which may be in the log already nothing is sent again.
         """
@@ -310,7 +310,7 @@ class PartitionQueue:
             inside = _cut(pieces, packed.low, packed.high)
             is_last = packed.high == sum(map(len, pieces))
             if is_last and self._waiting and sum(piece.size for piece in inside) < self.limit // 2:
-                self._close()  # a small end goes with what waits behind it
+                self._close()  # a small end goes with what waits after it
                 continue
             self._opened = None if is_last else [pieces, packing, packed.high]
             batch = Batch(self, packed.data, self._sequence, inside)
@@ -353,7 +353,7 @@ class PartitionQueue:
     def _number_again(self):
         """A new epoch, in which what is left has the sequences from 0 on. Nothing is under way.
 
-        In it the broker would not know again what it may have had before: of such a batch nobody can tell whether to send it.
+        In it the broker would not know again what it may have had before: of such a batch nobody can say whether to send it.
         """
         if self._pack_options.get("transactional"):
             raise LogFatalError(
@@ -425,7 +425,7 @@ def _same_buffers(one, other):
 
 
 def _merge(pieces):
-    """The records of several pieces behind each other."""
+    """The records of multiple pieces one after another."""
     if len(pieces) == 1:
         return pieces[0].records
     count = sum(map(len, pieces))

@@ -20,7 +20,7 @@ ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 LIST_OFFSETS_CEILING = 7
 NO_EPOCH, CONSUMER = -1, -1  # an epoch that is not known; the replica id of who is none
 _MARK = re.compile(r"([^/\s]+)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")  # cluster id, topic id
-MADE_ANEW = "its topic was deleted and made anew"
+MADE_ANEW = "its topic was deleted and recreated"
 
 
 class Partition:
@@ -110,10 +110,10 @@ class Positions:
         return self._policy if self._policy < 0 else max(0, self._clock.now_ms() - self._policy)
 
     def begin_again(self, part, topic_id):
-        """A Partition for the topic that was made anew under the name of the old one: none of its records was read."""
+        """A Partition for the topic that was recreated under the name of the old one: none of its records was read."""
         if self._policy is None:
             raise self._no_position(part, MADE_ANEW)
-        log.warning("Topic %s was deleted and made anew: reading %s from its beginning, not from offset %s.",
+        log.warning("Topic %s was deleted and recreated: reading %s from its beginning, not from offset %s.",
                     part.topic, part, part.position)
         fresh = Partition(*part.pair)
         fresh.topic_id, fresh.paused = topic_id, part.paused
@@ -197,16 +197,16 @@ class Positions:
             return
         lost = LogFatalError(
             f"The log of {part} was truncated below offset {part.position}, up to which it was read: records that were read are no longer in it, "
-            "and others may have their offsets. auto.offset.reset=none forbids to go on. Commit an offset for it, or set auto.offset.reset.",
+            "and others may have their offsets. auto.offset.reset=none forbids to continue. Commit an offset for it, or set auto.offset.reset.",
             java_class("LogTruncationException").replace("common.errors", "clients.consumer"),
         )
         if self._policy is None:
             raise lost
         if epoch == NO_EPOCH or end < 0:
-            log.warning("The log of %s was truncated before offset %d, up to which it was read, and its leader has none of it: going on by "
+            log.warning("The log of %s was truncated before offset %d, up to which it was read, and its leader has none of it: continuing by "
                         "auto.offset.reset.", part, part.position)
             return self._leave(part)
-        log.warning("The log of %s was truncated to offset %d by an unclean election: %d records that were read are no longer in it. Going on "
+        log.warning("The log of %s was truncated to offset %d by an unclean election: %d records that were read are no longer in it. Continuing "
                     "at offset %d.", part, end, part.position - end, end)
         part.start(end, epoch)
 
@@ -261,7 +261,7 @@ class Positions:
             elif _is_of_topic_made_anew(committed.metadata, self.mark(part)):
                 if self._policy is None:
                     raise self._no_position(part, MADE_ANEW)
-                log.warning("Topic %s was deleted and made anew since offset %d of %s was committed: reading it from its beginning.",
+                log.warning("Topic %s was deleted and recreated since offset %d of %s was committed: reading it from its beginning.",
                             part.topic, committed.offset, part)
                 part.reset = EARLIEST
             else:
@@ -309,12 +309,12 @@ class Positions:
             part.reset = LATEST  # no record is as young as that
             return
         if part.left_at is not None and offset >= part.left_at:
-            log.warning("Offset %d of %s is no longer in the log: going on at %d (auto.offset.reset).", part.left_at, part, offset)
+            log.warning("Offset %d of %s is no longer in the log: continuing at %d (auto.offset.reset).", part.left_at, part, offset)
         elif part.left_at is not None:
             if part.reset == LATEST:
                 part.reset = EARLIEST  # the log ends before what was read of it: its records are others, and all of them new
                 return
-            log.warning("The log of %s ends before offset %d, where it was read to: it was cut or made anew. Going on at %d.",
+            log.warning("The log of %s ends before offset %d, where it was read to: it was cut or recreated. Continuing at %d.",
                         part, part.left_at, offset)
         if part.topic_id is None:
             part.topic_id = self._subscription.topic_id(part.topic)

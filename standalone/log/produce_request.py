@@ -8,14 +8,14 @@ import struct
 
 from kafka.protocol.producer import ProduceRequest
 
-# From version 13 on topics go by id instead of name, so that a topic deleted and made anew is refused: its records would
+# From version 13 on topics go by id instead of name, so that a topic deleted and recreated is refused: its records would
 # then have nowhere to go, while by name they reach the new topic.
 HIGHEST_VERSION = 12
 LOWEST_VERSION = 3
 
 
 def produce_body(version, acks, timeout_ms, batches, transactional_id=None):
-    """The body as a list of buffers; `batches` are (topic, partition, data), of one topic behind each other."""
+    """The body as a list of buffers; `batches` are (topic, partition, data), of one topic one after another."""
     flexible = ProduceRequest.flexible_version_q(version)
     topics = {}
     for topic, partition, data in batches:

@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Delivered:
-    """What became of one send. Rows are a slice or an array of row numbers."""
+    """What happened to one send. Rows are a slice or an array of row numbers."""
 
     error: Exception | None  # the first, if some rows failed
     acks: list  # (rows, partition, offset of the first, time the log gave them or -1); offset -1 where the broker no longer knows it
@@ -59,7 +59,7 @@ class Counters:
 class Producer:
     """`config` holds Java's producer properties. The thread that `run` needs is the caller's.
 
-    `halts`: once a record is larger than a request may be, nothing that was handed over behind it is sent (HeldBack).
+    `halts`: once a record is larger than a request may be, nothing that was handed over after it is sent (HeldBack).
     """
 
     CONFIG = ProducerConfig
@@ -126,7 +126,7 @@ class Producer:
         return self._wait_until(lambda: not self._undelivered, timeout_s)
 
     def close(self, timeout_s=0):
-        """Take no more, wait so long for what is under way, give up the rest (its on_done gets an error) and end `run`."""
+        """Take no more, wait this long for what is under way, give up the rest (its on_done gets an error) and end `run`."""
         with self._space:
             self._closing = True
             self._space.notify_all()
@@ -204,7 +204,7 @@ class Producer:
 class TransactionalProducer(Producer):
     """Java's calls: init_transactions once, then begin (by the first send), send, commit_transaction or abort_transaction, again and again.
 
-    They are the caller's alone; `run` goes on meanwhile. Behind any error the producer is of no use but for `abort_transaction`.
+    They are the caller's alone; `run` continues meanwhile. Behind any error the producer is of no use but for `abort_transaction`.
     """
 
     CONFIG = TransactionalConfig
@@ -240,7 +240,7 @@ class TransactionalProducer(Producer):
 
 
 class _Delivery:
-    """One send and what has become of its rows. Only the sender's thread changes it."""
+    """One send and what has happened to its rows. Only the sender's thread changes it."""
 
     __slots__ = ("topic", "partition", "records", "size", "born", "now_ms", "_producer", "_on_done", "_left", "_acks", "_failed")
 
@@ -273,7 +273,7 @@ class _Delivery:
         try:
             self._on_done(Delivered(self._failed[0][1] if self._failed else None, self._acks, self._failed))
         except BaseException as error:  # raised once the sender has settled what else was answered
-            log.exception("What was to be done behind a delivery to topic '%s' failed", self.topic)
+            log.exception("The callback of a delivery to topic '%s' failed", self.topic)
             self._producer._fault = self._producer._fault or error
         finally:
             self._producer._finished()

@@ -72,8 +72,8 @@ NO_BYTES, NO_INTS, NO_LONGS = (readonly(np.empty(0, kind)) for kind in (np.uint8
 
 DAMAGE = {
     loops.RECORD_LENGTH: "its length is none, or reaches beyond the batch",
-    loops.TIMESTAMP: "its timestamp is no number",
-    loops.OFFSET: "its offset is not behind the record's before it, or beyond the batch's last",
+    loops.TIMESTAMP: "its timestamp is not a number",
+    loops.OFFSET: "its offset is not after the record's before it, or beyond the batch's last",
     loops.KEY: "its key reaches beyond it",
     loops.VALUE: "its value reaches beyond it",
     loops.HEADERS: "its headers reach beyond it",
@@ -96,7 +96,7 @@ class Unpacked(NamedTuple):
     """What a buffer of batches holds: one Records, or one after each change of the timestamp type; none without rows."""
 
     records: list
-    next_offset: int | None  # where to fetch on: behind the last batch that was read, with or without rows
+    next_offset: int | None  # where to fetch on: after the last batch that was read, with or without rows
     consumed: int  # bytes of the batches that were read; what is left is cut off, or was too much for one call
 
 
@@ -130,7 +130,7 @@ def pack_all(
     """Cut the rows, in order, into batches (Packed) that are at most `max_batch_bytes` long before compression.
 
     A record that is longer by itself comes alone. Rows without a timestamp get `now_ms` (the clock's by default; -1 leaves
-    them without). `base_sequence` goes on from batch to batch. Every batch begins at `base_offset`, for it is the log that
+    them without). `base_sequence` continues from batch to batch. Every batch begins at `base_offset`, for it is the log that
     gives offsets; with `keep_offsets` rows stay at their own, gaps and all.
     """
     if not len(records):
@@ -185,7 +185,7 @@ def pack_all(
 
 
 def _columns(records):
-    """Keys, values and headers as columns that the loops take; headers as the bytes that stand in a record."""
+    """Keys, values and headers as columns that the loops take; headers as the bytes that are in a record."""
     sections = None
     if records.headers is not None and any(records.headers):
         sections = ByteColumn.of(list(_encode_headers(records.headers)))
@@ -235,7 +235,7 @@ def unpack(
     stored_timestamps=False,
     max_decompressed_bytes=codecs.MAX_DECOMPRESSED_BYTES,
 ):
-    """The rows of the batches that stand one behind the other in `buffer`; a batch that is cut off at its end is left.
+    """The rows of the batches that stand one after the other in `buffer`; a batch that is cut off at its end is left.
 
     Rows below `from_offset` are dropped, for a batch may begin before it. Control batches give no rows, nor, where `isolation`
     is read_committed, do the transactions `aborted` [(producer id, first offset)]. A batch in LogAppendTime gives every row the
@@ -268,7 +268,7 @@ def unpack(
 
 
 def _find(data):
-    """(where the whole batches begin, the position behind the last)."""
+    """(where the whole batches begin, the position after the last)."""
     positions = np.empty(len(data) // HEADER.size + 1, np.int64)
     found, end, wrong = loops.find_batches(data, positions)
     if wrong == loops.BAD_LENGTH:
@@ -350,7 +350,7 @@ def _bodies(data, positions, batches, chosen, max_decompressed_bytes):
 
 
 def _rows(data, starts, ends, batches, from_offset, stored_timestamps):
-    """The rows of batches whose records stand in `data`, as one Records for each run of one timestamp type."""
+    """The rows of batches whose records are in `data`, as one Records for each run of one timestamp type."""
     counts = batches["count"].astype(np.int64)
     lying = counts > (ends - starts) // LEAST_RECORD_BYTES
     if lying.any():

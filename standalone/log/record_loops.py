@@ -27,7 +27,7 @@ NOTES = 5
 
 @compiled
 def _field_size(length):
-    """A length and as many bytes behind it; null has the length only."""
+    """A length and as many bytes after it; null has the length only."""
     return varint.size_of(np.int64(length)) + max(np.int64(length), 0)
 
 
@@ -80,7 +80,7 @@ def write_records(
     lows: LONGS, count: LONG, keys: BYTES, key_starts: LONGS, key_lengths: INTS, values: BYTES, value_starts: LONGS, value_lengths: INTS,
     sections: BYTES, section_starts: LONGS, section_lengths: INTS, timestamps: LONGS, now: LONG, offsets: LONGS, out: written(BYTES),
 ):  # fmt: skip
-    """Write the rows of every planned batch, the batches one behind the other, leaving room for each one's header."""
+    """Write the rows of every planned batch, the batches one after the other, leaving room for each one's header."""
     at = 0
     for batch in range(len(lows)):
         low = lows[batch]
@@ -122,7 +122,7 @@ def _write_field(out, at, data, start, length):
 
 @compiled
 def find_batches(data: BYTES, positions: written(LONGS)):
-    """Where the whole batches of `data` begin: (how many, the position behind the last, what is wrong there)."""
+    """Where the whole batches of `data` begin: (how many, the position after the last, what is wrong there)."""
     at = 0
     found = 0
     while len(data) - at > 16:
@@ -254,7 +254,7 @@ def check_records(data: BYTES, at: LONG, count: LONG, keyed: FLAG):
 
 @compiled
 def _skip_headers(data, at, stop):
-    """The position behind a record's headers, or BAD."""
+    """The position after a record's headers, or BAD."""
     count, at = varint.read(data, at, stop, INT_BYTES)
     if at == BAD or count < 0 or count > stop - at:
         return BAD

@@ -48,7 +48,7 @@ class Router:
         return [(self._stay(topic, part.size), part) for part in parts]
 
     def _stay(self, topic, size):
-        """The partition for so many more bytes."""
+        """The partition for this many more bytes."""
         current = topic.partitions.get(self._current)
         if current is None or current.leader < 0 or self._bytes_here >= self._stay_bytes:
             led = _led(topic)

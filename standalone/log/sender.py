@@ -1,4 +1,4 @@
-"""The sender's side of a producer: routes what was handed over, sends it, learns what became of it, sends again in order.
+"""The sender's side of a producer: routes what was handed over, sends it, learns what happened to it, sends again in order.
 
 Everything here happens on the thread that calls `work` and `wait` in turn, but for `abort`.
 """
@@ -29,7 +29,7 @@ from standalone.log.steps import Underway
 
 log = logging.getLogger(__name__)
 
-LONGEST_CALL_S = 5.0  # of one question to the cluster, before it is asked anew
+LONGEST_CALL_S = 5.0  # of one question to the cluster, before it is asked again
 GRACE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
 MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
 FAULTS_OF_SINGLE_RECORDS = (codes.INVALID_TIMESTAMP, codes.INVALID_RECORD)  # of some in a batch, all of which is refused with them
@@ -286,7 +286,7 @@ class Sender:
     def _connected(self, broker, now):
         if broker.connection is not None and broker.connection.stale:
             if broker.requests:
-                return False  # a login whose time is nearly over: the answers are waited for, then it begins anew
+                return False  # a login whose time is nearly over: the answers are waited for, then it starts over
             broker.hang_up()
         if broker.connection is not None:
             return True
@@ -446,7 +446,7 @@ class Sender:
         elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and not queue.should_be_in_order(batch):
             queue.lost(batch, uncertain=False)  # one before it failed, and has to be sent again or is given up
         elif idempotent and self._begins_anew(queue, code):
-            log.warning("%s A new sequence is begun with them.", error)
+            log.warning("%s Starting a new sequence with them.", error)
             queue.restart(batch)
         elif (is_retriable(code) or code == codes.CONCURRENT_TRANSACTIONS) and batch.attempts <= self._config["retries"]:
             queue.lost(batch, uncertain=True if code in (codes.REQUEST_TIMED_OUT, codes.NOT_ENOUGH_REPLICAS_AFTER_APPEND) else None)
@@ -457,7 +457,7 @@ class Sender:
             self._refuse(batch, LogFatalError(str(error), error.java_class))
 
     def _begins_anew(self, queue, code):
-        """Whether another sequence may follow; within a transaction nobody could tell what of it is in the log."""
+        """Whether another sequence may follow; within a transaction nobody could say what of it is in the log."""
         lost_count = code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID)
         return lost_count and queue.restarts < MOST_RESTARTS and self._transactions is None
 
@@ -476,7 +476,7 @@ class Sender:
         batch.queue.leave_out(batch, bad)
 
     def _halt_behind(self, batch):
-        """Where that is asked for nothing goes behind what was refused: it would be there twice once that is mended and sent again."""
+        """Where that is asked for nothing goes after what was refused: it would be there twice once that is fixed and sent again."""
         if not self._halts:
             return
         error, born = held_back(batch.queue.topic), batch.born
@@ -558,7 +558,7 @@ class Sender:
         pause.since = pause.since or now
         kind = getattr(reason, "java_class", None) or str(reason).partition(":")[0]
         if kind not in pause.told and now - pause.since >= grace_s and not self._stopping:
-            log.warning("%s failed and is tried again: %s", what, reason)
+            log.warning("%s failed and is retried: %s", what, reason)
             pause.told.add(kind)
         pause.until = now + pause.backoff.next()
         self._due(pause.until)

@@ -1,7 +1,7 @@
 """What waits for the network several times, written once as a generator and run in two ways.
 
 A generator of steps yields a `Wait` wherever it has to wait, is resumed when that is over, and returns its result. `finish` waits in
-its place; an `Underway` lets a thread go on with many at once, so that one broker that does not answer holds up nothing else.
+its place; an `Underway` lets a thread continue with many at once, so that one broker that does not answer holds up nothing else.
 """
 
 import collections
@@ -33,7 +33,7 @@ def finish(steps, clock, pause=None):
 
 
 class Underway:
-    """Steps that a thread goes on with when it can. `then(result, None)` or `then(None, LogError)` is called when they are over.
+    """Steps that a thread continues with when it can. `then(result, None)` or `then(None, LogError)` is called when they are over.
 
     Nothing runs before the first `advance`, and nothing after the one that ends it.
     """

@@ -34,7 +34,7 @@ class Subscription:
             try:
                 pattern = re.compile(pattern)
             except re.error as problem:
-                raise ConfigError.of({"topics.regex": f"'{pattern}' is no regular expression: {problem}"}) from problem
+                raise ConfigError.of({"topics.regex": f"'{pattern}' is not a regular expression: {problem}"}) from problem
         self._names, self._pattern, self.chosen = list(dict.fromkeys(names or ())), pattern, None
         self.look_at = 0
 

@@ -123,7 +123,7 @@ def _blaming(config, store, in_line):
 
 @contextlib.contextmanager
 def _in_memory(text):
-    """A path under which OpenSSL, which reads keys from files only, finds a text that no disk ever sees."""
+    """A path under which OpenSSL, which reads keys from files only, finds a string that no disk ever sees."""
     handle = os.memfd_create("identity", os.MFD_CLOEXEC)
     try:
         os.write(handle, text.encode())
@@ -133,7 +133,7 @@ def _in_memory(text):
 
 
 def unfold(text):
-    """PEM written on one line, as it stands in a properties file without continuation, back on many."""
+    """PEM written on one line, as it is in a properties file without continuation, back on many."""
     return re.sub(r"\s*-----BEGIN ([A-Z ]+)-----\s*(.*?)\s*-----END \1-----\s*", _as_block, text, flags=re.S)
 
 

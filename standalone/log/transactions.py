@@ -1,4 +1,4 @@
-"""The transactions of one producer: its coordinator, which partitions are in the one that goes on, and how that ends.
+"""The transactions of one producer: its coordinator, which partitions are in the one that continues, and how that ends.
 
     take_over()    the producer id with a higher epoch: who had the transactional id before is fenced, what it left open is aborted
     joining()      partitions into the transaction, before their first batch is sent; where each batch does that, nothing
@@ -40,7 +40,7 @@ class Transactions:
         self._cluster, self._config, self._clock = cluster, config, clock
         self._coordinator = None
         self._joined = frozenset()
-        self._begun = False  # whether the coordinator may know of a transaction that goes on
+        self._begun = False  # whether the coordinator may know of a transaction that continues
         self._by_epochs = False  # KIP-890; changes between two transactions only
 
     def take_over(self):

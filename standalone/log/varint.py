@@ -5,7 +5,7 @@ import numpy as np
 from standalone.kernels import compiled
 
 INT_BYTES, LONG_BYTES = 5, 10  # the most bytes that a varint of 32 or 64 bits takes
-BAD = -1  # the position behind a varint that is none
+BAD = -1  # the position after a varint that is none
 _SHORT = [bytes((byte,)) for byte in range(128)]
 
 
@@ -22,7 +22,7 @@ def size_of(value):
 
 @compiled
 def write(out, at, value):
-    """Write `value` at `at`; returns the position behind it."""
+    """Write `value` at `at`; returns the position after it."""
     rest = np.uint64((value << 1) ^ (value >> 63))
     while rest > np.uint64(127):
         out[at] = np.uint8(rest & np.uint64(127)) | np.uint8(128)
@@ -34,7 +34,7 @@ def write(out, at, value):
 
 @compiled
 def read(data, at, end, most):
-    """(value, position behind it), or position BAD where no varint of at most `most` bytes ends before `end`."""
+    """(value, position after it), or position BAD where no varint of at most `most` bytes ends before `end`."""
     if at < end and data[at] < 128:
         byte = np.int64(data[at])
         return (byte >> 1) ^ -(byte & 1), at + 1
@@ -67,7 +67,7 @@ def encode(value):
 
 
 def decode(data, at):
-    """(value, position behind it) of a varint that is known to be whole."""
+    """(value, position after it) of a varint that is known to be whole."""
     raw = shift = 0
     while True:
         byte = data[at]

@@ -6,7 +6,7 @@ Not the first records: those go by rows at once, and so does all that is too lit
 import time
 
 BY_ROWS_FIRST = 50_000  # in a run of large batches: about a second's work
-MOST_SECONDS = 10.0  # of waiting for one start; behind them rows go on
+MOST_SECONDS = 10.0  # of waiting for one start; after them rows continue
 LOOK_SECONDS = 0.1
 LARGE = 2_000  # records of a batch where more seem to follow
 

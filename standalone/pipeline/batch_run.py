@@ -1,6 +1,6 @@
-"""One batch on its way through the segments of a chain. What a segment leaves to rows is done by rows, from where it stands, in order.
+"""One batch on its way through the segments of a chain. What a segment leaves to rows is done by rows, from where it is, in order.
 
-A *place* is that of a record among those at hand; `rows` has the row that it came of. Links that remember records see each one once, in
+A *place* is that of a record among those available; `rows` has the row that it came of. Links that remember records see each one once, in
 order, also those that the segments before them could not do.
 """
 
@@ -175,7 +175,7 @@ class BatchRun:
             ready = zip(self.places.tolist(), rows.tolist(), self._origin.records(self.batch, rows))
             pairs = sorted([*ready, *pairs], key=lambda pair: pair[0]) if pairs else ready
         made = [(row, record) for _, row, record in self._worked(pairs, segment.low, segment.high)]
-        if self.failures:  # of several records that came of one, all go with it
+        if self.failures:  # of multiple records that came of one, all go with it
             made = [pair for pair in made if pair[0] not in self.failures]
         self._made = [record for _, record in made]
         self.rows = np.fromiter((row for row, _ in made), np.int64, len(made))
@@ -191,7 +191,7 @@ class BatchRun:
         return alike_in_columns(self._made, self._origin.columns)
 
     def _worked(self, items, low, high):
-        """[(place, row, record)] behind the links from low to high; what fails is noted."""
+        """[(place, row, record)] after the links from low to high; what fails is noted."""
         failures = []
         made = list(self._engine.through(items, low, high, failures))
         for row, failure in failures:
@@ -199,7 +199,7 @@ class BatchRun:
         return made
 
     def _rest(self, high, left=None):
-        """[(place, row, record)] of the places left to rows, behind the link `high`, in order."""
+        """[(place, row, record)] of the places left to rows, after the link `high`, in order."""
         items = []
         for place in (self.left if left is None else left).tolist():
             row = int(self.rows[place])
@@ -216,7 +216,7 @@ class BatchRun:
         return done
 
     def rest(self):
-        """The same behind all links."""
+        """The same after all links."""
         return self._rest(None)
 
     def fail(self, row, failure):

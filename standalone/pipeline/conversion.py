@@ -144,7 +144,7 @@ def decoded(converter, topic, column, count, refused=None, headers=None):
 
 
 def _mended(read, count, schema, values, bad, refused):
-    """(the column with what the row meaning reads in its bad rows, those that are left). Few rows of an unusual writing need not leave the
+    """(the column with what the row form reads in its bad rows, those that are left). Few rows of an unusual writing need not leave the
     batch, as those do that are errors or are of another schema."""
     if schema is None or not len(bad):
         return values, bad

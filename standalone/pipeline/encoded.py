@@ -38,7 +38,7 @@ def of_rows(done):
 
 
 def join(parts):
-    """Several Outgoings as one, in the order of their rows."""
+    """Multiple Outgoings as one, in the order of their rows."""
     if len(parts) == 1:
         return parts[0]
     rows = np.concatenate([part.rows for part in parts])

@@ -143,7 +143,7 @@ class Pipeline:
         return self._backlog.spark_is_up() and self._session.waiting < MOST_WAITING_JOBS
 
     def _goes_by_columns(self, count):
-        """Whether a batch of that size is one for columns, as far as can be told without a look at it."""
+        """Whether a batch of that size is one for columns, as far as can be known without a look at it."""
         if self.is_identity:
             return True
         if not kernels.ready():

@@ -8,7 +8,7 @@ import numpy as np
 from standalone.data.batch import SinkBatch, joined_parts
 from standalone.data.column import take
 
-MOST_SPLITS = 64  # of a sink's batch, before it is taken apart into rows
+MOST_SPLITS = 64  # of a sink's batch, before it is split into rows
 
 
 def union(a, b):

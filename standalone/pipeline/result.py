@@ -1,4 +1,4 @@
-"""What became of a batch, and which engine did how much."""
+"""What happened to a batch, and which engine did how much."""
 
 from dataclasses import dataclass, field
 
@@ -11,7 +11,7 @@ IDENTITY, ROWS, COLUMNS, SPARK = ENGINES = ("identity", "rows", "columns", "spar
 
 @dataclass
 class Result:
-    """What became of a batch. Every row of it is in `out` (or `batches`), in `failures` or in `dropped`."""
+    """What happened to a batch. Every row of it is in `out` (or `batches`), in `failures` or in `dropped`."""
 
     out: list = field(default_factory=list)  # of a source: Outgoings
     batches: list = field(default_factory=list)  # of a sink: SinkBatches, in the order of their offsets

@@ -7,7 +7,7 @@ from standalone.stage import OfTopic
 
 
 class TopicNameMatches(Predicate):
-    """True of records whose whole topic matches a regular expression of Java's."""
+    """True of records whose whole topic matches a Java regular expression."""
 
     java_name = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
     config_def = ConfigDef(

@@ -40,14 +40,14 @@ def admin_routes(worker):
         if level is None:
             raise BadRequestError("The request has no 'level': it must be a text such as DEBUG.")
         if not loggers.knows_level(level):
-            raise HTTPException(404, f"'{level}' is no level. There are {', '.join(loggers.LEVELS)}.")
+            raise HTTPException(404, f"'{level}' is not a level. There are {', '.join(loggers.LEVELS)}.")
         touched = loggers.set(_name(request), level)
         # Any other scope is the worker's, as in Connect.
         cluster = next(iter(request.query_params.getlist("scope")), "").lower() == "cluster"
         return nothing() if cluster else json_answer(touched)
 
     return [
-        resource("/admin/loggers", GET=Operation(listed, "Loggers with a level of their own", {200: shapes.LOGGERS})),
+        resource("/admin/loggers", GET=Operation(listed, "Loggers with their own level", {200: shapes.LOGGERS})),
         resource(
             "/admin/loggers/{name}",
             GET=Operation(shown, "A logger's level", {200: shapes.LOGGER}),

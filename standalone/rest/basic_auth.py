@@ -42,7 +42,7 @@ class BasicAuthSecurityRestExtension(RestExtension):
     def before(self, request):
         name, password = _credentials(request.headers.get("authorization", ""))
         known = self._known.get(name)
-        # Compared in any case, so that the time taken does not tell which names there are.
+        # Compared in any case, so that the time taken does not say which names there are.
         right = hmac.compare_digest(password, b"" if known is None else known)
         return None if right and known is not None else (401, "User cannot access the resource.")
 

@@ -12,8 +12,8 @@ _MOST_HEADERS = 100
 _LIMIT = 50
 
 WORDS = frozenset(  # members of what /ui/api answers
-    "begin bootstrap bytes committed connectors cut embedded encoding end headers key lag name offset offsets partition partitions record records "
-    "task text time timestamp topic utf-8 hex value schema".split()
+    "begin bootstrap bytes committed complete connectors cut embedded encoding end headers key lag name offset offsets partition partitions record "
+    "records searched task text time timestamp topic utf-8 hex value schema".split()
 )
 
 
@@ -37,7 +37,11 @@ def routes(herder, worker):
         ranges = view.ranges([(topic, number) for number in partitions])
         wanted = partitions if partition is None else [partition]
         offset, timestamp = _number(request, "offset", None), _number(request, "timestamp", None)
-        if offset is None and timestamp is None:
+        text, searched = request.query_params.get("contains", ""), None
+        if text:
+            found, read, complete = view.search(topic, wanted, limit, text, offset, timestamp)
+            searched = {"records": read, "complete": complete}
+        elif offset is None and timestamp is None:
             found = view.newest(topic, wanted, limit)
         else:
             found = view.onward(topic, wanted, limit, offset, timestamp)
@@ -47,13 +51,14 @@ def routes(herder, worker):
                 "topic": topic,
                 "partitions": [{"partition": number, "begin": begin, "end": end} for (_, number), (begin, end) in ranges.items()],
                 "records": [_record(seen, decoded) for seen in found],
+                "searched": searched,
             }
         )
 
     def lag(request):
         name = request.query_params.get("connector", "")
         if herder.info(name)["type"] != "sink":
-            raise BadRequestError(f"The connector '{name}' is no sink: it reads no topic that it could be behind in.")
+            raise BadRequestError(f"The connector '{name}' is not a sink: it reads no topic that it could be behind in.")
         return json_answer(_lag(herder, worker.log_view(), name))
 
     def where(request):
@@ -119,7 +124,7 @@ def _without_torn_end(data):
     """Without a last character of which the cut has left only a part."""
     for back in range(1, 4):
         byte = data[-back]
-        if byte >= 0xC0:  # where a character of several bytes begins
+        if byte >= 0xC0:  # where a character of multiple bytes begins
             length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return data[:-back] if length > back else data
         if byte < 0x80:

@@ -147,7 +147,7 @@ def routes(herder):
 
 _BUSY = (409,)
 _EXPAND = {"type": "array", "items": {"enum": list(_VIEWS)}}
-_FRAMEWORK_ONLY = " The connector did not say that it needs nothing more: if it keeps positions of its own, set those, too."
+_FRAMEWORK_ONLY = " The connector did not say that it needs nothing more: if it keeps its own positions, set those, too."
 
 
 def _expanded(herder, name, wanted):
@@ -174,7 +174,7 @@ def _location(name):
 
 
 def texts(config):
-    """A configuration as texts; Connect takes numbers and booleans as they were written (see Operation.as_texts)."""
+    """A configuration as strings; Connect takes numbers and booleans as they were written (see Operation.as_texts)."""
     wrong = [key for key, value in config.items() if isinstance(value, (dict, list))]
     if wrong:
         raise BadRequestError(f"The values of a config are texts, but not that of {', '.join(wrong)}.")
@@ -202,5 +202,5 @@ def _path_name(request):
 def _task_number(request):
     text = request.path_params["task"]
     if not _WHOLE.fullmatch(text) or int(text) > _MOST:
-        raise NotFoundError(f"'{text}' is no task's number.")
+        raise NotFoundError(f"'{text}' is not a task's number.")
     return int(text)

@@ -1,4 +1,4 @@
-"""/ui/api/dead-letters: the queues of all connectors, what stands in them, and their way back into the topics that they come from.
+"""/ui/api/dead-letters: the queues of all connectors, what is in them, and their way back into the topics that they come from.
 
 What was sent back is remembered in the same place as by `connectctl dlq replay`: neither doubles what the other has sent.
 """

@@ -23,7 +23,7 @@ _STYLE = (
 
 
 def routes(others, worker, secured):
-    """The routes that tell of `others` and of themselves."""
+    """The routes that describe `others` and of themselves."""
     own = []
 
     def described():

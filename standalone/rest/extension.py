@@ -18,10 +18,10 @@ class RestExtension:
     """All methods may be left out. `before` and the handlers run on threads of a pool, several at a time."""
 
     paths: dict = {}  # what routes() said as the worker started
-    realm = None  # a text makes refusals with 401 ask for a name and a password (Basic)
+    realm = None  # a string makes refusals with 401 ask for a name and a password (Basic)
 
     def configure(self, properties):
-        """Called once, before the listeners open, with all texts of the worker's configuration. May raise ConfigError."""
+        """Called once, before the listeners open, with all strings of the worker's configuration. May raise ConfigError."""
 
     def before(self, request):
         """Called with each request (Starlette's): None lets it pass, `(status, message)` ends it with that answer."""

@@ -1,4 +1,4 @@
-"""What stands before every route: addresses that are whole URLs or cannot be meant, CORS, headers that the worker's configuration adds.
+"""What is before every route: addresses that are whole URLs or cannot be meant, CORS, headers that the worker's configuration adds.
 
 An encoded slash, percent sign or dot segment in a path is refused, and so is an empty segment, as Connect does: proxies read them in
 different ways.

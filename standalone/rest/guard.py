@@ -49,7 +49,7 @@ def _python_class(name):
     except Exception as error:  # whatever a stranger's module does when it is imported
         raise ConfigError.of({"rest.extension.classes": f"'{name}' cannot be loaded: {type(error).__name__}: {error}"}) from error
     if not (isinstance(found, type) and issubclass(found, RestExtension)):
-        said = "is not known; Java's classes are not run" if found is None else "is no class derived from standalone.rest.extension.RestExtension"
+        said = "is not known; Java's classes are not run" if found is None else "is not a class derived from standalone.rest.extension.RestExtension"
         raise ConfigError.of({"rest.extension.classes": f"'{name}' {said}. Write package.module:Class, or BasicAuthSecurityRestExtension."})
     return found
 

@@ -65,7 +65,7 @@ def is_loopback(host):
 
 
 def names_of(listeners, advertised, allowed):
-    """What may stand in Host: the listeners' hosts (where one takes all interfaces, the machine's name), rest.advertised.host.name and
+    """What may be in Host: the listeners' hosts (where one takes all interfaces, the machine's name), rest.advertised.host.name and
     rest.allowed.hosts."""
     hosts = [listener.host for listener in listeners]
     if any(_is_any(host) for host in hosts):
@@ -86,7 +86,7 @@ def warn_of_open_doors(listeners, protects, asks_for_certificate):
             doubts.append(f"{listener.url} (without {' and '.join(missing)})")
     if doubts:
         log.warning(
-            "Other machines can reach the REST API at %s: whoever does may read and change everything, files and secrets of this machine "
+            "Other machines can reach the REST API at %s: anyone who does may read and change everything, files and secrets of this machine "
             "among them. Listen on 127.0.0.1, or write an https:// listener (ssl.*) and rest.extension.classes=BasicAuthSecurityRestExtension "
             "or ssl.client.auth=required.",
             ", ".join(doubts),

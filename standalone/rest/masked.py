@@ -1,6 +1,6 @@
 """The one door out: no value that a config provider gave leaves in an answer, wherever it has ended up (secrets.py).
 
-A topic may be named by such a value and so stand in a list of topics, in a label of a metric, in an address. Masked are the texts in JSON,
+A topic may be named by such a value and so are in a list of topics, in a label of a metric, in an address. Masked are the strings in JSON,
 the labels of metrics, other plain text, and headers. Numbers stay, and so do the words of the API itself, lest a password of "name" or
 "RUNNING" break what clients read. Pages, scripts and styles are ours, and hold nothing of any configuration.
 """

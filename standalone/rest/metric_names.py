@@ -2,7 +2,7 @@
 
 import collections
 
-Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name behind the prefix: meaning}
+Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name after the prefix: meaning}
 
 STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 _TASK = ("connector", "task")
@@ -76,7 +76,7 @@ FAMILIES = [
             "poll_batch_max_time_ms": "The same: longest.",
             "source_record_poll_total": "Records that the connector gave, before transforms.",
             "source_record_poll_rate": "The same, a second.",
-            "source_record_write_total": "Records that the log acknowledged, behind transforms.",
+            "source_record_write_total": "Records that the log acknowledged, after transforms.",
             "source_record_write_rate": "The same, a second.",
             "source_record_active_count": "Records polled that are neither acknowledged nor left out yet.",
             "source_record_active_count_avg": "The same: average.",
@@ -93,7 +93,7 @@ FAMILIES = [
             "put_batch_max_time_ms": "The same: longest.",
             "sink_record_read_total": "Records fetched, before transforms.",
             "sink_record_read_rate": "The same, a second.",
-            "sink_record_send_total": "Records that put() has taken, behind transforms.",
+            "sink_record_send_total": "Records that put() has taken, after transforms.",
             "sink_record_send_rate": "The same, a second.",
             "sink_record_active_count": "Records that put() has taken and whose offsets are not committed yet.",
             "sink_record_active_count_avg": "The same: average.",
@@ -125,7 +125,7 @@ FAMILIES = [
     ),
     Family(
         "Chains",
-        "`connectctl explain NAME` tells why.",
+        "`connectctl explain NAME` says why.",
         "kafka_connect_pipeline_",
         _TASK,
         {
@@ -189,6 +189,22 @@ FAMILIES = [
             "elasticsearch_retried_total": "Documents that were sent again.",
             "elasticsearch_older_total": "Documents that were older than what the server has: sent again after a crash, or overtaken.",
             ("elasticsearch_refused_total", "reason"): "Documents that the server has refused for good, by its word for the reason.",
+        },
+    ),
+    Family(
+        "Queries of SQL",
+        "Of each query, since it was last started ([streams.md](streams.md)).",
+        "connect_standalone_query_",
+        ("query",),
+        {
+            ("status", "status"): "1 for the state that the query is in.",
+            "batches_total": "Batches that it has done.",
+            "rows_read_total": "Records that it has read.",
+            "rows_written_total": "Records that it has written.",
+            "state_rows": "Rows that it remembers: groups, windows, what joins wait for.",
+            "lag": "Offsets of its topics that it has not read yet.",
+            "last_batch_ms": "How long it took to work out its last batch and to write it.",
+            "restarts_total": "How often it was started again since the worker's start.",
         },
     ),
     Family("The version of Connect", "", "kafka_connect_app_", ("version", "commit_id"), {"info": "1; the labels are those of `GET /`."}),

@@ -36,7 +36,7 @@ def routes(herder, worker):
 
 
 class _Collector:
-    """Asks herder and worker anew at each look."""
+    """Asks herder and worker again at each look."""
 
     def __init__(self, herder, worker):
         self._herder = herder
@@ -52,6 +52,7 @@ class _Collector:
         for connector in census:
             self._connector(families, connector)
         self._engines(families)
+        self._queries(families)
         return families
 
     def _worker_counts(self, families, census):
@@ -104,6 +105,16 @@ class _Collector:
             place = {"topic": topic, "partition": str(partition)}
             families.add("connect_standalone_embedded_log_bytes", place, size)
             families.add("connect_standalone_embedded_log_records", place, end - start)
+
+    def _queries(self, families):
+        streams = self._worker.streaming.opened
+        for query in streams.queries.census() if streams is not None else ():
+            name = {"query": query.name}
+            state = query.tasks[0].state if query.tasks else query.state
+            families.add("connect_standalone_query_status", {**name, "status": state.lower()}, 1)
+            for figures in (task.runner.metrics()["query"] for task in query.tasks if task.runner is not None):
+                for figure, value in figures.items():
+                    families.add(f"connect_standalone_query_{figure}", name, value)
 
 
 class _Families:

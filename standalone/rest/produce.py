@@ -24,7 +24,7 @@ def routes(worker):
 
 
 def _bytes(worker, part, said):
-    """What stands in the log for {text} or {text, subject, version}; None for null."""
+    """What is in the log for {text} or {text, subject, version}; None for null."""
     if said is None:
         return None
     if not isinstance(said, dict) or set(said) - {"text", "subject", "version"} or not isinstance(said.get("text"), str):
@@ -37,7 +37,7 @@ def _bytes(worker, part, said):
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise BadRequestError(f"The {part} is no JSON, which a value of a schema is typed in as: {error}.") from error
+        raise BadRequestError(f"The {part} is not JSON, which a value of a schema is typed in as: {error}.") from error
     from standalone.schema_registry.values import Writer
 
     client = worker.schemas.client()

@@ -1,7 +1,7 @@
 """One path of the API and what each method does there: the table from which both the routes and their OpenAPI document are made.
 
 Handlers are plain functions of the request: each runs on a thread of a pool, where it may wait for the herder. Those that only look
-have a pool of their own, so that changes which wait for a connector that hangs keep nobody from looking.
+have their own pool, so that changes which wait for a connector that hangs keep nobody from looking.
 """
 
 import codecs
@@ -26,7 +26,7 @@ class Operation:
 
     `answers` maps each status that is no failure to its shape (shapes.py; None: no body), `query` names parameters with their schemas,
     `body` is the shape of the JSON that the handler is given as its second argument, `problems` are statuses of failures beside those
-    that any request may meet. `media` is the type of the answers. `as_texts`: the numbers of the body come as the texts that they were written
+    that any request may meet. `media` is the type of the answers. `as_texts`: the numbers of the body come as the strings that they were written
     as, which is how Connect takes configurations.
     """
 
@@ -119,7 +119,7 @@ def _with_numbers_as_texts(data):
 
 
 def _refuse(word):
-    raise ValueError(f"{word} is no JSON value")
+    raise ValueError(f"{word} is not a JSON value")
 
 
 def _takes(accept, media):

@@ -1,6 +1,6 @@
 """Requests that change something and come from another origin's page are refused: the browser would send them with all that the user may do.
 
-A browser names the page's origin in `Origin`. Whoever names none (curl, Connect clients) is no browser's page and passes; so do the
+A browser names the page's origin in `Origin`. Anyone who names none (curl, Connect clients) is no browser's page and passes; so do the
 worker's own page and the origins of access.control.allow.origin.
 """
 

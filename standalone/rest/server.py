@@ -1,4 +1,4 @@
-"""The REST listeners: they bind early, serve from a thread of their own, and end in time.
+"""The REST listeners: they bind early, serve from their own thread, and end in time.
 
     table.py        all routes: every module of the API adds its list there
     resource.py     one path and its methods: the table that routes and OpenAPI document are made of
@@ -56,7 +56,7 @@ class RestServer:
         """Raises ConfigError and StartError."""
         for package in _NEEDED:
             if importlib.util.find_spec(package) is None:
-                raise StartError(f"The REST API needs the Python package '{package}', which is not installed here. Install connect-standalone anew.")
+                raise StartError(f"The REST API needs the Python package '{package}', which is not installed here. Install connect-standalone again.")
         try:
             for listener in self._all():
                 if listener.scheme == "https" and listener.prefix not in self._contexts:

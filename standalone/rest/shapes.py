@@ -40,7 +40,7 @@ def _map(of):
 
 
 def words():
-    """The names of members and the fixed texts that the API itself has: they tell nothing of any configuration."""
+    """The names of members and the fixed strings that the API itself has: they tell nothing of any configuration."""
     found = set()
 
     def gather(schema):
@@ -64,7 +64,7 @@ WORKER = _shape("Worker", _object({"version": TEXT, "commit": TEXT, "kafka_clust
 HEALTH = _shape("Health", _object({"status": {"enum": ["starting", "healthy", "unhealthy"]}, "message": MAYBE_TEXT}))
 
 CONFIG = _shape("Config", _map(MAYBE_TEXT))
-# Numbers and booleans are taken as the texts that they look like.
+# Numbers and booleans are taken as the strings that they look like.
 CONFIG_SENT = _shape("ConfigSent", _map({"type": ["string", "number", "boolean", "null"]}))
 TASK_ID = _shape("TaskId", _object({"connector": TEXT, "task": WHOLE}))
 KIND = {"enum": ["source", "sink", "unknown"]}

@@ -23,7 +23,7 @@ def routes(worker):
         said = body_object(body)
         properties = {} if said.get("properties") is None else said["properties"]
         if not isinstance(said.get("sql"), str) or set(said) - {"sql", "properties"} or not isinstance(properties, dict):
-            raise BadRequestError('The body must be {"sql": "statements, with ; behind each"}, and may have "properties": {name: value}.')
+            raise BadRequestError('The body must be {"sql": "statements, with ; after each"}, and may have "properties": {name: value}.')
         return json_answer(engine().execute(said["sql"], {str(key): str(value) for key, value in properties.items()}))
 
     def rows(request):

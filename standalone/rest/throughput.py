@@ -1,4 +1,4 @@
-"""Records a second of each connector over the last minutes. Measured only while somebody looks, so that a worker left alone does nothing."""
+"""Records and failures a second of each connector over the last minutes. Measured only while somebody looks: an idle worker does nothing."""
 
 import collections
 import threading
@@ -9,8 +9,8 @@ _LOOKED_AT_SECONDS = 900.0  # how long after the last look it is still measured
 
 
 def records_of(herder):
-    """[(connector, runner, records)] of all tasks: polled by sources, given to sinks, since each task started."""
-    return [(runner.connector, runner, runner.meter.records) for runner in herder.runners()]
+    """[(connector, runner, records, failures)] of all tasks since each started: polled by sources, put into sinks; failures of single records."""
+    return [(runner.connector, runner, runner.meter.records, runner.errors.total_record_failures) for runner in herder.runners()]
 
 
 class Throughput:
@@ -19,15 +19,15 @@ class Throughput:
     def __init__(self, herder, clock):
         self._herder, self._clock = herder, clock
         self._lock = threading.Lock()
-        self._samples = collections.deque(maxlen=KEPT_SAMPLES)  # (number, milliseconds, {connector: records a second})
-        self._counts = {}  # runner -> records
+        self._samples = collections.deque(maxlen=KEPT_SAMPLES)  # (number, milliseconds, records and failures a second: {connector: rate})
+        self._counts = {}  # runner -> (records, failures)
         self._measured = None
         self._wanted_until = 0.0
         self._measuring = False
         self._never = threading.Event()
 
     def look(self, since=0):
-        """{totals: {connector: records since its tasks started}, samples: [{number, at, rates}]} with all later samples."""
+        """{totals: {connector: records since its tasks started}, samples: [{number, at, rates}]} of later samples; failures, errors too."""
         with self._lock:
             self._wanted_until = self._clock.monotonic() + _LOOKED_AT_SECONDS
             if not self._measuring:
@@ -35,10 +35,12 @@ class Throughput:
                 self._measure()
                 threading.Thread(target=self._keep_measuring, name="throughput", daemon=True).start()
             samples = [sample for sample in self._samples if sample[0] > since]
-        totals = collections.Counter()
-        for connector, _, records in records_of(self._herder):
+        totals, failed = collections.Counter(), collections.Counter()
+        for connector, _, records, failures in records_of(self._herder):
             totals[connector] += records
-        return {"totals": totals, "samples": [{"number": number, "at": at, "rates": rates} for number, at, rates in samples]}
+            failed[connector] += failures
+        shown = [{"number": number, "at": at, "rates": rates, "errors": errors} for number, at, rates, errors in samples]
+        return {"totals": totals, "failures": failed, "samples": shown}
 
     def _keep_measuring(self):
         while True:
@@ -54,15 +56,17 @@ class Throughput:
     def _measure(self):
         """Take a sample. A task that was restarted has another runner, which counts from nothing."""
         now = self._clock.monotonic()
-        counts, moved = {}, collections.Counter()
-        for connector, runner, records in records_of(self._herder):
-            counts[runner] = records
-            moved[connector] += max(0, records - self._counts.get(runner, 0))
+        counts, moved, failed = {}, collections.Counter(), collections.Counter()
+        for connector, runner, records, failures in records_of(self._herder):
+            counts[runner] = records, failures
+            records_before, failures_before = self._counts.get(runner, (0, 0))
+            moved[connector] += max(0, records - records_before)
+            failed[connector] += max(0, failures - failures_before)
         self._counts = counts
-        rates = {}
+        rates = errors = {}
         if self._measured is not None:
             seconds = max(0.001, now - self._measured)
-            rates = {connector: round(records / seconds, 1) for connector, records in moved.items()}
+            rates, errors = ({connector: round(count / seconds, 1) for connector, count in each.items()} for each in (moved, failed))
         number = self._samples[-1][0] + 1 if self._samples else self._clock.now_ms()  # above those of an earlier process
-        self._samples.append((number, self._clock.now_ms(), rates))
+        self._samples.append((number, self._clock.now_ms(), rates, errors))
         self._measured = now

@@ -1,6 +1,6 @@
 """TLS of https listeners, by Java's keys: ssl.*, or all of them under listeners.https. (admin.listeners.https.).
 
-Certificates are PEM: as texts (ssl.keystore.certificate.chain, ssl.keystore.key, ssl.truststore.certificates) or in files
+Certificates are PEM: as strings (ssl.keystore.certificate.chain, ssl.keystore.key, ssl.truststore.certificates) or in files
 (ssl.keystore.location, ssl.truststore.location). Java's key stores are not read; the message says how to convert one.
 """
 
@@ -27,7 +27,7 @@ _CONVERT = (
 def server_context(config, prefix):
     """The SSLContext of the https listeners whose own keys begin with the prefix. Raises ConfigError naming the keys that will not do.
 
-    When its files change, connections made from then on have what is in them; those that there are go on undisturbed.
+    When its files change, connections made from then on have what is in them; those that there are continue undisturbed.
     """
     keys = _Keys(config, prefix)
     context = _context(keys)
@@ -55,9 +55,9 @@ class _Renewal:
         try:
             self._context = _context(self._keys)
         except ConfigError as error:
-            log.warning("The certificates have changed, but will not do: the earlier ones are kept until they change again. %s", error)
+            log.warning("The certificates have changed, but are invalid: the earlier ones stay until they change again. %s", error)
         else:
-            log.info("The certificates of https listeners have changed and are taken: %s", ", ".join(self._files))
+            log.info("Reloaded the certificates of the https listeners: %s", ", ".join(self._files))
 
     def _look(self):
         return [_stamp(path) for path in self._files]
@@ -178,7 +178,7 @@ def _pem(location, keys, name):
     except OSError as error:
         raise keys.wrong(name, f"{location} cannot be read: {error.strerror}") from error
     if b"-----BEGIN" not in found:
-        raise keys.wrong(name, f"{location} is no PEM file, and other key stores are not read. {_CONVERT.format(location)}")
+        raise keys.wrong(name, f"{location} is not a PEM file, and other key stores are not read. {_CONVERT.format(location)}")
     return found.decode("ascii", "replace")
 
 

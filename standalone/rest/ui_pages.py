@@ -1,4 +1,4 @@
-"""/ui: a web page over the REST API. Its files lie in ui/ as they are served: nothing is built, nothing comes from elsewhere.
+"""/ui: a web page over the REST API. Its files are in ui/ as they are served: nothing is built, nothing comes from elsewhere.
 
 The page is the worker's own origin, so its requests need no token. Requests of other origins' pages: same_origin.py.
 """

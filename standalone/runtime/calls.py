@@ -2,7 +2,7 @@
 
     call_plugin(call, connector="orders", method="start", wait=mailbox.patience(5.0))
 
-runs the call on a thread of its own and waits for it within bounds: what hangs is abandoned, and whatever is raised becomes a
+runs the call on its own thread and waits for it within bounds: what hangs is abandoned, and whatever is raised becomes a
 ConnectError that names the connector, the task and the method. Tasks have their own threads (tasks/lifecycle.py); all else of a
 plugin is called by this.
 """
@@ -18,7 +18,7 @@ CALL_SECONDS = 90.0  # how long a caller waits for a plugin's code; as Connect's
 
 
 class Abandoned(ConnectError):
-    """A call did not end while others waited; it goes on, if it ever does, without anybody's waiting for it."""
+    """A call did not end while others waited; it continues, if it ever does, without anybody's waiting for it."""
 
 
 def call_plugin(call, *, connector, method, task=None, on=None, wait=None):
@@ -95,7 +95,7 @@ class Mailbox:
                     self._urgent -= urgent
                 try:
                     result = call()
-                except BaseException as error:  # handed to whoever waits for it
+                except BaseException as error:  # handed to anyone who waits for it
                     future.set_exception(error)
                 else:
                     future.set_result(result)

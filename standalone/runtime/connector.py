@@ -4,7 +4,7 @@
     tasks/group.py           its tasks
     supervision/parts.py     states, and what follows a failure
 
-The herder orders (`change`, `delete`, `post`) and looks (under its lock); the mailbox does. What is ordered behind a deletion is void, and a
+The herder orders (`change`, `delete`, `post`) and looks (under its lock); the mailbox does. What is ordered after a deletion is void, and a
 configuration that was replaced while it waited is not started any more. What hangs in the connector's own code is abandoned as soon as an
 operator wants something else of it.
 """
@@ -41,6 +41,7 @@ class Connector:
         self.plan = None  # what it means; None as long as it means nothing
         self.secrets = frozenset()
         self.kind = "unknown"
+        self.has_end = False  # it is a source whose tasks come to an end
         self.version = None
         self.target = STARTED
         self._shared = shared
@@ -176,7 +177,7 @@ class Connector:
             self.note(self.part, RUNNING)
             self._bring_tasks_in_line()
         except Abandoned as error:
-            log.warning("The connector '%s' had not started when something else was wanted of it, and is abandoned. %s", self.name, error)
+            log.warning("The connector '%s' had not started when its target state changed, and is abandoned. %s", self.name, error)
         except Exception as error:
             if self._instance is None:
                 self._shared.starts["connector"].count(False)
@@ -194,7 +195,7 @@ class Connector:
         try:
             self._bring_tasks_in_line()
         except Abandoned as error:
-            log.warning("The tasks of connector '%s' are not configured anew: something else is wanted of it. %s", self.name, error)
+            log.warning("The tasks of connector '%s' are not configured again: its target state has changed. %s", self.name, error)
         except Exception as error:
             self.fail(error)
 
@@ -270,12 +271,12 @@ class Connector:
 
     # ---------------------------------------------------------------- by itself: values that expire, failures
     def _understand(self, plan, version):
-        self.kind, self.version, self.secrets = plan.kind, version, secret_keys(plan)
+        self.kind, self.version, self.secrets, self.has_end = plan.kind, version, secret_keys(plan), plan.has_end
         self.plan = self.plan or plan  # its offsets can be asked for before it has started
         self._supervisor.follow(plan)
 
     def _look_up_values(self):
-        """The plan anew, where it holds values that a provider gave, or where there is none yet."""
+        """The plan again, where it holds values that a provider gave, or where there is none yet."""
         if self.plan is not None and not self.plan.references:
             return
         config = self.config
@@ -306,7 +307,7 @@ class Connector:
         except Abandoned:
             return
         except ConnectError as error:
-            log.error("Values of the connector '%s' have expired and cannot be looked up; it goes on with those it has: %s", self.name, error)
+            log.error("Values of the connector '%s' have expired and cannot be looked up; it continues with those it has: %s", self.name, error)
         if self.plan.originals == before.originals:
             self._plan_reload()
             return

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 TARGET_STATES = (STARTED, PAUSED, STOPPED)
 _ASKED = (
     *("names", "info", "config", "status", "task_status", "tasks", "history", "pipeline", "topics", "reset_topics", "offsets", "plugins"),
-    *("plugin_options", "examine", "same_connector", "worker_value", "census", "runners", "answers_within"),
+    *("plugin_options", "examine", "same_connector", "worker_value", "census", "runners", "have_ended", "answers_within"),
 )
 
 
@@ -65,7 +65,7 @@ class Herder:
 
     # ---------------------------------------------------------------- making
     def restore(self, from_files):
-        """Start the connectors that were made by REST, all at once; `from_files` are names that the command line brings anew."""
+        """Start the connectors that were made by REST, all at once; `from_files` are names that the command line brings again."""
         started = []
         for name, config, target, from_file in self._state.connectors():
             if not from_file and name not in from_files:
@@ -75,7 +75,7 @@ class Herder:
     def _restore(self, name, config, target):
         try:
             self.create(name, config, target, wait=False)
-        except Exception as error:  # it stays, to be looked at and mended
+        except Exception as error:  # it stays, to be looked at and fixed
             log.error("The connector '%s', stored earlier, cannot be started: %s", name, trace_of(error))
             with self._lock:
                 connector = self._connectors.setdefault(name, Connector(name, self._shared))
@@ -101,7 +101,7 @@ class Herder:
         return self._configure(name, merged)[0]
 
     def _configure(self, name, config_of, target=None, from_file=False, wait=True, must_be_new=False):
-        """Validate what `config_of(connector or None)` says, store it and order it; once more where the connector changed meanwhile."""
+        """Validate what `config_of(connector or None)` says, store it and order it; again where the connector changed meanwhile."""
         if name != well_formed(name):
             raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': half a surrogate pair is no letter.")
         validated = None
@@ -277,7 +277,7 @@ class Herder:
 
     # ---------------------------------------------------------------- waiting
     def _bounded(self, future, name, doing):
-        """What the future brings, waiting neither for ever nor beyond the worker's end."""
+        """What the future brings, waiting neither forever nor beyond the worker's end."""
         done, _ = concurrent.futures.wait([future, self._closed], CALL_SECONDS, concurrent.futures.FIRST_COMPLETED)
         if future in done:
             try:
@@ -293,5 +293,5 @@ def check_target(text):
     """A target state out of an `initial_state` (RUNNING, PAUSED, STOPPED)."""
     state = {"RUNNING": STARTED, **{name: name for name in TARGET_STATES}}.get(str(text).upper())
     if state is None:
-        raise BadRequestError(f"'{text}' is no initial_state. There are RUNNING, PAUSED and STOPPED.")
+        raise BadRequestError(f"'{text}' is not an initial_state. There are RUNNING, PAUSED and STOPPED.")
     return state

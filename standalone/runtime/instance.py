@@ -39,7 +39,7 @@ class Instance:
         return call_plugin(lambda: call(self._connector), connector=self._name, method=method, on=self._calls, wait=wait)
 
     def stop(self):
-        """Whatever becomes of it, it is over: what goes wrong is said."""
+        """Whatever happens to it, it is over: what goes wrong is said."""
         self.retired = True
         try:
             self.ask("stop()", lambda connector: connector.stop(), at_once=True)

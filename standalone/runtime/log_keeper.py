@@ -4,7 +4,7 @@ from standalone.errors import AlreadyExistsError, LogError, NotFoundError
 
 
 class LogKeeper:
-    """`admin` as the worker's own; `view` tells how far partitions reach. Thread-safe, as these are."""
+    """`admin` as the worker's own; `view` says how far partitions reach. Thread-safe, as these are."""
 
     def __init__(self, admin, view):
         self._admin, self._view = admin, view

@@ -15,7 +15,7 @@ Seen.__doc__ = """A record as bytes. key and value may be None; headers: [(name,
 
 
 class LogView:
-    """`new_consumer(max_bytes)` gives a consumer without a group. Thread-safe: each call has clients of its own, or shared connections."""
+    """`new_consumer(max_bytes)` gives a consumer without a group. Thread-safe: each call has its own clients, or shared connections."""
 
     def __init__(self, admin, new_consumer, clock):
         self._admin, self._new_consumer, self._clock = admin, new_consumer, clock
@@ -49,7 +49,7 @@ class LogView:
         return sorted(self._admin.describe_topics(topic)[topic].partitions)
 
     def ranges(self, pairs):
-        """{(topic, partition): (first offset, offset behind the last)}"""
+        """{(topic, partition): (first offset, offset after the last)}"""
         begins, ends = (self._admin.list_offsets(dict.fromkeys(pairs, at)) if pairs else {} for at in (EARLIEST, LATEST))
         return {pair: (begins[pair], ends[pair]) for pair in pairs}
 
@@ -63,20 +63,12 @@ class LogView:
         while True:
             found = self._from_the_end(ranges, share)
             if found is not None or share == 1:
-                order = (lambda seen: seen.offset) if len(ranges) == 1 else (lambda seen: (seen.timestamp, seen.offset))
-                return sorted(found or (), key=order, reverse=True)[:limit]
+                return sorted(found or (), key=_order(ranges), reverse=True)[:limit]
             share = max(1, share // 8)
 
     def onward(self, topic, partitions, limit, offset=None, timestamp=None):
         """Records of these partitions from that offset or time on, at most `limit`, the oldest first; fewer where they are large."""
-        ranges = self.ranges([(topic, number) for number in partitions])
-        if timestamp is not None:
-            starts = self._admin.list_offsets(dict.fromkeys(ranges, timestamp))
-            # Where nothing is as late as that, there is nothing to show.
-            begin = {pair: end if starts[pair] is None or starts[pair] < 0 else starts[pair] for pair, (_, end) in ranges.items()}
-        else:
-            begin = {pair: max(first, offset) for pair, (first, _) in ranges.items()}
-        left = {pair for pair, start in begin.items() if start < ranges[pair][1]}
+        ranges, begin, left = self._starts(topic, partitions, offset or 0, timestamp)
         found, size, deadline = {pair: [] for pair in left}, 0, self._clock.monotonic() + _LOOK_SECONDS
         if not left:
             return []
@@ -94,8 +86,44 @@ class LogView:
                 left -= done
         finally:
             consumer.close(0)
-        order = (lambda seen: seen.offset) if len(ranges) == 1 else (lambda seen: (seen.timestamp, seen.offset))
-        return sorted((seen for seens in found.values() for seen in seens), key=order)[:limit]
+        return sorted((seen for seens in found.values() for seen in seens), key=_order(ranges))[:limit]
+
+    def search(self, topic, partitions, limit, text, offset=None, timestamp=None):
+        """Records whose key, value or header holds this text, in any case of ASCII letters, from that offset or time on.
+
+        Returns (at most `limit` records, the oldest first; how many records were read; whether the search reached the end). It stops
+        after _LOOK_SECONDS, so that a large topic holds up no thread of the REST API.
+        """
+        ranges, begin, left = self._starts(topic, partitions, offset or 0, timestamp)
+        wanted, found, read, deadline = text.encode().lower(), [], 0, self._clock.monotonic() + _LOOK_SECONDS
+        if not left:
+            return [], 0, True
+        consumer = self._new_consumer(MOST_FETCHED_BYTES // 2)
+        try:
+            consumer.assign(sorted(left))
+            for pair in left:
+                consumer.seek(*pair, begin[pair])
+            while left and len(found) < limit and self._clock.monotonic() < deadline:
+                for _, partition, records, _ in consumer.poll(_POLL_SECONDS):
+                    read += len(records)
+                    found.extend(seen for seen in _seen(partition, records) if _holds(seen, wanted))
+                done = {pair for pair in left if consumer.position(pair) >= ranges[pair][1]}
+                consumer.pause(sorted(done))
+                left -= done
+        finally:
+            consumer.close(0)
+        return sorted(found, key=_order(ranges))[:limit], read, not left and len(found) <= limit
+
+    def _starts(self, topic, partitions, offset, timestamp):
+        """({pair: (first offset, end offset)}, {pair: offset to read from}, the pairs that have records from there on)"""
+        ranges = self.ranges([(topic, number) for number in partitions])
+        if timestamp is not None:
+            starts = self._admin.list_offsets(dict.fromkeys(ranges, timestamp))
+            # Where nothing is as late as that, there is nothing to show.
+            begin = {pair: end if starts[pair] is None or starts[pair] < 0 else starts[pair] for pair, (_, end) in ranges.items()}
+        else:
+            begin = {pair: max(first, offset) for pair, (first, _) in ranges.items()}
+        return ranges, begin, {pair for pair, start in begin.items() if start < ranges[pair][1]}
 
     def _from_the_end(self, ranges, share):
         """The last `share` offsets of each partition; None where that is too much or takes too long."""
@@ -121,6 +149,14 @@ class LogView:
         finally:
             consumer.close(0)
         return [seen for seens in found.values() for seen in seens]
+
+
+def _order(ranges):
+    return (lambda seen: seen.offset) if len(ranges) == 1 else (lambda seen: (seen.timestamp, seen.offset))
+
+
+def _holds(seen, text):
+    return any(text in part.lower() for part in (seen.key, seen.value, *(value for _, value in seen.headers)) if part is not None)
 
 
 def _records_in(ranges):

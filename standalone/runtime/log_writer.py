@@ -12,7 +12,7 @@ _WRITE_SECONDS = 20.0
 
 
 class LogWriter:
-    """`config` is the ProducerConfig of the worker's own clients. Each record has a producer of its own: they are few."""
+    """`config` is the ProducerConfig of the worker's own clients. Each record has its own producer: they are few."""
 
     def __init__(self, cluster, config, clock):
         self._cluster, self._config, self._clock = cluster, config, clock

@@ -4,7 +4,7 @@
     meter.polled(500, 0.002)
     meter.values()    {"source-task-metrics": {"source-record-poll-total": 500, ...}, "connector-task-metrics": {...}}
 
-Rates, averages and maxima are of the last minute, as in Kafka's metrics: two halves of 30 s, the older of which is let go.
+Rates, averages and maxima are of the last minute, as in Kafka's metrics: two halves of 30 s, the older of which is released.
 """
 
 import threading
@@ -143,7 +143,7 @@ class SourceMeter(TaskMeter):
         self._active.note(self.active)
 
     def answered(self, count, refused=0):
-        """The log has answered for so many records. On the sender's thread."""
+        """The log has answered for this many records. On the sender's thread."""
         self._answered += count
         self._written.add(count - refused)
 

@@ -32,7 +32,7 @@ class SchemaRegistries:
     def client(self):
         """Of the registry that the worker's converters ask, else of its own. Raises NotFoundError where there is none.
 
-        Each is new: people see what is there now, also of what was deleted for good and registered anew.
+        Each is new: people see what is there now, also of what was deleted for good and registered again.
         """
         from standalone.schema_registry.client import SchemaRegistryClient
 

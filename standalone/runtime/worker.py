@@ -11,6 +11,8 @@ from standalone.log.client_config import AdminConfig, ConsumerConfig, ProducerCo
 from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.pipeline.spark.session import SessionHolder
+from standalone.runtime.cluster.cluster import Cluster
+from standalone.runtime.cluster.options import runs_on_cluster
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_clients import LogClients
@@ -25,7 +27,6 @@ from standalone.runtime.supervision.state import State
 from standalone.runtime.tasks.active_topics import ActiveTopics
 from standalone.runtime.tasks.factory import TaskFactory
 from standalone.runtime.tasks.memory import MemoryBudget
-from standalone.runtime.tasks.source_runner import SourceRunner
 
 log = logging.getLogger(__name__)
 
@@ -51,11 +52,12 @@ class Worker:
         self.schemas = SchemaRegistries(self.config)
         self.config.embedded_registry = self.schemas.embedded_url
         self._cluster_id = None
-        self._tasks = None
+        self._tasks = self._cluster = None
         self._closing = threading.Event()
         self._herder = None
         self._offsets_trouble = None  # why offsets could not be made durable
         self.streaming = None  # a Streaming, once there is a herder
+        self.note_end = lambda: None  # called when a source's task has come to its end
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
@@ -75,8 +77,9 @@ class Worker:
         self._tasks = TaskFactory(
             *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
             topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), state=self.state,
-            note_event=lambda *event: self.state.note_event(*event, self.id),
+            note_event=lambda *event: self.state.note_event(*event, self.id), note_end=lambda: self.note_end(),
         )  # fmt: skip
+        self._cluster = Cluster(self, self._clients, self._heartbeats, self.offsets, self.state, self.topics, self._session)
         self._reach_cluster()
         if self.config["spark.start"] == "eager":
             self._session.request()
@@ -90,6 +93,8 @@ class Worker:
     def close(self):
         self._closing.set()
         steps = [self._heartbeats.stop, self._session.stop, self._clusters.close, self.schemas.close]
+        if self._cluster is not None:
+            steps.insert(0, self._cluster.close)
         steps += [part.close for part in (self.offsets, self.state) if part is not None]
         if self._embedded is not None:
             steps.insert(-1, self._embedded.stop)
@@ -192,11 +197,10 @@ class Worker:
                 self._offsets_trouble = None
                 took = self.clock.monotonic() - begun
                 for runner in self._herder.runners():
-                    if isinstance(runner, SourceRunner):
-                        runner.offsets_synced(took)
+                    runner.offsets_synced(took)
             except Exception as error:  # whatever it is: without this thread no offset would be durable any more
                 self._offsets_trouble = f"Source offsets could not be made durable: {error}"
-                log.error("Source offsets could not be made durable, which is tried again in %.0f s: %s", seconds, error)
+                log.error("Source offsets could not be synced; retrying in %.0f s: %s", seconds, error)
 
     # ---------------------------------------------------------------- connectors and tasks
     def plan(self, props):
@@ -217,13 +221,14 @@ class Worker:
             said = f"The connector '{plan['name']}' made {len(configs)} task configurations, but tasks.max is {most}"
             if plan["tasks.max.enforce"]:
                 raise ConnectError(f"{said}. Raise tasks.max, or let it pass with tasks.max.enforce=false.")
-            log.warning("%s, which tasks.max.enforce=false lets pass", said)
+            log.warning("%s, allowed by tasks.max.enforce=false", said)
         task_class = plan.connector_class.task_class
         shown = f"{getattr(task_class, 'java_name', None) or f'{task_class.__module__}.{task_class.__qualname__}'}"
         return [{**plan.originals, **config, "task.class": shown} for config in configs]
 
     def new_runner(self, plan, number, task_config, listen, paused):
-        return self._tasks.new_runner(plan, number, task_config, listen, paused)
+        tasks = self._cluster if runs_on_cluster(plan, self.config) else self._tasks
+        return tasks.new_runner(plan, number, task_config, listen, paused)
 
     def offsets_of(self, plan):
         """What operators ask of a connector's offsets."""

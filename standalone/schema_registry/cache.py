@@ -4,7 +4,7 @@ import threading
 
 
 class Cache:
-    """`seconds`: -1 keeps for ever, 0 keeps nothing. Safe for threads."""
+    """`seconds`: -1 keeps forever, 0 keeps nothing. Safe for threads."""
 
     def __init__(self, most, clock, seconds=-1):
         self._most, self._clock, self._seconds = most, clock, seconds

@@ -23,7 +23,7 @@ _SUBJECT_NOT_FOUND, _VERSION_NOT_FOUND, _SCHEMA_NOT_FOUND = 40401, 40402, 40403
 
 
 class SchemaRegistryClient:
-    """May be used by several threads. `http` is asked (http.py)."""
+    """May be used by multiple threads. `http` is asked (http.py)."""
 
     def __init__(self, http, config, clock=SYSTEM):
         self._http = http
@@ -38,7 +38,7 @@ class SchemaRegistryClient:
 
     @classmethod
     def from_config(cls, config, clock=SYSTEM):
-        """Of a converter's or a command's keys, texts or parsed. Raises ConfigError with all that is wrong; reaches for nothing yet."""
+        """Of a converter's or a command's keys, strings or parsed. Raises ConfigError with all that is wrong; reaches for nothing yet."""
         originals = {key: value for key, value in {**getattr(config, "originals", {}), **config}.items() if value is not None}
         parsed = CLIENT.parse({key: value for key, value in originals.items() if key in CLIENT})
         return cls(Http(parsed, originals, clock), parsed, clock)
@@ -154,7 +154,7 @@ class SchemaRegistryClient:
         return [str(each) for each in answer.get("messages") or ()] or [f"It is not compatible with version {version} of the subject '{subject}'."]
 
     def resolve(self, schema):
-        """{name: schema} of what the schema refers to, and of what that refers to: what is referred to stands before who does."""
+        """{name: schema} of what the schema refers to, and of what that refers to: what is referred to is before who does."""
         found = {}
         self._resolve(schema, found)
         return found

@@ -24,7 +24,7 @@ def split_url(url):
 def credentials_of(config, originals, in_url):
     """An object with `headers(send)` and `forget()`. `in_url` is what stood in the addresses; `send` makes a request of an issuer."""
     token = _secret(config["bearer.auth.token"])
-    # Whoever hands over parsed keys hands over defaults, too: what counts is what is not one.
+    # Anyone who hands over parsed keys hands over defaults, too: what counts is what is not one.
     if token or config["bearer.auth.credentials.source"] != "STATIC_TOKEN":
         if config["basic.auth.credentials.source"] != "URL":
             problem = "basic.auth.credentials.source is set, too: a request carries one of them"
@@ -46,7 +46,7 @@ class Nobody:
         return {}
 
     def forget(self):
-        """Whether it is worth asking once more after a 401."""
+        """Whether it is worth asking again after a 401."""
         return False
 
 

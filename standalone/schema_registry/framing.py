@@ -26,7 +26,7 @@ def is_framed(data):
 
 
 def take_mark(data):
-    """(id or GUID, where what is behind it begins). Raises SerializationError where the bytes name no schema."""
+    """(id or GUID, where what is after it begins). Raises SerializationError where the bytes name no schema."""
     if is_framed(data):
         if data[0] == MAGIC:
             return int.from_bytes(data[1:HEAD], "big"), HEAD
@@ -55,17 +55,17 @@ def put_mark(headers, name, data):
 
 
 def take_indexes(data, at):
-    """([place of the message in the file, then within that message, …], where what is behind them begins)"""
+    """([place of the message in the file, then within that message, …], where what is after them begins)"""
     try:
         count, at = _take_varint(data, at)
         if not 0 <= count <= _MOST_INDEXES:
-            raise SerializationError(f"{count} is no number of Protobuf message indexes.")
+            raise SerializationError(f"{count} is not a number of Protobuf message indexes.")
         indexes = []
         for _ in range(count):
             index, at = _take_varint(data, at)
             indexes.append(index)
     except IndexError:
-        raise SerializationError("The bytes end amid the message indexes, which stand between the schema's id and a Protobuf value.") from None
+        raise SerializationError("The bytes end amid the message indexes, which are between the schema's id and a Protobuf value.") from None
     return indexes or [0], at
 
 
@@ -86,7 +86,7 @@ def _varint(number):
 
 
 def _take_varint(data, at):
-    """(number, position behind it). Raises IndexError where it does not end in time."""
+    """(number, position after it). Raises IndexError where it does not end in time."""
     number = shift = 0
     while shift <= 63:
         number |= (data[at] & 0x7F) << shift

@@ -28,7 +28,7 @@ class Http:
         self._urls = [url.rstrip("/") for url, _ in found]
         wrong = [url for url in self._urls if not url.startswith(("http://", "https://"))]
         if wrong:
-            raise ConfigError.of({URL: f"'{wrong[0]}' is no address: write http://host:port, or '{EMBEDDED}' alone"})
+            raise ConfigError.of({URL: f"'{wrong[0]}' is not an address: write http://host:port, or '{EMBEDDED}' alone"})
         self._next = random.randrange(len(self._urls)) if config["schema.registry.url.randomize"] else 0
         self._headers = {"Accept": f"{CONTENT}, application/json", **_custom_headers(originals)}
         self._credentials = credentials_of(config, originals, next((user for _, user in found if user), None))

@@ -58,7 +58,7 @@ CLIENT = ConfigDef(
     Option("retries.max.wait.ms", INT, LOW, "The longest of these pauses.", 20000, at_least(0)),
     Option("max.schemas.per.subject", INT, LOW, "How many schemas of a subject are remembered.", 1000, at_least(1)),
     Option("latest.cache.size", INT, LOW, "Of how many subjects the newest version is remembered.", 1000, at_least(1)),
-    Option("latest.cache.ttl.sec", LONG, LOW, "How long the newest version of a subject is remembered; -1 for ever.", 60, at_least(-1)),
+    Option("latest.cache.ttl.sec", LONG, LOW, "How long the newest version of a subject is remembered; -1 forever.", 60, at_least(-1)),
     Option("missing.cache.size", INT, LOW, "How many answers that something is missing are remembered.", 10000, at_least(1)),
     Option("missing.id.cache.ttl.sec", LONG, LOW, "How long it is remembered that there is no such id; 0 not at all.", 0, at_least(0)),
     Option("missing.version.cache.ttl.sec", LONG, LOW, "How long it is remembered that there is no such version; 0 not at all.", 0, at_least(0)),

@@ -1,4 +1,4 @@
-"""Protobuf's texts and descriptors: .proto texts compiled by protoc itself, within this process, and files that came as base64.
+"""Protobuf's strings and descriptors: .proto strings compiled by protoc itself, within this process, and files that came as base64.
 
 files = compile_proto('syntax = "proto3"; message A {}', {})
 files["default"].message_type[0].name  ->  "A"
@@ -27,7 +27,7 @@ _lock = threading.Lock()  # protoc's warnings and errors are gathered in one pla
 def compile_proto(text, references=()):
     """{name: FileDescriptorProto} of the file (named `default`) and of all that it imports.
 
-    `references` is {name: text} of imports that are no well-known ones. A text may also be a FileDescriptorProto in base64, which is how
+    `references` is {name: text} of imports that are not well-known ones. A string may also be a FileDescriptorProto in base64, which is how
     Confluent's Python client registers it. Raises DataError with protoc's words.
     """
     return _compiled(text, tuple(dict(references).items()))
@@ -40,7 +40,7 @@ def _compiled(text, references):
         for name, each in names.items():
             path = pathlib.Path(folder, name)
             if not path.resolve().is_relative_to(pathlib.Path(folder).resolve()):
-                raise DataError(f"'{name}' is no name for an import of a Protobuf schema: it leads out of the folder.")
+                raise DataError(f"'{name}' is not a name for an import of a Protobuf schema: it leads out of the folder.")
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(_with_syntax(each), encoding="utf-8")
         return {file.name: file for file in _descriptors([folder, str(_OWN), _well_known()])}
@@ -85,7 +85,7 @@ def _file(problem):
 
 
 def _plain(message):
-    """Its messages are texts of bytes."""
+    """Its messages are strings of bytes."""
     text = message.decode("utf-8", "replace") if isinstance(message, bytes) else str(message)
     return text[2:-1].replace("\\'", "'") if text.startswith(("b'", 'b"')) else text
 

@@ -8,7 +8,7 @@ KINDS = (AVRO, PROTOBUF, JSON)
 
 @dataclass(frozen=True)
 class Reference:
-    """A schema that another one names: `name` as it stands in the text (a record, a file to import, a $ref), and where it is to be had."""
+    """A schema that another one names: `name` as it is in the text (a record, a file to import, a $ref), and where it is to be had."""
 
     name: str
     subject: str

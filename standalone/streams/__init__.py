@@ -3,9 +3,10 @@
 _HOMES = {
     "ConnectDataSource": "standalone.streams.source",
     **dict.fromkeys(("Streams", "Stream", "Table", "Grouped"), "standalone.streams.dsl"),
+    "function": "standalone.streams.udf",
 }
 
-__all__ = ["ConnectDataSource", "Grouped", "Stream", "Streams", "Table"]
+__all__ = ["ConnectDataSource", "Grouped", "Stream", "Streams", "Table", "function"]
 
 
 def __getattr__(name):

@@ -73,7 +73,8 @@ def _connectors(streams, statement):
 
 def _functions(streams, statement):
     found = [*RENAMED.items(), *((name, "an expression of Spark's") for name in REWRITTEN)]
-    return rows(["function of ksqlDB", "here"], sorted(found))
+    own = [(each.name, f"{each.text}, of {each.place}") for each in streams.functions]
+    return rows(["function", "here"], [*own, *sorted(found)])
 
 
 def _properties(streams, statement):

@@ -1,4 +1,4 @@
-"""A table that is made of tables: worked out anew when one of them has changed, and written as far as it differs from its topic.
+"""A table that is made of tables: recomputed when one of them has changed, and written as far as it differs from its topic.
 
 What the topic holds is what was written; so nothing else is remembered, and a batch that was cut off by a crash is done by the next.
 """

@@ -4,7 +4,7 @@
 |---|---|
 | `_key`, `_value` | the key, the value as a whole, as their converters read and write them |
 | `_topic`, `_partition`, `_offset`, `_timestamp`, `_headers` | what their names say |
-| `_window_start`, `_window_end` | the window of a windowed key, in milliseconds, as Kafka Streams writes it behind the key |
+| `_window_start`, `_window_end` | the window of a windowed key, in milliseconds, as Kafka Streams writes it after the key |
 | `_tombstone` | whether the value is null |
 | any other | the field of the value that has this name; regardless of case where there is none of the very name |
 """
@@ -46,7 +46,7 @@ _LONGS = struct.Struct(">qq")
 
 
 class Decoder:
-    """Of one stream. `delimiter`: values are texts of fields in the order of the schema. `windows` is TIME, SESSION or None."""
+    """Of one stream. `delimiter`: values are strings of fields in the order of the schema. `windows` is TIME, SESSION or None."""
 
     def __init__(self, schema, key_converter, value_converter, *, skips=False, delimiter=None, windows=None, window_ms=None):
         self._schema = to_arrow_schema(schema, timezone="UTC")
@@ -96,7 +96,7 @@ class Decoder:
         if not self._skips:
             raise DataError(
                 f"{what} of {topic}-{partition} at offset {records.offsets[row]} cannot be read: {error} "
-                "errors.tolerance=all passes over such records."
+                "errors.tolerance=all skips such records."
             ) from error
         bad.append(row)
 

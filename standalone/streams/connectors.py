@@ -4,8 +4,8 @@
     df.write.format("connect").option("connector.class", "ElasticsearchSink").option("connection.url", …).mode("append").save()
 
 The options are the connector's keys. A source's tasks run beside Spark's driver, and Spark keeps their source offsets in its checkpoint: at
-a restart they begin behind the last batch, and a batch that is done again is polled again up to the offsets where it ended. A sink has a
-task in each of Spark's tasks, which is flushed and stopped behind its rows. Delivery is at least once.
+a restart they begin after the last batch, and a batch that is done again is polled again up to the offsets where it ended. A sink has a
+task in each of Spark's tasks, which is flushed and stopped after its rows. Delivery is at least once.
 """
 
 import json
@@ -93,7 +93,7 @@ class ConnectorReader(SimpleDataSourceStreamReader):
         self._options, self._schema = dict(options), schema
         self._running = None
         self._tasks = []
-        self._at = None  # the offsets behind what was polled last
+        self._at = None  # the offsets after what was polled last
 
     def __getstate__(self):
         return {**self.__dict__, "_running": None, "_tasks": [], "_at": None}
@@ -131,7 +131,7 @@ class ConnectorReader(SimpleDataSourceStreamReader):
                 if SYSTEM.monotonic() > deadline:
                     raise ConnectError(
                         f"The connector {self._running.plan.originals[CONNECTOR_CLASS]} did not come to the source offsets {end['offsets']} again: "
-                        "its records are not there any more. Delete the query's checkpoint to begin anew."
+                        "its records are not there any more. Delete the query's checkpoint to start over."
                     )
                 SYSTEM.wait(quiet, 0.01)
         self._at = None  # what was polled beyond is polled again
@@ -318,7 +318,7 @@ class _SinkContext(SinkTaskContext):
     resume = pause
 
     def request_commit(self):
-        """It is done behind the last row."""
+        """It is done after the last row."""
 
     def timeout(self, ms):
         """Spark does a task that fails again by its own settings."""

@@ -40,7 +40,7 @@ class Cursors:
         return name
 
     def rows(self, name, seconds):
-        """{rows, done}: what has come since, waited for so long at most. Raises what has ended it."""
+        """{rows, done}: what has come since, waited for this long at most. Raises what has ended it."""
         with self._lock:
             if name not in self._found:
                 raise NotFoundError(f"There is no cursor '{name}': it was closed, or nobody asked for {_IDLE_SECONDS:.0f} s.")
@@ -97,7 +97,7 @@ class PushQuery:
             options = place.options(source)
             return {**options, "startingOffsets": config["auto.offset.reset"]} if is_stream else options
 
-        session = register(streams.session())
+        session = register(streams.session(), streams.functions)
         frame = frame_of(session, plan, options_of).select(*[quoted(name) for name in plan.names])
         writer = frame.writeStream.foreachBatch(self._put).outputMode(plan.mode).option("checkpointLocation", self._folder)
         self._query = writer.trigger(processingTime="0 seconds").start()

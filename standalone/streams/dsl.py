@@ -20,7 +20,7 @@ a Column, or a function of Python (of the value; where it takes two arguments, o
 | windowedBy(TimeWindows, SessionWindows) | tumbling, hopping, session |
 | join with a stream within a time, with a table | join(other, within), join(table) |
 | to, through | to, through |
-| process, transform | frame: any DataFrame of Spark's, by `with_frame` |
+| process, transform | frame: any Spark DataFrame, by `with_frame` |
 """
 
 import inspect
@@ -94,7 +94,7 @@ class Streams:
         self._queries = []
 
     def done(self):
-        """Wait until all that is in the log now is worked."""
+        """Wait until all that is in the log now is processed."""
         for query, _ in self._queries:
             query.processAllAvailable()
 
@@ -209,7 +209,7 @@ class Grouped:
         self._streams, self._frame, self._by, self._window = streams, frame, by, window
 
     def tumbling(self, size, grace="1 day"):
-        """Windows of that size ("1 minute"), each behind the other. A row that is later than `grace` is left out."""
+        """Windows of that size ("1 minute"), each after the other. A row that is later than `grace` is left out."""
         return self._windowed(f"window(time, '{size}')", grace)
 
     def hopping(self, size, advance, grace="1 day"):

@@ -1,4 +1,4 @@
-"""Who runs statements, and owns the queries that they make: a herder of their own, as connectors have one.
+"""Who runs statements, and owns the queries that they make: their own herder, as connectors have one.
 
     Streams.execute(text)    what each statement answers: a message, a table, or a cursor whose rows are asked for
     cursors.py               push queries and PRINT
@@ -7,6 +7,7 @@
 Statements run one at a time. What lasts is in state.dir/queries: the catalog, the herder's state, and a folder with the checkpoint of each query.
 """
 
+import collections
 import logging
 import os
 import re
@@ -16,7 +17,7 @@ from standalone import __version__
 from standalone.errors import BadRequestError, ConnectError, NotFoundError
 from standalone.runtime.herder import Herder
 from standalone.runtime.supervision.state import State
-from standalone.streams import answers
+from standalone.streams import answers, udf
 from standalone.streams.cursors import Cursors, PushQuery, Tail
 from standalone.streams.frames import analysed, empty, frame_of, make_current, register
 from standalone.streams.made import Made, Place, projected
@@ -48,6 +49,7 @@ class Streams:
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
         self._state = State(self.folder, clock).open()
         self.catalog = Catalog(self.folder)
+        self.functions = udf.load(worker.config["sql.functions"])
         self._place = Place(self.folder, worker.clients, worker.config, worker.registry_url)
         self._place.clear()
         self.queries = Herder(_QueryWorker(worker, self), self._state, clock, failed_for_good)
@@ -55,10 +57,20 @@ class Streams:
         self._lock = threading.RLock()
         self._session = None
         self._session_of = None
+        self._starts = collections.Counter()  # of queries, in this process
 
     def restore(self):
         """Start the queries that there were."""
+        self._drop_what_was_cut_off()
         self.queries.restore(())
+
+    def _drop_what_was_cut_off(self):
+        """A statement whose query was not stored when the worker ended was not answered: what it had named is free for who gives it again."""
+        stored = {name for name, *_ in self._state.connectors()}
+        for source in self.catalog.all():
+            if source.query and source.query not in stored:
+                log.warning("The statement that makes %s was cut off when the worker ended: give it again", source.name)
+                self.catalog.remove(source.name)
 
     def close(self, seconds):
         self.cursors.close()
@@ -69,7 +81,7 @@ class Streams:
 
     # ---------------------------------------------------------------- statements
     def execute(self, text, properties=None):
-        """[answer] of each statement of the text; the first that fails raises SqlError or what else it met, behind those that were done."""
+        """[answer] of each statement of the text; the first that fails raises SqlError or what else it met, after those that were done."""
         with self._lock:
             run = _Run(self, text, dict(properties or {}))
             try:
@@ -79,7 +91,7 @@ class Streams:
                     make_current(self._session_of)  # the thread may have other work, in the pipeline's session
 
     def run_file(self, path):
-        """The statements of a file, as a worker does them at its start: those that were done at an earlier one are passed over."""
+        """The statements of a file, as a worker does them at its start: those that were done at an earlier one are skipped."""
         with open(path, encoding="utf-8") as file:
             text = file.read()
         properties = {}
@@ -106,7 +118,7 @@ class Streams:
         if found is None:
             raise ConnectError(f"Spark does not start: {self._worker.session.failure or 'it takes too long'}. Statements of SQL need it.")
         if self._session_of is not found:
-            self._session, self._session_of = register(found), found
+            self._session, self._session_of = register(found, self.functions), found
         make_current(self._session)
         return self._session
 
@@ -119,7 +131,9 @@ class Streams:
         made = plan(statement.select, self.catalog, query["statement"], makes=_makes(statement, sink))
         folder = os.path.join(self.folder, query["name"])
         os.makedirs(folder, mode=0o700, exist_ok=True)
-        return QueryRunner(Made(query["name"], made, sink, self._place, query), self._worker.session, folder, self._clock, **base)
+        made = Made(query["name"], made, sink, self._place, query, self.functions)
+        self._starts[query["name"]] += 1
+        return QueryRunner(made, self._worker.session, folder, self._clock, restarts=self._starts[query["name"]] - 1, **base)
 
     @property
     def place(self):
@@ -158,7 +172,7 @@ class _QueryWorker:
         return self._streams.new_runner(plan, {"connector": plan["name"], "number": number, "listener": listen, "paused": paused})
 
     def offsets_of(self, plan):
-        raise BadRequestError("How far a query is stands in its checkpoint.")
+        raise BadRequestError("How far a query has come is in its checkpoint.")
 
     source_offsets = offsets_of
 
@@ -191,11 +205,11 @@ class _Run:
         if there is not None and (statement.if_not_exists or not statement.or_replace):
             return self._there(statement, there)
         if not statement.columns:
-            raise SqlError(f"{statement.name} has no columns: write them behind its name, each with its type.")
+            raise SqlError(f"{statement.name} has no columns: write them after its name, each with its type.")
         props = self._with(statement.properties, statement.name)
         columns = tuple((column.name, spark_type(column.type), column.is_key) for column in statement.columns)
         if statement.kind == s.TABLE and not any(is_key for *_, is_key in columns):
-            raise SqlError(f"The table {statement.name} lacks its key: write PRIMARY KEY behind the column that it is.")
+            raise SqlError(f"The table {statement.name} lacks its key: write PRIMARY KEY after the column that it is.")
         source = self._source(statement.kind, statement.name, columns, props, own)._replace(read_only=statement.read_only)
         self._try_types(source)
         if "partitions" in props:
@@ -281,7 +295,7 @@ class _Run:
             raise self._wrong(statement.select.at, "the table has no column beside its key: select one more, or AS_VALUE(the key).")
         if source.topic in {view.source.topic for view in made.views}:
             raise SqlError(f"{statement.name} would write into {source.topic}, which it reads: say another one WITH (kafka_topic = '…').")
-        name = props.get("query_id") or f"C{statement.kind[0]}AS_{statement.name}_{self._catalog.next_number()}"
+        name = self._new_name(props, f"C{statement.kind[0]}AS_{statement.name}")
         self._make_topic(source, compacted=source.kind == s.TABLE and not source.windows)
         self._catalog.put(source._replace(query=name))
         try:
@@ -291,7 +305,18 @@ class _Run:
             raise
         return {**_said(f"{statement.kind.capitalize()} {statement.name} is made by query {name}."), "query": name}
 
+    def _new_name(self, props, usual):
+        """Of a query. One that was given may have been another's before, whose marks are in the log."""
+        name = props.get("query_id")
+        if name is None:
+            return f"{usual}_{self._catalog.next_number()}"
+        if name in self._streams.queries.names():
+            raise SqlError(f"There is a query '{name}' already: TERMINATE it first, or give another query_id.")
+        forget(name, self._streams.place.clients)
+        return name
+
     def _start(self, name, own, into):
+        forget_state(os.path.join(self._streams.folder, name))  # a TERMINATE that was cut off may have left it
         config = {"connector.class": QUERY_CLASS, "statement": own, "into": into, "task.restart.max.attempts": "-1"}
         config.update({key: value for key, value in self._properties.items() if key in _SETTABLE})
         self._streams.queries.create(name, {**config, "name": name}, wait=False)
@@ -323,7 +348,7 @@ class _Run:
         for name in made.names:
             if sink.column(name) is None:
                 has = ", ".join(column[0] for column in sink.columns)
-                raise self._wrong(statement.select.at, f"'{name}' is no column of {sink.name}, which has {has}. Name it so with AS.")
+                raise self._wrong(statement.select.at, f"'{name}' is not a column of {sink.name}, which has {has}. Name it so with AS.")
         self._checked(statement.select, lambda: projected(frame, made, sink))
         name = f"INSERTQUERY_{self._catalog.next_number()}"
         self._start(name, own, sink.name)
@@ -350,7 +375,7 @@ class _Run:
         names = statement.columns or [column[0] for column in sink.columns]
         for name in names:
             if sink.column(name) is None and name.upper() != "ROWTIME":
-                raise self._wrong(statement.at, f"'{name}' is no column of {sink.name}, which has {', '.join(column[0] for column in sink.columns)}.")
+                raise self._wrong(statement.at, f"'{name}' is not a column of {sink.name}: {', '.join(column[0] for column in sink.columns)}.")
         rows = []
         for row in statement.rows:
             if len(row) != len(names):
@@ -444,7 +469,7 @@ class _Run:
         made = plan(select, self._catalog, own, makes=getattr(inner, "kind", None), pull=pull)
         frame = analysed(self._streams.session(), made)
         lines = [("Spark SQL", made.sql), ("output mode", made.mode), ("reads", ", ".join(view.source.name for view in made.views))]
-        lines.append(("how", "worked out anew at each change of a table" if made.of_tables else "asked once" if pull else "a streaming query"))
+        lines.append(("how", "recomputed at each change of a table" if made.of_tables else "asked once" if pull else "a streaming query"))
         fields = [field for field in frame.schema.fields if not field.name.startswith("__")]
         lines.append(("columns", ", ".join(f"{field.name} {_ddl(field.dataType)}" for field in fields)))
         lines.append(("key", ", ".join(made.keys) or "none"))
@@ -473,9 +498,9 @@ class _Run:
         if name not in streams.queries.names():
             return
         into = self._catalog.get(streams.queries.config(name)["into"])
-        streams.queries.delete(name)
-        if into is not None and into.query == name:
+        if into is not None and into.query == name:  # first: a stream whose query is not stored is taken for one that was cut off
             self._catalog.put(into._replace(query=None))
+        streams.queries.delete(name)
         forget_state(os.path.join(streams.folder, name))
         forget(name, streams.place.clients)
 
@@ -507,12 +532,12 @@ class _Run:
     # ---------------------------------------------------------------- settings
     def _Set(self, statement, own):
         if statement.key not in _SETTABLE:
-            raise SqlError(f"'{statement.key}' is no property of queries. There are {', '.join(_SETTABLE)}.")
+            raise SqlError(f"'{statement.key}' is not a property of queries. There are {', '.join(_SETTABLE)}.")
         if statement.value is None:
             self._properties.pop(statement.key, None)
         else:
             self._properties[statement.key] = statement.value
-        return _said(f"{statement.key} is {statement.value or 'as it is by default'}, for statements behind this one.")
+        return _said(f"{statement.key} is {statement.value or 'as it is by default'}, for statements after this one.")
 
     def _Define(self, statement, own):
         return _said(f"{statement.name} is {'set' if statement.value is not None else 'gone'}.")

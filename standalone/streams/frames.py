@@ -21,23 +21,30 @@ _SETTINGS = {
 
 
 def make_current(session):
-    """Spark looks for the session of a thread, and what is registered with it, in a place of its own."""
+    """Spark looks for the session of a thread, and what is registered with it, in its own place."""
     type(session)._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
 
 
-def register(session):
-    """A session beside the one that the pipeline has, with the data source, and names without regard to case."""
+def register(session, functions=()):
+    """A session beside the one that the pipeline has, with the data source, functions of Python (udf.py), and names without regard to case."""
+    from standalone.streams import prompt, udf
     from standalone.streams.source import ConnectDataSource
 
     own = session.newSession()
     make_current(own)  # what is registered is registered with the current one
     for key, value in _SETTINGS.items():
         own.conf.set(key, value)
+    context, plain = own.sparkContext, own.sparkContext.pythonExec
+    if context.master.startswith("local") and (folder := context.getConf().get("spark.local.dir")):
+        context.pythonExec = prompt.program(folder)  # the data source keeps it
     try:
         own.dataSource.register(ConnectDataSource)
     except AnalysisException as error:  # sessions have what the one has that they are made of
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
+    finally:
+        context.pythonExec = plain
+    udf.register(own, functions)
     return own
 
 

@@ -4,7 +4,7 @@ import hashlib
 import os
 
 from standalone import properties
-from standalone.private import open_private
+from standalone.private import write_private
 from standalone.streams import columns as c
 from standalone.streams.frames import frame_of
 from standalone.streams.output import OutputTopic
@@ -42,9 +42,7 @@ class Place:
         text = properties.dump(self.props(source))
         path = os.path.join(self._folder, f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.properties")
         if not os.path.exists(path):
-            with open_private(path + ".new", "w", encoding="ascii") as file:
-                file.write(text)
-            os.replace(path + ".new", path)
+            write_private(path, text)  # queries of the same stream start at the same moment
         found = {"config": path, "topics": source.topic, **dict(form(source))}
         return found
 
@@ -70,8 +68,8 @@ def form(source):
 class Made:
     """What a query's runner works with. `sink` is the Source that it writes."""
 
-    def __init__(self, name, plan, sink, place, config):
-        self.name, self.plan, self.sink = name, plan, sink
+    def __init__(self, name, plan, sink, place, config, functions=()):
+        self.name, self.plan, self.sink, self.functions = name, plan, sink, functions
         self._place, self._config = place, config
         self.clients = place.clients
 

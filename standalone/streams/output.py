@@ -112,7 +112,7 @@ class OutputTopic:
         ranges = Ranges(self._clients)
         try:
             pair = (MARKS, 0)
-            # Our own mark may stand behind another query's transaction that is open: it is waited for.
+            # Our own mark may be behind another query's transaction that is open: it is waited for.
             low, high = ranges.begins([pair])[pair], ranges.ends([pair], also_open=True)[pair]
             found = -1
             for records in ranges.read(*pair, low, high):

@@ -6,6 +6,7 @@
 Where Spark's Java process ends the query fails and is started again, with the state that the checkpoint has.
 """
 
+import json
 import logging
 import os
 import shutil
@@ -16,6 +17,7 @@ from standalone.connector import SourceConnector, SourceTask
 from standalone.errors import ConnectError
 from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner
 from standalone.streams.frames import make_current, register
+from standalone.streams.ranges import Ranges
 
 log = logging.getLogger(__name__)
 
@@ -44,12 +46,14 @@ class QueryConnector(SourceConnector):
 
 
 class Meter:
-    """What is counted of a query."""
+    """What is counted of a query since it was last started."""
 
-    def __init__(self):
+    def __init__(self, restarts):
         self.batches = self.rows_read = self.rows_written = 0
         self.state_rows = 0
+        self.lag = 0
         self.last_batch_ms = 0.0
+        self.restarts = restarts
 
     def entered(self, state):
         """States are the herder's."""
@@ -58,19 +62,20 @@ class Meter:
         return {
             "query": {
                 "batches-total": self.batches, "rows-read-total": self.rows_read, "rows-written-total": self.rows_written,
-                "state-rows": self.state_rows, "last-batch-ms": self.last_batch_ms,
+                "state-rows": self.state_rows, "lag": self.lag, "last-batch-ms": self.last_batch_ms, "restarts-total": self.restarts,
             }
         }  # fmt: skip
 
 
 class QueryRunner(TaskRunner):
-    """`made` is an engine.Made: the plan, how to read, what to write. `holder` is the SessionHolder."""
+    """`made` is an engine.Made: the plan, how to read, what to write. `holder` is the SessionHolder. `restarts`: how often it was started before."""
 
-    def __init__(self, made, holder, folder, clock, **base):
-        super().__init__(meter=Meter(), **base)
+    def __init__(self, made, holder, folder, clock, restarts=0, **base):
+        super().__init__(meter=Meter(restarts), **base)
         self._made, self._holder, self._folder, self._clock = made, holder, folder, clock
         self._query = None
-        self._noted = -1  # the last batch whose progress was counted
+        self._read = []  # how far each of its sources was read: {(topic, partition): offset}
+        self._noted = ""  # when the last progress was that was counted
 
     def metrics(self):
         return self.meter.values()
@@ -97,7 +102,7 @@ class QueryRunner(TaskRunner):
         while not self.stopping.is_set():
             session = self._holder.wait(_LOOK_SECONDS)
             if session is not None:
-                return register(session)
+                return register(session, self._made.functions)
             if self._clock.monotonic() > deadline:
                 raise ConnectError(f"Spark does not start: {self._holder.failure or 'it takes too long'}. The query cannot run without it.")
             if self._holder.failure is not None:
@@ -128,29 +133,39 @@ class QueryRunner(TaskRunner):
                 if self._clock.wait(self.stopping, _START_LOOK_SECONDS):
                     break
         self.say(RUNNING)
+        ranges = Ranges(self._made.clients)
         try:
             look_at = 0.0
             while not self.stopping.is_set() and not self.paused:
                 if not query.isActive:
                     raise query.exception() or ConnectError("Spark has ended the query.")
                 if self._clock.monotonic() >= look_at:
-                    self._note_progress(query)
+                    self._note_progress(query, ranges)
                     look_at = self._clock.monotonic() + _PROGRESS_SECONDS
                 self._clock.wait(self.stopping, _LOOK_SECONDS)
         finally:
             self._query = None
+            ranges.close()
             self.without_failing(query.stop)
 
-    def _note_progress(self, query):
-        for progress in query.recentProgress:
-            if progress["batchId"] > self._noted:
-                self._noted = progress["batchId"]
-                self.meter.rows_read += progress["numInputRows"]
-                self.meter.state_rows = sum(each["numRowsTotal"] for each in progress["stateOperators"])
+    def _note_progress(self, query, ranges):
+        """Count the batches that are new. Spark keeps a hundred; each that is asked for costs a call of Java and its text."""
+        kept, newest = query._jsq.recentProgress(), None
+        for at in range(len(kept) - 1, -1, -1):
+            if kept[at].timestamp() <= self._noted:
+                break
+            progress = json.loads(kept[at].json())
+            newest = newest or progress
+            self.meter.rows_read += progress["numInputRows"]
+        if newest is not None:
+            self._noted = newest["timestamp"]
+            self.meter.state_rows = sum(each["numRowsTotal"] for each in newest["stateOperators"])
+            self._read = [_offsets(source["endOffset"]) for source in newest["sources"]]
+        self.meter.lag = sum(_behind(offsets, ranges) for offsets in self._read)
 
     # ---------------------------------------------------------------- tables
     def _follow_tables(self, session, output):
-        """Each time that one of the tables has changed: the whole anew, and of that what differs from what the output holds."""
+        """Each time that one of the tables has changed: the whole again, and of that what differs from what the output holds."""
         from standalone.streams.changes import Changes
 
         changes = Changes(self._made, output)
@@ -167,7 +182,16 @@ class QueryRunner(TaskRunner):
             self._clock.wait(self.stopping, _TABLES_LOOK_SECONDS)
 
 
+def _offsets(said):
+    """The offsets of our data source, as Spark's progress tells them."""
+    said = json.loads(said) if isinstance(said, str) else said
+    return {(topic, int(partition)): offset for topic, each in (said or {}).items() for partition, offset in each.items()}
+
+
+def _behind(offsets, ranges):
+    ends = ranges.ends(list(offsets))
+    return sum(max(0, ends[pair] - offset) for pair, offset in offsets.items())
+
+
 def forget_state(folder):
     shutil.rmtree(folder, ignore_errors=True)
-
-

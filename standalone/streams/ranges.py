@@ -50,7 +50,7 @@ class Ranges:
         return self._admin.list_offsets(dict.fromkeys(pairs, EARLIEST)) if pairs else {}
 
     def ends(self, pairs, also_open=False):
-        """{pair: the offset behind the last record that can be read}; `also_open`: once all transactions that are open now have ended."""
+        """{pair: the offset after the last record that can be read}; `also_open`: once all transactions that are open now have ended."""
         return self._admin.list_offsets(dict.fromkeys(pairs, LATEST), 0 if also_open else ISOLATION[self._isolation]) if pairs else {}
 
     def at_time(self, pairs, ms):

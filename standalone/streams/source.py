@@ -14,9 +14,9 @@ stream's own:
 | `maxOffsetsPerTrigger` | a batch of a stream has no more |
 | `minPartitions` | ranges are cut until there are so many |
 | `maxWaitMs` | how long a stream that is at its end waits for a record before it says that there is none (200) |
-| `errors.tolerance` | `all` passes over records that cannot be read |
-| `key.windowed`, `key.window.ms` | keys have a window of this kind behind them: `time` (of that size) or `session` |
-| `value.delimiter` | values are texts, cut by it into the fields of the schema |
+| `errors.tolerance` | `all` skips records that cannot be read |
+| `key.windowed`, `key.window.ms` | keys have a window of this kind after them: `time` (of that size) or `session` |
+| `value.delimiter` | values are strings, cut by it into the fields of the schema |
 | `topic` | written only: where to, unless a column `_topic` says so |
 """
 
@@ -53,7 +53,7 @@ _EARLIEST, _LATEST = -2, -1
 
 
 class ConnectDataSource(DataSource):
-    """Options come in any case and stay texts: nothing is connected before it has to be, and no secret is among them."""
+    """Options come in any case and stay strings: nothing is connected before it has to be, and no secret is among them."""
 
     def __init__(self, options):
         super().__init__(options)
@@ -185,7 +185,7 @@ class TopicStreamReader(_Topics, DataSourceStreamReader, SupportsTriggerAvailabl
     """Offsets are {topic: {partition: offset}}. A partition that comes into being later is read from its beginning."""
 
     _last = None  # of availableNow: where the stream ends
-    _known, _look_again_at = (), 0.0  # its partitions, and when they are asked for anew
+    _known, _look_again_at = (), 0.0  # its partitions, and when they are asked for again
 
     def initialOffset(self):
         pairs = self._pairs()
@@ -209,7 +209,7 @@ class TopicStreamReader(_Topics, DataSourceStreamReader, SupportsTriggerAvailabl
         return _shown(ends)
 
     def _wait_for_more(self, start):
-        """Ends, as soon as there is more than `start`; looked for ever more seldom."""
+        """Ends, as soon as there is more than `start`; looked forever more seldom."""
         now = SYSTEM.monotonic()
         deadline, pause, quiet = now + int(self._options.get("maxwaitms", 200)) / 1000, _LOOK_SECONDS, threading.Event()
         if now >= self._look_again_at or not self._known:

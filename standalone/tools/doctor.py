@@ -37,7 +37,7 @@ class Finding(NamedTuple):
 
 
 def checks(props=None, start_spark=False):
-    """Findings, one after the other. `props` are the texts of a worker's file; without them only the machine is looked at."""
+    """Findings, one after the other. `props` are the strings of a worker's file; without them only the machine is looked at."""
     config = None
     yield _python()
     yield _guarded("extras", _extras)

@@ -43,7 +43,7 @@ class LogAccess:
 
     @classmethod
     def of_worker(cls, config, connector=None, clock=SYSTEM):
-        """As the clients of that WorkerConfig, and of a connector's texts, reach it."""
+        """As the clients of that WorkerConfig, and of a connector's strings, reach it."""
         return cls({kind: config.client(kind, connector) for kind in _KINDS}, clock)
 
     def __enter__(self):
@@ -77,14 +77,14 @@ class LogAccess:
         return [(topic, number) for number in sorted(self.admin.describe_topics(topic)[topic].partitions)]
 
     def ranges(self, pairs):
-        """{pair: (first offset, offset behind the last)}"""
+        """{pair: (first offset, offset after the last)}"""
         pairs = list(pairs)
         begins, ends = (self.admin.list_offsets(dict.fromkeys(pairs, at)) if pairs else {} for at in (EARLIEST, LATEST))
         return {pair: (begins[pair], ends[pair]) for pair in pairs}
 
     # ---------------------------------------------------------------- reading
     def read(self, ranges, idle_seconds=None):
-        """(topic, partition, wire.Records) of {pair: (from, to)}; `to` None goes on for ever, or until nothing came for idle_seconds."""
+        """(topic, partition, wire.Records) of {pair: (from, to)}; `to` None continues forever, or until nothing came for idle_seconds."""
         left = {pair: span for pair, span in ranges.items() if span[1] is None or span[0] < span[1]}
         if not left:
             return

@@ -28,7 +28,7 @@ _TOPIC = "preview"  # of lines, where the configuration names none
 
 
 class ConnectorPreview:
-    """One connector as its files describe it. `take…` gives records, `traces` and `explain` say what becomes of them."""
+    """One connector as its files describe it. `take…` gives records, `traces` and `explain` say what happens to them."""
 
     def __init__(self, worker_props, name, config, bootstrap=None, clock=SYSTEM):
         if bootstrap:
@@ -51,7 +51,7 @@ class ConnectorPreview:
         return self._fetched(count, seconds, newest)
 
     def take_lines(self, lines, count, key_separator=None):
-        """The same of lines (bytes): a source's are texts, as a file source polls them; a sink's go through its converters."""
+        """The same of lines (bytes): a source's are strings, as a file source polls them; a sink's go through its converters."""
         lines = [line for _, line in zip(range(count), lines)]
         topic = self._topic_of_lines()
         if self.is_source:
@@ -126,7 +126,7 @@ class ConnectorPreview:
             return subscription["topics"]
         return [topic for topic in sorted(log.admin.list_topics()) if subscription["pattern"].fullmatch(topic)]
 
-    # ---------------------------------------------------------------- what becomes of them
+    # ---------------------------------------------------------------- what happens to them
     def traces(self, taken, holder=None):
         """The trace of each record; starts Spark where a transform is an SQL statement."""
         with self._session(holder, any(isinstance(link.transform, QueryTransform) for link in self.chain.links)) as holder:

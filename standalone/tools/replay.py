@@ -1,7 +1,7 @@
-"""Dead letters, read and sent again: what stands in a dead letter queue (dead_letter.py says how), and its way back.
+"""Dead letters, read and sent again: what is in a dead letter queue (dead_letter.py says how), and its way back.
 
 A replay remembers what it has sent, so that another does not double it: as the commits of a consumer group of the queue's own. The
-committed offset says up to where all is done; what is done beyond it stands in the commit's metadata, as `done 17-20,23`. Each
+committed offset says up to where all is done; what is done beyond it is in the commit's metadata, as `done 17-20,23`. Each
 chunk is committed once the log has acknowledged it: who is killed in between sends at most that chunk again.
 """
 
@@ -19,12 +19,12 @@ from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 NO_CLASS = "(unknown)"  # a letter without context headers
 _GROUP = "connectctl-dlq-"
 _DONE = re.compile(r"done (\d+-\d+|\d+)(,(\d+-\d+|\d+))*")
-_MOST_METADATA = 4000  # brokers take 4096 bytes, unless told otherwise
+_MOST_METADATA = 4000  # brokers take 4096 bytes, unless configured otherwise
 _CHUNK = 1000
 
 
 class Letter(NamedTuple):
-    """A record of a dead letter queue. `headers` are its own, `context` those that tell of the failure, as {name behind the prefix: text}."""
+    """A record of a dead letter queue. `headers` are its own, `context` those that describe the failure, as {name after the prefix: text}."""
 
     partition: int
     offset: int
@@ -145,7 +145,7 @@ class Outcome:
 
 
 def replay(log, queue, choice=Choice(), to=None, dry_run=False, again=False, as_polled=False, most=None, tell=lambda looked_at: None):
-    """Send letters to the topics that they come from (or `to`), without the headers that tell of the failure; an Outcome.
+    """Send letters to the topics that they come from (or `to`), without the headers that describe the failure; an Outcome.
 
     `again` sends also what was sent before; `as_polled` also records of sources that failed before they were bytes. `tell` is told
     after each chunk how many letters have been looked at.
@@ -175,9 +175,9 @@ def _why_not(letter, to, as_polled):
     if letter.is_cut:
         return "a part of it was too large for the queue and is not there"
     if not letter.is_whole and not as_polled:
-        return "it failed before it was bytes, and stands here as it was polled (--as-polled sends it so)"
+        return "it failed before it was bytes, and is here as it was polled (--as-polled sends it so)"
     if to is None and not letter.context.get("topic"):
-        return f"it has no header {PREFIX}topic that tells where it belongs (--to says where)"
+        return f"it has no header {PREFIX}topic that says where it belongs (--to says where)"
     return None
 
 
@@ -188,7 +188,7 @@ def _send(log, queue, letters, to, done, counts, dry_run):
     if len(noted.commit()[1]) > _MOST_METADATA:
         raise ConnectError(
             f"What was replayed of '{queue}', partition {partition}, has too many gaps to be remembered. "
-            "Replay what lies between, by --offsets or without --error-class, then go on."
+            "Replay what is between, by --offsets or without --error-class, then continue."
         )
     for (topic, number), each in _by_destination(log, letters, to, counts).items():
         if not dry_run:

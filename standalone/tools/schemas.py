@@ -14,12 +14,12 @@ KINDS = {"avro": AVRO, "protobuf": PROTOBUF, "json-schema": JSON}
 
 
 def client_of(props):
-    """Of `schema.registry.url`, `basic.auth.*` and so on. People wait: it tries once more, not for minutes."""
+    """Of `schema.registry.url`, `basic.auth.*` and so on. People wait: it tries again, not for minutes."""
     return SchemaRegistryClient.from_config({"max.retries": "1", "retries.wait.ms": "200", **props})
 
 
 def props_of_worker(props):
-    """The registry's keys in a worker's texts: those of its converters of values, else of keys; None where there are none."""
+    """The registry's keys in a worker's strings: those of its converters of values, else of keys; None where there are none."""
     for key in ("value.converter.", "key.converter."):
         found = with_prefix(props, key)
         if URL in found:
@@ -50,4 +50,4 @@ def reader_of(client):
 def version_number(text):
     if text == "latest" or text.isdigit():
         return text if text == "latest" else int(text)
-    raise BadRequestError(f"'{text}' is no version: write a number, or latest.")
+    raise BadRequestError(f"'{text}' is not a version: write a number, or latest.")

@@ -1,6 +1,6 @@
 """What a chain does to records, shown: each record before and after every link, and the bytes that it becomes; and what the chain is compiled to.
 
-Everything here is for people: a trace is made of plain dicts, lists and texts, as JSON has them. The rows engine does the work, one link at a
+Everything here is for people: a trace is made of plain dicts, lists and strings, as JSON has them. The rows engine does the work, one link at a
 time, so that what is shown is what happens.
 """
 
@@ -67,7 +67,7 @@ class Preview:
         return {"outcome": "put" if changed else steps[-1]["outcome"], "steps": steps}
 
     def _through_links(self, record, steps):
-        """The records that come of it behind all links: several where a link makes several of one, none where it is dropped or fails."""
+        """The records that come of it after all links: several where a link makes several of one, none where it is dropped or fails."""
         records = [record]
         for link, engine in self._links:
             step = {"step": link.alias, "class": class_name(link.transform)}
@@ -154,7 +154,7 @@ def schema_text(schema):
 
 
 def plain(value):
-    """A value as JSON has it. What JSON has not is a text, and bytes are {"base64": …}."""
+    """A value as JSON has it. What JSON has not is a string, and bytes are {"base64": …}."""
     if value is None or isinstance(value, (bool, str)):
         return value
     if isinstance(value, int):
@@ -180,7 +180,7 @@ def plain(value):
 
 
 def explain(chain, batches, holder):
-    """What becomes of the chain for such batches, in words, and Spark's plans, as [{title, spark}] of each job.
+    """What happens to the chain for such batches, in words, and Spark's plans, as [{title, spark}] of each job.
 
     `batches` are SourceBatches of a source, (topic, partition, wire.Records) of a sink. The SessionHolder's session is started.
     """
@@ -208,7 +208,7 @@ def _spark_plans(segments, session, batch, origin):
         try:
             spark = segment.spark_plan(session, batch)
             if spark is not None:
-                topic = batch.topic if isinstance(batch.topic, str) else "several topics"
+                topic = batch.topic if isinstance(batch.topic, str) else "multiple topics"
                 key, value = (schema_text(schema) or "without schema" for schema in (batch.key_schema, batch.value_schema))
                 yield f"{segment.title}, {topic}: key {key}, value {value}", spark
             batch, _, _ = segment.run(batch, origin, np.arange(batch.count))

@@ -73,7 +73,7 @@ def parse_spec(mappings):
 
 
 class Cast(FieldTransform):
-    """Cast fields, or the whole key or value, to another type: numbers lose what does not fit, texts are read, all can become text.
+    """Cast fields, or the whole key or value, to another type: numbers lose what does not fit, strings are read, all can become text.
 
     spec=port:int32,ok:boolean      {"port": "8080", "ok": 1}  ->  {"port": 8080, "ok": true}
     spec=string                     42  ->  "42"

@@ -1,4 +1,4 @@
-"""Casts in both meanings: one type as another, as Java does it by row, and as an expression that does the same or says where it does not.
+"""Casts in both forms: one type as another, as Java does it by row, and as an expression that does the same or says where it does not.
 
 The functions are a table by what is cast: a new one is a class with `row` and `column`, and its line in `function`.
 """
@@ -99,7 +99,7 @@ _MAKERS = {
 
 
 class NumberOfText(CastFunction):
-    """Of a text, as Java's parsers read it; any text but "true" is false."""
+    """Of a string, as Java's parsers read it; any text but "true" is false."""
 
     # Spark reads floats by Java's own parser, but takes inf and nan, too, in any case.
     _WORD = "[iInN]"
@@ -172,7 +172,7 @@ class NumberOfDecimal(CastFunction):
         return number_column(F.call_function("div", unscaled, power), s.INT64, self.kind), ~fits
 
 
-# --- Texts ---------------------------------------------------------------------------------------------------------
+# --- Strings ---------------------------------------------------------------------------------------------------------
 
 
 class TextOfText(CastFunction):

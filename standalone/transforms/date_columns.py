@@ -1,4 +1,4 @@
-"""Dates of whole columns: the text of milliseconds by a DateFormat, and milliseconds of such texts, as Spark expressions.
+"""Dates of whole columns: the text of milliseconds by a DateFormat, and milliseconds of such strings, as Spark expressions.
 
 What Java's lenient calendar would make of an odd text, or of a year before 1583, is left to the rows engine: each function says which
 rows those are. Only whole numbers become text here: every JVM prints those alike.
@@ -38,12 +38,12 @@ def outside(ms):
 
 
 def text_of(ms, format):
-    """(the texts of milliseconds, which rows this is not exact for)."""
+    """(the strings of milliseconds, which rows this is not exact for)."""
     return text_of_parts(ms, format.parts)
 
 
 def text_of_parts(ms, parts):
-    """The same by the parts of a format, or of several with texts between them."""
+    """The same by the parts of a format, or of multiple with strings between them."""
     pattern = _spark_pattern(parts)
     if pattern is None:
         return _written(ms, parts), outside(ms)
@@ -169,7 +169,7 @@ _NUMBERS.update({"m": "minute", "s": "second", "S": "millisecond"})
 
 
 def millis_of(text, format):
-    """(the milliseconds that texts say, which rows this is not exact for). Raises NoColumns where no expression reads such a pattern."""
+    """(the milliseconds that strings say, which rows this is not exact for). Raises NoColumns where no expression reads such a pattern."""
     if (regex := _castable(format.parts)) is not None:
         ms = F.unix_millis(text.try_cast("timestamp"))
         return ms, ~F.coalesce(text.rlike(regex) & (ms >= FIRST_MS), F.lit(False))
@@ -204,7 +204,7 @@ _LITERALS = {"-", " ", "T", ":", "."}
 
 
 def _castable(parts):
-    """A regular expression for the texts of a pattern that Spark casts to a timestamp, by a parser of its own for this one form; else None."""
+    """A regular expression for the strings of a pattern that Spark casts to a timestamp, by its own parser for this one form; else None."""
     if any(letter is None and count not in _LITERALS for letter, count in parts):
         return None
     if not _CASTABLE.fullmatch("".join(count if letter is None else letter * count for letter, count in parts)):
@@ -215,9 +215,9 @@ def _castable(parts):
 
 
 class _TextPattern:
-    """A regular expression for the texts of a DateFormat that are written out in full, and where in them the fields stand.
+    """A regular expression for the strings of a DateFormat that are written out in full, and where in them the fields stand.
 
-    `groups` has for each field an expression of the text. `is_exact` is False where a pattern says more than can be told that way.
+    `groups` has for each field an expression of the text. `is_exact` is False where a pattern says more than can be known that way.
     """
 
     def __init__(self, format):
@@ -238,7 +238,7 @@ class _TextPattern:
         if letter is None:
             before = self._format.parts[at - 1][0] if at else None
             if "\\E" in count or before and (count[0].isdigit() or count[0] == "E"):
-                self.is_exact = False  # the number before it may go on into it
+                self.is_exact = False  # the number before it may continue into it
             self._pieces.append(f"\\Q{count}\\E")
             self._move(len(count))
         elif letter == "y":
@@ -306,7 +306,7 @@ class _TextPattern:
         self._say("offset", offset)
 
     def _group(self, regex, width, as_number=True):
-        """What cuts this piece out of a text; by place where that is known."""
+        """What cuts this piece out of a string; by place where that is known."""
         self._pieces.append(regex)
         self._number_of_groups += 1
         start, number = self._at, self._number_of_groups

@@ -1,6 +1,6 @@
-"""Dates in Java's SimpleDateFormat patterns, written and read in UTC with English names: yyyy-MM-dd'T'HH:mm:ss.SSSX and the like.
+"""Dates in Java's SimpleDateFormat patterns, written and read in UTC with English names: yyyy-MM-dd'T'HH:mm:ss.SSSX and similar.
 
-Reading is lenient: numbers may be short, long or negative, 2024-02-30 is 1 March, and what follows behind the pattern is not looked at.
+Reading is lenient: numbers may be short, long or negative, 2024-02-30 is 1 March, and what follows after the pattern is not looked at.
 """
 
 import re
@@ -18,7 +18,7 @@ _LONG_ERAS = ("Before Christ", "Anno Domini")  # are read, but not written
 class DateFormat:
     """A pattern, compiled. Raises ValueError where it is none.
 
-    `now_ms` places years of two digits: they lie within 80 years before and 20 years behind it.
+    `now_ms` places years of two digits: they are within 80 years before and 20 years after it.
     """
 
     def __init__(self, pattern, now_ms=None):
@@ -70,12 +70,12 @@ _CHANGE_YEAR = 1582  # up to here Java's calendar takes more thought
 
 
 def _full_texts(parts):
-    """A regular expression for texts written out in full, in UTC: most are, and they are read quickly. None for patterns with more in them."""
+    """A regular expression for strings written out in full, in UTC: most are, and they are read quickly. None for patterns with more in them."""
     pieces, seen = [], set()
     for at, (letter, count) in enumerate(parts):
         if letter is None:
             if at and (count[0].isdigit() or count[0] == "E"):
-                return None  # the number before it might go on into it
+                return None  # the number before it might continue into it
             pieces.append(re.escape(count))
         elif letter == "X":
             pieces.append("Z")
@@ -100,7 +100,7 @@ def _compiled(pattern):
             while end < len(pattern) and pattern[end] == letter:
                 end += 1
             if letter not in LETTERS:
-                raise ValueError(f"'{letter}' is no letter of date patterns ({' '.join(LETTERS)}); put text into single quotes")
+                raise ValueError(f"'{letter}' is not a letter of date patterns ({' '.join(LETTERS)}); put text into single quotes")
             if letter == "X" and end - at > 3:
                 raise ValueError("a time zone has at most three letters X")
             if literal:
@@ -115,7 +115,7 @@ def _compiled(pattern):
 
 
 def _quoted(pattern, at):
-    """(the text of the quotes that open here, where it goes on): two quotes stand for one."""
+    """(the text of the quotes that open here, where it continues): two quotes stand for one."""
     if pattern.startswith("''", at):
         return "'", at + 2
     text = ""
@@ -237,7 +237,7 @@ _NUMBER = re.compile("NaN|(-?)(?:\u221e|([0-9]+)(?:E(-?[0-9]+))?)")
 
 
 class _Reading:
-    """A text, how far it has been read, and which fields it has said so far, in the order in which they were."""
+    """A string, how far it has been read, and which fields it has said so far, in the order in which they were."""
 
     def __init__(self, text):
         self.text = text

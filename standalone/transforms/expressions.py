@@ -1,4 +1,4 @@
-"""What the column meanings of transforms share: types, literals, and where a value does not fit its schema.
+"""What the columnar forms of transforms share: types, literals, and where a value does not fit its schema.
 
 The type of a Connect type in columns is its Arrow type (data/arrow.py): a Decimal is a struct of its unscaled bytes and its scale, Date,
 Time and Timestamp are milliseconds.

@@ -122,7 +122,7 @@ def _last(path):
 
 
 class PathTree:
-    """Paths by their steps: `said` is what was said of the path that ends here, `inside` the trees of the names that go on from here."""
+    """Paths by their steps: `said` is what was said of the path that ends here, `inside` the trees of the names that continue from here."""
 
     __slots__ = ("said", "inside")
 

@@ -12,10 +12,10 @@ class Filter(Transform):
     def computes(self):
         return False
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def apply(self, record):
         return None
 
-    # Column meaning: keep no row.
+    # Columnar form: keep no row.
     def columns(self, columns):
         return columns.with_(keep=F.lit(False))

@@ -1,4 +1,4 @@
-"""Flatten: put the fields of nested structs and maps at the top, under names that tell where they were."""
+"""Flatten: put the fields of nested structs and maps at the top, under names that say where they were."""
 
 from standalone import MEDIUM, STRING, BigInt, Change, ConfigDef, DataError, F, FieldTransform, Function, NoColumns, Option, Schema, Struct
 from standalone.data.struct import validate_value

@@ -114,7 +114,7 @@ class Mask(Change):
         return None if value is None else self.of_kind(_KINDS.get(type(value)), type(value).__name__)
 
     def of_kind(self, kind, found):
-        """Raises DataError where there is nothing that could stand there."""
+        """Raises DataError where there is nothing that could be there."""
         if self.replacement is None:
             if kind not in EMPTY:
                 raise DataError(f"MaskField cannot mask a {found}: it has no empty value. Remove the field from 'fields'.")
@@ -143,7 +143,7 @@ class _Mask(Function):
         return expressions.literal(self.row(None), self.schema), None
 
 
-# --- Texts as numbers ----------------------------------------------------------------------------------------------
+# --- Strings as numbers ----------------------------------------------------------------------------------------------
 
 _DECIMAL = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d{1,10})?")
 
@@ -164,7 +164,7 @@ def _big_int(text):
     return BigInt(text)
 
 
-# Texts become numbers as in a Cast: 1.5 is 1 for an int, and a number too large for its type loses its upper bits.
+# Strings become numbers as in a Cast: 1.5 is 1 for an int, and a number too large for its type loses its upper bits.
 _READERS = {
     **{kind: functools.partial(convert, Schema(kind), None) for kind in ("int8", "int16", "int32", "int64", "float32", "float64")},
     "bigint": _big_int,

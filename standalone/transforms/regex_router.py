@@ -7,14 +7,14 @@ from standalone.stage import OfTopic, Router
 
 
 class RegexRouter(Router):
-    """Where the whole topic matches `regex`, name it anew: `$1` or `${name}` in the replacement stand for groups of the match.
+    """Where the whole topic matches `regex`, rename it: `$1` or `${name}` in the replacement stand for groups of the match.
 
     regex=web-(.*), replacement=logs.$1      topic web-access  ->  topic logs.access
     """
 
     java_name = "org.apache.kafka.connect.transforms.RegexRouter"
     config_def = ConfigDef(
-        Option("regex", STRING, HIGH, "What the whole topic must match: a regular expression of Java's.", check=regex_compiles),
+        Option("regex", STRING, HIGH, "What the whole topic must match: a Java regular expression.", check=regex_compiles),
         Option("replacement", STRING, HIGH, "The new topic, or what of it is new; `\\` takes the meaning from a `$`."),
     )
 
@@ -43,7 +43,7 @@ class _Routed(Function):
         if not self._pattern.fullmatch(topic):
             return topic
         if self._error:
-            raise DataError(f"RegexRouter cannot name topic '{topic}' anew: its replacement '{self.replacement}' {self._error}.")
+            raise DataError(f"RegexRouter cannot rename topic '{topic}': its replacement '{self.replacement}' {self._error}.")
         # The whole topic matches, but what is replaced is the first match, which may be shorter: with a|ab it is the a of ab.
         match = self._pattern.search(topic)
         named = "".join(part if isinstance(part, str) else match[part.group] or "" for part in self._parts)
@@ -52,7 +52,7 @@ class _Routed(Function):
     def column(self, topic):
         """Spark's regular expressions are Java's own."""
         if self._error:
-            raise NoColumns("whether a topic matches, and fails then, hangs on the topic")
+            raise NoColumns("whether a topic matches, and fails then, depends on the topic")
         if whole(self.regex) is None:
             raise NoColumns("the regex is none that can be held to the whole topic")
         # Since the whole topic matches, the first match begins at its start; held there, it is the only one.
@@ -66,7 +66,7 @@ class _Group:
 
 
 def _parsed(replacement, pattern):
-    """([texts and groups], what is wrong with it or None), by the rules of Java's Matcher.replaceFirst."""
+    """([strings and groups], what is wrong with it or None), by the rules of Java's Matcher.replaceFirst."""
     parts, at = [], 0
     while at < len(replacement):
         letter = replacement[at]

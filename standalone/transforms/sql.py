@@ -13,7 +13,7 @@ def _selects_from_record(name, value):
 
 
 class Sql(QueryTransform):
-    """Make of each record what a SELECT of Spark SQL makes of it: choose, compute and filter fields, or make several records of one.
+    """Make of each record what a SELECT of Spark SQL makes of it: choose, compute and filter fields, or make multiple records of one.
 
     statement=SELECT *, upper(host) AS host_upper FROM record WHERE level <> 'DEBUG'
     statement=SELECT id, explode(tags) AS tag FROM record

@@ -1,4 +1,4 @@
-"""A struct made out of another one: fields left out, renamed, changed, added. What transforms of structs share, in both meanings."""
+"""A struct made out of another one: fields left out, renamed, changed, added. What transforms of structs share, in both forms."""
 
 from standalone import ConnectError, DataError, F, Function, Instant, NoColumns, SchemaBuilder, Struct
 from standalone.data.arrow import arrow_type
@@ -27,7 +27,7 @@ class StructCopy(Function):
 
     A copied value is checked as `Struct.put` does: a null where the schema wants a value is an error, though it may have been there
     before. `changes` has, by the name of a target's field, the Function that is applied to it; a StructCopy is one. `added` has, by the
-    name of a target's field that has no source, the Fact that it holds: both meanings are handed the record then.
+    name of a target's field that has no source, the Fact that it holds: both forms are handed the record then.
     """
 
     def __init__(self, target, sources, fills_defaults, changes=None, checked=True, added=None, inside=False):
@@ -120,7 +120,7 @@ class StructCopy(Function):
             change = self._changes.get(field.name)
             if change is None:
                 if source.schema is not field.schema and source.schema != field.schema:
-                    raise NoColumns(f"whether the values of '{source.name}' fit under the name '{field.name}' hangs on them")
+                    raise NoColumns(f"whether the values of '{source.name}' fit under the name '{field.name}' depends on them")
                 failed.append(expressions.misfit(part, field.schema) if self._checked else None)
             else:
                 present = part.isNotNull()

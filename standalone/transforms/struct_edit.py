@@ -11,7 +11,7 @@ _MOST_SHAPES = 1000  # of maps whose names change all the time
 
 
 class StructEdit(Change):
-    """An edit of a struct or map that stands at `place` (the value, or a field); `by` is the transform, as errors say it."""
+    """An edit of a struct or map that is at `place` (the value, or a field); `by` is the transform, as errors say it."""
 
     def __init__(self, by, place, fills_defaults):
         self.by = by
@@ -41,7 +41,7 @@ class StructEdit(Change):
         """The StructCopy of the struct in a field."""
         if field.schema.type != "struct":
             found = field.schema.name or field.schema.type
-            raise DataError(f"{self.by} cannot go into '{field.name}': it is no struct but a {found}.")
+            raise DataError(f"{self.by} cannot go into '{field.name}': it is not a struct but a {found}.")
         return edit.copy(field.schema, checked, inside=True)
 
 
@@ -171,7 +171,7 @@ class FieldsKept(StructEdit):
         return not (excluded is not None and excluded.said) and (self._include is None or name in self._include)
 
     def _kept(self, names):
-        """[(old name, new name)] of the names that stay; worked out once for texts, since maps mostly have the same."""
+        """[(old name, new name)] of the names that stay; computed once for strings, since maps mostly have the same."""
         names = tuple(names)
         kept = self._shapes.get(names)
         if kept is None:

@@ -1,6 +1,6 @@
-"""Points in time in both meanings: what reads a form as milliseconds since the epoch, and what writes milliseconds in a form.
+"""Points in time in both forms: what reads a form as milliseconds since the epoch, and what writes milliseconds in a form.
 
-Each is a class with `row` and `column`, and its line in `reader` or `writer`. By row a zone that a text names goes along.
+Each is a class with `row` and `column`, and its line in `reader` or `writer`. By row a zone that a string names goes along.
 """
 
 from standalone import ConnectError, DataError, F, Instant, Int64, NoColumns

@@ -78,7 +78,7 @@ class TimestampConverter(FieldTransform):
         try:
             return DateFormat(pattern)
         except ValueError as error:
-            raise ConfigError.of({"format": f"'{pattern}' is no pattern of SimpleDateFormat: {error}."}) from None
+            raise ConfigError.of({"format": f"'{pattern}' is not a pattern of SimpleDateFormat: {error}."}) from None
 
 
 class Convert(Change):
@@ -99,7 +99,7 @@ class Convert(Change):
 
 
 class Converted(Function):
-    """Milliseconds since the epoch stand between what reads a form and what writes another; by row also the zone that a text named."""
+    """Milliseconds since the epoch are between what reads a form and what writes another; by row also the zone that a string named."""
 
     def __init__(self, read, write, schema):
         self._read = read
@@ -133,7 +133,7 @@ class NoPoint(Function):
 
 
 def form_of_value(value):
-    """Raises DataError where the class of a value without a schema tells of no point in time."""
+    """Raises DataError where the class of a value without a schema reports no point in time."""
     if isinstance(value, MOMENTS):
         return TIMESTAMP
     if is_long(value):

@@ -45,7 +45,7 @@ class _Stamped(Fact):
             try:
                 self._format = DateFormat(self.pattern)
             except ValueError as error:
-                raise ValueError(f"timestamp.format '{self.pattern}' is no pattern of SimpleDateFormat: {error}.") from None
+                raise ValueError(f"timestamp.format '{self.pattern}' is not a pattern of SimpleDateFormat: {error}.") from None
         return self._format
 
     def row(self, record):

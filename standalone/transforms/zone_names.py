@@ -45,7 +45,7 @@ _SOME_WINTER_MS = 1_577_836_800_000
 
 
 class NamedZone:
-    """A zone that a text named, for reading that text and for writing what was read."""
+    """A zone that a string named, for reading that text and for writing what was read."""
 
     def __init__(self, zone, names):
         self._zone = zoneinfo.ZoneInfo(zone)

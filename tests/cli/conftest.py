@@ -58,7 +58,7 @@ def local():
 
 @pytest.fixture
 def source(worker, tmp_path):
-    """source("name", key=value): a running file source on a topic of its own; its input is tmp_path/name.txt."""
+    """source("name", key=value): a running file source on its own topic; its input is tmp_path/name.txt."""
 
     def make(name, lines="one\ntwo\n", **config):
         path = tmp_path / f"{name}.txt"

@@ -173,7 +173,7 @@ def on_terminal(code):
 def test_a_terminal_gets_tables_that_fit_and_a_bar():
     head = "import click; from standalone.cli import ctl_show as show; click.Context(click.Command('x')).__enter__(); "
     said = on_terminal(head + "show.table(('NAME', 'STATE'), [('a' * 90, 'FAILED'), ('[red]b', 'RUNNING')])")
-    assert "\x1b[31mFAILED" in said and "\x1b[32mRUNNING" in said and "[red]b" in said, "a name is no markup"
+    assert "\x1b[31mFAILED" in said and "\x1b[32mRUNNING" in said and "[red]b" in said, "a name is not a markup"
     assert max(map(len, re.sub(r"\x1b\[[0-9;]*m", "", said).splitlines())) <= 60
     assert "25/100" in on_terminal(head + "p = show.progress('read', 100); at = p.__enter__(); at(25); p.__exit__(None, None, None)")
 

@@ -282,7 +282,7 @@ def test_something_else_answers(local):
     with http.server.HTTPServer(("127.0.0.1", 0), Page) as server:
         threading.Thread(target=server.handle_request, daemon=True).start()
         local.url = f"http://127.0.0.1:{server.server_address[1]}"
-        assert "no Connect worker" in local("list", code=1)
+        assert "not a Connect worker" in local("list", code=1)
 
 
 def test_wrong_usage_is_exit_code_2(ctl):

@@ -52,7 +52,7 @@ def queue(request, worker, local, tmp_path):
             return found["sent"], found["replayed_before"]
 
     queue = Queue()
-    queue.run("topics", "create", queue.name, queue.topic, "--config", "retention.ms=-1")  # letters are of 1970, to be told from later ones
+    queue.run("topics", "create", queue.name, queue.topic, "--config", "retention.ms=-1")  # letters are of 1970, to be distinguished from later ones
     return queue
 
 
@@ -160,7 +160,7 @@ def test_list_counts_by_error_class(queue):
 
 
 def test_what_a_sink_of_ours_left_goes_back_and_through(ctl, worker, tmp_path):
-    """Half of it is no JSON; the configuration is mended; nothing is missing and nothing comes twice."""
+    """Half of it is not JSON; the configuration is fixed; nothing is missing and nothing comes twice."""
     topic, out = f"in-{tmp_path.name}", tmp_path / "out.txt"
     on = ["--bootstrap", worker.bootstrap]
     ctl("topics", "create", topic, *on)

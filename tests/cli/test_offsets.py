@@ -167,7 +167,7 @@ def test_a_running_worker_keeps_others_off_its_offsets(local, tmp_path):
 @pytest.mark.parametrize("content", [b"", b"garbage", JAVA_FILE.read_bytes()[:-5], java_map.write([(b"no json", b"{}")])])
 def test_what_is_no_offsets_file_of_javas(local, props, tmp_path, content):
     (tmp_path / "bad").write_bytes(content)
-    assert "no offsets file" in local("import-offsets", tmp_path / "bad", "-w", props, code=1)
+    assert "not an offsets file" in local("import-offsets", tmp_path / "bad", "-w", props, code=1)
     assert not (tmp_path / "connect.offsets").exists()
 
 

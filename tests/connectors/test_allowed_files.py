@@ -100,7 +100,7 @@ def test_a_source_whose_file_becomes_a_link_outside_fails(place):
 
 
 def test_a_rotated_file_outside_is_not_looked_at(place):
-    """Only the file itself is allowed: what lies beside it is not read, and no error."""
+    """Only the file itself is allowed: what is beside it is not read, and no error."""
     path = place / "logs" / "a.log"
     with LocalWorker(place / "logs", **{"files.allowed.paths": str(path)}) as worker:
         worker.source("c", str(path), "t", **{"file.rotate.wait.ms": "0"})

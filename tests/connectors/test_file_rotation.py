@@ -47,12 +47,13 @@ class Reader:
         self.task.close()
         self.task = None
 
-    def poll(self):
+    def poll(self, acknowledge=True):
         batch = self.task.poll()
         if batch is None:
             return False
         self.lines += [record.value for record in batch.records()]
-        self.stored.value = batch.offset_of(batch.count - 1)
+        if acknowledge:
+            self.stored.value = batch.offset_of(batch.count - 1)
         return True
 
     def drain(self):
@@ -229,7 +230,7 @@ def test_a_file_put_back_from_a_copy_goes_on_where_it_was(log, reader):
 
 @pytest.mark.parametrize("while_down", [False, True], ids=["while it is read", "while nobody reads"])
 def test_a_link_is_followed_to_where_the_file_is_rotated(while_down, log, tmp_path):
-    """As the logs of containers are: the link stays, and what it leads to is rotated in a folder of its own."""
+    """As the logs of containers are: the link stays, and what it leads to is rotated in its own folder."""
     link = tmp_path / "links" / "container.log"
     link.parent.mkdir()
     link.symlink_to(log.path)
@@ -373,7 +374,7 @@ class Rotations(RuleBasedStateMachine):
             self.log.append(b"%d." % self.number)
 
     def finish_line(self):
-        """What was half written when the file was put away is a line of its own."""
+        """What was half written when the file was put away is its own line."""
         if self.partial:
             self.expected.append(self.partial.decode())
             self.own.append(self.partial.decode())

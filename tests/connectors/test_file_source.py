@@ -31,7 +31,7 @@ class Source:
         return [record.value for record in records]
 
     def drain(self):
-        """Everything that is there, as texts."""
+        """Everything that is there, as strings."""
         while self.poll():
             pass
         return self.values
@@ -93,7 +93,7 @@ def test_a_record_has_what_kafkas_has(path, source):
     assert before - 1000 <= first.timestamp <= before + 60_000
 
 
-# The first text, what comes of it and the position behind it; then what is appended, what has come by then, and the position.
+# The first text, what results and the position after it; then what is appended, what has come by then, and the position.
 APPENDS = [
     ("appended lines", b"a\nb\n", "a b", 4, b"c\n", "a b c", 6),
     ("a line without its end waits", b"full\npart", "full", 5, b"ial\n", "full partial", 13),
@@ -105,7 +105,7 @@ APPENDS = [
 
 
 @pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 7, 1 << 20])
-@pytest.mark.parametrize("again", [False, True], ids=["going on", "started again"])
+@pytest.mark.parametrize("again", [False, True], ids=["continuing", "started again"])
 @pytest.mark.parametrize("first, come, position, then, all_come, end", [case[1:] for case in APPENDS], ids=[case[0] for case in APPENDS])
 def test_append(first, come, position, then, all_come, end, again, chunk_bytes, path, source):
     path.write_bytes(first)
@@ -166,7 +166,7 @@ def test_a_senseless_batch_size_means_one_as_in_kafka(batch_size, path, source):
         pytest.param("ünï ✓\nsecond\nthird\n".encode(), 13, ["third"], id="Java's, which counts characters"),
         pytest.param("\U0001f600\nsecond\nthird\n".encode(), 10, ["third"], id="Java's, a character of two units"),
         pytest.param(b"a\nb\nc\n", 3, ["", "c"], id="within a line, which no counting explains"),
-        pytest.param(b"a\n", 100, ["a"], id="behind the end, so that the file is another one"),
+        pytest.param(b"a\n", 100, ["a"], id="after the end, so that the file is another one"),
     ],
 )
 def test_an_offset_without_marks_counts_in_whatever_file_there_is(text, position, rest, path, source):
@@ -305,7 +305,7 @@ def test_a_missing_file_is_waited_for(folder, tmp_path, source, caplog):
 
 
 def test_a_file_put_in_place_behind_a_link_ends_the_wait(tmp_path, source):
-    """The link lies in another folder than the file, and nothing happens in that one."""
+    """The link is in another folder than the file, and nothing happens in that one."""
     real = tmp_path / "real" / "app.log"
     real.parent.mkdir()
     real.write_bytes(b"a\n")
@@ -372,7 +372,7 @@ def test_without_watches_the_file_is_looked_at_every_so_often(path, source, monk
     assert caplog.text.count("max_user_watches") == 1
 
 
-# --- What is no file --------------------------------------------------------------------------------------------------
+# --- What is not a file --------------------------------------------------------------------------------------------------
 
 
 def test_a_folder_is_refused(tmp_path):

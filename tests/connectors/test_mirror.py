@@ -246,7 +246,7 @@ def test_in_transactions_each_record_is_mirrored_once_whatever_restarts(tmp_path
                 ways.alias, ways.topic = "a", "t"
                 if count == 20:
                     ways.make(partitions=1)
-                # Again behind the restart: the worker's log has another port then.
+                # Again after the restart: the worker's log has another port then.
                 ways.mirror("Source", **{"source.consumer.isolation.level": "read_committed", "exactly.once.support": "required"})
                 ways.write([(0, None, b"%d" % n, None, 1) for n in range(count - 20, count)])
                 wait_for(lambda ways=ways, count=count: len(committed(ways.target, "a.t")) >= count)

@@ -21,7 +21,7 @@ from standalone.log import Acl
 KEYS = json.loads((pathlib.Path(__file__).parent.parent / "golden" / "mirror-keys.json").read_text())
 CONNECTORS = {"source": MirrorSourceConnector, "checkpoint": MirrorCheckpointConnector, "heartbeat": MirrorHeartbeatConnector}
 CLUSTERS = {"source.cluster.alias": "a", "source.cluster.bootstrap.servers": "h:1", "target.cluster.bootstrap.servers": "h:2", "target.cluster.alias": "b"}
-# Classes of Java's that a key chooses from are texts here: there is nothing to load.
+# Classes of Java's that a key chooses from are strings here: there is nothing to load.
 CHOICES = ("replication.policy.class", "forwarding.admin.class", "topic.filter.class", "group.filter.class", "config.property.filter.class")
 
 
@@ -52,7 +52,7 @@ def policy(kind="Default", **changes):
     [
         param(policy(), lambda p: p.remote("a", "t"), "a.t", id="alias, separator, topic"),
         param(policy(), lambda p: (p.source("a.t"), p.source("t")), ("a", None), id="where it came from"),
-        param(policy(), lambda p: p.original("a.b.t"), "t", id="over several clusters"),
+        param(policy(), lambda p: p.original("a.b.t"), "t", id="over multiple clusters"),
         param(policy(**{"replication.policy.separator": "_"}), lambda p: (p.remote("a", "t"), p.offset_syncs("a")), ("a_t", "mm2-offset-syncs_a_internal"), id="another separator"),
         param(
             policy(**{"replication.policy.separator": "_", "replication.policy.internal.topic.separator.enabled": False}),
@@ -113,9 +113,9 @@ class Written:
         param([(0, 9, 0, 9)], [(0, 0)], id="the first"),
         param([(0, 9, 0, 9), (10, 19, 10, 19)], [(0, 0)], id="no other while they are close"),
         param([(0, 9, 0, 9), (10, 120, 10, 120)], [(0, 0), (120, 120)], id="another after offset.lag.max"),
-        param([(0, 9, 0, 9), (15, 19, 10, 14)], [(0, 0), (15, 10)], id="behind a gap between batches"),
-        param([(0, 19, 0, 9)], [(19, 9)], id="behind a gap within one"),
-        param([(50, 59, 50, 59), (60, 61, 0, 1)], [(50, 50), (60, 0)], id="where the target began anew"),
+        param([(0, 9, 0, 9), (15, 19, 10, 14)], [(0, 0), (15, 10)], id="after a gap between batches"),
+        param([(0, 19, 0, 9)], [(19, 9)], id="after a gap within one"),
+        param([(50, 59, 50, 59), (60, 61, 0, 1)], [(50, 50), (60, 0)], id="where the target started over"),
     ],
 )
 def test_which_offsets_are_noted(runs, wanted):
@@ -132,9 +132,9 @@ def test_which_offsets_are_noted(runs, wanted):
     [
         param(9, NO_PLACE, id="before all: unknown"),
         param(10, 3, id="at a sync: its place"),
-        param(15, 4, id="between two: just behind the earlier"),
+        param(15, 4, id="between two: just after the earlier"),
         param(20, 13, id="at the later one"),
-        param(99, 14, id="behind all"),
+        param(99, 14, id="after all"),
     ],
 )
 def test_offsets_are_translated_to_places_that_skip_nothing(upstream, there):

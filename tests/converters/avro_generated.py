@@ -8,7 +8,7 @@ from tests.converters.generated import TEXTS
 
 _INT, _LONG = st.integers(-(1 << 31), (1 << 31) - 1), st.integers(-(1 << 63), (1 << 63) - 1)
 _DAY_MS = 86_400_000
-# Schema -> data of it; those with the same type cannot stand in one union
+# Schema -> data of it; those with the same type cannot be in one union
 _LEAVES = (
     ("boolean", st.booleans()),
     ("int", _INT),
@@ -34,7 +34,7 @@ def _is_shortest(number):
 
 @st.composite
 def typed_data(draw, depth=3, names=None):
-    """(schema, strategy of data) of one type that is no union."""
+    """(schema, strategy of data) of one type that is not a union."""
     names = [] if names is None else names
     kinds = ["leaf"] * 4 + ["decimal", "enum", "fixed"] + (["array", "map", "record", "record"] if depth else [])
     kind = draw(st.sampled_from(kinds))

@@ -22,7 +22,7 @@ DAY_MS = 86_400_000
 
 @st.composite
 def schemas(draw, depth=2, nested=True):
-    """A schema; without `nested` one that is no list, map, bytes or Decimal, however deep."""
+    """A schema; without `nested` one that is not a list, map, bytes or Decimal, however deep."""
     optional = draw(st.booleans())
     kinds = [kind for kind in _SCALARS if nested or kind != "bytes"]
     kind = draw(st.sampled_from([*kinds, "date", "time", "timestamp", *(["decimal", "array", "map"] if nested else []), "struct", "struct"]))

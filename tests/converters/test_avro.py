@@ -217,7 +217,7 @@ def test_every_golden_schema_comes_back_as_it_was():
             left.append(str(error))
             continue
         assert connect_schema(node, options) == schema, text
-    assert len(left) < len(GOLDEN_SCHEMAS) / 5 and all("is no Avro name" in each or "Two different" in each for each in left), left
+    assert len(left) < len(GOLDEN_SCHEMAS) / 5 and all("is not an Avro name" in each or "Two different" in each for each in left), left
 
 
 # --- Values ---------------------------------------------------------------------------------------------------------
@@ -343,7 +343,7 @@ def test_bytes_that_cannot_be_read(data, said):
 
 def test_bytes_behind_the_value_are_refused_where_the_configuration_says_so():
     assert of_schema('"int"').to_connect("t", b"\0\0\0\0\1\2rest")[1] == 1
-    with pytest.raises(DataError, match="4 bytes behind the value"):
+    with pytest.raises(DataError, match="4 bytes after the value"):
         of_schema('"int"', avro__fail__on__trailing__data="true").to_connect("t", b"\0\0\0\0\1\2rest")
 
 

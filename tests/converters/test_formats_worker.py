@@ -1,4 +1,4 @@
-"""Lines through a worker as Avro, Protobuf and JSON Schema: into a topic and out of it, and what becomes of a message that cannot be read."""
+"""Lines through a worker as Avro, Protobuf and JSON Schema: into a topic and out of it, and what happens to a message that cannot be read."""
 
 import pytest
 

@@ -27,7 +27,7 @@ OPTIONS = st.sampled_from([{}, PLAIN, {"decimal.format": "numeric"}, {"replace.n
 quick = settings(deadline=None, max_examples=120, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 
 
-# What Java's class made of bytes that are no UTF-8, or that UTF-8 forbids: a value, or ERROR. Jackson takes overlong forms.
+# What Java's class made of bytes that are not UTF-8, or that UTF-8 forbids: a value, or ERROR. Jackson takes overlong forms.
 ERROR = object()
 NO_UTF8 = [
     *((bytes([byte]), ERROR) for byte in (0x80, 0xBF, 0xC3, 0xFF)),
@@ -113,7 +113,7 @@ def test_without_schemas_what_is_read_has_none(schema, value, data, read):
         param(POINT, Struct.trusted(POINT, [None, 1]), id="a null where none may be"),
         param(Schema.INT8, 300, id="a number too large"),
         param(Schema.STRING, 5, id="another type"),
-        param(POINT, {"line": "x"}, id="a map is no struct"),
+        param(POINT, {"line": "x"}, id="a map is not a struct"),
     ],
 )
 def test_what_does_not_fit_is_refused_by_both(schema, value):
@@ -213,7 +213,7 @@ def test_columns_are_written_as_rows_are(data, props):
         if row not in bad:
             assert found[row] == expected
         else:
-            beyond_the_kernel = props.get("decimal.format") or "map" in repr(array.type)  # what it leaves to the row meaning without being wrong
+            beyond_the_kernel = props.get("decimal.format") or "map" in repr(array.type)  # what it leaves to the row form without being wrong
             assert expected is DataError or beyond_the_kernel
 
 

@@ -179,7 +179,7 @@ def test_a_reference_is_filled_in():
 @pytest.mark.parametrize(
     "config, data, said",
     [
-        ({}, HEAD + b"{", "the message is no JSON"),
+        ({}, HEAD + b"{", "the message is not JSON"),
         ({}, b"{}", "Unknown magic byte"),
         ({}, HEAD + b"[]", "an object is wanted"),
         ({"json__fail__invalid__schema": "true"}, HEAD + b'{"age":1}', r"does not fit its JSON Schema: at \$, 'name' is a required property"),

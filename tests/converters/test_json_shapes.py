@@ -25,7 +25,7 @@ ODD_TEXTS = st.sampled_from(['"\\ud800"', '"\\u00e9\\/\\b"', '"\x01"', '"\\x"', 
 
 
 def texts_of(kind):
-    """JSON texts of values that mostly are of one kind."""
+    """JSON strings of values that mostly are of one kind."""
     odd = st.sampled_from(["null", "1", "1.5", '"x"', "[]", "{}", "true"])
     own = _own(kind)
     return st.one_of(own, own, own, own, own, own, odd)

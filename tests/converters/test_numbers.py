@@ -40,7 +40,7 @@ TYPES = {
     "kind, value, data",
     [
         param(ShortConverter, -2, b"\xff\xfe", id="the big end is first"),
-        param(ShortConverter, Int16(300), b"\x01\x2c", id="a short of its own class"),
+        param(ShortConverter, Int16(300), b"\x01\x2c", id="its own short class"),
         param(IntegerConverter, 1, b"\x00\x00\x00\x01", id="int"),
         param(LongConverter, -(1 << 63), b"\x80" + b"\x00" * 7, id="the smallest long"),
         param(FloatConverter, Float32(1.5), b"\x3f\xc0\x00\x00", id="float"),
@@ -59,12 +59,12 @@ def test_a_number_is_its_bytes(kind, value, data):
 @pytest.mark.parametrize(
     "kind, schema, value",
     [
-        param(ShortConverter, Schema.INT32, 1, id="an int is no short"),
+        param(ShortConverter, Schema.INT32, 1, id="an int is not a short"),
         param(ShortConverter, Schema.OPTIONAL_INT32, None, id="nor is one that is null"),
-        param(DoubleConverter, Schema.FLOAT32, Float32(1.5), id="a float is no double"),
-        param(BooleanConverter, Schema.INT16, 1, id="a number is no boolean"),
-        param(LongConverter, Schema.STRING, "1", id="a text is no long"),
-        param(IntegerConverter, date_schema(), Instant(0), id="a date is no int"),
+        param(DoubleConverter, Schema.FLOAT32, Float32(1.5), id="a float is not a double"),
+        param(BooleanConverter, Schema.INT16, 1, id="a number is not a boolean"),
+        param(LongConverter, Schema.STRING, "1", id="a text is not a long"),
+        param(IntegerConverter, date_schema(), Instant(0), id="a date is not an int"),
     ],
 )
 def test_what_is_no_such_number_is_an_error(kind, schema, value):

@@ -340,7 +340,7 @@ ENUM = "io.confluent.connect.protobuf.Enum"
     [
         param({"one": point("a.Point", "x"), "other": point("b.Point", "y")}, [[1], [2]], ["Point one", "Point2 other"], id="two messages"),
         param({"one": point("a.Point", "x"), "other": point("a.Point", "x")}, [[1], [2]], ["Point one", "Point other"], id="one message twice"),
-        param({"one": point("Top", "x")}, [[1]], ["Top2 one"], id="as the message that it stands in"),
+        param({"one": point("Top", "x")}, [[1]], ["Top2 one"], id="as the message that it is in"),
         param({"one": INNERMOST, "other": point("Point", "x")}, [[[1]], [2]], ["Point one", "Point2 deep", "Point2 other"], id="within each other"),
         param({"one": colours("A", "B"), "other": colours("C", "D")}, ["B", "C"], ["Colour one", "Colour2 other"], id="two enums"),
         param(
@@ -431,7 +431,7 @@ message Old {
         param("08 01 42 08 12 02 08 05 12 02 08 05", True, id="a key twice"),
         param("08 01 42 02 12 00", False, id="an entry of nothing"),
         param("08 01 28 05", True, id="no symbol of its enum"),
-        param("08 01 3a 01 ff", False, id="a text that is no UTF-8, in proto2"),
+        param("08 01 3a 01 ff", False, id="a text that is not UTF-8, in proto2"),
         param("08 81 80 80 80 10", True, id="a number that the field cuts"),
         param("08 01 53 54", True, id="a group"),
         param("08 01 79 01 02 03 04 05 06 07 08 7d 01 02 03 04 f8 07 05", False, id="fields that nobody knows"),

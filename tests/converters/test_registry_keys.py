@@ -21,7 +21,7 @@ def expected(name):
 
 
 def text(kind, default):
-    """A default as REST tells it."""
+    """A default as REST reports it."""
     if default == "REQUIRED" or default is None:
         return None
     if kind == "BOOLEAN":

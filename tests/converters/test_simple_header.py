@@ -1,4 +1,4 @@
-"""SimpleHeaderConverter: readable text, and what text looks like. Its texts are tested with data/value_text.py."""
+"""SimpleHeaderConverter: readable text, and what text looks like. Its strings are tested with data/value_text.py."""
 
 import logging
 

@@ -26,7 +26,7 @@ KINDS = {
     "a byte column of bytes": (ByteColumn.of([b"", b"\xff", None, b"x"]), Schema.OPTIONAL_BYTES, [b"", b"\xff", None, b"x"]),
     "an Arrow array": (pa.array(NUMBERS, pa.int32()), Schema.OPTIONAL_INT32, NUMBERS),
     "a chunked array": (pa.chunked_array([NUMBERS[:1], NUMBERS[1:]], pa.int32()), Schema.OPTIONAL_INT32, NUMBERS),
-    "structs taken apart": (POINTS, POINT, STRUCTS),
+    "structs split": (POINTS, POINT, STRUCTS),
     "structs in Arrow": (column.to_arrow(POINTS, POINT), POINT, STRUCTS),
     "values of one shape": (Shaped(SHAPE, StructColumn(SHAPE, [pa.array([1, 2, 3, 4])], 4)), None, [{"n": n} for n in (1, 2, 3, 4)]),
     "a list": (list(NAMES), Schema.OPTIONAL_STRING, NAMES),
@@ -67,7 +67,7 @@ def test_several_are_one_behind_the_other(given, schema, values):
     joined = column.concat([given, given], schema, [4, 4])
     assert column.values_of(joined, schema, 8) == values * 2
     assert (given is None) == (joined is None)
-    if schema is not None and given is not None:  # what rows did again, behind what columns did
+    if schema is not None and given is not None:  # what rows did again, after what columns did
         mixed = column.concat([given, list(values[:2])], schema, [4, 2])
         assert column.values_of(mixed, schema, 6) == values + values[:2]
         assert isinstance(mixed, list) == isinstance(given, list)
@@ -76,13 +76,13 @@ def test_several_are_one_behind_the_other(given, schema, values):
 def test_what_does_not_fit_behind_a_column_makes_a_list_of_it():
     assert column.concat([TEXTS, [1]], Schema.OPTIONAL_STRING, [4, 1]) == [*NAMES, 1]
     assert column.concat([None, ["a"]], None, [1, 1]) == [None, "a"]
-    with pytest.raises(NotColumns, match="int is no string"):
+    with pytest.raises(NotColumns, match="int is not a string"):
         column.columnar([1], Schema.STRING, 1)
 
 
 def test_bytes_that_are_no_text_are_mended_and_those_of_another_type_refused():
-    mended = column.columnar(ByteColumn.of([b"a", b"\xff"]), Schema.STRING, 2)
-    assert column.values_of(mended, Schema.STRING, 2) == ["a", "\ufffd"]
+    repaired = column.columnar(ByteColumn.of([b"a", b"\xff"]), Schema.STRING, 2)
+    assert column.values_of(repaired, Schema.STRING, 2) == ["a", "\ufffd"]
     with pytest.raises(NotColumns):
         column.columnar(TEXTS, Schema.INT32, 4)
 

@@ -1,4 +1,4 @@
-"""Bytes that are no UTF-8, as Java mends them."""
+"""Bytes that are not UTF-8, as Java fixes them."""
 
 import pytest
 from hypothesis import given, settings

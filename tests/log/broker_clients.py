@@ -1,4 +1,4 @@
-"""For the tests of the embedded log: a bare client that speaks any version, batches, a server in a process of its own."""
+"""For the tests of the embedded log: a bare client that speaks any version, batches, a server in its own process."""
 
 import contextlib
 import os

@@ -55,7 +55,7 @@ class Reader:
 
 
 class Writer:
-    """A producer and its thread, and what became of each send."""
+    """A producer and its thread, and what happened to each send."""
 
     def __init__(self, bootstrap, clusters=None, halts=False, **settings):
         settings = {name.replace("_", "."): value for name, value in settings.items()}

@@ -149,7 +149,7 @@ _LOGINS._fixed_credential = lambda mechanism, user, known={}: known.setdefault((
 
 
 def login(data):
-    """Tokens of a login, each behind its length; the first byte chooses the mechanism."""
+    """Tokens of a login, each after its length; the first byte chooses the mechanism."""
     mechanism = _LOGINS.mechanisms[data[0] % 3] if data else "PLAIN"
     exchange, data = _LOGINS.begin(mechanism), data[1:]
     try:

@@ -23,7 +23,7 @@ from tests.log.committed import committed
 
 LINE = b"a line of the flow, long enough to be like one of a log, number"
 PER_SECOND = 1000
-MOVES_SECONDS = 90  # for the flow to go on: half of it are session timeouts
+MOVES_SECONDS = 90  # for the flow to continue: half of it are session timeouts
 END_SECONDS = 120
 SHORT_TIMEOUTS = {  # so that a moment's test sees what takes half a minute by default
     "producer__request__timeout__ms": 3000,
@@ -35,7 +35,7 @@ SHORT_TIMEOUTS = {  # so that a moment's test sees what takes half a minute by d
 
 
 class Flow:
-    """A source and a sink of a topic of their own, and a thread that appends to the source's file."""
+    """A source and their own sink topic, and a thread that appends to the source's file."""
 
     def __init__(self, stage, name, topic_configs=None, **connector_configs):
         self.stage, self.cluster, self.lab = stage, stage.cluster, stage.lab
@@ -100,7 +100,7 @@ class Flow:
         return -1
 
     def rests(self, seconds=0.5):
-        """Whether nothing comes into the sink's file for so long."""
+        """Whether nothing comes into the sink's file for this long."""
         size = self.size()
         time.sleep(seconds)
         return self.size() == size
@@ -118,7 +118,7 @@ class Flow:
                     return line
             return None
 
-        return self._until(told, f"the worker tells of '{pattern}'", seconds)
+        return self._until(told, f"the worker reports '{pattern}'", seconds)
 
     def states(self):
         return [task["state"] for name in self._names() for task in self._tasks(name)]
@@ -167,7 +167,7 @@ class Verdict:
 
 
 def verdict(written, lines, in_topic, gone=frozenset(), expects=frozenset(), long_line_at=None):
-    """What became of so many numbered lines, by the sink's file and the committed records of the topic.
+    """What happened to so many numbered lines, by the sink's file and the committed records of the topic.
 
     gone: numbers that were deleted from the topic on purpose; expects: lines of others that must be in the file.
     """
@@ -227,7 +227,7 @@ class Stage:
         self.lab.close()
 
 
-# --- What happens. Each is a block: the fault begins, lasts while the block is run, and is over behind it.
+# --- What happens. Each is a block: the fault begins, lasts while the block is run, and is over after it.
 
 
 @contextlib.contextmanager
@@ -269,7 +269,7 @@ def disk_full(flow):
 
 @contextlib.contextmanager
 def leader_moved(flow):
-    """To each replica in turn, and once more."""
+    """To each replica in turn, and again."""
     from kafka import TopicPartition as Part
     from kafka.admin import KafkaAdminClient
 
@@ -292,7 +292,7 @@ def leader_moved(flow):
 
 @contextlib.contextmanager
 def made_anew(flow):
-    """The topic is deleted and made anew; what was in it had been read."""
+    """The topic is deleted and recreated; what was in it had been read."""
     with flow.paused():
         flow.caught_up()
         flow.cluster.admin.delete_topics([flow.topic])[flow.topic].result(20)
@@ -476,14 +476,14 @@ FAULTS = {
     "the leader stands still": Fault(frozen, TRIED_AGAIN, goes_on=True, least=4, least_long=60),
     "the leader's disk is full": Fault(disk_full, TRIED_AGAIN, goes_on=True),
     "the leader is moved": Fault(leader_moved, brokers=3),
-    "the topic is made anew": Fault(made_anew, "deleted and made anew|is deleted; the offset"),
+    "the topic is recreated": Fault(made_anew, "deleted and recreated|is deleted; the offset"),
     "the network is slow": Fault(slow_network, goes_on=True),
     "the network cuts": Fault(cut_network, TRIED_AGAIN, goes_on=True),
     "the network is silent": Fault(silent_network, TRIED_AGAIN, least=4, least_long=60),
     "the network garbles": Fault(garbling_network, TRIED_AGAIN, goes_on=True),
     "too few replicas": Fault(not_enough_replicas, "NOT_ENOUGH_REPLICAS", brokers=3),
     "a line is too large": Fault(too_large, "FAILED.*RecordTooLarge", topic={"max.message.bytes": "4000"}),
-    "a record is corrupt": Fault(corrupt, "came damaged"),
+    "a record is corrupt": Fault(corrupt, "are corrupt"),
     "transactions abort": Fault(aborted_transactions, sink={"consumer.override.isolation.level": "read_committed"}),
     "the log's start moves": Fault(log_start_moved, "no longer in the log"),
 }

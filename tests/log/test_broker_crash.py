@@ -1,4 +1,4 @@
-"""The embedded log is killed at random moments: what it acknowledged is there once, in order, and idempotent producers go on."""
+"""The embedded log is killed at random moments: what it acknowledged is there once, in order, and idempotent producers continue."""
 
 import random
 import threading

@@ -1,4 +1,4 @@
-"""The group state machine, by calls and a clock of our own: who joins, who leads, who is asked again, who is thrown out."""
+"""The group state machine, by calls and our own clock: who joins, who leads, who is asked again, who is thrown out."""
 
 import pytest
 from kafka.protocol.consumer import ConsumerProtocolSubscription
@@ -214,7 +214,7 @@ def test_a_member_that_waits_for_others_does_not_time_out(world):
     first = world.join()
     world.settle(first)
     second = world.join()
-    world.pass_seconds(30, alive=[(first[0], None)])  # the first goes on with its heartbeats, but does not join
+    world.pass_seconds(30, alive=[(first[0], None)])  # the first continues with its heartbeats, but does not join
     assert second == [] and len(world.group.members) == 2
     world.pass_seconds(31, alive=[(first[0], None)])  # the time for a round is over
     assert second[0].generation == 2 and list(world.group.members) == [second[0].member_id]

@@ -159,7 +159,7 @@ def garbage(now_ms):
 
 
 def damaged(at, compression="none"):
-    """A batch of twenty records of which the byte at `at`, behind the header, is another, with a checksum that fits."""
+    """A batch of twenty records of which the byte at `at`, after the header, is another, with a checksum that fits."""
     data = batch([b"some words %d" % number for number in range(20)], compression=compression)
     data[batch_header.HEADER.size + at if at >= 0 else at] ^= 0x55
     batch_header.set_checksum(np.frombuffer(data, np.uint8))

@@ -39,7 +39,7 @@ OUT_OF_ORDER = codes.OutOfOrderSequenceNumberError.errno
         param([(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (0, 1)], [NEW] * 5 + [0], id="the fifth last is remembered"),
         param([(0, 1), (1, 1), (2, 1), (3, 1), (4, 1), (5, 1), (0, 1)], [NEW] * 6 + [OUT_OF_ORDER], id="the sixth last is not"),
         param([(0, 3), (4, 1)], [NEW, OUT_OF_ORDER], id="a gap"),
-        param([(0, 3), (0, 2)], [NEW, OUT_OF_ORDER], id="a part of a batch is no repeat"),
+        param([(0, 3), (0, 2)], [NEW, OUT_OF_ORDER], id="a part of a batch is not a repeat"),
         param([(9, 3), (12, 1)], [NEW, NEW], id="an unknown producer may begin anywhere"),
         param([(MAX - 1, 2), (0, 1)], [NEW, NEW], id="sequences begin again after the largest"),
         param([(MAX, 3), (2, 1), (MAX, 3)], [NEW, NEW, 0], id="a batch across the largest sequence"),
@@ -89,7 +89,7 @@ def test_what_lies_beyond_the_end_of_the_log_is_forgotten(tmp_path):
         take(producers, header(sequence), offset=sequence)
     (tmp_path / "p").write_bytes(producers.save(3))
     again, offset = Producers.load(tmp_path / "p", end_offset=2)
-    assert (len(again), offset) == (0, 0)  # all is taken from the log again: an ended transaction may be open once more
+    assert (len(again), offset) == (0, 0)  # all is taken from the log again: an ended transaction may be open again
     assert take(again, header(2), 2) == NEW
 
 

@@ -377,7 +377,7 @@ def own_client(log):
     return {**config, "sasl.username": words[1], "sasl.password": words[3]}
 
 
-FILTERED = {"ListGroups", "ListTransactions", "DescribeCluster"}  # they tell what the client may know of
+FILTERED = {"ListGroups", "ListTransactions", "DescribeCluster"}  # they say what the client may know of
 
 
 @pytest.mark.parametrize("key", sorted(key for key, row in HANDLERS.items() if row.needs), ids=lambda key: MESSAGES[key][0].__name__)

@@ -20,7 +20,7 @@ DEFAULTS = options.settings({})
 
 
 def values(**configs):
-    """Of a topic that takes every timestamp, for the tests' clock stands at 0."""
+    """Of a topic that takes every timestamp, for the tests' clock is at 0."""
     configs = {"message_timestamp_after_max_ms": options.MAX_LONG, "segment_ms": options.MAX_LONG, **configs}
     return options.topic_values({name.replace("_", "."): str(value) for name, value in configs.items()}, DEFAULTS)
 
@@ -429,7 +429,7 @@ def test_by_size_a_segment_goes_as_soon_as_the_others_fill_the_bound(tmp_path, m
         param({"retention_ms": 1000}, 1150, 1, id="the first segment"),
         param({"retention_ms": 1000}, 1250, 2, id="two segments"),
         param({"retention_ms": 1000}, 1301, 3, id="all of them, the one written to as well"),
-        param({"retention_ms": -1}, 1 << 60, 0, id="kept for ever"),
+        param({"retention_ms": -1}, 1 << 60, 0, id="kept forever"),
         param({"retention_ms": -1, "retention_bytes": 4000}, 0, 1, id="by size: whole segments beyond the bound"),
         param({"retention_ms": -1, "retention_bytes": 0}, 0, 2, id="by size: never the one written to"),
     ],

@@ -168,7 +168,7 @@ def test_a_listener_that_is_none(tmp_path, listener):
 
 
 def test_a_damaged_sqlite_file_is_refused_by_name(tmp_path):
-    (tmp_path / "log.sqlite").write_bytes(b"this is no database" * 100)
+    (tmp_path / "log.sqlite").write_bytes(b"this is not a database" * 100)
     with pytest.raises(StartError, match="log.sqlite"):
         EmbeddedLog(tmp_path, "127.0.0.1:0").start()
     (tmp_path / "log.sqlite").unlink()
@@ -234,7 +234,7 @@ def test_all_wrong_options_are_named_at_once():
 
 
 def test_a_small_request_does_not_wait_for_the_large_ones_of_others(tmp_path, monkeypatch):
-    """Three clients are in the midst of sending large requests; the rest of all three is there before a small request of a fourth."""
+    """Three clients are in the middle of sending large requests; the rest of all three is there before a small request of a fourth."""
     log = EmbeddedLog(tmp_path, "127.0.0.1:0")
     log.start()
     frame = b"\x00\x03\x00\x01" + bytes(150_000)  # a request for metadata that nobody can read: its connection is closed
@@ -246,7 +246,7 @@ def test_a_small_request_does_not_wait_for_the_large_ones_of_others(tmp_path, mo
         wait_for(lambda: sum(connection.is_at_a_large_one for connection in list(owner._connections)) == 3)
         handle = owner._handle
         for connection in list(owner._connections):
-            monkeypatch.setattr(connection, "_on_frame", lambda who, view: (handled.append(len(view)), handle(who, view)))
+            monkeypatch.setattr(connection, "on_frame", lambda who, view: (handled.append(len(view)), handle(who, view)))
         stands = threading.Event()
         owner.post(lambda: (stands.set(), go_on.wait(PATIENCE_SECONDS)))
         assert stands.wait(PATIENCE_SECONDS)

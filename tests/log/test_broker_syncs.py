@@ -150,7 +150,7 @@ def test_how_a_transaction_ended_survives_a_loss_of_power(tmp_path, synced_log):
 
 
 def test_a_transaction_that_went_on_is_not_told_to_have_been_committed_before(tmp_path, synced_log):
-    """The one before it was: whoever asks for an end twice is told that it is done."""
+    """The one before it was: anyone who asks for an end twice is told that it is done."""
     with RawClient(synced_log.bootstrap) as client:
         make_topic(client)
     with Writer(synced_log.bootstrap, "mine") as writer:

@@ -5,6 +5,7 @@ import json
 import os
 import sqlite3
 import time
+from types import SimpleNamespace
 
 import kafka
 import pytest
@@ -251,16 +252,20 @@ class Epochs:
 
     def __init__(self, client):
         self.client = client
-        self.take(call(client, "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000))
+        self.take(self.ask(client))
+
+    @staticmethod
+    def ask(client):
+        return call(client, "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=60_000)
 
     def take(self, answer):
         self.identity = answer.producer_id, answer.producer_epoch
 
-    def produce(self, value, sequence, identity=None):
+    def produce(self, value, sequence, identity=None, partition=0):
         producer_id, epoch = identity or self.identity
         data = batch([value], transactional=True, producer_id=producer_id, producer_epoch=epoch, base_sequence=sequence)
         request = messages.ProduceRequest
-        part = request.TopicProduceData.PartitionProduceData(index=0, records=bytes(data))
+        part = request.TopicProduceData.PartitionProduceData(index=partition, records=bytes(data))
         topics = [request.TopicProduceData(name="t", partition_data=[part])]
         sent = request(version=12, transactional_id="x", acks=-1, timeout_ms=1000, topic_data=topics)
         return self.client.call(sent, messages.ProduceResponse).responses[0].partition_responses[0].error_code
@@ -299,7 +304,7 @@ def test_a_producer_whose_epochs_are_used_up_has_another_id(tmp_path):
     with running(tmp_path) as client:
         make_topic(client, "t", 2)
         producer = Epochs(client)
-    with contextlib.closing(sqlite3.connect(tmp_path / "log.sqlite", isolation_level=None)) as store:
+    with _store(tmp_path) as store:
         ((body,),) = store.execute("SELECT body FROM documents WHERE kind = 'transaction'")
         store.execute("UPDATE documents SET body = ? WHERE kind = 'transaction'", (json.dumps({**json.loads(body), "epoch": 32766}),))
     with running(tmp_path) as client:
@@ -317,3 +322,51 @@ def test_a_producer_whose_epochs_are_used_up_has_another_id(tmp_path):
 def test_how_long_a_transaction_may_take(log, timeout_ms, error):
     with RawClient(log.bootstrap) as client:
         assert call(client, "InitProducerId", 4, transactional_id="x", transaction_timeout_ms=timeout_ms).error_code == error
+
+
+@pytest.mark.parametrize("before", ["nothing", "another transaction", "another partition"])
+def test_a_batch_that_outlived_what_was_written_down_of_its_transaction_is_in_it_still(tmp_path, before):
+    """A loss of power took that the partition joined, and left the batch. Nobody was told of either: the producer sends the batch again."""
+    with running(tmp_path) as client:
+        make_topic(client, "t", 2)
+        producer = Epochs(client)
+        if before == "another transaction":
+            assert producer.produce(b"0", 0) == 0
+            producer.take(producer.end())
+        if before == "another partition":
+            assert producer.produce(b"0", 0, partition=1) == 0
+    with _store(tmp_path) as store:
+        ((written,),) = store.execute("SELECT body FROM documents WHERE kind = 'transaction'")
+    with running(tmp_path) as client:
+        producer.client = client
+        assert producer.produce(b"1", 0) == 0
+    with _store(tmp_path) as store:
+        store.execute("UPDATE documents SET body = ? WHERE kind = 'transaction'", (written,))
+    with running(tmp_path) as client:
+        bootstrap = f"127.0.0.1:{client.sock.getpeername()[1]}"
+        producer.client = client
+        assert read(bootstrap) == ([b"0"] if before == "another transaction" else [])
+        assert producer.produce(b"1", 0) == 0
+        assert producer.end().error_code == 0
+        assert read(bootstrap) == ([b"1"] if before == "nothing" else [b"0", b"1"])
+
+
+def test_what_outlived_it_is_aborted_with_the_transaction_if_its_producer_does_not_come_back(tmp_path):
+    with running(tmp_path) as client:
+        make_topic(client, "t", 2)
+        Epochs(client).produce(b"0", 0, partition=1)
+    with _store(tmp_path) as store:
+        ((written,),) = store.execute("SELECT body FROM documents WHERE kind = 'transaction'")
+    with running(tmp_path) as client:
+        identity = json.loads(written)["producer_id"], json.loads(written)["epoch"]
+        Epochs.produce(SimpleNamespace(client=client), b"1", 0, identity)
+    with _store(tmp_path) as store:
+        store.execute("UPDATE documents SET body = ? WHERE kind = 'transaction'", (written,))
+    with running(tmp_path) as client:
+        wait_for(lambda: Epochs.ask(client).error_code == 0)  # who takes the id over aborts what is open
+        client.produce("t", batch([b"next"]))
+        assert read(f"127.0.0.1:{client.sock.getpeername()[1]}") == [b"next"]
+
+
+def _store(folder):
+    return contextlib.closing(sqlite3.connect(folder / "log.sqlite", isolation_level=None))

@@ -239,7 +239,7 @@ def _error_codes(message):
     return set(found)
 
 
-# What the sample requests above are answered, where that is no success.
+# What the sample requests above are answered, where that is not a success.
 REFUSED = {
     "ConsumerGroupDescribe": {0, codes.GroupIdNotFoundError.errno},
     "DescribeAcls": {codes.SecurityDisabledError.errno},

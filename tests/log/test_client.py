@@ -225,7 +225,7 @@ def test_a_server_that_says_nothing_is_not_waited_for():
 
 def test_a_server_that_speaks_another_protocol_is_told_apart():
     with Listener(lambda accepted: accepted.sendall(b"HTTP/1.1 400 Bad Request\r\n\r\n")) as listener:
-        assert "no Kafka response" in (error := str(ask(listener.address))) and "security.protocol" in error
+        assert "not a Kafka response" in (error := str(ask(listener.address))) and "security.protocol" in error
 
 
 def test_a_server_that_hangs_up_is_told_apart():
@@ -234,7 +234,7 @@ def test_a_server_that_hangs_up_is_told_apart():
 
 
 def test_a_request_is_made_again_when_its_answer_is_lost():
-    """The first connection answers ApiVersions and hangs up behind the next request; every other one answers both."""
+    """The first connection answers ApiVersions and hangs up after the next request; every other one answers both."""
     connections = []
 
     def behave(accepted):

@@ -310,7 +310,7 @@ def test_each_reason_for_trying_again_is_told_once(caplog):
         with caplog.at_level(logging.WARNING, "standalone.log.sender"), Writer(cluster.bootstrap, retry_backoff_ms=1) as writer:
             done = writer.send("t", [b"a"])
             until(lambda: done, "the acknowledgement")
-    told = [record.getMessage() for record in caplog.records if "tried again" in record.getMessage()]
+    told = [record.getMessage() for record in caplog.records if "is retried" in record.getMessage()]
     assert ["REQUEST_TIMED_OUT" in told[0], "NOT_ENOUGH_REPLICAS" in told[1]] == [True, True] and len(told) == 2, told
 
 

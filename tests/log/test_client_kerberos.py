@@ -228,7 +228,7 @@ def test_javas_clients_log_in_by_tickets(kdc, tickets, java, tmp_path, monkeypat
 @pytest.mark.parametrize("given, said", [
     param('keyTab="/no/such.keytab" principal="kafka/localhost@TEST.LOCAL"', "keytab", id="no keytab"),
     param('principal="kafka/localhost@TEST.LOCAL"', "keyTab not set", id="none named"),
-    param('keyTab="/k" principal="kafka"', "no principal", id="no realm"),
+    param('keyTab="/k" principal="kafka"', "not a principal", id="no realm"),
 ])
 def test_a_log_that_cannot_take_tickets_does_not_start(kdc, tmp_path, given, said):
     with pytest.raises(ConfigError, match=said) as refused:

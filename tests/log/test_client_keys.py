@@ -26,7 +26,7 @@ KINDS = [("producer", ProducerConfig), ("consumer", ConsumerConfig), ("admin", A
 
 
 @pytest.fixture
-def untold(monkeypatch):
+def unreported(monkeypatch):
     monkeypatch.setattr(client_keys, "_told", set())
 
 
@@ -66,12 +66,12 @@ def test_each_key_that_is_said_to_have_an_effect_is_read_somewhere(kind, config)
     "config, name, told",
     [
         param(ProducerConfig, "interceptor.classes", "The producer setting 'interceptor.classes' has no effect here: it names a Java class", id="no effect"),
-        param(ProducerConfig, "lingerms", "'lingerms' is no setting of Kafka's producer, and has no effect. Did you mean 'linger.ms'?", id="misspelt"),
-        param(ConsumerConfig, "fetch.min.byte", "is no setting of Kafka's consumer, and has no effect. Did you mean 'fetch.min.bytes'?", id="nearly"),
-        param(AdminConfig, "what.is.this", "'what.is.this' is no setting of Kafka's admin client, and has no effect.", id="unknown"),
+        param(ProducerConfig, "lingerms", "'lingerms' is not a setting of Kafka's producer, and has no effect. Did you mean 'linger.ms'?", id="misspelt"),
+        param(ConsumerConfig, "fetch.min.byte", "is not a setting of Kafka's consumer, and has no effect. Did you mean 'fetch.min.bytes'?", id="nearly"),
+        param(AdminConfig, "what.is.this", "'what.is.this' is not a setting of Kafka's admin client, and has no effect.", id="unknown"),
     ],
 )
-def test_a_key_without_effect_is_named_once_without_its_value(untold, caplog, config, name, told):
+def test_a_key_without_effect_is_named_once_without_its_value(unreported, caplog, config, name, told):
     with caplog.at_level(logging.WARNING, "standalone.log"):
         for _ in range(3):
             client_keys.tell(config.of({"bootstrap.servers": "a:1", name: "swordfish"}))
@@ -79,7 +79,7 @@ def test_a_key_without_effect_is_named_once_without_its_value(untold, caplog, co
     assert "swordfish" not in caplog.text
 
 
-def test_settings_of_one_client_are_not_told_as_unknown_to_another(untold, caplog):
+def test_settings_of_one_client_are_not_told_as_unknown_to_another(unreported, caplog):
     with fake.FakeCluster() as cluster, caplog.at_level(logging.WARNING, "standalone.log"):
         cluster.make("t")
         fill(cluster, "t", [b"a"])

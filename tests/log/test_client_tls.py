@@ -52,7 +52,7 @@ def pem(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def stores(pem):
-    """The folder with what keytool makes of it: trust.jks, trust.p12, client.jks (its key with a password of its own)."""
+    """The folder with what keytool makes of it: trust.jks, trust.p12, client.jks (its key with its own password)."""
     def keytool(*arguments):
         light = ["-J-XX:+UseSerialGC", "-J-XX:TieredStopAtLevel=1"]  # what a JVM does beside it costs more than the work itself
         command = ["keytool", *map(str, arguments), *light]

@@ -106,7 +106,7 @@ def test_a_good_guess_and_a_bad_one_give_the_same():
 
 
 def test_a_codec_that_nobody_knows_is_refused():
-    with pytest.raises(ConfigError, match="'zip' is no codec"):
+    with pytest.raises(ConfigError, match="'zip' is not a codec"):
         number("zip")
     with pytest.raises(CorruptBatchError, match="codec 5"):
         decompress(b"", 5)

@@ -184,7 +184,7 @@ def test_seek_goes_back_and_forth(bench):
 
 
 class SeekAtOnce(Notes):
-    """Begins at an offset of its own, as a sink does that keeps its offsets with its data."""
+    """Begins at its own offset, as a sink does that keeps its offsets with its data."""
 
     def on_assigned(self, pairs):
         super().on_assigned(pairs)
@@ -330,7 +330,7 @@ def test_without_a_commit_or_a_policy_there_is_no_position(bench):
         param(2, "earliest", numbers(6, 10), id="deleted by retention, earliest"),
         param(2, "latest", [], id="deleted by retention, latest"),
         param(50, "earliest", numbers(6, 10), id="beyond the end, earliest"),
-        param(50, "latest", numbers(6, 10), id="beyond the end, latest: the log was made anew, nothing of it was read"),
+        param(50, "latest", numbers(6, 10), id="beyond the end, latest: the log was recreated, nothing of it was read"),
     ],
 )
 def test_a_position_that_the_log_does_not_have(bench, caplog, position, reset, expected):
@@ -343,7 +343,7 @@ def test_a_position_that_the_log_does_not_have(bench, caplog, position, reset, e
     found = []
     with caplog.at_level(logging.WARNING, "standalone"):
         deadline = time.monotonic() + PATIENCE_SECONDS
-        while not any(f"{topic}-0" in line for line in caplog.messages):  # the one that says where it went on
+        while not any(f"{topic}-0" in line for line in caplog.messages):  # the one that says where it continued
             assert time.monotonic() < deadline
             found += [value for fetched in consumer.poll(0.01) for value in fetched.records.values]
         bench.produce(topic, [b"new"])
@@ -377,7 +377,7 @@ def test_a_topic_made_anew_while_nobody_looked_is_read_from_its_beginning(bench,
     with caplog.at_level(logging.WARNING, "standalone"):
         again = bench.reopen(consumer, topic, group)
         assert read(again, 20) == {(topic, 0): numbers(0, 20)}
-    assert any("made anew" in line for line in caplog.messages)
+    assert any("recreated" in line for line in caplog.messages)
 
 
 def test_a_deleted_topic_does_not_hold_up_the_others_nor_the_commits(bench):
@@ -516,7 +516,7 @@ def test_however_patient_a_fetch_is_nothing_waits_for_it(bench, monkeypatch):
     assert within_patience(lambda: read(consumer, 1)) == {(topic, 0): [b"last"]}
 
 
-@pytest.mark.parametrize("settings", [{"fetch_max_wait_ms": 100}, {"fetch_min_bytes": 100}], ids=["a wait of its own", "records that are to gather"])
+@pytest.mark.parametrize("settings", [{"fetch_max_wait_ms": 100}, {"fetch_min_bytes": 100}], ids=["its own wait", "records that are to gather"])
 def test_who_says_how_long_a_fetch_may_wait_is_heard(bench, settings):
     topic = bench.topic()
     bench.produce(topic, [b"a"])

@@ -26,7 +26,7 @@ from tests.suite.patience import PATIENCE_SECONDS
 
 
 def member(name, instance, *topics):
-    """As a JoinGroup answer tells of a member."""
+    """As a JoinGroup answer reports a member."""
     wants = ConsumerProtocolSubscription(0, list(topics), b"")
     return SimpleNamespace(member_id=name, group_instance_id=instance, metadata=wants.encode())
 

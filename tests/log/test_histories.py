@@ -48,7 +48,7 @@ FINAL = {(0, 0): b"p:0", (0, 1): b"p:1", (0, 3): b"t:0", (0, 4): b"t:1"}
         param({}, [], [], {**FINAL, (1, 0): b"p:0"}, "doubled", id="a record is there twice"),
         param({}, [], [], {(0, 0): b"p:1", (0, 1): b"p:0"}, "order", id="out of order"),
         param({}, [], [{(0, 0): b"p:9"}], FINAL, "unstable", id="a reader saw what is not there"),
-        param({}, [], [{(0, 1): b"p:1"}], FINAL, "unstable", id="a reader passed over a record"),
+        param({}, [], [{(0, 1): b"p:1"}], FINAL, "unstable", id="a reader skipped a record"),
     ],
 )
 def test_the_checker_finds_what_does_not_fit(checker, plain, transactions, seen, final, said):

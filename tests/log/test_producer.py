@@ -23,7 +23,7 @@ needs_kafka = pytest.mark.kafka
 
 
 class Run:
-    """A producer with its thread, and what became of each send, in order of completion."""
+    """A producer with its thread, and what happened to each send, in order of completion."""
 
     def __init__(self, bootstrap, halts=False, **config):
         self.cluster = Cluster({"bootstrap.servers": bootstrap}, SYSTEM)

@@ -61,7 +61,7 @@ def unpacked_rows(buffer, **options):
 
 
 def log_of(batches, leader_epoch=7):
-    """Batches as a log keeps them: one behind the other, each at its offset."""
+    """Batches as a log keeps them: one after the other, each at its offset."""
     out, offset = bytearray(), 0
     for batch in batches:
         at = len(out)
@@ -315,7 +315,7 @@ def test_a_header_name_that_is_no_text_is_written_as_java_does():
 
 
 def test_a_codec_that_nobody_knows_is_refused_by_name():
-    with pytest.raises(ConfigError, match="'brotli' is no codec. Known are: none, gzip, snappy, lz4, zstd"):
+    with pytest.raises(ConfigError, match="'brotli' is not a codec. Known are: none, gzip, snappy, lz4, zstd"):
         pack(values_of(b"v"), compression="brotli")
 
 
@@ -422,7 +422,7 @@ def test_a_batch_that_holds_too_much_is_refused(codec):
         param(a_record(length=-3), 1, "its length is none", id="negative length"),
         param(b"\xff" * 30, 1, "its length is none", id="a varint without end"),
         param(b"\x90\x80\x80\x80\x80\x00" + a_record()[1:], 1, "its length is none", id="a varint of six bytes"),
-        param(varint.encode(7) + b"\0" + b"\xff" * 6, 1, "its timestamp is no number", id="timestamp without end"),
+        param(varint.encode(7) + b"\0" + b"\xff" * 6, 1, "its timestamp is not a number", id="timestamp without end"),
         param(a_record(offset=1), 1, "its offset", id="offset beyond the batch"),
         param(a_record() + a_record(), 2, "Record 1 of the 2 .* its offset", id="the same offset twice"),
         param(varint.encode(8) + b"\0\0\0" + varint.encode(-2) + b"\x02v\0\0", 1, "its key", id="key of negative length"),
@@ -432,8 +432,8 @@ def test_a_batch_that_holds_too_much_is_refused(codec):
         param(a_record(section=varint.encode(30) + bytes(10)), 1, "its headers", id="more headers than bytes"),
         param(a_record(section=varint.encode(1) + varint.encode(-1) + b"\0"), 1, "its headers", id="header without a name"),
         param(a_record(section=varint.encode(1) + b"\0" + varint.encode(9)), 1, "its headers", id="header beyond the record"),
-        param(a_record(extra=b"zz"), 1, "left behind its headers", id="bytes behind a record"),
-        param(a_record() + b"zzz", 1, "left behind it, though it is the last", id="bytes behind the last record"),
+        param(a_record(extra=b"zz"), 1, "left behind its headers", id="bytes after a record"),
+        param(a_record() + b"zzz", 1, "left behind it, though it is the last", id="bytes after the last record"),
         param(a_record(), 50, "claims 50 records", id="more records than bytes"),
         param(a_record() + a_record(offset=1, value=b"w" * 30), 3, "Record 2 of the 3", id="a record fewer than claimed"),
     ],

@@ -1,6 +1,6 @@
 """Chains, schemas and records out of a seed: what a property test of both engines runs on.
 
-hypothesis draws the seeds alone: of choices as many as these it makes the same few cases again and again. What stands here reads like its
+hypothesis draws the seeds alone: of choices as many as these it makes the same few cases again and again. What is here reads like its
 strategies: `draw(one_of(A, B))`.
 """
 
@@ -168,7 +168,7 @@ def batch_of(key_schema, value_schema, is_sink, rows, random):
 
 
 def behind_links(links, record):
-    """What the row meanings make of it: a record, None where it is dropped, or the error."""
+    """What the row forms make of it: a record, None where it is dropped, or the error."""
     for link in links:
         try:
             if link.predicate is None or link.predicate.test(record) is not link.negate:

@@ -6,7 +6,7 @@ from standalone import Converter, DataError, F, Header, HeaderConverter, Predica
 
 
 class TextConverter(Converter, HeaderConverter):
-    """Strings as UTF-8, in both meanings. Refuses texts that begin with "unreadable" (from the log) or "unwritable" (to it)."""
+    """Strings as UTF-8, in both forms. Refuses strings that begin with "unreadable" (from the log) or "unwritable" (to it)."""
 
     stateless = True
 
@@ -49,7 +49,7 @@ class TextConverter(Converter, HeaderConverter):
 
 
 class FieldsConverter(Converter):
-    """Structs of strings as JSON objects; has no column meaning."""
+    """Structs of strings as JSON objects; has no columnar form."""
 
     def from_connect(self, topic, schema, value):
         if value is None:
@@ -110,7 +110,7 @@ class Unwrap(Transform):
 
 
 class RefuseBad(Transform):
-    """Fails on values that begin with "bad"; marks them in its column meaning."""
+    """Fails on values that begin with "bad"; marks them in its columnar form."""
 
     def apply(self, record):
         if record.value is not None and record.value.startswith("bad"):
@@ -161,7 +161,7 @@ class Rename(Transform):
 
 
 class OnlyRows(Transform):
-    """Has no column meaning: turns texts around; trips over what is no text."""
+    """Has no columnar form: turns strings around; trips over what is not text."""
 
     stateless = True
 
@@ -170,7 +170,7 @@ class OnlyRows(Transform):
 
 
 class Number(Transform):
-    """Counts up what it has seen, in a header; has no column meaning and keeps state."""
+    """Counts up what it has seen, in a header; has no columnar form and keeps state."""
 
     def __init__(self):
         self.seen = 0
@@ -181,7 +181,7 @@ class Number(Transform):
 
 
 class Broken(Transform):
-    """A column meaning that Spark refuses."""
+    """A columnar form that Spark refuses."""
 
     def apply(self, record):
         return record
@@ -191,7 +191,7 @@ class Broken(Transform):
 
 
 class BrokenJob(Transform):
-    """A column meaning that compiles and then fails in the job."""
+    """A columnar form that compiles and then fails in the job."""
 
     def apply(self, record):
         return record

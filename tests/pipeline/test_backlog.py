@@ -10,7 +10,7 @@ from standalone.pipeline.backlog import BY_ROWS_FIRST, LARGE, MOST_SECONDS, Back
 
 
 class Starting:
-    """A session that is up after so many looks at it; never, where that is None."""
+    """A session that is up after this many looks at it; never, where that is None."""
 
     def __init__(self, looks=None, fails=False):
         self.looks, self.fails, self.waited = looks, fails, []
@@ -51,7 +51,7 @@ def of(monkeypatch, session, *counts, stopping=None):
         param([BY_ROWS_FIRST - 1], False, id="a second's work is done by rows"),
         param([BY_ROWS_FIRST], True, id="then the rest waits"),
         param([LARGE] * (BY_ROWS_FIRST // LARGE), True, id="in however many batches"),
-        param([BY_ROWS_FIRST, LARGE - 1], False, id="a small batch says that nothing is behind it"),
+        param([BY_ROWS_FIRST, LARGE - 1], False, id="a small batch says that nothing is after it"),
         param([LARGE - 1] * BY_ROWS_FIRST, False, id="a steady trickle is none"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Conversion, at its bounds: headers, bytes that go straight through, the least batch for columns, literals, rows that gave several records."""
+"""Conversion, at its bounds: headers, bytes that go straight through, the least batch for columns, literals, rows that gave multiple records."""
 
 import numpy as np
 import pyarrow as pa

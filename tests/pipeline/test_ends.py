@@ -25,7 +25,7 @@ PLACE = '{"type":"struct","fields":[{"field":"at","type":"int32"},{"field":"name
         param([envelope(TEXT, '"a"'), envelope(TEXT, 7), b'{"payload":"b","schema":%s}' % TEXT.encode()], ["a", None, "b"], [], id="texts"),
         param([envelope(INT, 1), envelope(INT, "{"), envelope(INT, 2.5)], [1, None, 2], [1], id="an error is left"),
         param([envelope(INT, 1), envelope(TEXT, '"a"')], [1, None], [1], id="another schema is left"),
-        param([envelope(INT, 1), None], [1, None], [1], id="so is no message at all"),
+        param([envelope(INT, 1), None], [1, None], [1], id="so is not a message at all"),
     ],
 )
 def test_few_messages_of_an_unusual_writing_are_mended(messages, values, left):

@@ -1,4 +1,4 @@
-"""Both engines give the same, on batches of any content: order, failures in the midst, drops, routes, predicates, headers."""
+"""Both engines give the same, on batches of any content: order, failures in the middle, drops, routes, predicates, headers."""
 
 import logging
 import threading
@@ -31,7 +31,7 @@ CHAINS = {
     "predicate for the whole batch": [Link("louder", stages.Louder(), stages.TopicIs("t")), Link("drop", stages.DropOdd(), stages.TopicIs("u"))],
     "predicate that changes the schema": [Link("wrap", stages.Wrap(), stages.StartsWith("y"))],
     "predicate on a route": [Link("route", stages.RouteByFirst(), stages.StartsWith("y"))],
-    "no column meaning": [Link("louder", stages.Louder()), Link("turn", stages.OnlyRows())],
+    "no columnar form": [Link("louder", stages.Louder()), Link("turn", stages.OnlyRows())],
     "no transforms": [],
 }
 
@@ -308,7 +308,7 @@ def test_explain_says_what_is_computed_and_what_is_not(spark_holder):
 @pytest.mark.spark
 def test_what_has_no_column_meaning_is_spread_over_processes_in_order(spark_holder):
     values = [None if row % 1009 == 5 else f"{'unwritable' if row % 2003 == 7 else ''}{row}" for row in range(6_000)]
-    links = CHAINS["no column meaning"]
+    links = CHAINS["no columnar form"]
     pipeline = by_spark("source", links, spark_holder)
     batches = [text_batch(values, source_partition={"p": 1}) for _ in range(2)]
     assert sent(pipeline.source(batches[0])) == sent(by_rows("source", links).source(batches[1]))

@@ -1,4 +1,4 @@
-"""Records that fail, or that only rows can do, in the midst of a batch: both engines tell the same of the first, and put the second back in place."""
+"""Records that fail, or that only rows can do, in the middle of a batch: both engines tell the same of the first, and put the second back in place."""
 
 import gc
 import weakref

@@ -225,7 +225,7 @@ def test_each_of_several_stages_has_bad_records_of_its_own(engine, share, holder
 
 
 def test_a_chain_of_strings_alone_has_no_bad_records():
-    """Bytes of any kind are texts."""
+    """Bytes of any kind are strings."""
     rng = random.Random(1)
     records = Records(COUNT, None, ByteColumn.of([rng.randbytes(rng.randrange(20)) for _ in range(COUNT)]), None, None, np.arange(COUNT))
     chain = Chain("sink", StringConverter.of(is_key=True), StringConverter.of(), StringConverter.of(), [])

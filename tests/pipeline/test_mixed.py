@@ -1,4 +1,4 @@
-"""Chains with links that have no column meaning, between others: by rows and in columns by turns, as by rows alone."""
+"""Chains with links that have no columnar form, between others: by rows and in columns by turns, as by rows alone."""
 
 import json
 import random

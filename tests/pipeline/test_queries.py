@@ -1,4 +1,4 @@
-"""Sql: statements over records, by columns and by rows; none, one or several records of each; what cannot be done is said."""
+"""Sql: statements over records, by columns and by rows; none, one or multiple records of each; what cannot be done is said."""
 
 import concurrent.futures
 import decimal

@@ -1,6 +1,6 @@
-"""The column meanings do what the row meanings do: on generated schemas, data and chains of one to four links.
+"""The columnar forms do what the row forms do: on generated schemas, data and chains of one to four links.
 
-An example is a chain, a schema and a batch of data. Three batches share a plan, and many plans a Spark job: a job of its own for each
+An example is a chain, a schema and a batch of data. Three batches share a plan, and many plans a Spark job: its own job for each
 example would take an hour. What is left to the rows engine is right by definition; how much that is, is counted.
 """
 

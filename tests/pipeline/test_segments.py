@@ -17,7 +17,7 @@ from standalone.transforms.sql import Sql
 
 
 class OnlyRowsPredicate(Predicate):
-    """Has no column meaning."""
+    """Has no columnar form."""
 
     def test(self, record):
         return True
@@ -43,12 +43,12 @@ SQL = Sql.of({"statement": "SELECT * FROM record"})
     "links, cut",
     [
         param([], "", id="no links"),
-        param([stages.Wrap(), stages.Louder()], "expressions:0-2", id="links with column meanings go together"),
+        param([stages.Wrap(), stages.Louder()], "expressions:0-2", id="links with columnar forms go together"),
         param([stages.OnlyRows(), stages.OnlyRows()], "python:0-2", id="those without go together"),
         param([stages.OnlyRows(), stages.Number(), stages.Number()], "python:0-1 python:1-3", id="but not with those that remember"),
-        param([SQL, SQL], "sql:0-1 sql:1-2", id="each statement stands alone"),
+        param([SQL, SQL], "sql:0-1 sql:1-2", id="each statement is alone"),
         param([stages.Wrap(), stages.OnlyRows(), SQL, stages.Louder()], "expressions:0-1 python:1-2 sql:2-3 expressions:3-4", id="all kinds"),
-        param([(stages.Wrap(), OnlyRowsPredicate())], "python:0-1", id="a predicate without a column meaning takes its link along"),
+        param([(stages.Wrap(), OnlyRowsPredicate())], "python:0-1", id="a predicate without a columnar form takes its link along"),
         param([(stages.Wrap(), RecordIsTombstone.of({}))], "expressions:0-1", id="a predicate with one does not"),
     ],
 )
@@ -104,7 +104,7 @@ def test_what_computes_goes_by_rows_where_it_is_not_worth_a_job():
         louder.run(texts(b"a"))
 
 
-@pytest.mark.parametrize("transform, reason", [(stages.OnlyRows(), "no column meaning"), (stages.Broken(), "could not be compiled")])
+@pytest.mark.parametrize("transform, reason", [(stages.OnlyRows(), "no columnar form"), (stages.Broken(), "could not be compiled")])
 def test_what_cannot_be_said_in_columns_goes_by_rows_and_says_why(transform, reason):
     each = segment(transform)
     with pytest.raises(ByRows, match=reason):

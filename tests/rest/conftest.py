@@ -65,5 +65,5 @@ def source_file(tmp_path):
 
 @pytest.fixture
 def config(source_file):
-    """Of a file source on a topic of its own."""
+    """Of a file source on its own topic."""
     return {"connector.class": SOURCE, "tasks.max": "1", "file": str(source_file), "topic": f"t-{source_file.parent.name}"}

@@ -6,7 +6,7 @@ SEEN = []
 
 
 class Notes(RestExtension):
-    """Notes what it is told; refuses who says so; has a page of its own."""
+    """Notes what it is told; refuses who says so; has its own page."""
 
     def configure(self, properties):
         self._greeting = properties["greeting"]

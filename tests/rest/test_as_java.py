@@ -1,4 +1,4 @@
-"""Details of the genuine worker's REST API, asked of it and recorded: what it tells of single keys, and how it reads bodies and addresses."""
+"""Details of the genuine worker's REST API, asked of it and recorded: what it reports single keys, and how it reads bodies and addresses."""
 
 import json
 import pathlib

@@ -35,8 +35,8 @@ def _records(api, topic, **query):
     "data, shown",
     [
         pytest.param(b"plain", ("plain", "utf-8", False), id="text"),
-        pytest.param("æ€😀".encode(), ("æ€😀", "utf-8", False), id="text of several bytes a character"),
-        pytest.param(b"\xff\x00", ("ff 00", "hex", False), id="what is no UTF-8 is hex"),
+        pytest.param("æ€😀".encode(), ("æ€😀", "utf-8", False), id="text of multiple bytes a character"),
+        pytest.param(b"\xff\x00", ("ff 00", "hex", False), id="what is not UTF-8 is hex"),
         pytest.param(b"", ("", "utf-8", False), id="empty"),
         pytest.param(b"x" * (16 << 10), ("x" * (16 << 10), "utf-8", False), id="as long as may be"),
         pytest.param(b"x" * 100_000, ("x" * (16 << 10), "utf-8", True), id="what is long is cut"),

@@ -18,7 +18,7 @@ EVIL = {"Host": "evil.example:18083", "Origin": "http://evil.example:18083"}
 
 @pytest.fixture(scope="module")
 def named(tmp_path_factory):
-    """A worker with names of its own."""
+    """A worker with its own names."""
     props = {
         "listeners": "http://127.0.0.1:0",
         "admin.listeners": "http://localhost:0",
@@ -62,8 +62,8 @@ def test_a_rebound_name_makes_no_connector(api, config):
         param("evil.example", 403, id="another name"),
         param("localhost.evil.example", 403, id="a name that begins as one of ours"),
         param("evil-localhost", 403, id="or ends so"),
-        param("proxy.example@evil.example", 403, id="a name behind a user"),
-        param("127.0.0.1.evil.example", 403, id="an address that goes on"),
+        param("proxy.example@evil.example", 403, id="a name after a user"),
+        param("127.0.0.1.evil.example", 403, id="an address that continues"),
     ],
 )
 def test_names(named, host, status):

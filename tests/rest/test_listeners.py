@@ -1,4 +1,4 @@
-"""Several listeners, one for /admin, headers and CORS as the worker's configuration says; levels of loggers."""
+"""Multiple listeners, one for /admin, headers and CORS as the worker's configuration says; levels of loggers."""
 
 import logging
 import socket
@@ -76,7 +76,7 @@ def test_headers_are_added_to_every_answer(guarded, path, status):
         param("GET", {"Origin": OTHER}, None, None, id="a page that may not"),
         param("GET", {}, None, None, id="no page"),
         param("OPTIONS", {"Origin": UI, "Access-Control-Request-Method": "POST"}, UI, {"GET", "POST", "PUT", "DELETE"}, id="asked before"),
-        param("OPTIONS", {"Origin": OTHER, "Access-Control-Request-Method": "POST"}, None, None, id="asked in vain"),
+        param("OPTIONS", {"Origin": OTHER, "Access-Control-Request-Method": "POST"}, None, None, id="asked without success"),
     ],
 )
 def test_cors(guarded, method, headers, origin, methods):

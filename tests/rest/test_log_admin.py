@@ -95,7 +95,7 @@ def test_dead_letters_are_shown_and_sent_back_once(api, tmp_path):
     found = api.json("GET", f"/ui/api/dead-letters/{queue}")
     first = next(each for each in found["letters"] if each["offset"] == 0)
     assert found["total"] == 3 and first["origin"] == f"{origin}-0-0" and first["message"] == "not that" and not first["replayed"]
-    assert [header["name"] for header in first["headers"]] == ["own"], "what tells of the failure is told by itself"
+    assert [header["name"] for header in first["headers"]] == ["own"], "what reports the failure is told by itself"
 
     replay = lambda **body: api.json("POST", f"/ui/api/dead-letters/{queue}/replay", body)  # noqa: E731
     assert replay(dry_run=True)["sent"] == {origin: 3} and values(api, origin) == []

@@ -81,7 +81,7 @@ def test_a_class_that_runs_here_tells_its_options(api, stranger):
         param({"tasks.max": "-1", "batch.size": "x"}, {"tasks.max": 1, "batch.size": 1}, id="two keys"),
         param({"topic": ""}, {"topic": 1}, id="an empty topic"),
         param({"no.such.key": "x"}, {}, id="a key that nobody knows"),
-        param({"file.long.lines": "perhaps"}, {"file.long.lines": 1}, id="a key of our own is shown if it is set"),
+        param({"file.long.lines": "perhaps"}, {"file.long.lines": 1}, id="our own key is shown if it is set"),
         param({"transforms": "h", "transforms.h.type": HOIST}, {"transforms.h.field": 1}, id="a transform's key"),
         param({"transforms": "h", "transforms.h.type": "no.such.Transform"}, {"transforms.h.type": 1}, id="no such transform"),
         param({"predicates": "p"}, {"predicates.p.type": 1}, id="a predicate without a type"),

@@ -36,7 +36,7 @@ def forget(monkeypatch, tmp_path):
 
 
 def traces_of(text):
-    """How the secret may stand in an answer."""
+    """How the secret may be in an answer."""
     return {text, repr(text)[1:-1], json.dumps(text)[1:-1], html.escape(text), quote(text), quote_plus(text)}
 
 
@@ -138,7 +138,7 @@ def planted(tmp_path):
         yield worker, Watched(Api(worker), SECRET), log
 
 
-@pytest.mark.parametrize("part", range(PARTS))  # for several processes
+@pytest.mark.parametrize("part", range(PARTS))  # for multiple processes
 def test_a_secret_in_every_key_comes_out_nowhere(planted, tmp_path, part):
     worker, ask, log = planted
     reference = f"${{file:{tmp_path}/vault.properties:password}}"
@@ -192,7 +192,7 @@ def test_a_topic_named_by_a_secret_is_seen_nowhere(planted, tmp_path):
         param('pass"word\\hunter2', 'pass"word\\hunter2', id="quotes and backslashes"),
         param("pässwörd-☕-hunter2", "pässwörd-☕-hunter2", id="no ASCII"),
         param("orders-secret,payments-secret", "payments-secret", id="an item of a list"),
-        param('Module required password="hunter2-xyz";', "hunter2-xyz", id="what stands in quotes"),
+        param('Module required password="hunter2-xyz";', "hunter2-xyz", id="what is in quotes"),
         param("<hunter2 & co>", html.escape("<hunter2 & co>"), id="in a page"),
         param("hunter2/x y", quote("hunter2/x y", safe=""), id="in an address"),
     ],

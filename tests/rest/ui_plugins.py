@@ -54,7 +54,7 @@ class TickerSource(SourceConnector):
 
 class FailingTask(SourceTask):
     def poll(self):
-        raise RuntimeError(f"It cannot go on: {MARKUP}")
+        raise RuntimeError(f"It cannot continue: {MARKUP}")
 
 
 class FailingSource(SourceConnector):

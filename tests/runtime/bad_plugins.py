@@ -28,7 +28,7 @@ GATE = threading.Event()  # closed: what waits for it hangs
 
 
 class PickyConverter(Converter, HeaderConverter):
-    """Text; refuses what begins with `bad`, and `busy` texts as often as their number says."""
+    """Text; refuses what begins with `bad`, and `busy` strings as often as their number says."""
 
     def configure(self, config):
         self._asked = collections.Counter()

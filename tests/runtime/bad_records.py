@@ -1,4 +1,4 @@
-"""What tests of error handling share: records put into a topic, and all that stands in one, as stock clients do it."""
+"""What tests of error handling share: records put into a topic, and all that is in one, as stock clients do it."""
 
 import random
 import time
@@ -13,7 +13,7 @@ TIME = time.time_ns() // 1_000_000
 
 
 def produce(bootstrap, topic, records):
-    """[(key, value, headers)] of texts into partition 0, at the times TIME, TIME + 1, …: of now, or the log would let them go"""
+    """[(key, value, headers)] of strings into partition 0, at the times TIME, TIME + 1, …: of now, or the log would let them go"""
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20})
     for at, (key, value, headers) in enumerate(records):
         producer.produce(topic, value, key, partition=0, headers=headers, timestamp=TIME + at)

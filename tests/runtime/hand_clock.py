@@ -1,4 +1,4 @@
-"""A clock that goes on only when a test says so."""
+"""A clock that continues only when a test says so."""
 
 import threading
 

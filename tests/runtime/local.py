@@ -1,4 +1,4 @@
-"""The test kit's worker with file connectors at hand, and a stock client to look at its topics."""
+"""The test kit's worker with file connectors available, and a stock client to look at its topics."""
 
 import time
 

@@ -88,12 +88,12 @@ RECORDS = [
     param("Cast$Value", {"spec": "id:int32"}, PLAIN, False, DATA, "Field 'id'", id="the same without a schema"),
     param("Cast$Value", {"spec": "at.x:int32", "field.syntax.version": "V2"}, PLAIN, False, DATA, "Field 'at.x'", id="further inside"),
     param("Cast$Value", {"spec": "at:int32"}, GOOD, True, DATA, "Field 'at'", id="a struct as a number"),
-    param("TimestampConverter$Value", {"field": "day", "target.type": "unix", "format": "yyyy"}, PLAIN, False, DATA, "Field 'day'", id="a text that is no date"),
+    param("TimestampConverter$Value", {"field": "day", "target.type": "unix", "format": "yyyy"}, PLAIN, False, DATA, "Field 'day'", id="a text that is not a date"),
     param("TimestampConverter$Value", {"field": "at", "target.type": "unix", "format": "yyyy"}, GOOD, True, f"{APACHE}errors.ConnectException", "Field 'at'",
           id="a struct as a date"),
     param("MaskField$Value", {"fields": "at"}, GOOD, True, DATA, "'at'", id="a struct with no empty one"),
     param("MaskField$Value", {"fields": "at", "replacement": "x"}, PLAIN, False, DATA, "'at'", id="a map replaced by a text"),
-    param("InsertField$Value", {"topic.field": "id"}, GOOD, True, BUILDER, "'id'", id="a field that is there already"),
+    param("InsertField$Value", {"topic.field": "id"}, GOOD, True, BUILDER, "'id'", id="a field that already exists"),
     param("HoistField$Value", {"field": ""}, GOOD, True, BUILDER, "field", id="a field without a name"),
     param("Flatten$Value", {}, '"text"', False, DATA, "value", id="a text for a map"),
     param("SetSchemaMetadata$Value", {"schema.name": "n"}, PLAIN, False, DATA, "value", id="no schema to set a name to"),
@@ -147,7 +147,7 @@ def test_a_sources_record_is_named_by_where_it_comes_from(worker):
 
 @pytest.mark.parametrize("link, props, message, schemas, java_class, field", [each for each in RECORDS if each.values[0] is not None])
 def test_the_class_is_that_of_the_row_meaning(link, props, message, schemas, java_class, field):
-    """The vectors hold the row meanings to Java's classes; what fails in a task is no other."""
+    """The vectors hold the row forms to Java's classes; what fails in a task is no other."""
     from standalone.converters.json import JsonConverter
 
     schema, value = JsonConverter.of({"schemas.enable": str(schemas).lower()}).to_connect("t", message.encode())

@@ -22,7 +22,7 @@ GOLDEN = json.loads((Path(__file__).parent.parent / "golden" / "config-keys.json
 
 # What differs from Kafka on purpose: (definition, key) -> {field: ours}, with the reason.
 CHANGED = {
-    # Without Kafka at hand the worker has a log of its own.
+    # Without Kafka the worker has its own log.
     ("worker", "bootstrap.servers"): {"required": False, "default": "embedded"},
     # A crash shall not repeat a minute of records.
     ("worker", "offset.flush.interval.ms"): {"default": "1000"},
@@ -30,9 +30,10 @@ CHANGED = {
 LEFT_OUT = {}  # (definition, key) -> reason: none
 
 OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file", "rest.allowed.hosts", "rest.hide.secrets", "files.allowed.paths"}
+OWN |= {"tasks.run.on", "tasks.line.port"}
 # Of Java's distributed mode, which has no other keys here.
 OWN |= {"exactly.once.source.support", "group.id", "offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor"}
-OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.")
+OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.", "sql.")
 
 
 @pytest.mark.parametrize("kind, definition", [("worker", WORKER), ("connector", CONNECTOR), ("source", SOURCE), ("sink", SINK)])
@@ -64,7 +65,7 @@ def test_every_key_is_explained(definition):
     assert [option.name for option in definition if len(option.doc) < 20 or not option.doc.endswith(".")] == []
 
 
-# --- Stand-ins for plugins: these tests hang on no converter's or transform's being there ---------------------------
+# --- Stand-ins for plugins: these tests depend on no converter's or transform's being there ---------------------------
 
 
 class Plain(Converter, HeaderConverter):
@@ -170,8 +171,8 @@ def test_a_worker_needs_converters_and_a_file_for_offsets(plugins):
         param("listeners", "nonsense", "is not a listener", id="no url"),
         param("listeners", "http://:99999", "is not a listener", id="no port"),
         param("listeners", "", "at least one", id="no listener"),
-        param("bootstrap.servers", "kafka", "no address.*'embedded'", id="a server without port"),
-        param("bootstrap.servers", "embedded,kafka:9092", "no address", id="embedded and others"),
+        param("bootstrap.servers", "kafka", "not an address.*'embedded'", id="a server without port"),
+        param("bootstrap.servers", "embedded,kafka:9092", "not an address", id="embedded and others"),
         param("bootstrap.servers", "", "at least one", id="no server"),
         param("connector.client.config.override.policy", "Some", "All, None, Principal, Allowlist", id="unknown policy"),
         param("response.http.headers.config", "frobnicate X: y", "is not a rule", id="no header rule"),
@@ -189,7 +190,7 @@ def test_a_wrong_value_is_told_with_its_key(plugins, key, value, message):
     "props, message",
     [
         param({"offset.flush.intervall.ms": "1"}, "Did you mean offset.flush.interval.ms", id="mistyped"),
-        param({"some.key": "1"}, "some.key is no key of the worker", id="unknown"),
+        param({"some.key": "1"}, "some.key is not a key of the worker", id="unknown"),
         param({"group.id": "x"}, "distributed mode", id="distributed"),
         param({"offset.storage.topic": "x"}, "distributed mode", id="distributed offsets"),
         param({"internal.key.converter": "x"}, "internal.key.converter is an old key", id="old converter"),
@@ -419,7 +420,7 @@ def test_a_converter_takes_its_keys_from_where_it_is_named(plugins):
     "props, message",
     [
         param({"batch.sise": "1"}, "Did you mean batch.size", id="mistyped"),
-        param({"what": "1"}, "what is no key of this connector", id="unknown"),
+        param({"what": "1"}, "what is not a key of this connector", id="unknown"),
         param({**CHAIN, "transforms.h.fields": "x"}, "Did you mean transforms.h.field", id="a transform's key"),
         param({"transforms.h.field": "x"}, "'transforms' does not name 'h'", id="a transform that is not listed"),
         param({"value.converter.loud": "true"}, "name value.converter here, too", id="a converter's key without the converter"),

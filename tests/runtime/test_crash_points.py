@@ -45,7 +45,7 @@ class Points:
 
 
 class HalfWritten:
-    """A file of which each write is a point before it, after the half of it, and behind it."""
+    """A file of which each write is a point before it, after the half of it, and after it."""
 
     def __init__(self, file, point):
         self._file, self._point = file, point
@@ -91,7 +91,7 @@ def killed_at_each(scenario, check):
         reader, writer = os.pipe()
         child = os.fork()
         if child == 0:
-            try:  # whatever becomes of it: the child must not go on with the tests
+            try:  # whatever happens to it: the child must not continue with the tests
                 os.close(reader)
                 scenario(Points(number), lambda what: os.write(writer, what + b"\n"))
                 os._exit(THROUGH)

@@ -43,11 +43,11 @@ class Store:
 
 def find(store, items):
     reported = []
-    culprits = BadRecordSearch(store.put, lambda record, error: reported.append(record.offset))
+    search = BadRecordSearch(store.put, lambda record, error: reported.append(record.offset))
     try:
         store.put(items)
     except Exception as error:
-        culprits.find(items, error)
+        search.find(items, error)
     return reported
 
 

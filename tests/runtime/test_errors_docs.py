@@ -1,4 +1,4 @@
-"""The example of docs/errors.md, as it stands there."""
+"""The example of docs/errors.md, as it is there."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""scripts/soak/dead_letter.py, a small one: killed in the midst of dead letters, nothing is missing and nothing bad comes through."""
+"""scripts/soak/dead_letter.py, a small one: killed in the middle of dead letters, nothing is missing and nothing bad comes through."""
 
 import pathlib
 import subprocess

@@ -1,4 +1,4 @@
-"""Transforms that make several records of one, or none, beside records that fail: a record fails as a whole, is told of once, moves its offset once."""
+"""Transforms that make multiple records of one, or none, beside records that fail: a record fails as a whole, is told of once, moves its offset once."""
 
 import json
 

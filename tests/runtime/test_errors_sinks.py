@@ -183,7 +183,7 @@ def test_a_letter_that_cannot_be_stored_fails_the_task_and_its_offset_is_not_com
         assert "dead letter queue 'dlq'" in trace and "RecordTooLargeException" in trace
         make(worker, "NoteSink", name="k2", consumer__override__group__id="connect-k")
         wait_for(lambda: PUT["k2"])
-        assert PUT["k2"][0][0] == 0, "the bad record comes again"
+        assert PUT["k2"][0][0] == 0, "the bad record is redelivered"
 
 
 def test_a_long_trace_is_cut_so_that_the_letter_fits(tmp_path):
@@ -199,7 +199,7 @@ def test_a_long_trace_is_cut_so_that_the_letter_fits(tmp_path):
     "timeout, tries, delivered",
     [
         pytest.param(60_000, "busy2", True, id="until it succeeds"),
-        pytest.param(-1, "busy3", True, id="for ever"),
+        pytest.param(-1, "busy3", True, id="forever"),
         pytest.param(0, "busy1", False, id="not at all"),
         pytest.param(100, "busy99", False, id="until the time is over"),
     ],

@@ -116,10 +116,10 @@ def test_with_an_interval_a_transaction_goes_on_over_polls_and_is_committed_at_t
 @pytest.mark.parametrize(
     "script, seen, stored",
     [
-        param([{"records": [0, 1, 2], "commit_transaction": [1]}], [b"0", b"1"], 1, id="commit behind a record"),
-        param([{"records": [0, 1], "commit_transaction": [None]}, {"records": [2]}], [b"0", b"1"], 1, id="commit behind a poll"),
-        param([{"records": [0, 1, 2], "abort_transaction": [1], "commit_transaction": [None]}], [b"2"], 1, id="abort behind a record"),
-        param([{"records": [0]}, {"records": [1], "abort_transaction": [None]}, {"records": [2], "commit_transaction": [None]}], [b"2"], 3, id="abort behind a poll"),
+        param([{"records": [0, 1, 2], "commit_transaction": [1]}], [b"0", b"1"], 1, id="commit after a record"),
+        param([{"records": [0, 1], "commit_transaction": [None]}, {"records": [2]}], [b"0", b"1"], 1, id="commit after a poll"),
+        param([{"records": [0, 1, 2], "abort_transaction": [1], "commit_transaction": [None]}], [b"2"], 1, id="abort after a record"),
+        param([{"records": [0]}, {"records": [1], "abort_transaction": [None]}, {"records": [2], "commit_transaction": [None]}], [b"2"], 3, id="abort after a poll"),
         param([{"records": [0]}], [], None, id="neither: what the task has not ended is aborted"),
     ],
 )

@@ -69,7 +69,7 @@ def test_what_is_done_here_is_done_when_its_turn_has_come_and_not_before():
     ahead = begun(a, here)
     done = ahead.done(wait=True)
     assert next(done) == ("a", "A")
-    here.result = lambda: pytest.fail("it was worked before it was asked for")
+    here.result = lambda: pytest.fail("it was processed before it was asked for")
     assert ahead.is_busy
     with pytest.raises(pytest.fail.Exception):
         next(done)

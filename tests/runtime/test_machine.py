@@ -2,7 +2,7 @@
 the log goes away.
 
 What they were answered must be explained by some order of their calls (tests/runtime/one_order.py); what is shown then is what is stored
-and what runs. A step is one call: MACHINE_STEPS says how many in all (3,000 unless told otherwise; scripts/soak/machine.py makes it 100,000).
+and what runs. A step is one call: MACHINE_STEPS says how many in all (3,000 unless configured otherwise; scripts/soak/machine.py makes it 100,000).
 """
 
 import collections
@@ -117,7 +117,7 @@ class Watch:
             if slow and not self.too_long:
                 names = {thread.ident: thread.name for thread in threading.enumerate()}
                 stacks = [f"{names.get(ident)}\n{''.join(traceback.format_stack(frame))}" for ident, frame in sys._current_frames().items()]
-                self.too_long.append(f"{slow} take long. Threads stand at:\n" + "\n".join(stacks))
+                self.too_long.append(f"{slow} take long. Threads are at:\n" + "\n".join(stacks))
 
 
 CALLS = st.tuples(

@@ -87,9 +87,9 @@ def test_a_torn_last_line_is_said(path, caplog):
     [
         pytest.param(lambda content: b"garbage\n" + content, id="another first line"),
         pytest.param(lambda content: b"\x00\x01\x02", id="arbitrary bytes"),
-        pytest.param(lambda content: content.replace(b'"position":0', b'"position":7', 1), id="a changed number in the midst"),
+        pytest.param(lambda content: content.replace(b'"position":0', b'"position":7', 1), id="a changed number in the middle"),
         pytest.param(lambda content: content.replace(b"\n", b"", 2).replace(b"}{", b"}\n{", 1), id="two lines run together"),
-        pytest.param(lambda content: b"\xac\xed\x00\x05sr\x00\x05wrong", id="a Java object that is no map"),
+        pytest.param(lambda content: b"\xac\xed\x00\x05sr\x00\x05wrong", id="a Java object that is not a map"),
     ],
 )
 def test_damage_is_refused_with_the_files_name_and_left_alone(path, damage):

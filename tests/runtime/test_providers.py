@@ -32,7 +32,7 @@ def own_module(monkeypatch):
 
 
 class Vault(ConfigProvider):
-    """Gives what `texts` says, by path and key."""
+    """Gives what `strings` says, by path and key."""
 
     config_def = ConfigDef(Option("ttl", STRING, HIGH, "In ms.", None))
     texts = {}
@@ -69,7 +69,7 @@ def providers(**keys):
 
 @pytest.fixture
 def three(tmp_path):
-    """file, directory and env, as Java has them, and a folder for them."""
+    """file, directory and env, as in Java, and a folder for them."""
     (tmp_path / "db.properties").write_text("db.password=s\\u00e9cret\nempty=\nurl=jdbc:x:y\ncaf\u00e9=\u2615\n", encoding="utf-8")
     (tmp_path / "mounted").mkdir()
     (tmp_path / "mounted" / "token").write_text("abc\n")
@@ -93,7 +93,7 @@ def three(tmp_path):
         param("${file:DIR/db.properties:missing}", None, id="a key that is not there"),
         param("${file::db.password}", None, id="no path"),
         param("${dir:DIR/mounted:token}", "abc\n", id="directory, with its newline"),
-        param("${dir:DIR/mounted:folder}", None, id="a folder is no value"),
+        param("${dir:DIR/mounted:folder}", None, id="a folder is not a value"),
         param("${dir:DIR/mounted:../db.properties}", None, id="not out of the directory"),
         param("${env:MY_VAR}", "mine", id="env"),
         param("${env::MY_VAR}", "mine", id="env with an empty path"),
@@ -118,7 +118,7 @@ def test_references(three, tmp_path, monkeypatch, text, value):
     "text, said",
     [
         param("${file:/no/such:x}", "/no/such cannot be read: No such file", id="file"),
-        param("${dir:/no/such:x}", "/no/such is no directory", id="directory"),
+        param("${dir:/no/such:x}", "/no/such is not a directory", id="directory"),
         param("${env:/path:MY_VAR}", "have no path", id="env with a path"),
     ],
 )
@@ -167,7 +167,7 @@ def test_mistyped_keys_of_providers_are_told():
         config__providers="f", config__providers__f__class="File", config__providers__f__param__alowed__paths="/", config__providers__g__class="x"
     )
     assert made.warnings == [
-        "config.providers.f.param.alowed.paths is no key of that config provider and has no effect. "
+        "config.providers.f.param.alowed.paths is not a key of that config provider and has no effect. "
         "Did you mean config.providers.f.param.allowed.paths?",
         "config.providers.g.class has no effect: config.providers does not name 'g'.",
     ]

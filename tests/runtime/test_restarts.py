@@ -1,4 +1,4 @@
-"""Failed tasks are started again: pauses that grow, counts that start anew, and what cancels it; by a hand-made clock and in a worker."""
+"""Failed tasks are started again: pauses that grow, counts that start over, and what cancels it; by a hand-made clock and in a worker."""
 
 import queue
 
@@ -129,7 +129,7 @@ def test_it_is_given_up_after_the_last_attempt(tmp_path, caplog):
     with LocalWorker(tmp_path, **QUICK) as worker:
         make(worker, "s", task__restart__max__attempts=2)
         wait_for(lambda: task(worker, "s")["restart_attempts"] == "2" and task(worker, "s")["state"] == "FAILED")
-        wait_for(lambda: "failed for good, after 2 restarts" in caplog.text)
+        wait_for(lambda: "failed permanently, after 2 restarts" in caplog.text)
         assert task(worker, "s")["next_restart"] is None
         assert plugins.FAILING["s"] == 97
 

@@ -79,6 +79,6 @@ def test_pauses_beyond_the_bound_are_by_chance_below_it():
 
 def test_a_task_that_is_to_stop_ends_the_pause():
     clock = Clock(stops_in=2)
-    with pytest.raises(Stopped, match="the record comes again"):
+    with pytest.raises(Stopped, match="the record is redelivered"):
         retries(clock, -1)(failing(99), RetriableError("first"))
     assert len(clock.waits) == 2

@@ -1,4 +1,4 @@
-"""How tasks are called: the order of calls, retries, failures in the midst, what is stored and committed when."""
+"""How tasks are called: the order of calls, retries, failures in the middle, what is stored and committed when."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""Shipping: which offset stands behind which piece of a batch, whatever of it failed, was dropped or went to several topics."""
+"""Shipping: which offset is behind which piece of a batch, whatever of it failed, was dropped or went to multiple topics."""
 
 import numpy as np
 import pytest
@@ -92,10 +92,10 @@ def outgoing(rows=None, count=None, topic="t", size=1):
         pytest.param(5, [outgoing([0, 2])], [], [4], id="with rows dropped, the last too"),
         pytest.param(5, [], [], [4], id="nothing left of it"),
         pytest.param(5, [outgoing([0, 2]), outgoing([1, 3, 4], topic="u")], [], [4], id="to two topics"),
-        pytest.param(5, [outgoing([0, 1, 3, 4])], [2], [4], id="a bad one in the midst: the next good one's offset stands behind it"),
+        pytest.param(5, [outgoing([0, 1, 3, 4])], [2], [4], id="a bad one in the middle: the next good one's offset is after it"),
         pytest.param(5, [outgoing([0, 1, 2, 3])], [4], [3], id="a bad one at the end: the offset before it"),
         pytest.param(5, [outgoing([0, 1])], [2, 3, 4], [1], id="three bad ones at the end"),
-        pytest.param(5, [outgoing([0, 1, 3])], [2, 4], [3], id="a bad one in the midst, and one at the end"),
+        pytest.param(5, [outgoing([0, 1, 3])], [2, 4], [3], id="a bad one in the middle, and one at the end"),
         pytest.param(3, [], [0, 1, 2], [], id="all of them bad"),
     ],
 )
@@ -133,7 +133,7 @@ def test_a_large_batch_goes_in_pieces_with_an_offset_behind_each(monkeypatch, ro
     assert len(sizes) > 2 and sum(sizes) == 10
     world.acknowledge()
     behind = np.cumsum(sizes) - 1
-    assert world.stored == [*behind[:-1].tolist(), 11], "the last piece stands for the rows dropped behind it, too"
+    assert world.stored == [*behind[:-1].tolist(), 11], "the last piece stands for the rows dropped after it, too"
 
 
 def test_what_came_of_one_record_stays_in_one_piece(monkeypatch):

@@ -18,7 +18,7 @@ GOOD = [offset for offset in range(COUNT) if offset != BAD]
 
 
 class Doubled(Transform):
-    """Has no column meaning and keeps no state."""
+    """Has no columnar form and keeps no state."""
 
     stateless = True
 
@@ -52,7 +52,7 @@ class NotingSink(SinkConnector):
 
 
 class Slow:
-    """Works batches in a thread of its own, as Spark does, and counts how many it was ahead of the task."""
+    """Works batches in its own thread, as Spark does, and counts how many it was ahead of the task."""
 
     def __init__(self):
         self.threads = concurrent.futures.ThreadPoolExecutor(1)
@@ -116,7 +116,7 @@ def wait_for_all(*topics):
 
 
 def is_behind(offset, batches):
-    """Whether these hold a record behind that offset: how many records a put has hangs on how quick the machine is."""
+    """Whether these hold a record after that offset: how many records a put has depends on how quick the machine is."""
     return bool(batches) and int(batches[-1].offsets[-1]) > offset
 
 

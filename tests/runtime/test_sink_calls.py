@@ -196,7 +196,7 @@ ASK = once("put", 1, lambda task: task.context.request_commit())
         pytest.param(
             once("open", 1, lambda task: task.context.offset({A: 2})),
             ["put a0:2-4"],
-            id="it says in open where it goes on",
+            id="it says in open where it continues",
         ),
         pytest.param(
             plans(once("put", 1, lambda task: task.context.offset({A: 1})), once("put", 1, rebalanced)),
@@ -221,7 +221,7 @@ ASK = once("put", 1, lambda task: task.context.request_commit())
         pytest.param(
             plans(ASK, once("pre_commit", 1, fail)),
             ["put a0:0-2", "pre_commit a0:3", "put a0:0-2", "put a0:3-4"],
-            id="it fails to flush: it reads on behind the last commit, and goes on",
+            id="it fails to flush: it reads on after the last commit, and continues",
         ),
         pytest.param(
             plans(ASK, once("put", 2, lambda task: task.context.request_commit()), once("pre_commit", 2, fail)),
@@ -302,7 +302,7 @@ STEPS = st.lists(
 @settings(max_examples=40, deadline=None)
 @given(STEPS)
 def test_whatever_happens_to_a_sink_nothing_is_skipped(worker, steps):
-    """Each record is put at least once and in order behind what was read last; nothing is committed that was not put or asked for."""
+    """Each record is put at least once and in order after what was read last; nothing is committed that was not put or asked for."""
     acts = {
         "retry": retry,
         "fail": fail,
@@ -322,7 +322,7 @@ def test_whatever_happens_to_a_sink_nothing_is_skipped(worker, steps):
             may_be = call in {"retry": ("put", "pre_commit"), "fail": ("pre_commit",)}.get(what, (call,))
             if (wanted, number) == (call, count) and may_be:
                 acts[what](task)
-        if call == "idle" and count > 12:  # all that was to happen has; whoever still holds back goes on
+        if call == "idle" and count > 12:  # all that was to happen has; whoever still holds back continues
             acts["resume"](task)
             if task.context.assignment() and all(highest(log).get(pair) == log.ends[pair] - 1 for pair in task.context.assignment()):
                 done.set()
@@ -363,7 +363,7 @@ def _check(notes, log):
                 assert pair in open_pairs, notes
                 put[pair] |= set(range(first, last + 1))
         elif kind == "commit" and rest != "fails":
-            for pair, offset, _ in _ranges(note):  # as it gives partitions up, it commits behind the close
+            for pair, offset, _ in _ranges(note):  # as it gives partitions up, it commits after the close
                 assert pair in open_pairs | closed and set(range(offset)) <= put[pair], (note, notes)
     assert not open_pairs and notes[-2:] == ["stop", "leave"], notes
     for pair in last:

@@ -135,7 +135,7 @@ def test_a_fault_behind_a_delivery_fails_the_task(tmp_path, owner, method):
 
 @pytest.mark.parametrize("error", [ValueError("never"), SystemExit(3)])
 def test_what_a_delivery_s_callback_raises_ends_its_producer(tmp_path, error):
-    """Nobody else would hear of it: what was to be done behind the delivery is not done."""
+    """Nobody else would hear of it: what was to be done after the delivery is not done."""
     with LocalWorker(tmp_path) as worker, contextlib.closing(Cluster({"bootstrap.servers": worker.bootstrap}, SYSTEM)) as cluster:
         worker.send("t", [b"x"])
         producer, ended, delivered = Producer(cluster, {}, SYSTEM), [], []

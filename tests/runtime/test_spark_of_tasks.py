@@ -1,4 +1,4 @@
-"""What a sink's task may have the worker's Spark session do, and what becomes of that when Spark does not come, or goes."""
+"""What a sink's task may have the worker's Spark session do, and what happens to that when Spark does not come, or goes."""
 
 import threading
 
@@ -10,7 +10,7 @@ from standalone.runtime.tasks.sink_context import SinkContext
 
 
 class Holder:
-    """A holder of sessions by hand: it has one after so many looks, and knows which errors were its Java process's end."""
+    """A holder of sessions by hand: it has one after this many looks, and knows which errors were its Java process's end."""
 
     def __init__(self, after=0, failure=None, ends_by=()):
         self.failure, self._after, self._ends_by = failure, after, ends_by

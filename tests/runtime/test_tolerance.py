@@ -1,4 +1,4 @@
-"""Tolerance: what is counted, judged and written of records that fail, and when a source may go on behind them."""
+"""Tolerance: what is counted, judged and written of records that fail, and when a source may continue after them."""
 
 import numpy as np
 import pytest
@@ -77,7 +77,7 @@ def test_all_are_counted_and_skipped_where_they_are_tolerated(judge):
 
 @pytest.mark.parametrize("judge", [of_source, of_sink])
 def test_of_a_chain_the_first_alone_fails_the_task_and_is_counted(judge):
-    """As if the records had come one by one: none behind the first was ever looked at."""
+    """As if the records had come one by one: none after the first was ever looked at."""
     world = World("none", has_letters=True)
     with pytest.raises(ToleranceExceeded, match="errors.tolerance is none"):
         judge(world, failures(0, 2))

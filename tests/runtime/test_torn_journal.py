@@ -33,7 +33,7 @@ def test_as_the_last_line_it_is_dropped_with_a_warning(lines, caplog):
     assert "was not fully written and is dropped" in caplog.text
     file.append("a", [({"filename": "x"}, {"position": 3})])
     file.close()
-    assert OffsetsFile(str(path)).open().get("a", {"filename": "x"}) == {"position": 3}, "what is appended behind it is read again"
+    assert OffsetsFile(str(path)).open().get("a", {"filename": "x"}) == {"position": 3}, "what is appended after it is read again"
 
 
 def test_before_others_it_is_refused(lines):

@@ -31,7 +31,7 @@ def client(registry_url):
 
 @pytest.fixture(scope="module")
 def apicurio_url(tmp_path_factory):
-    """The real one, in a process of its own. It is large (140 MB): only where SCHEMA_REGISTRY_PEER=apicurio asks for it."""
+    """The real one, in its own process. It is large (140 MB): only where SCHEMA_REGISTRY_PEER=apicurio asks for it."""
     if os.environ.get("SCHEMA_REGISTRY_PEER") != "apicurio":
         pytest.skip("SCHEMA_REGISTRY_PEER=apicurio starts Apicurio's registry")
     home, port = _apicurio(), free_port()

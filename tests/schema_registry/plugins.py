@@ -1,4 +1,4 @@
-"""A converter that asks a schema registry, as small as it can be: values are Avro records of numbers and texts."""
+"""A converter that asks a schema registry, as small as it can be: values are Avro records of numbers and strings."""
 
 import io
 import json

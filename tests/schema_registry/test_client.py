@@ -24,7 +24,7 @@ PROTO = RegistrySchema('syntax = "proto3";', "PROTOBUF", (Reference("a/b.proto",
 
 
 class FakeRegistry:
-    """Answers from a list of (status, body), the last one for ever; `asked` holds (method, path, headers, body)."""
+    """Answers from a list of (status, body), the last one forever; `asked` holds (method, path, headers, body)."""
 
     def __init__(self):
         self.asked, self.answers = [], [(200, {"id": 1})]
@@ -211,8 +211,8 @@ def test_an_oauth_token_is_kept_and_asked_for_again_once_it_is_refused(registry)
 @pytest.mark.parametrize(
     "keys, said",
     [
-        param({"schema.registry.url": "registry:8081"}, "no address", id="no scheme"),
-        param({"schema.registry.url": ""}, "schema.registry.url", id="no address"),
+        param({"schema.registry.url": "registry:8081"}, "not an address", id="no scheme"),
+        param({"schema.registry.url": ""}, "schema.registry.url", id="not an address"),
         param({"basic.auth.credentials.source": "USER_INFO"}, "user:password", id="no user info"),
         param({"bearer.auth.credentials.source": "OAUTHBEARER"}, "bearer.auth.client.secret", id="no OAuth client"),
         param({"bearer.auth.token": "t", "basic.auth.credentials.source": "USER_INFO"}, "one of them", id="both"),

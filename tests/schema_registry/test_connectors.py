@@ -150,7 +150,7 @@ def test_the_first_schema_is_kept_over_a_restart_of_the_worker(tmp_path):
     with LocalWorker(tmp_path) as worker:
         write(worker, "kept", [(WIDER, {"text": "b", "more": 1}), (TEXT, {"text": "c"})])
         wait_for(lambda: lines_of(out) == ["Struct{text=a}", "Struct{text=c}"], what="the line of the first schema, without the wider one")
-        worker.herder.patch("kept", {"schema.drift": "freeze"})  # another configuration begins anew
+        worker.herder.patch("kept", {"schema.drift": "freeze"})  # another configuration starts over
         write(worker, "kept", [(WIDER, {"text": "d", "more": 1})])
         wait_for(lambda: lines_of(out)[2:] == ["Struct{text=d,more=1}"], what="the line of what is the first schema now")
 

@@ -171,7 +171,7 @@ def test_records_go_through_a_log_with_their_schemas_in_headers(registry_url, ki
     assert not worked.failures
     (sent,) = worked.out
     guid = [("__value_schema_id", next(each[0][1] for each in sent.records.headers if each))]
-    nothing = guid if kind is JsonSchemaConverter else []  # its null has a text of its own
+    nothing = guid if kind is JsonSchemaConverter else []  # its null has its own text
     assert [list(each or ()) for each in sent.records.headers] == [nothing if at == 7 else guid for at in range(COUNT)]
     assert all(data is None or data[:1] != b"\0" or kind is not AvroConverter for data in list(sent.records.values)[1:])
 

@@ -1,4 +1,4 @@
-"""A worker with a registry of its own: connectctl schemas, produce and consume by schema, and what the web page is told."""
+"""A worker with its own registry: connectctl schemas, produce and consume by schema, and what the web page is told."""
 
 import json
 
@@ -94,7 +94,7 @@ def test_keys_have_a_schema_of_their_own(ctl):
         param("avro", '{"type":"enum","name":"E","symbols":["a","b"]}', '"c"', "one of a, b", id="no symbol"),
         param("avro", '{"type":"fixed","name":"F","size":2}', '"abc"', "must have 2 bytes, and has 3", id="another size"),
         param("avro", '"int"', "2147483648", "must be an int", id="too large"),
-        param("avro", ORDER, "{", "is no JSON", id="no JSON"),
+        param("avro", ORDER, "{", "is not JSON", id="no JSON"),
         param("protobuf", PROTO, '{"id":{}}', "does not fit the message Order", id="Protobuf"),
         param("protobuf", PROTO, '{"nope":1}', 'no field named "nope"', id="an unknown field of Protobuf"),
         param("json-schema", JSON_SCHEMA, '{"id":"x"}', "The field 'id' does not fit the schema", id="JSON Schema"),
@@ -110,7 +110,7 @@ def test_a_value_that_does_not_fit_says_where_and_why(ctl, kind, schema, line, s
     "options, said",
     [
         param(("--value", "avro"), "value.schema", id="no schema"),
-        param(("--value", "avro", "--property", "x"), "KEY=VALUE", id="no property"),
+        param(("--value", "avro", "--property", "x"), "KEY=VALUE", id="not a property"),
         param(("--value", "avro", "--registry", "http://127.0.0.1:1", "--property", 'value.schema="int"'), "cannot be reached", id="no registry"),
     ],
 )

@@ -5,7 +5,7 @@
         cluster.control(ProduceRequest, lambda call: call.answer(...) if call.node.id == 1 else None)
 
 It keeps topics, commits and producer ids in memory and answers what a client asks to read and to write. `control` puts a function before
-the answer to one kind of request: what it returns is answered (a message, or bytes that are no message), HANG_UP closes the connection,
+the answer to one kind of request: what it returns is answered (a message, or bytes that are not message), HANG_UP closes the connection,
 SILENCE leaves the request without answer, None leaves it to the cluster. Every request is kept in `calls`.
 
 Left out: replication, transactions, groups of more than one member, and of what is produced only the sequence is checked.
@@ -91,7 +91,7 @@ class Log:
         return found
 
     def end_of_epoch(self, epoch):
-        """(the largest epoch up to it, the offset behind its last record), as OffsetForLeaderEpoch tells."""
+        """(the largest epoch up to it, the offset after its last record), as OffsetForLeaderEpoch tells."""
         older = [(base + count, of) for base, count, of, _ in self.batches if of <= epoch]
         return (older[-1][1], older[-1][0]) if older else (-1, -1)
 
@@ -110,7 +110,7 @@ class Call:
 
     def answer(self, **fields):
         """A response in the version asked for; what is not given has its default."""
-        # Not by kafka-python's registry: the embedded log, once it is imported, has classes of its own there.
+        # Not by kafka-python's registry: the embedded log, once it is imported, has its own classes there.
         asked = type(self.message)
         kind = getattr(sys.modules[asked.__module__], asked.__name__.replace("Request", "Response"))
         return kind(version=self.version, **fields)
@@ -131,7 +131,7 @@ class Node:
         return f"127.0.0.1:{self.port}"
 
     def stop(self):
-        """Hang up on everybody and refuse whoever comes."""
+        """Hang up on everybody and refuse anyone who comes."""
         self.runs = False
         for each in (self._server, *list(self._open)):
             _close(each)

@@ -21,7 +21,7 @@ def kafka_jars():
 def archive(libs):
     """Options by which Java starts with its classes as they were once loaded, at half of a start's cost; [] where that cannot be.
 
-    The archive is made once, by a broker that starts and stops, and kept beside the jars; an empty file says that it was tried in vain.
+    The archive is made once, by a broker that starts and stops, and kept beside the jars; an empty file says that it was tried without success.
     """
     path = libs.with_suffix(".jsa")
     if not path.exists():
@@ -121,6 +121,7 @@ class KafkaBroker(Server):
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
             "log.segment.delete.delay.ms": 1000,
+            "log.retention.ms": -1,  # records of tests have the times that they like
             # A broker that was killed may not come back before the session of its dead self is over.
             "broker.session.timeout.ms": 2000,
             "broker.heartbeat.interval.ms": 500,

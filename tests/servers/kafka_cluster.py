@@ -1,4 +1,4 @@
-"""A real Kafka cluster, for tests of what brokers do to each other and to clients: each broker behind a proxy of its own.
+"""A real Kafka cluster, for tests of what brokers do to each other and to clients: each broker behind its own proxy.
 
 `bootstrap` leads to the brokers themselves; `proxied` is what a client under test is given: all that it says to any of them, and hears, goes
 through the `proxies`.

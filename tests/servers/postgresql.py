@@ -37,7 +37,7 @@ class PostgreSql(Server):
     """The port and the data stay the same through kill and restart. User and database are `postgres`; any password does."""
 
     name = "postgresql"
-    stops_by = signal.SIGINT  # fast: whoever is connected is sent away
+    stops_by = signal.SIGINT  # fast: anyone who is connected is sent away
 
     def __init__(self, settings=()):
         super().__init__()

@@ -99,7 +99,7 @@ class SearchServer(Server):
 
 
 def _link(libs, folder):
-    """The jars where every user can read them: they may lie in a home that is its owner's alone."""
+    """The jars where every user can read them: they may be in a home that is its owner's alone."""
     folder.mkdir()
     for jar in libs.iterdir():
         try:

@@ -18,7 +18,7 @@ HERE = pathlib.Path(__file__).parent
 STOP_SECONDS = 30
 UNPRIVILEGED = 65534  # nobody: databases refuse to run as root
 PROCESSES = 16  # that run tests at once, at most
-# The compiler that optimises hardest costs more in a short life than it gives back.
+# The compiler that optimises hardest costs more in a short life than it returns.
 JAVA_OPTIONS = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto"]
 
 
@@ -27,7 +27,7 @@ class Unavailable(Exception):
 
 
 class Server:
-    """A process with a folder of its own. Its data stays as it is through `kill` and the next `start`, and goes away with `stop`.
+    """A process with its own folder. Its data stays as it is through `kill` and the next `start`, and goes away with `stop`.
 
     A server says how it starts: `_begin(command)`, then `_wait_until(ready, seconds)`.
     """
@@ -184,7 +184,7 @@ def locked(name):
 def free_port():
     """A port below those that the system gives to clients: nobody takes it while its server is away.
 
-    Each process of a run has ports of its own to choose from: between the look and the use nobody else takes one.
+    Each process of a run has its own ports to choose from: between the look and the use nobody else takes one.
     """
     worker = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]) % PROCESSES
     while True:
@@ -195,7 +195,7 @@ def free_port():
 
 
 def unprivileged(folder):
-    """What stands before a command that must not run as root; the folder is made that user's."""
+    """What is before a command that must not run as root; the folder is made that user's."""
     if os.getuid():
         return []
     if not shutil.which("setpriv"):

@@ -25,7 +25,7 @@ class Shared:
 
 @pytest.fixture(autouse=True)
 def current_session(request):
-    """A stream is started in the session that is current: that of `spark` here, and behind each test the one that others find."""
+    """A stream is started in the session that is current: that of `spark` here, and after each test the one that others find."""
     if "spark" in request.fixturenames:
         _make_current(request.getfixturevalue("spark"))
     yield
@@ -73,7 +73,7 @@ def spark(spark_holder):
 
 @pytest.fixture
 def options(worker):
-    """Options of the data source for the worker's log: keys are texts, values plain JSON."""
+    """Options of the data source for the worker's log: keys are strings, values plain JSON."""
     return {
         "bootstrap.servers": worker.bootstrap,
         "key.converter": "StringConverter",

@@ -7,10 +7,14 @@ import urllib.request
 
 import pytest
 from click.testing import CliRunner
+from prometheus_client.parser import text_string_to_metric_families
 
+from standalone.rest.metric_names import each
 from standalone.testing import wait_for
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
+
+_PREFIX = "connect_standalone_query_"
 
 
 @pytest.fixture
@@ -67,3 +71,25 @@ def test_queries_over_rest(url, sql):
     assert rows == [["a", 1]]
     with pytest.raises(urllib.error.HTTPError, match="400"):
         _ask(url, "POST", "/sql", {"sql": 7})
+
+
+def test_metrics_of_queries_are_those_that_are_documented(sql, url):
+    sql("CREATE STREAM x_m (k STRING KEY, n INT) WITH (kafka_topic = 'x_m', value_format = 'JSON', partitions = 1);")
+    sql("INSERT INTO x_m VALUES ('a', 1), ('b', 2), ('a', 3);")
+    query = sql("CREATE TABLE x_n WITH (kafka_topic = 'x_n') AS SELECT k, count(*) AS c FROM x_m GROUP BY k EMIT CHANGES;")["query"]
+
+    def look():
+        found = {}
+        for family in text_string_to_metric_families(urllib.request.urlopen(f"{url}/metrics").read().decode()):
+            found.update({sample.name: (sample.value, sample.labels) for sample in family.samples if sample.labels.get("query") == query})
+        return {name.removeprefix(_PREFIX): each for name, each in found.items()}
+
+    wait_for(lambda: look().get("rows_read_total", (0,))[0] == 3)
+    found = look()
+    assert {(_PREFIX + name, frozenset(labels)) for name, (_, labels) in found.items()} == {
+        (name, frozenset(labels)) for _, name, labels, _ in each() if name.startswith(_PREFIX)
+    }
+    assert {name: found[name][0] for name in ("rows_written_total", "state_rows", "lag", "restarts_total")} == {
+        "rows_written_total": 2, "state_rows": 2, "lag": 0, "restarts_total": 0,
+    }  # fmt: skip
+    assert found["status"][1]["status"] == "running" and found["batches_total"][0] >= 1 and found["last_batch_ms"][0] > 0

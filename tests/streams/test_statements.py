@@ -209,14 +209,14 @@ REFUSED = [
     ("CREATE STREAM x_s (id NUMBERS) WITH (kafka_topic = 'orders');", "NUMBERS"),
     ("CREATE TABLE x_s (id INT) WITH (kafka_topic = 'orders');", "PRIMARY KEY"),
     ("CREATE STREAM x_s WITH (kafka_topic = 'orders') AS SELECT id, usr FROM orders EMIT CHANGES;", "which it reads"),
-    ("INSERT INTO orders (id, nothing) VALUES (1, 2);", "'nothing' is no column of orders"),
+    ("INSERT INTO orders (id, nothing) VALUES (1, 2);", "'nothing' is not a column of orders"),
     ("INSERT INTO orders (id) VALUES (1, 2);", "2 values for 1 columns"),
     ("INSERT INTO nowhere VALUES (1);", "no stream or table 'nowhere'"),
     ("DROP STREAM nowhere;", "there is no stream 'nowhere'"),
     ("DESCRIBE nowhere;", "there is no stream or table 'nowhere'"),
     ("TERMINATE nothing;", "there is no query 'nothing'"),
     ("PRINT 'is-not-there';", "there is no topic 'is-not-there'"),
-    ("SET 'a' = 'b';", "no property of queries"),
+    ("SET 'a' = 'b';", "not a property of queries"),
 ]
 
 

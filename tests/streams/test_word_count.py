@@ -28,7 +28,7 @@ def test_the_sample_counts_words_over_a_restart(start_worker, tmp_path):
         sql = Sql(worker)
         worker.send(INPUT, LINES[2:])
         sql.final(OUTPUT, _bytes(ALL_LINES))
-        assert len(sql.rows("SHOW QUERIES;")) == 2  # statements that were run before are passed over
+        assert len(sql.rows("SHOW QUERIES;")) == 2  # statements that were run before are skipped
         written = sql.records(OUTPUT)
         for word, count in ALL_LINES.items():  # each count once: what the console consumer of the demo prints for the word
             assert [value for key, value in written if key == word.encode()][-1] == _bytes(ALL_LINES)[word.encode()]

@@ -10,7 +10,7 @@ import re
 
 import pytest
 
-# Reasons that lie in the machine's nature, not in something that was forgotten.
+# Reasons that are in the machine's nature, not in something that was forgotten.
 MAY_SKIP = (
     r"Python 3\.10 has no atomic groups",
     r"no systemd-analyze",
@@ -31,7 +31,7 @@ def refused(reason):
 
 
 def _refuse_skip(report):
-    # An expected failure is reported as skipped, too: wasxfail tells them apart.
+    # An expected failure is reported as skipped, too: wasxfail distinguishes them.
     if report.skipped and not hasattr(report, "wasxfail"):
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else str(report.longrepr)
         said = refused(reason)

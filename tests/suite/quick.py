@@ -3,6 +3,8 @@
 They are found by what they ask for, so that a new test is where it belongs by itself; only what needs nothing and takes long is listed.
 """
 
+import types
+
 import pytest
 
 # A fixture that a test asks for, itself or by way of another.
@@ -11,6 +13,8 @@ DEAR = {
     *("shared_worker", "api", "worker", "ctl", "described", "connect_worker", "run_connector", "ui_worker", "on_embedded", "on_kafka"),
     *("command", "forks", "lab", "pytester", "run_tests", "search", "search_worker", "s3", "hdfs", "postgresql_server", "mariadb_server"),
 }
+# A parameter that names one of them: the fixture is asked for by that name alone.
+DEAR_PARAMETERS = {f"{name}{more}" for name in ("postgresql", "mariadb") for more in ("", "_database", "_server")}
 FOLDERS = ("tests/cli", "tests/rest", "tests/pipeline/test_own_", "tests/log/test_client_", "tests/log/test_broker_")
 # Handlers of the embedded log, by themselves.
 QUICK = tuple(f"tests/log/test_broker_{name}.py" for name in ("groups", "producers", "records", "segments", "topics", "versions"))
@@ -29,9 +33,12 @@ FILES = (
     *("tests/connectors/test_file_rotation.py", "tests/connectors/test_allowed_files.py", "tests/test_kernels.py"),
     *("tests/connectors/storage/test_lake_worker.py", "tests/connectors/storage/test_exactly_once.py", "tests/connectors/storage/test_files_source.py"),
     *("tests/connectors/jdbc/test_jdbc_exactly_once.py", "tests/connectors/jdbc/test_jdbc_source.py", "tests/connectors/jdbc/test_jdbc_machine.py"),
-    *("tests/connectors/logs/test_rotation.py", "tests/connectors/elasticsearch/test_faults.py", "tests/log/test_group_protocols.py"),
+    # scripts/check runs it.
+    "tests/test_layout.py",
+    *("tests/connectors/logs/test_rotation.py", "tests/connectors/logs/test_log_source_in_a_worker.py", "tests/connectors/elasticsearch/test_faults.py", "tests/log/test_group_protocols.py"),
 )
 NOT_SLOW = "not slow"
+_NONE = types.SimpleNamespace(params={})
 
 
 def pytest_ignore_collect(collection_path, config):
@@ -55,4 +62,6 @@ def is_slow(item):
         return True
     if item.nodeid.startswith(QUICK):
         return False
+    if any(isinstance(value, str) and value in DEAR_PARAMETERS for value in getattr(item, "callspec", _NONE).params.values()):
+        return True
     return item.nodeid.startswith((*FOLDERS, *FILES))

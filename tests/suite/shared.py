@@ -1,7 +1,7 @@
 """A server that all processes of a run use: the first that asks starts it, the last that leaves stops it.
 
 The processes are those of xdist; one alone is first and last. Who uses the server holds a shared lock on a file, which the system takes
-back whatever becomes of the process; who leaves and can have the lock alone was the last.
+back whatever happens to the process; who leaves and can have the lock alone was the last.
 """
 
 import contextlib
@@ -38,13 +38,14 @@ def skipped_where_unavailable():
 @contextlib.contextmanager
 def shared_server(tmp_path_factory, server):
     """What a Server (tests/servers/server.py) tells of itself; whichever process is first starts it."""
+    assert os.environ.get("CONNECT_TEST_QUICK") != "1", f"scripts/quick starts no server, and {server.name} is asked for: tests/suite/quick.py must know of it"
     with skipped_where_unavailable(), shared(run_folder(tmp_path_factory), server.name, lambda: server.start().handed_over()) as told:
         yield told
 
 
 @contextlib.contextmanager
 def shared(folder, name, start):
-    """What `start()` tells of the server, a dict with its "pid" and the "folder" to remove behind it; it is called in one process only."""
+    """What `start()` reports the server, a dict with its "pid" and the "folder" to remove after it; it is called in one process only."""
     told = folder / f"{name}.json"
     with open(folder / f"{name}.lock", "w") as gate, open(folder / f"{name}.users", "w") as users:
         with _locked(gate):

@@ -10,7 +10,7 @@ from standalone.pipeline.spark.columns import SparkColumns
 def check_shape(spark_holder):
     """check_shape(transform, values, shape): maps that all have one shape become by columns what they become by rows.
 
-    `by_columns=False` says that there is no column meaning for them.
+    `by_columns=False` says that there is no columnar form for them.
     """
     def check(transform, values, shape, by_columns=True):
         sent = spark_holder.ready().createDataFrame(pa.table({"v": pa.array(values, arrow_type(shape))}))

@@ -1,4 +1,4 @@
-"""Paths to fields: what Kafka's field.syntax.version makes of a text, and what is found there."""
+"""Paths to fields: what Kafka's field.syntax.version makes of a string, and what is found there."""
 
 import pytest
 from pytest import param

@@ -94,7 +94,7 @@ def test_fields_are_inserted(props, before, fields, values, spark_holder):
     "props, record",
     [
         param({"offset.field": "o"}, source(Struct(LINE, {"line": "a"}), LINE), id="a source's record has no offset"),
-        param({"topic.field": "line"}, source(Struct(LINE, {"line": "a"}), LINE), id="the field is there already"),
+        param({"topic.field": "line"}, source(Struct(LINE, {"line": "a"}), LINE), id="the field already exists"),
         param({"topic.field": "a", "static.field": "a", "static.value": "x"}, source(Struct(LINE, {"line": "a"}), LINE), id="one name twice"),
         param({"topic.field": "!"}, source(Struct(LINE, {"line": "a"}), LINE), id="a mark without a name"),
         param({"topic.field": "t"}, source("text", Schema.STRING), id="a string has no fields"),
@@ -155,7 +155,7 @@ NEST = SchemaBuilder.struct().field("meta", META).field("line", Schema.STRING).b
 
 
 def nested(meta, **more):
-    """(before, after) with a text and the topic put into `meta`."""
+    """(before, after) with a string and the topic put into `meta`."""
     grown = SchemaBuilder.struct().field("a", Schema.INT32).field("t", Schema.OPTIONAL_STRING).field("x.y", Schema.STRING).build().with_(optional=True)
     after = SchemaBuilder.struct().field("meta", grown).field("line", Schema.STRING).build()
     before = Struct(NEST, {"meta": None if meta is None else Struct(META, {"a": meta}), "line": "l"})

@@ -1,6 +1,6 @@
-"""The two meanings of every function are one: each is run by row and by Spark over special and generated values, in one body.
+"""The two forms of every function are one: each is run by row and by Spark over special and generated values, in one body.
 
-What Spark makes is what the row meaning makes, wherever the column meaning does not leave a value to the rows; and a value that is an
+What Spark makes is what the row form makes, wherever the columnar form does not leave a value to the rows; and a value that is an
 error by row is left to the rows.
 """
 
@@ -116,7 +116,7 @@ def stored(value, schema):
 
 
 def shown(value):
-    """Something to compare: floats as their bits tell them apart, but for those of NaN."""
+    """Something to compare: floats as their bits distinguish them, but for those of NaN."""
     if isinstance(value, dict):
         return {name: shown(item) for name, item in value.items()}
     return repr(float(value)) if isinstance(value, float) else value
@@ -139,7 +139,7 @@ def check_pairs(functions, schema, spark):
         except (NoColumns, ConnectError):
             refused.append(function)
             continue
-        if made.function != FLOAT_TEXT:  # a kernel writes it, behind the job
+        if made.function != FLOAT_TEXT:  # a kernel writes it, after the job
             said.append((function, made, F.lit(False) if failed is None else F.coalesce(failed, F.lit(True))))
     for function in refused:
         assert {by_row(function, value) for value in values} == {ConnectError}, type(function)

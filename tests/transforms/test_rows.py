@@ -1,4 +1,4 @@
-"""What transforms keep at hand for the next record never shows in it."""
+"""What transforms cache for the next record never shows in it."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def outcome(work):
 
 
 def cast_slowly(value, kind):
-    """A cast with nothing kept at hand: by Java's parsers and narrowing alone."""
+    """A cast with nothing cached: by Java's parsers and narrowing alone."""
     if value is None or kind == "string":
         return to_text(value)
     if isinstance(value, bytes):

@@ -180,7 +180,7 @@ def test_a_nested_field(inner, made, spark_holder):
 @pytest.mark.parametrize(
     "props, before, error",
     [
-        param({}, record("yesterday", Schema.STRING), DataError, id="a text that is no date"),
+        param({}, record("yesterday", Schema.STRING), DataError, id="a text that is not a date"),
         param({"format": ""}, record(TEXT, Schema.STRING), ConnectError, id="a text, and no format"),
         param({}, record(5, Schema.INT32), ConnectError, id="an int"),
         param({"field": "at"}, of(Schema.OPTIONAL_INT32, None), ConnectError, id="an int, even where it is null"),

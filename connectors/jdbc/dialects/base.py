@@ -1,4 +1,4 @@
-"""What a dialect must know of its database; each has a file of its own.
+"""What a dialect must know of its database; each has its own file.
 
 A connection is the driver's own (DB-API), in a transaction that the caller ends. Values are never put into SQL but whole numbers and points
 in time, by `literal`: all else goes through the driver.
@@ -31,7 +31,7 @@ class Dialect:
     key_types = {}  # the same where it is part of a primary key
     widenings = ()  # (from, to): column types of which the second holds every value of the first
     is_strict = True  # whether a column holds values of its type alone
-    ids_may_come_late = True  # whether an id that was given first may be seen later than one that was given behind it
+    ids_may_come_late = True  # whether an id that was given first may be seen later than one that was given after it
 
     def __init__(self, location, *, quote="ALWAYS", zone="UTC", isolation="DEFAULT"):
         self.location = location
@@ -96,7 +96,7 @@ class Dialect:
         raise NotImplementedError
 
     def chosen(self, columns):
-        """What stands between SELECT and FROM, so that values come exactly."""
+        """What is between SELECT and FROM, so that values come exactly."""
         return "*"
 
     def read(self, connection, sql, columns, rows):
@@ -107,7 +107,7 @@ class Dialect:
         """Said before a query: the isolation that transaction.isolation.mode asks for."""
 
     def end_read(self, connection):
-        """Said behind it."""
+        """Said after it."""
         connection.rollback()
 
     def now(self, connection):
@@ -240,7 +240,7 @@ def check_columns(columns, where):
     names = [column.name for column in columns]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise ConnectError(f"{where} gives more than one column '{twice[0]}': name them apart with AS.")
+        raise ConnectError(f"{where} gives more than one column '{twice[0]}': name them with AS.")
     return columns
 
 

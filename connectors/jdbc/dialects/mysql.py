@@ -1,6 +1,6 @@
-"""MySQL and MariaDB, by PyMySQL: rows come as texts from a cursor of the server's, and go by LOAD DATA LOCAL, or INSERT where that is not allowed.
+"""MySQL and MariaDB, by PyMySQL: rows come as strings from a cursor of the server's, and go by LOAD DATA LOCAL, or INSERT where that is not allowed.
 
-LOAD DATA LOCAL makes warnings of errors, and goes on: whoever loads looks at the warnings.
+LOAD DATA LOCAL makes warnings of errors, and continues: anyone who loads looks at the warnings.
 """
 
 import contextlib

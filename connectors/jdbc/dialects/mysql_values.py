@@ -1,4 +1,4 @@
-"""MySQL's texts of values as columns, and columns as lines for LOAD DATA."""
+"""MySQL's strings of values as columns, and columns as lines for LOAD DATA."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -12,7 +12,7 @@ _NUMBERS = {c.INT8: pa.int64(), c.INT16: pa.int64(), c.INT32: pa.int64(), c.INT6
 
 
 def values(column, items, zone, zero):
-    """What the driver gives for a column, texts or bytes, as column.py says. `zero` says what becomes of dates such as 0000-00-00."""
+    """What the driver gives for a column, strings or bytes, as column.py says. `zero` says what happens to dates such as 0000-00-00."""
     kind = column.kind
     try:
         if kind == c.BYTES:
@@ -65,7 +65,7 @@ def _without_zeros(column, texts, zero):
 
 
 def csv(arrays):
-    """Rows as lines; nulls are the bare word NULL, texts are quoted, and bytes are texts of their hexadecimal digits."""
+    """Rows as lines; nulls are the bare word NULL, strings are quoted, and bytes are strings of their hexadecimal digits."""
     parts = [_texts(array) for array in arrays]
     lines = pc.binary_join_element_wise(*[part.cast(pa.large_string()) for part in parts], pa.scalar(",", pa.large_string()))
     lines = pc.binary_join_element_wise(lines, pa.scalar("", pa.large_string()), pa.scalar("\n", pa.large_string()))

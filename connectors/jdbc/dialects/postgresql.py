@@ -202,7 +202,7 @@ class PostgreSql(Dialect):
 
     def horizon(self, connection):
         """The beginning of the oldest transaction of this database that may still write: one that has written, or is younger than a minute. Nobody
-        may be held back for ever by a session that only reads. Who may not see others' transactions knows none.
+        may be held back forever by a session that only reads. Who may not see others' transactions knows none.
         """
         hidden, oldest = connection.execute(
             "SELECT count(*) FILTER (WHERE state IS NULL), (extract(epoch FROM min(xact_start) FILTER (WHERE backend_xid IS NOT NULL OR "
@@ -281,7 +281,7 @@ class PostgreSql(Dialect):
         self.execute(connection, f"DELETE FROM {stage}")
 
     def _staged(self, connection, table, names, arrays):
-        """The rows in a table of this session alone, whose columns are of the table's types. It is empty behind every transaction."""
+        """The rows in a table of this session alone, whose columns are of the table's types. It is empty after every transaction."""
         told = repr((table.parts, names, [(column.name, column.type_name) for column in self.columns(connection, table) or ()]))
         stage = self.quoted(f"connect_stage_{hashlib.sha1(told.encode()).hexdigest()[:16]}")
         listed = self._listed(names)
@@ -303,7 +303,7 @@ class PostgreSql(Dialect):
 
 
 def _copied(connection, sql):
-    """The lines of a COPY TO STDOUT, straight from libpq: psycopg's own loop goes through several generators for each."""
+    """The lines of a COPY TO STDOUT, straight from libpq: psycopg's own loop goes through multiple generators for each."""
     import psycopg
 
     if connection.info.transaction_status == connection.info.transaction_status.IDLE:
@@ -368,7 +368,7 @@ def _parsed(lines, columns, options, zone):
 
 
 def _values(column, array, zone):
-    """A column's texts as column.py says."""
+    """A column's strings as column.py says."""
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     if column.kind == c.BYTES:
         return arrow.from_hex(pc.utf8_slice_codeunits(array, 2))

@@ -1,4 +1,4 @@
-"""PostgreSQL's texts of dates, times, timestamps and arrays, to and from columns."""
+"""PostgreSQL's strings of dates, times, timestamps and arrays, to and from columns."""
 
 import re
 
@@ -16,7 +16,7 @@ _DAY_MICROS = 86_400 * arrow.MICROS
 
 
 def parse_moments(texts, is_date=False, is_zoned=False):
-    """Texts as microseconds since the epoch, or as days."""
+    """Strings as microseconds since the epoch, or as days."""
     try:
         plain = pc.utf8_slice_codeunits(texts, 0, -3) if is_zoned else texts
         kind = pa.date32() if is_date else pa.timestamp("us")
@@ -38,7 +38,7 @@ def _micros(text):
 
 
 def parse_times(texts):
-    """Texts as microseconds of the day; 24:00:00 is the end of it."""
+    """Strings as microseconds of the day; 24:00:00 is the end of it."""
     try:
         return pc.cast(pc.binary_join_element_wise("1970-01-01", texts, " "), pa.timestamp("us")).cast(pa.int64())
     except pa.ArrowInvalid:
@@ -52,7 +52,7 @@ def _time(text):
 
 
 def moment_texts(array, zone, only_date=False):
-    """Microseconds since the epoch as texts: the time on a wall of that zone and how far it is from UTC, which columns without a zone
+    """Microseconds since the epoch as strings: the time on a wall of that zone and how far it is from UTC, which columns without a zone
     pass over."""
     range_ = pc.min_max(array).as_py()
     if range_["min"] is not None and not _FIRST_MICROS <= range_["min"] <= range_["max"] < _LAST_MICROS:

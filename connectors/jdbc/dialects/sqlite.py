@@ -1,7 +1,7 @@
 """SQLite, by Python's own module: it needs no server.
 
-A column's declared type says what its values are in records; what is stored may be of any type, and is held to it. Points in time are stored as
-Java's driver does: milliseconds since the epoch. Texts are read as well, as times on a wall of db.timezone.
+A column's declared type says what its values are in records; what is stored may be of any type, and is checked. Points in time are stored as
+Java's driver does: milliseconds since the epoch. Strings are read as well, as times on a wall of db.timezone.
 
 ADBC's driver is faster, but takes a column's type from the first rows that it meets, and has no decimals.
 """
@@ -232,7 +232,7 @@ def _text(value):
 
 
 def _moments(kind, values, zone):
-    """Milliseconds as they are stored, and texts, in the units of column.py."""
+    """Milliseconds as they are stored, and strings, in the units of column.py."""
     is_text = pa.array([isinstance(value, str) for value in values], pa.bool_())
     micros = pa.array([None if value is None else _micros(value) for value in values], pa.int64())
     if zone != "UTC" and kind == c.TIMESTAMP and any(is_text.to_pylist()):

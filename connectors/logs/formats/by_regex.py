@@ -27,7 +27,7 @@ class ByRegex(Format):
 
 
 def extracted(column, pattern, fields, change=None):
-    """What the groups of the pattern find, as those fields; `change(columns)` makes (columns, times) of the texts."""
+    """What the groups of the pattern find, as those fields; `change(columns)` makes (columns, times) of the strings."""
     lines = column.to_arrow(text=True)
     found = pc.extract_regex(lines, pattern)
     is_parsed = found.is_valid().to_numpy(zero_copy_only=False)

@@ -47,7 +47,7 @@ class Json(_Maps):
 
 
 class Logfmt(_Maps):
-    """logfmt: level=info msg="it is so" took=5ms; values are texts, a name alone is true."""
+    """logfmt: level=info msg="it is so" took=5ms; values are strings, a name alone is true."""
 
     @staticmethod
     def one(item):
@@ -67,7 +67,7 @@ class Logfmt(_Maps):
 
 
 def _times(values):
-    """What the field tells that usually holds the time: a text, or seconds or milliseconds since the epoch."""
+    """What the field says that usually holds the time: a string, or seconds or milliseconds since the epoch."""
     told = [next((value[name] for name in _TIME_FIELDS if name in value), None) for value in values]
     texts = ByteColumn.of([each.encode() if isinstance(each, str) else b"" for each in told])
     stamps = times.iso(texts.data, texts.starts, texts.lengths)

@@ -1,4 +1,4 @@
-"""raw: a line is a text."""
+"""raw: a line is a string."""
 
 from connectors.logs.formats.format import Format
 from connectors.logs.formats.parsed import Parsed

@@ -10,7 +10,7 @@ NONE = -1
 
 
 class Places:
-    """Where one byte stands in the lines of a column. The lines lie one behind the other in their buffer."""
+    """Where one byte is in the lines of a column. The lines lie one after the other in their buffer."""
 
     def __init__(self, column, byte):
         self.at = np.flatnonzero(column.data == ord(byte))
@@ -23,7 +23,7 @@ class Places:
         return self._where(self._first + number, self.count > number)
 
     def behind(self, places):
-        """The first one in each line at or behind that place, -1 where there is none."""
+        """The first one in each line at or after that place, -1 where there is none."""
         found = np.searchsorted(self.at, places)
         return self._where(found, (places >= 0) & (found < self._first + self.count))
 
@@ -45,7 +45,7 @@ def texts(data, starts, ends, is_there):
 
 
 def numbers(array, kind):
-    """Texts as whole numbers, null where they are none."""
+    """Strings as whole numbers, null where they are none."""
     is_one = pc.fill_null(pc.match_substring_regex(array, r"^\d{1,18}$"), False)
     if not pc.all(is_one).as_py():
         array = pc.if_else(is_one, array, pa.scalar(None, array.type))
@@ -53,7 +53,7 @@ def numbers(array, kind):
 
 
 def valid(column):
-    """The column with bytes that are no UTF-8 replaced."""
+    """The column with bytes that are not UTF-8 replaced."""
     try:
         column.data.tobytes().decode()
         return column

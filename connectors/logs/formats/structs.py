@@ -26,7 +26,7 @@ class Fields:
         self._names = [*kinds, UNPARSED]
 
     def parsed(self, lines, columns, is_parsed, times=None):
-        """`lines`: the texts, for those that are not of the format; `columns`: an Arrow array for each field; `is_parsed`: numpy booleans."""
+        """`lines`: the strings, for those that are not of the format; `columns`: an Arrow array for each field; `is_parsed`: numpy booleans."""
         count = len(is_parsed)
         if is_parsed.all():
             unparsed = pa.nulls(count, pa.string())

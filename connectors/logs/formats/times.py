@@ -1,4 +1,4 @@
-"""Times of log lines as milliseconds since the epoch, for many at once; -1 where a text is no such time."""
+"""Times of log lines as milliseconds since the epoch, for many at once; -1 where a string is no such time."""
 
 import datetime
 import functools
@@ -52,7 +52,7 @@ def iso(data, starts, lengths):
 
 
 def bsd(texts, now=None):
-    """Nov 22 13:35:02, local time of this year, or of the last one where it would lie ahead. An Arrow array of texts, each parsed once."""
+    """Nov 22 13:35:02, local time of this year, or of the last one where it would lie ahead. An Arrow array of strings, each parsed once."""
     encoded = texts.dictionary_encode()
     now = now or datetime.datetime.now()
     known = np.array([NONE if text is None else _bsd(text, now.year, now.month) for text in encoded.dictionary.to_pylist()] or [NONE], np.int64)
@@ -78,7 +78,7 @@ def each_once(array, parse):
 
 
 def _matrix(data, starts, lengths, width):
-    """The first `width` bytes of each, zeros behind its end."""
+    """The first `width` bytes of each, zeros after its end."""
     at = starts[:, None] + np.arange(width)
     inside = np.arange(width) < lengths[:, None]
     return np.where(inside, data[np.minimum(at, max(len(data) - 1, 0))] if len(data) else 0, 0)

@@ -16,6 +16,6 @@ NAMES = {name: short for short, (_, _, java) in _FORMATS.items() for name in (sh
 
 
 def load(short):
-    """The class of a format by its short name. Nothing is imported before: each has a library of its own."""
+    """The class of a format by its short name. Nothing is imported before: each has its own library."""
     module, name, _ = _FORMATS[short]
     return getattr(importlib.import_module(f"{__name__}.{module}"), name)

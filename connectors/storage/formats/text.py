@@ -12,7 +12,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Lines(Writer):
-    """Each record and what stands behind it, compressed if so wished. `head` is what the file begins with."""
+    """Each record and what is after it, compressed if so wished. `head` is what the file begins with."""
 
     def __init__(self, spool, ending=b"\n", null=b"null", gzip_level=None, head=b""):
         self._spool, self._ending, self._null = spool, ending, null

@@ -70,7 +70,7 @@ const operations = {
     const ends = await admin.fetchTopicOffsets(topic)
     const at = await admin.fetchTopicOffsetsByTimestamp(topic, base + 500)
     const sum = (offsets) => offsets.reduce((all, each) => all + Number(each.offset), 0)
-    same('records behind the time', 500, sum(ends) - sum(at))
+    same('records after the time', 500, sum(ends) - sum(at))
   }),
   transaction: async () => {
     const producer = kafka.producer({ transactionalId: transactional, idempotent: true, maxInFlightRequests: 1 })

@@ -73,7 +73,7 @@ async def times():
     async with consumer() as reader:
         found = await reader.offsets_for_times({part: BASE + 500 for part in PARTS})
         ends = await reader.end_offsets(PARTS)
-        same("records behind the time", 500, sum(ends[part] - each.offset for part, each in found.items() if each))
+        same("records after the time", 500, sum(ends[part] - each.offset for part, each in found.items() if each))
 
 
 async def transaction():

@@ -70,7 +70,7 @@ def times():
     reader = consumer()
     found = reader.offsets_for_times([TopicPartition(topic, number, BASE + 500) for number in range(3)], SECONDS)
     ends = [reader.get_watermark_offsets(TopicPartition(topic, number), SECONDS)[1] for number in range(3)]
-    same("records behind the time", 500, sum(end - each.offset for end, each in zip(ends, found) if each.offset >= 0))
+    same("records after the time", 500, sum(end - each.offset for end, each in zip(ends, found) if each.offset >= 0))
     reader.close()
 
 

@@ -47,7 +47,7 @@ class Binary:
         source = io.BytesIO(data)
         datum = self.read_from(source)
         if self._fails_on_rest and (rest := len(data) - source.tell()):
-            raise SerializationError(f"There are {rest} bytes behind the value, and avro.fail.on.trailing.data=true refuses them.")
+            raise SerializationError(f"There are {rest} bytes after the value, and avro.fail.on.trailing.data=true refuses them.")
         return datum
 
     def read_from(self, source):

@@ -19,7 +19,7 @@ from standalone.schema_registry.framing import head
 
 
 class AvroConverter(RegistryConverter):
-    """Avro in the log, behind the id that the value's schema has in the registry. A null is no bytes.
+    """Avro in the log, after the id that the value's schema has in the registry. A null is not bytes.
 
     value.converter=io.confluent.connect.avro.AvroConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -50,14 +50,14 @@ class AvroConverter(RegistryConverter):
         Option("specific.avro.reader", BOOLEAN, LOW, f"Has no effect. {NO_CLASSES}.", False),
         Option("specific.avro.key.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
         Option("specific.avro.value.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
-        Option("avro.fail.on.trailing.data", BOOLEAN, LOW, "Refuse messages with bytes behind the value.", False),
+        Option("avro.fail.on.trailing.data", BOOLEAN, LOW, "Refuse messages with bytes after the value.", False),
     )  # fmt: skip
 
     def configure(self, config):
         super().configure(config)
         self._options = SchemaOptions(config)
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
@@ -77,7 +77,7 @@ class AvroConverter(RegistryConverter):
         except SerializationError as error:
             raise self.unreadable(topic, error) from error
 
-    # Column meaning: one kernel goes through the bytes of a whole batch.
+    # Columnar form: one kernel goes through the bytes of a whole batch.
     def column_writer(self, topic, schema):
         encoder = self._encoder(topic, schema)
         return encoder.head, encoder.columns
@@ -86,7 +86,7 @@ class AvroConverter(RegistryConverter):
         columns = self._decoder(topic, mark).columns
         return columns and columns.decode
 
-    # --- Schemas at hand ---
+    # --- Cached schemas ---
 
     def _encoder(self, topic, schema):
         return self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))

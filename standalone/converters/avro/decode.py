@@ -1,7 +1,7 @@
-"""AvroConverter's column meaning, from the log: a kernel goes through the messages of one schema, and its flat arrays become columns.
+"""AvroConverter's columnar form, from the log: a kernel goes through the messages of one schema, and its flat arrays become columns.
 
-Texts and bytes of a record stay where they are in the messages. Messages that are not of the schema, or not as it says, are left to the row
-meaning, and so is a batch of which a good part is of other schemas. Declined are maps whose keys are no plain values, or may be null.
+Strings and bytes of a record stay where they are in the messages. Messages that are not of the schema, or not as it says, are left to the row
+meaning, and so is a batch of which a good part is of other schemas. Declined are maps whose keys are not plain values, or may be null.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from standalone.converters.json_values import scale_of
 from standalone.data import schema as s
 from standalone.kernels import readonly
 
-MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
+MOST_BAD = 0.1  # of a batch, before it is left to the row form as a whole
 FEW_BAD = 10  # messages never are too many
 _STEPS = {
     "boolean": k.BOOLEAN,
@@ -31,7 +31,7 @@ _STEPS = {
 
 
 class _Declined(Exception):
-    """There is no column meaning of such a schema."""
+    """There is no columnar form of such a schema."""
 
 
 class _Part:
@@ -46,7 +46,7 @@ class Decoding:
 
     @classmethod
     def of(cls, schema, node, fails_on_rest):
-        """None where the row meaning does it."""
+        """None where the row form does it."""
         try:
             return cls(schema, node, fails_on_rest)
         except _Declined:
@@ -80,7 +80,7 @@ class Decoding:
                 self._steps.append((k.STRUCT, column, 0, 0))
             inner = [self._part(field.schema, each.node, is_inner) for field, each in zip(schema.fields, node.fields)]
             if column is None and not inner:
-                raise _Declined  # nothing would tell how many there are
+                raise _Declined  # nothing would say how many there are
             return _Part(schema, node, column, inner)
         if kind in (s.ARRAY, s.MAP):
             return self._list(schema, node, is_inner)

@@ -1,4 +1,4 @@
-"""AvroConverter's column meaning, to the log: columns become flat arrays, of which a kernel writes the messages of a batch.
+"""AvroConverter's columnar form, to the log: columns become flat arrays, of which a kernel writes the messages of a batch.
 
 Marked for the rows engine are nulls where the schema has none or a default, Decimals of another scale than their schema's, Dates that are no
 midnight. Declined are enums that stay enums, unions of more than null and one other, and lists of Python values.
@@ -30,7 +30,7 @@ _MOST_BYTES_OF_A_NUMBER = 10
 
 
 class _Declined(Exception):
-    """There is no column meaning of such a schema."""
+    """There is no columnar form of such a schema."""
 
 
 class _Part:
@@ -45,7 +45,7 @@ class Encoding:
 
     @classmethod
     def of(cls, schema, node, options, head):
-        """None where the row meaning does it. The bytes `head` stand before each message."""
+        """None where the row form does it. The bytes `head` are before each message."""
         try:
             return cls(schema, node, options, head)
         except (_Declined, DataError):

@@ -11,7 +11,7 @@ from standalone.converters.flat_arrays import NULL, REFUSED  # noqa: F401
 from standalone.converters.words import long_word, put_long_word, put_word, word
 from standalone.kernels import BYTES, FLAGS, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
 
-# The steps, as (step, column, a, b); what a and b are stands beside
+# The steps, as (step, column, a, b); what a and b are is beside
 BOOLEAN, INT, LONG_INT, FLOAT, DOUBLE, BYTES_, FIXED, ENUM, DECIMAL = range(9)  # FIXED: a size; ENUM: a symbols
 UNION = 9  # a slot, b branches: which of them
 BRANCH = 10  # a slot, column number of the branch, b where it ends
@@ -23,7 +23,7 @@ ITEM = 14  # the end of an item: a slot, b where items begin
 
 @compiled
 def _varint(data, at, end):
-    """(a zigzag number, where it ends); -1 for the latter where it is none. The lowest bit apart, it needs but 63."""
+    """(a zigzag number, where it ends); -1 for the latter where it is none. The lowest bit excepted, it needs but 63."""
     if at >= end:
         return 0, -1
     byte = np.int64(data[at])  # bytes shifted are of unsigned numbers, which with others make floats
@@ -246,7 +246,7 @@ def _put_varint(out, at, number):
 
 
 # The steps of writing, as (step, column, level, a, b). A level is the rows, or the items of a list.
-OPTIONAL = 9  # of the column behind it: a the branch for a null, b for none, c where the value ends
+OPTIONAL = 9  # of the column after it: a the branch for a null, b for none, c where the value ends
 WRITE_LIST = 13  # a the level of its items, c where it ends
 END_ITEM = 14  # a the level, c where items begin
 

@@ -10,7 +10,7 @@ _MOST_SHOWN = 80
 
 
 def misfit(path, node, value):
-    """`path` is where it stands, as "$.order.lines[]"."""
+    """`path` is where it is, as "$.order.lines[]"."""
     wanted = _wanted(node)
     said = f"Expected {wanted}. Got {_token(value)}: {path} is {_shown(value)}, and the Avro schema has {_schema(node)} there."
     return DataError(f"{said} {_advice(node, value)}".strip())

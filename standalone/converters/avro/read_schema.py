@@ -74,7 +74,7 @@ class _Reader:
 
     def _with_default(self, schema, default):
         if schema.type == s.STRUCT:
-            log.debug("The default of a struct is left out: %s.", schema.name)  # a schema cannot hold a value of its own
+            log.debug("The default of a struct is left out: %s.", schema.name)  # a schema cannot hold its own value
             return schema
         try:
             value = _default_of(schema, default, self._options)
@@ -178,7 +178,7 @@ class _Reader:
                 continue
             field = member_name(branch, at, options)
             if field in fields:
-                raise DataError(f"Two members of an Avro union become the field '{field}'. Set enhanced.avro.schema.support=true to tell them apart.")
+                raise DataError(f"Two members of an Avro union become the field '{field}'. Set enhanced.avro.schema.support=true to keep both.")
             fields[field] = self.of(branch, True)
         said.update(type=s.STRUCT, name=name, fields=[Field(field, at, each) for at, (field, each) in enumerate(fields.items())])
 

@@ -1,4 +1,4 @@
-"""Values of one schema as Avro data without what the registry's messages have before them, written and read: what stands in the blocks of Avro
+"""Values of one schema as Avro data without what the registry's messages have before them, written and read: what is in the blocks of Avro
 files."""
 
 import io

@@ -44,9 +44,9 @@ class NodeField:
 
 
 def parse(text, references=()):
-    """The Node of a schema's text. `references` are the texts of what it refers to, those first that others refer to.
+    """The Node of a schema's text. `references` are the strings of what it refers to, those first that others refer to.
 
-    Raises DataError where it is no Avro schema, or refers to itself: there is no Connect schema of such a one.
+    Raises DataError where it is not an Avro schema, or refers to itself: there is no Connect schema of such a one.
     """
     names = {}
     for reference in references:
@@ -61,7 +61,7 @@ def _json(text):
         stripped = text.strip()
         if _NAME.fullmatch(stripped):  # an older registry may hold int for "int"
             return stripped
-        raise DataError(f"The schema is no JSON: {error}. It begins with {text[:60]!r}.") from None
+        raise DataError(f"The schema is not JSON: {error}. It begins with {text[:60]!r}.") from None
 
 
 class _Parser:
@@ -121,7 +121,7 @@ class _Parser:
             full = f"{space}.{name}" if space else name
         if not all(_NAME.fullmatch(part) for part in full.split(".")):
             raise DataError(
-                f"'{full}' is no Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true to have it changed."
+                f"'{full}' is not an Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true to have it changed."
             )
         if full in self._names:
             raise DataError(f"The Avro schema defines '{full}' twice. Give one of the structs another name.")
@@ -143,7 +143,7 @@ class _Parser:
         name = _of(said, "name")
         if not _NAME.fullmatch(name):
             raise DataError(
-                f"'{name}' in the record '{record}' is no Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true "
+                f"'{name}' in the record '{record}' is not an Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true "
                 "to have it changed."
             )
         return NodeField(name, self.node(_of(said, "type"), namespace), said.get("doc"), said.get("default", NO_DEFAULT))

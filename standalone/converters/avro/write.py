@@ -263,7 +263,7 @@ def _logical(schema, node, path):
                 raise DataError(f"{path}: a Date must be midnight in UTC, but it has {ms % DAY_MS} ms of the day.")
             return (ms // DAY_MS + (1 << 31)) % (1 << 32) - (1 << 31)
         if name == s.TIME and not 0 <= ms <= DAY_MS:
-            raise DataError(f"{path}: a Time must lie within 1970-01-01; it is {ms} ms since the epoch.")
+            raise DataError(f"{path}: a Time must be within 1970-01-01; it is {ms} ms since the epoch.")
         return ms
 
     return write

@@ -1,4 +1,4 @@
-"""Values without a schema as Avro data, under an Avro schema that is given: as JSON has them, so bytes may be a text of their numbers."""
+"""Values without a schema as Avro data, under an Avro schema that is given: as JSON has them, so bytes may be a string of their numbers."""
 
 from standalone import DataError, to_float32
 from standalone.converters.avro.misfit import misfit
@@ -99,7 +99,7 @@ def _is_plausible(node, value):
 
 
 def text(value):
-    """A text that UTF-8 holds: half a surrogate pair becomes a question mark, as Java has it."""
+    """A string that UTF-8 holds: half a surrogate pair becomes a question mark, as in Java."""
     if value.isascii():
         return value
     try:

@@ -1,4 +1,4 @@
-"""The Avro schema of a Connect schema, as Confluent's converter says it: what Avro lacks stands in properties that begin with "connect."."""
+"""The Avro schema of a Connect schema, as Confluent's converter says it: what Avro lacks is in properties that begin with "connect."."""
 
 import json
 import math
@@ -99,7 +99,7 @@ class _Writer:
         return {"type": TYPES[kind]}
 
     def _named(self, schema, doc=None):
-        """ "name" and "namespace" as they stand in a definition, and the doc behind them."""
+        """ "name" and "namespace" as they are in a definition, and the doc after them."""
         if schema.name is None:
             self._count += 1
             said = {"name": names.DEFAULT_NAME + (str(self._count) if self._count > 1 else ""), "namespace": names.NAMESPACE}
@@ -189,7 +189,7 @@ class _Writer:
 
 
 def _tidied(said, space, seen):
-    """The same with each definition where it stands first, and its name wherever it comes again; without a namespace that is that of the
+    """The same with each definition where it is first, and its name wherever it comes again; without a namespace that is that of the
     record around it. `seen` are the definitions so far, by full name."""
     if isinstance(said, str):
         return said
@@ -218,7 +218,7 @@ def _tidied_definition(said, space, seen):
 
 
 def default_json(schema, value, options):
-    """A default as it stands in "connect.default"."""
+    """A default as it is in "connect.default"."""
     if value is None:
         return None
     if schema.name == s.DECIMAL:

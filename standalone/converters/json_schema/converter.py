@@ -1,4 +1,4 @@
-"""JsonSchemaConverter: values as JSON behind the id of their JSON Schema in a schema registry."""
+"""JsonSchemaConverter: values as JSON after the id of their JSON Schema in a schema registry."""
 
 import json
 
@@ -49,7 +49,7 @@ def _inclusion(name, value):
 
 
 class JsonSchemaConverter(RegistryConverter):
-    """JSON in the log, behind the id that the value's JSON Schema has in the registry.
+    """JSON in the log, after the id that the value's JSON Schema has in the registry.
 
     value.converter=io.confluent.connect.json.JsonSchemaConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -96,7 +96,7 @@ class JsonSchemaConverter(RegistryConverter):
         self._generalized = config["generalized.sum.type.support"]
         self._writer = JsonSchemaWriter(config["object.additional.properties"], self._generalized, default_json(self._numeric))
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def from_connect(self, topic, schema, value, headers=None):
         if schema is None and value is None:
             return None
@@ -126,7 +126,7 @@ class JsonSchemaConverter(RegistryConverter):
         except (SerializationError, RecursionError) as error:
             raise self.unreadable(topic, error) from error
 
-    # Column meaning: JsonConverter's own kernels, where the JSON is as it writes and reads it.
+    # Columnar form: JsonConverter's own kernels, where the JSON is as it writes and reads it.
     def column_writer(self, topic, schema):
         named, _, _, plan = self._encoder(topic, schema)
         return named, plan
@@ -135,7 +135,7 @@ class JsonSchemaConverter(RegistryConverter):
         schema, _, _, has_columns = self._decoder(topic, mark)
         return (lambda column, before: json_decode.decode_payloads(column, schema, True, before)) if has_columns else None
 
-    # --- Schemas at hand ---
+    # --- Cached schemas ---
 
     def _encoder(self, topic, schema):
         return self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
@@ -239,14 +239,14 @@ def _json(text):
     try:
         return json.loads(text)
     except ValueError as error:
-        raise SerializationError(f"The registered JSON Schema is no JSON: {error}") from error
+        raise SerializationError(f"The registered JSON Schema is not JSON: {error}") from error
 
 
 def _parsed(data):
     try:
         return json_text.parse(data)
     except json_text.JsonError as error:
-        raise SerializationError(f"the message is no JSON: {error}") from error
+        raise SerializationError(f"the message is not JSON: {error}") from error
 
 
 def _validate(validator, node, what):

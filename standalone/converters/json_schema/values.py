@@ -30,7 +30,7 @@ def _writer(schema, numeric_decimals, ignores_defaults):
 
         def write_struct(value):
             if not isinstance(value, Struct) or value.schema is not schema and value.schema != schema:
-                raise DataError("JsonSchemaConverter: the value is no struct of the schema that it is put under.")
+                raise DataError("JsonSchemaConverter: the value is not a struct of the schema that it is put under.")
             if fills:
                 return write([field.schema.default if item is None else item for field, item in zip(schema.fields, value.values)])
             return write(value.values)

@@ -1,4 +1,4 @@
-"""The JSON Schema of a Connect schema, as Confluent's converter says it: what JSON Schema lacks stands in properties that begin with "connect."."""
+"""The JSON Schema of a Connect schema, as Confluent's converter says it: what JSON Schema lacks is in properties that begin with "connect."."""
 
 import json
 

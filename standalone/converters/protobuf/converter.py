@@ -28,7 +28,7 @@ _unused = without_effect(_UNUSED)
 
 
 class ProtobufConverter(RegistryConverter):
-    """Protobuf in the log, behind the id that the message's .proto file has in the registry, and the message's place in that file.
+    """Protobuf in the log, after the id that the message's .proto file has in the registry, and the message's place in that file.
 
     value.converter=io.confluent.connect.protobuf.ProtobufConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -49,7 +49,7 @@ class ProtobufConverter(RegistryConverter):
         Option("wrapper.for.nullables", BOOLEAN, MEDIUM, "Optional plain fields are those of a wrapper, as google.protobuf.StringValue.", False),
         Option("wrapper.for.raw.primitives", BOOLEAN, MEDIUM, "Read a message that is a wrapper as the plain value in it.", True),
         Option("generate.struct.for.nulls", BOOLEAN, MEDIUM, "Read a message that is not there as a struct of defaults.", False),
-        Option("generate.index.for.unions", BOOLEAN, LOW, "Put the number of a oneof behind its name, as in kind_0.", True),
+        Option("generate.index.for.unions", BOOLEAN, LOW, "Put the number of a oneof after its name, as in kind_0.", True),
         Option("flatten.unions", BOOLEAN, LOW, "Read the fields of a oneof as fields of its message.", False),
         _unused("reference.lookup.only", BOOLEAN, MEDIUM, False),
         _unused("skip.known.types", BOOLEAN, LOW, True),
@@ -64,7 +64,7 @@ class ProtobufConverter(RegistryConverter):
         super().configure(config)
         self._options = ProtobufOptions(config)
 
-    # Row meaning: the truth.
+    # Row form: the truth.
     def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
@@ -90,7 +90,7 @@ class ProtobufConverter(RegistryConverter):
         except (SerializationError, DecodeError) as error:
             raise self.unreadable(topic, error) from error
 
-    # Column meaning: kernels go through the bytes of a whole batch.
+    # Columnar form: kernels go through the bytes of a whole batch.
     def column_writer(self, topic, schema):
         if schema is None:
             return None, None
@@ -101,14 +101,14 @@ class ProtobufConverter(RegistryConverter):
         columns = self._decoder(topic, mark, path).columns
         return columns and columns.decode
 
-    # --- Schemas at hand ---
+    # --- Cached schemas ---
 
     def _encoder(self, topic, schema):
         return self.encoders.of((topic, schema), lambda: self._new_encoder(topic, schema))
 
     def _new_encoder(self, topic, schema):
         if schema is None:
-            raise SerializationError("A value without a schema is no Protobuf message. Give it one, or use another converter.")
+            raise SerializationError("A value without a schema is not a Protobuf message. Give it one, or use another converter.")
         text, path = proto_text(schema, self._options)
         own = self.registry_schema(text)
         file = ProtoFile(text)

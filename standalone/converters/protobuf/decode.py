@@ -1,8 +1,8 @@
-"""ProtobufConverter's column meaning, from the log: a kernel goes through the messages of one type, then through those within them, level by level.
+"""ProtobufConverter's columnar form, from the log: a kernel goes through the messages of one type, then through those within them, level by level.
 
-Texts and bytes stay where they are in the messages. Left to the row meaning are messages of another form, texts that are no UTF-8, numbers of
-enums without a symbol, dates that are none, maps with a key twice, and messages that stand in pieces; and a batch with many such as a whole.
-Declined are fields whose default is not empty, and maps whose keys are no plain values.
+Strings and bytes stay where they are in the messages. Left to the row form are messages of another form, strings that are not UTF-8, numbers of
+enums without a symbol, dates that are none, maps with a key twice, and messages that are in pieces; and a batch with many such as a whole.
+Declined are fields whose default is not empty, and maps whose keys are not plain values.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from standalone.data import schema as s
 from standalone.data.utf8_column import malformed
 from standalone.kernels import readonly
 
-MOST_BAD = 0.1  # of a batch, before it is left to the row meaning as a whole
+MOST_BAD = 0.1  # of a batch, before it is left to the row form as a whole
 FEW_BAD = 10  # messages never are too many
 KINDS = {
     **dict.fromkeys((F.TYPE_INT32, F.TYPE_ENUM), k.INT),
@@ -35,7 +35,7 @@ _NO_CURSORS, _NO_NUMBERS, _NO_SIZES = np.empty(0, np.int64), np.empty(0, np.int6
 
 
 class _Declined(Exception):
-    """There is no column meaning of such a schema."""
+    """There is no columnar form of such a schema."""
 
 
 class Decoding:
@@ -43,7 +43,7 @@ class Decoding:
 
     @classmethod
     def of(cls, schema, descriptor, options):
-        """None where the row meaning does it."""
+        """None where the row form does it."""
         try:
             return cls(schema, descriptor, options)
         except _Declined:

@@ -1,7 +1,7 @@
-"""ProtobufConverter's column meaning, to the log: of each message type the columns become flat arrays, of which a kernel writes the messages.
+"""ProtobufConverter's columnar form, to the log: of each message type the columns become flat arrays, of which a kernel writes the messages.
 Those within others are written first, and are bytes to these.
 
-Marked for the rows engine are nulls that have a default, or stand in lists; dates and times that Protobuf has none for; texts that are no symbol
+Marked for the rows engine are nulls that have a default, or are in lists; dates and times that Protobuf has none for; strings that are not symbol
 of their enum; numbers that the field does not hold; Decimals of more than seven bytes. Declined are Protobuf's own maps, which are written
 by the order of their keys; a Connect schema's are lists of entries.
 """
@@ -29,7 +29,7 @@ _MESSAGES = {s.DATE: names.DATE, s.TIME: names.TIME, s.TIMESTAMP: names.TIMESTAM
 
 
 class _Declined(Exception):
-    """There is no column meaning of such a schema."""
+    """There is no columnar form of such a schema."""
 
 
 class Encoding:
@@ -37,7 +37,7 @@ class Encoding:
 
     @classmethod
     def of(cls, schema, descriptor, options, head):
-        """None where the row meaning does it. The bytes `head` stand before each message."""
+        """None where the row form does it. The bytes `head` are before each message."""
         try:
             return cls(schema, descriptor, options, head)
         except (_Declined, DataError):

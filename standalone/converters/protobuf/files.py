@@ -45,7 +45,7 @@ class ProtoFile:
 
 
 def _imports_first(files):
-    """The files in an order in which each stands behind what it imports."""
+    """The files in an order in which each is after what it imports."""
     done = {}
 
     def add(name):

@@ -11,7 +11,7 @@ from standalone.converters.words import long_word, put_long_word, put_word, word
 from standalone.kernels import BYTES, FLAG, FLAGS, INTS, INTS_BY_ROW, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
 
 NUMBER, KIND, WIRE, REPEATED, ONEOF, ONCE = range(6)  # columns of the table
-LONG_INT, INT, UNSIGNED, ZIGZAG, LONG_ZIGZAG, BOOLEAN, WORD, SIGNED_WORD, LONG_WORD, BYTES_ = range(10)  # kinds: how a value stands in the message
+LONG_INT, INT, UNSIGNED, ZIGZAG, LONG_ZIGZAG, BOOLEAN, WORD, SIGNED_WORD, LONG_WORD, BYTES_ = range(10)  # kinds: how a value is in the message
 WIRES = (0, 0, 0, 0, 0, 0, 5, 5, 1, 2)  # of each kind
 ALWAYS, UNLESS_ZERO, PACKED, EACH = range(4)  # what is written: a value that is there; that, but no zero; a list as one run; by items
 _LAST_DAY = 2932896  # 9999-12-31, since the epoch
@@ -79,9 +79,9 @@ def scan(
     item_numbers: written(LONGS),
     item_sizes: written(INTS),
 ):
-    """Messages, each behind the bytes `head`: what they have of each field, by field and row, and of lists how many items (sizes).
+    """Messages, each after the bytes `head`: what they have of each field, by field and row, and of lists how many items (sizes).
 
-    With `takes_items` it is gone through them once more: the items of each list go behind each other, from `cursors` on. A message of another
+    With `takes_items` it is gone through them again: the items of each list go one after another, from `cursors` on. A message of another
     form is marked, and so is one in which a field stands twice that is a message or one of a oneof with another. One of length -1 is none.
     """
     count = len(fields)
@@ -248,7 +248,7 @@ def encode(
 ):
     """Rows as messages; the fields are (tag, kind, how). A row that is not as expected is marked, and is a null, as those are that `nulls` says.
 
-    The values of field f begin at `base[f]` of numbers and sizes. Of a list these are where its items begin (and one behind the last row),
+    The values of field f begin at `base[f]` of numbers and sizes. Of a list these are where its items begin (and one after the last row),
     counted from `item_base[f]` on.
     """
     at = 0
@@ -310,7 +310,7 @@ def encode(
     return at
 
 
-# --- What stands in messages of known types -------------------------------------------------------------------------
+# --- What is in messages of known types -------------------------------------------------------------------------
 
 
 @compiled

@@ -20,7 +20,7 @@ GOOGLE_TYPES = {
 }
 META_FILE, WRAPPERS_FILE = "confluent/meta.proto", "google/protobuf/wrappers.proto"
 
-# In the order in which they stand in their file
+# In the order in which they are in their file
 WRAPPERS = {
     "google.protobuf.DoubleValue": "double",
     "google.protobuf.FloatValue": "float",

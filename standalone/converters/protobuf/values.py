@@ -73,7 +73,7 @@ def _field_writer(schema, descriptor, name, options):
             raise DataError(f"The Protobuf field '{field.full_name}' is not repeated, but the value is a list.")
         return _list_writer(schema.value_schema, field, options)
     if field.is_repeated:
-        raise DataError(f"The Protobuf field '{field.full_name}' is repeated, but the value is no list.")
+        raise DataError(f"The Protobuf field '{field.full_name}' is repeated, but the value is not a list.")
     return _setter(schema, field, options)
 
 
@@ -99,7 +99,7 @@ def _not_null(item, name):
 
 def _map_writer(schema, field, options):
     if not is_map_entry(field):
-        raise DataError(f"The Protobuf field '{field.full_name}' is no map, but the value is one.")
+        raise DataError(f"The Protobuf field '{field.full_name}' is not a map, but the value is one.")
     entry = field.message_type
     key, value = (_setter(each, entry.fields_by_name[name], options) for each, name in ((schema.key_schema, "key"), (schema.value_schema, "value")))
     name, is_native = field.name, entry.GetOptions().map_entry
@@ -201,7 +201,7 @@ def _enum_number(schema, descriptor):
 
     def number(value):
         if value not in known:
-            raise DataError(f"'{value}' is no symbol of the Protobuf enum {descriptor.full_name}. Its symbols: {', '.join(known)}.")
+            raise DataError(f"'{value}' is not a symbol of the Protobuf enum {descriptor.full_name}. Its symbols: {', '.join(known)}.")
         return known[value]
 
     return number
@@ -229,7 +229,7 @@ def _write_date(value, message, schema):
 def _write_time(value, message, schema):
     ms = Instant.of(value).ms
     if not 0 <= ms < DAY_MS:
-        raise DataError(f"ProtobufConverter: a Time must lie within 1970-01-01; it is {ms} ms since the epoch.")
+        raise DataError(f"ProtobufConverter: a Time must be within 1970-01-01; it is {ms} ms since the epoch.")
     seconds, rest = divmod(ms, 1000)
     message.hours, message.minutes, message.seconds, message.nanos = seconds // 3600, seconds // 60 % 60, seconds % 60, rest * 1_000_000
 
@@ -336,7 +336,7 @@ def _read_date(message):
     try:
         return Instant((datetime.date(message.year, message.month, message.day).toordinal() - _EPOCH) * DAY_MS)
     except ValueError as error:
-        raise DataError(f"A google.type.Date of {message.year}-{message.month}-{message.day} is no date: {error}.") from None
+        raise DataError(f"A google.type.Date of {message.year}-{message.month}-{message.day} is not a date: {error}.") from None
 
 
 def _read_time(message):

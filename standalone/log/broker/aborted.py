@@ -57,7 +57,7 @@ class AbortedTransactions:
         return [row for row in self._rows if row.last >= low and row.first < high]
 
     def trim(self, start):
-        """Forget what lies before `start`; the file is cleared at the next start."""
+        """Forget what is before `start`; the file is cleared at the next start."""
         if self._rows and self._rows[0].last < start:
             self._rows = [row for row in self._rows if row.last >= start]
             self._known = set(self._rows)

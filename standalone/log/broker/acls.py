@@ -66,7 +66,7 @@ class Acl(NamedTuple):
         elif self.permission not in (DENY, ALLOW):
             why_not = "An ACL allows or denies."
         elif not self.principal.partition(":")[2]:
-            why_not = f"'{self.principal}' is no principal: write User:name."
+            why_not = f"'{self.principal}' is not a principal: write User:name."
         if why_not:
             raise Refusal(codes.InvalidRequestError, why_not)
 

@@ -25,6 +25,7 @@ class Call:
         self._owner = owner
         self._connection = connection
         self._correlation_id = correlation_id
+        self.still_true = None  # set by a handler: whether the answer would be the same again, as any thread may ask
 
     @property
     def address(self):
@@ -64,7 +65,7 @@ class Call:
         self._send([response.encode(header=True, framed=True)])
 
     def answer_spliced(self, response):
-        """A FetchResponse whose records lie in files."""
+        """A FetchResponse whose records are in files."""
         response.with_header(correlation_id=self._correlation_id)
         pieces, size = response.encode_pieces()
         pieces[0] = _SIZE.pack(size) + pieces[0]

@@ -1,7 +1,7 @@
 """What admin tools ask of a cluster: log folders, quorum, replicas and leaders, leader epochs, quotas.
 
 Each gets the node, the call it answers and the decoded request, and returns the response. There is one node, which leads every
-partition in epoch 0 for ever: most answers say that nothing is going on.
+partition in epoch 0 forever: most answers say that nothing is happening.
 """
 
 import os
@@ -155,7 +155,7 @@ def elect_leaders(node, call, request):
 
 
 def offset_for_leader_epoch(node, call, request):
-    """Versions 2-4. Epoch 0 goes on to the end of the log; there is no later one."""
+    """Versions 2-4. Epoch 0 continues to the end of the log; there is no later one."""
     Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
     topics = []
     for topic in request.topics:

@@ -2,7 +2,7 @@
 
 It works on segments that are full, fsynced and before the last stable offset; each is written again as `<first offset>.log.cleaned`
 and takes the other's place. What an aborted transaction wrote goes. Batches that lose nothing stay byte for byte, but for those of
-transactions: these become plain ones, so that the markers behind them can go, too.
+transactions: these become plain ones, so that the markers after them can go, too.
 
 A record without a value deletes its key. It stays for delete.retention.ms after the compaction that first saw it, so that a consumer
 on its way still meets it: `cleaned`, kept in a file beside the segments, says what was seen when.
@@ -19,7 +19,7 @@ from standalone.log.broker.segments import INDEX_INTERVAL, UNFINISHED, Index, Se
 from standalone.private import open_private
 
 FILE = "cleaner.json"
-MAX_KEYS = 1_000_000  # of one compaction, for they are held in memory; records behind the last one wait for the next
+MAX_KEYS = 1_000_000  # of one compaction, for they are held in memory; records after the last one wait for the next
 _REMEMBERED = 32  # compactions
 
 logger = logging.getLogger(__name__)

@@ -191,7 +191,7 @@ def _changed(topic, changes):
         elif what in (APPEND, SUBTRACT):
             known = options.TOPIC_CONFIGS.get(name)
             if known is None or known.type != options.LIST:
-                raise Refusal(codes.InvalidConfigurationError, f"Topic config '{name}' is no list: it can be set or deleted.")
+                raise Refusal(codes.InvalidConfigurationError, f"Topic config '{name}' is not a list: it can be set or deleted.")
             had = [item for item in topic.values[name].split(",") if item]
             named = [item.strip() for item in (change.value or "").split(",") if item.strip()]
             left = [item for item in had if item not in named]

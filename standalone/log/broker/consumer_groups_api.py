@@ -10,7 +10,7 @@ CONSUMER_MEMBER = 1
 
 
 def heartbeat(node, call, request):
-    """Versions 0-1: joining, going on and leaving."""
+    """Versions 0-1: joining, continuing and leaving."""
     response = ConsumerGroupHeartbeatResponse(
         version=call.version,
         error_code=NONE,
@@ -28,6 +28,7 @@ def heartbeat(node, call, request):
         member, assignment = consumers.heartbeat(request, (call.client_id or "", call.peer))
         if member is not None:
             response.member_id, response.member_epoch = member.id, member.epoch
+            call.still_true = consumers.still_true(member, request)
         if assignment is not None:
             Assignment = ConsumerGroupHeartbeatResponse.Assignment
             response.assignment = Assignment(
@@ -52,7 +53,7 @@ def _by_topic(node, call, partitions, TopicPartitions, named):
 
 
 def describe(node, call, request):
-    """Versions 0-1. A group by the classic protocol is not found here; DescribeGroups tells of it."""
+    """Versions 0-1. A group by the classic protocol is not found here; DescribeGroups reports it."""
     Group = ConsumerGroupDescribeResponse.DescribedGroup
     groups = []
     for group_id in request.group_ids:

@@ -129,7 +129,7 @@ class Group:
         return Member(new_id, None, *client)
 
     def _replace(self, old_id, new_id):
-        """A static member is back: its place in the group goes on under a new id, the old one is fenced."""
+        """A static member is back: its place in the group continues under a new id, the old one is fenced."""
         member = self.members.pop(old_id)
         member.answer_join(Joined(codes.FencedInstanceIdError.errno, old_id))
         member.answer_sync(Synced(codes.FencedInstanceIdError.errno))
@@ -262,7 +262,7 @@ class Group:
         return codes.RebalanceInProgressError.errno if self.state == PREPARING else NONE
 
     def leave(self, member_id, instance_id):
-        """The error code. An instance id without a member id removes whoever bears it."""
+        """The error code. An instance id without a member id removes anyone who bears it."""
         if instance_id:
             if instance_id not in self._static:
                 return codes.UnknownMemberIdError.errno

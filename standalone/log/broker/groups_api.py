@@ -1,8 +1,10 @@
 """FindCoordinator, the life of group members, committed offsets, and looking at groups: one function a request.
 
 Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
-What a group does stands in groups.py; here requests are taken apart and answers put together.
+What a group does is in groups.py; here requests are parsed and answers put together.
 """
+
+import functools
 
 from kafka.protocol.admin import DeleteGroupsResponse, DescribeGroupsResponse, ListGroupsResponse
 from kafka.protocol.consumer import (
@@ -139,12 +141,15 @@ def heartbeat(node, call, request):
     group = node.groups.get(request.group_id)
     error = codes.UnknownMemberIdError.errno
     if group is not None:
-        error = group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)
+        lives = functools.partial(group.heartbeat, request.member_id, request.group_instance_id, request.generation_id)
+        error = lives()
+        if error == NONE:
+            call.still_true = lambda: lives() == NONE
     return HeartbeatResponse(version=call.version, error_code=error)
 
 
 def leave_group(node, call, request):
-    """Versions 0-5. From version 3 on several members at once, also by instance id, which is how an admin removes them."""
+    """Versions 0-5. From version 3 on multiple members at once, also by instance id, which is how an admin removes them."""
     group = node.groups.get(request.group_id)
 
     def leave(member_id, instance_id):
@@ -291,7 +296,7 @@ def _offsets(node, call, request):
 
 def _fetched(node, call, request, group_id, topics, Topic, Partition):
     version = call.version
-    forbidden = NONE if call.may(GROUP, group_id) else codes.GroupAuthorizationFailedError.errno  # version 1 tells it of each partition
+    forbidden = NONE if call.may(GROUP, group_id) else codes.GroupAuthorizationFailedError.errno  # version 1 reports it of each partition
 
     def error(name, number):
         if forbidden or not call.may(TOPIC, name):
@@ -397,7 +402,7 @@ def describe_groups(node, call, request):
             continue
         group = node.groups.get(group_id)
         if group is not None and group.consumers is not None:
-            group = None  # ConsumerGroupDescribe tells of it
+            group = None  # ConsumerGroupDescribe reports it
         if group is None:
             error = codes.GroupIdNotFoundError.errno if call.version >= 6 else NONE
             message = f"There is no group '{group_id}'." if call.version >= 6 else None

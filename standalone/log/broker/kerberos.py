@@ -50,7 +50,7 @@ class Kerberos:
             raise ConfigError.of({JAAS_KEY: f"{' and '.join(missing)} not set: the log's own key is read from a keytab"})
         principal = options["principal"]
         if not _PRINCIPAL.fullmatch(principal):
-            raise ConfigError.of({JAAS_KEY: f"'{principal}' is no principal, such as kafka/host.example.com@EXAMPLE.COM"})
+            raise ConfigError.of({JAAS_KEY: f"'{principal}' is not a principal, such as kafka/host.example.com@EXAMPLE.COM"})
         rules = Rules(settings[RULES_KEY], realm=_PRINCIPAL.fullmatch(principal).group(3))
         return cls(principal, options["keyTab"].removeprefix("file:"), rules)
 

@@ -125,7 +125,7 @@ def own(logins_of):
 def split(text, key):
     host, colon, port = text.strip().rpartition(":")
     if not colon or not port.isdigit() or int(port) > 65535:
-        raise StartError(f"{key}: '{text}' is no host:port, such as {DEFAULT}.")
+        raise StartError(f"{key}: '{text}' is not a host:port, such as {DEFAULT}.")
     return host.strip("[]"), int(port)
 
 

@@ -1,4 +1,4 @@
-"""Whether a request has nulls where Kafka's definition of it allows none; kafka-python reads them as None wherever they stand."""
+"""Whether a request has nulls where Kafka's definition of it allows none; kafka-python reads them as None wherever they are."""
 
 import functools
 

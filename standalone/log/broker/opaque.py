@@ -1,6 +1,6 @@
 """ProduceRequest and FetchResponse whose record bytes are never copied.
 
-kafka-python's message classes decode records into bytes of their own and encode them into one growing buffer, which copies each
+kafka-python's message classes decode records into their own bytes and encode them into one growing buffer, which copies each
 megabyte twice. Here both messages are made from the same definitions, with another codec for the one field `records`: decoded it is a
 view of the receive buffer; encoded it is left out and its place noted, so that the bytes may come from a file.
 """

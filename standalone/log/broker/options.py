@@ -71,7 +71,7 @@ OPTIONS = (
         low=1024,
         high=MAX_INT,
     ),
-    LogOption("embedded.log.retention.ms", LONG, WEEK_MS, "How long records are kept; -1 keeps them for ever.", low=-1),
+    LogOption("embedded.log.retention.ms", LONG, WEEK_MS, "How long records are kept; -1 keeps them forever.", low=-1),
     LogOption("embedded.log.retention.bytes", LONG, -1, "How many bytes a partition may keep; -1 sets no bound.", low=-1),
     LogOption("embedded.log.num.partitions", INT, 1, "Partitions of a topic made without saying how many.", low=1, high=10_000),
     LogOption("embedded.log.auto.create.topics.enable", BOOLEAN, True, "Whether a topic is made when a client first asks for it."),
@@ -87,7 +87,7 @@ OPTIONS = (
         "embedded.log.connections.max.idle.ms",
         LONG,
         600_000,
-        "A connection on which nothing came or went for so long is closed; -1 keeps it for ever.",
+        "A connection on which nothing came or went for this long is closed; -1 keeps it forever.",
         low=-1,
     ),
     LogOption(
@@ -125,7 +125,7 @@ TOPIC_CONFIGS = {
     "compression.gzip.level": TopicConfig(INT, -1, MOOT, None, "compression.gzip.level", (), -1, 9),
     "compression.lz4.level": TopicConfig(INT, 9, MOOT, None, "compression.lz4.level", (), 1, 17),
     "compression.type": TopicConfig(
-        STRING, "producer", "Batches are kept as the producer compressed them, whatever stands here.", None, "compression.type", CODECS
+        STRING, "producer", "Batches are kept as the producer compressed them, whatever is here.", None, "compression.type", CODECS
     ),
     "compression.zstd.level": TopicConfig(INT, 3, MOOT, None, "compression.zstd.level", (), -131072, 22),
     "delete.retention.ms": TopicConfig(
@@ -176,7 +176,7 @@ TOPIC_CONFIGS = {
         LONG, None, "Bytes a partition may keep; -1: no bound.", "embedded.log.retention.bytes", "log.retention.bytes", (), -1
     ),
     "retention.ms": TopicConfig(
-        LONG, None, "How long records are kept; -1: for ever.", "embedded.log.retention.ms", "log.retention.ms", (), -1
+        LONG, None, "How long records are kept; -1: forever.", "embedded.log.retention.ms", "log.retention.ms", (), -1
     ),
     "segment.bytes": TopicConfig(
         INT,
@@ -198,7 +198,7 @@ RETIRED_TOPIC_CONFIGS = ("message.downconversion.enable", "message.format.versio
 
 
 def settings(config):
-    """Every `embedded.log.*` key with its typed value: those of `config` (texts or values), else the default."""
+    """Every `embedded.log.*` key with its typed value: those of `config` (strings or values), else the default."""
     parsed, errors = {}, {}
     for option in OPTIONS:
         value = config.get(option.name)
@@ -222,7 +222,7 @@ def settings(config):
 
 
 def topic_values(overrides, defaults):
-    """What a topic's configs are, typed: its own `overrides` (texts) over the worker's `defaults`."""
+    """What a topic's configs are, typed: its own `overrides` (strings) over the worker's `defaults`."""
     values = {}
     for name, known in TOPIC_CONFIGS.items():
         if name in overrides:

@@ -23,7 +23,7 @@ from standalone.log.broker.refusal import Refusal, codes
 from standalone.log.broker.segments import INDEX, LOG, UNFINISHED, FileSlice, LogFile, OpenFiles, Segment
 from standalone.private import open_private
 
-LEADER_EPOCH = 0  # one node is the leader for ever
+LEADER_EPOCH = 0  # one node is the leader forever
 PRODUCERS_FILE = "producers.json"
 _MAX_OFFSET_DELTA = (1 << 31) - 1  # so that Kafka's own tools can read the segment
 _REMEMBERED_POSITIONS = 64
@@ -83,7 +83,7 @@ class Partition:
 
     @property
     def high_watermark(self):
-        """The offset behind the last record that may be read."""
+        """The offset after the last record that may be read."""
         return max(self.durable, self.start) if self._shows_synced_only else self.end
 
     @property
@@ -110,7 +110,7 @@ class Partition:
     # --- Writing
 
     def append(self, batch, now_ms):
-        """Keep a batch (a writable view; its header is filled in) behind the last one. Refusal: it is not kept."""
+        """Keep a batch (a writable view; its header is filled in) after the last one. Refusal: it is not kept."""
         if self.failed:
             raise Refusal(codes.KafkaStorageError, self.failed)
         header = self._check(batch, now_ms)
@@ -253,7 +253,7 @@ class Partition:
     def _locate(self, offset):
         """(segment, position of the batch) for an offset that is there."""
         segment, position = self._positions.get(offset, (None, 0))
-        if segment is not None and position < segment.size:  # else the partition has gone on in another segment
+        if segment is not None and position < segment.size:  # else the partition has continued in another segment
             return segment, position
         at = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
         segment = self.segments[max(at, 0)]
@@ -263,7 +263,7 @@ class Partition:
         return segment, segment.find(offset)
 
     def _remember(self, offset, segment, position):
-        """Where the reader will go on: found without the index."""
+        """Where the reader will continue: found without the index."""
         if len(self._positions) >= _REMEMBERED_POSITIONS:
             self._positions.pop(next(iter(self._positions)))
         self._positions[offset] = (segment, position)

@@ -83,7 +83,7 @@ class Producers:
         self._known[header.producer_id] = producer
         producer.seen_ms = now_ms
         if header.is_control:
-            if header.producer_epoch > producer.epoch:  # in which sequences begin anew
+            if header.producer_epoch > producer.epoch:  # in which sequences start over
                 producer.epoch = header.producer_epoch
                 producer.batches.clear()
             producer.transaction_start = None
@@ -102,7 +102,7 @@ class Producers:
                 return
 
     def expire(self, now_ms):
-        """Those silent for a day; they stand in front."""
+        """Those silent for a day; they are in front."""
         silent = []
         for producer_id, producer in self._known.items():
             if producer.seen_ms >= now_ms - EXPIRATION_MS:
@@ -174,7 +174,8 @@ class Producers:
 
 def encode(rows, end_offset):
     """The bytes of a snapshot, with the offset up to which the log's batches are known."""
-    return json.dumps({"offset": end_offset, "producers": rows}).encode()
+    # Row by row, for json keeps all other threads from Python's lock until it is done.
+    return b'{"offset": %d, "producers": [%s]}' % (end_offset, ", ".join(map(json.dumps, rows)).encode())
 
 
 def _out_of_order(header, expected):

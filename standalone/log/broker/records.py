@@ -1,7 +1,7 @@
 """Whether the records of a batch are what its header says: a checksum that fits says only that nothing was changed on the way.
 
 Nothing is copied, and what is compressed is opened for this look alone. What nobody could read is refused here: in the log it would keep
-every reader from what stands behind it.
+every reader from what is after it.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _FEW = 200  # records that plain Python has looked at in a millisecond
 
 
 class Preparation:
-    """A job: what `check_records` needs is loaded beside, for the first batch would wait for it, and all others behind it."""
+    """A job: what `check_records` needs is loaded beside, for the first batch would wait for it, and all others after it."""
 
     def run(self):
         from standalone.log import record_batch, record_loops  # noqa: F401

@@ -26,7 +26,7 @@ def produce(node, call, request):
     """Versions 3-13. One batch a partition; checked, given its offset, written; fsynced later (embedded.log.flush.interval.ms).
 
     acks 1 and -1 are the same on one node; with acks 0 there is no answer, and an error closes the connection, as Kafka does.
-    A transactional batch must be of a transaction that goes on in the partition; from version 12 on it brings the partition into it.
+    A transactional batch must be of a transaction that continues in the partition; from version 12 on it brings the partition into it.
     Left out: quotas; record-level errors (a batch is taken whole or not at all).
     """
     Topic = ProduceResponse.TopicProduceResponse
@@ -136,7 +136,7 @@ def fetch(node, call, request):
 
 
 class _Fetch:
-    """One fetch, which may wait in several partitions."""
+    """One fetch, which may wait in multiple partitions."""
 
     def __init__(self, node, call, request):
         self._node = node

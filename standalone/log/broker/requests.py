@@ -1,7 +1,7 @@
 """The requests that the embedded log does: ApiVersions answers from this table, and nothing else is done.
 
 A row says what a client must be allowed to do with what the request names (ACLs). What names one resource is looked at before the handler is
-called (`named`); of several, each with an error of its own, the handler asks the call, which has the row's operations.
+called (`named`); of several, each with its own error, the handler asks the call, which has the row's operations.
 """
 
 from typing import Any, NamedTuple
@@ -117,6 +117,7 @@ REQUESTS = (
 )
 HANDLERS = {row.request.API_KEY: row for row in REQUESTS}
 API_VERSIONS = metadata.ApiVersionsRequest.API_KEY
+WITH_RECORDS = {producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY}
 BEFORE_LOGIN = {API_VERSIONS, sasl.SaslHandshakeRequest.API_KEY, sasl.SaslAuthenticateRequest.API_KEY}
 
 _RESPONSES = {

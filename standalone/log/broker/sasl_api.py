@@ -12,7 +12,7 @@ FAILED_LOGIN_SECONDS = 0.1  # before the answer to a login that failed: who gues
 
 
 def handshake(node, call, request):
-    """Versions 0-1. After version 0 the client sends its tokens as they are, not in requests. Again on a connection that is logged in: anew."""
+    """Versions 0-1. After version 0 the client sends its tokens as they are, not in requests. Again on a connection that is logged in: again."""
     client = call.client
     mechanisms = client.listener.logins.mechanisms if client.listener.wants_login else []
     if not mechanisms:

@@ -14,7 +14,7 @@ SECURITY_OPTIONS = (
         STRING,
         None,
         "host:port that clients are told to connect to, where it is another than the listener's: behind a container's port, a tunnel or "
-        "a proxy. With several listeners NAME://host:port for each of them that needs one, separated by commas. Default: the listener's "
+        "a proxy. With multiple listeners NAME://host:port for each of them that needs one, separated by commas. Default: the listener's "
         "address, or, if it listens on all addresses, the one that the client used.",
     ),
     (

@@ -1,4 +1,4 @@
-"""One file of a partition, `<first offset>.log`: record batches one behind the other, as Kafka keeps them; and its index.
+"""One file of a partition, `<first offset>.log`: record batches one after the other, as Kafka keeps them; and its index.
 
 The index finds a batch by offset, by position or by time without reading the file. It is sparse and of our own make: rows of
 (offset, position, largest timestamp before that position), one about every INDEX_INTERVAL bytes, in `<first offset>.index`.
@@ -51,7 +51,7 @@ class LogFile:
 
 
 class OpenFiles:
-    """The segments' open files. Beyond `limit` the one that was not used for longest is let go: partitions may be many more than
+    """The segments' open files. Beyond `limit` the one that was not used for longest is released: partitions may be many more than
     the files that a process may open."""
 
     def __init__(self, limit=None):
@@ -119,7 +119,7 @@ class Segment:
 
     @classmethod
     def open(cls, folder, base_offset, files=None):
-        """The segment as it lies on disk; whatever follows its last fsynced row is checked, and cut at the first bad batch."""
+        """The segment as it is on disk; whatever follows its last fsynced row is checked, and cut at the first bad batch."""
         segment = cls(folder, base_offset, files)
         found = os.path.getsize(segment.path)
         last = Index.last_row(segment.index_path)
@@ -234,7 +234,7 @@ class Segment:
     # --- Coming back
 
     def _recover(self, found):
-        """Trust the rows of the index, check the batches behind them, cut what is not whole."""
+        """Trust the rows of the index, check the batches after them, cut what is not whole."""
         index = Index.load(self.index_path, self.base_offset)
         if index is None or not self._agrees(index, found):
             index = Index.beginning(self.base_offset)
@@ -252,8 +252,8 @@ class Segment:
         if self.size < found:
             os.ftruncate(self.file.fd, self.size)
             logger.warning(
-                "%s ended in %d bytes that are no whole record batch, as after a crash in the midst of a write; they are cut. "
-                "The file goes on at offset %d.",
+                "%s ended in %d bytes that are not a whole record batch, as after a crash in the middle of a write; they are cut. "
+                "The file continues at offset %d.",
                 self.path,
                 found - self.size,
                 self.next_offset,
@@ -265,7 +265,7 @@ class Segment:
         if position == found:
             return True
         header = next(self.walk(position, found), (0, None))[1] if position < found else None
-        # A torn batch right behind the last row is for the scan to cut, not a reason to doubt the rows.
+        # A torn batch right after the last row is for the scan to cut, not a reason to doubt the rows.
         return position < found and (header is None or header.base_offset >= index.offsets[-1])
 
     def _is_whole(self, position, header):
@@ -348,7 +348,7 @@ class Index:
             return None
 
     def mark(self, offset, position, latest, interval):
-        """A row for the batch at `position`, if the last one lies at least `interval` bytes before."""
+        """A row for the batch at `position`, if the last one is at least `interval` bytes before."""
         if position - self.positions[-1] >= interval:
             self.offsets.append(offset)
             self.positions.append(position)

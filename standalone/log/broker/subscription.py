@@ -12,7 +12,7 @@ def subscribed_topics(metadata):
 
 
 def same_subscription(protocol_type, before, after):
-    """Whether two joins of one member ask for the same: partitions owned and the like may differ, topics and protocols may not."""
+    """Whether two joins of one member ask for the same: partitions owned and similar may differ, topics and protocols may not."""
     if [name for name, _ in before] != [name for name, _ in after]:
         return False
     if protocol_type != "consumer":

@@ -1,4 +1,4 @@
-"""Bearer tokens (JSON web tokens) of clients: verified by the keys of who signs them, which are read anew when an unknown one turns up."""
+"""Bearer tokens (JSON web tokens) of clients: verified by the keys of who signs them, which are read again when an unknown one turns up."""
 
 import json
 import logging

@@ -224,7 +224,7 @@ def delete_topics(node, call, request):
 
 
 def create_partitions(node, call, request):
-    """Versions 0-3. New partitions are empty and stand behind the old ones."""
+    """Versions 0-3. New partitions are empty and are after the old ones."""
     Result = CreatePartitionsResponse.CreatePartitionsTopicResult
     results = []
     for wanted in request.topics:

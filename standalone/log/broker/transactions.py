@@ -1,7 +1,7 @@
 """Transactions: who may write in which one, and how each ends. Kafka's transaction coordinator, of one node.
 
 A transactional id has a producer id and an epoch, which goes up whenever a producer takes the id over: the one before is fenced.
-Its transaction is EMPTY, ONGOING from its first partition on, PREPARE_* once its end is decided, and COMPLETE_* when a marker stands in
+Its transaction is EMPTY, ONGOING from its first partition on, PREPARE_* once its end is decided, and COMPLETE_* when a marker is in
 every partition and the offsets it carries are committed. Every state is in the store before it is acted on, so that an end that
 was decided is carried out after a crash, and one that was not is aborted when its time is over. By embedded.log.acks=fsync that holds for
 a loss of power, too: each state is on the disk before it is acted on or told, and all markers are before the transaction is complete.
@@ -119,7 +119,7 @@ class Transactions:
         return transaction.producer_id, transaction.epoch
 
     def check(self, name, producer_id, epoch):
-        """The transaction, if this producer may go on in it."""
+        """The transaction, if this producer may continue in it."""
         transaction = self._by_id.get(name)
         if transaction is None or transaction.producer_id != producer_id:
             raise Refusal(codes.InvalidProducerIdMappingError)
@@ -165,7 +165,7 @@ class Transactions:
         self.add_partitions(transaction, {(partition.topic, partition.number)})
 
     def check_batch(self, partition, header):
-        """Refusal if this transactional batch is of no transaction that goes on in the partition."""
+        """Refusal if this transactional batch is of no transaction that continues in the partition."""
         transaction = self._by_producer.get(header.producer_id)
         if transaction is None or transaction.epoch != header.producer_epoch:
             raise Refusal(
@@ -187,7 +187,7 @@ class Transactions:
         return self._end(transaction, wanted, then)
 
     def end_epoch(self, transaction, identity, commit, then):
-        """As `end`, and the producer goes on under a higher epoch (KIP-890). `identity` is the one under which it asks."""
+        """As `end`, and the producer continues under a higher epoch (KIP-890). `identity` is the one under which it asks."""
         if transaction.is_ending:
             raise Refusal(codes.ConcurrentTransactionsError)
         if transaction.previous == identity:
@@ -242,7 +242,7 @@ class Transactions:
                     transaction.producer_id, transaction.epoch = self._node.store.new_producer_id(), -1
                 transaction.epoch += 1
             self._save(transaction)
-        except Refusal:  # else it would be told to be ending, for ever
+        except Refusal:  # else it would be told to be ending, forever
             transaction.state, transaction.producer_id, transaction.epoch, transaction.previous = before
             raise
         self._by_producer.pop(before[1], None)
@@ -307,7 +307,7 @@ class Transactions:
         try:
             self._save(transaction)
         except Refusal:
-            pass  # after a restart it is ended once more, which changes nothing
+            pass  # after a restart it is ended again, which changes nothing
         if then:
             then()
 
@@ -344,9 +344,14 @@ class Transactions:
         for partition in list(self._node.topics.partitions()):
             for producer_id, epoch in partition.producers.open_transactions:
                 owner = self._by_producer.get(producer_id)
-                if owner is None or owner.state in (EMPTY, COMPLETE_COMMIT, COMPLETE_ABORT):
-                    logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)
-                    self._write_marker(partition, producer_id, epoch, False)
+                if owner is not None and owner.is_ending:
+                    continue
+                if owner is not None and owner.epoch == epoch:
+                    # A loss of power took that the partition joined, and left the batch: its producer sends it again, and is told that it is there.
+                    self.add_partitions(owner, {(partition.topic, partition.number)})
+                    continue
+                logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)
+                self._write_marker(partition, producer_id, epoch, False)
 
     def tidy(self):
         oldest = self._node.clock.now_ms() - EXPIRATION_MS

@@ -2,7 +2,7 @@
 DescribeProducers.
 
 Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
-What a transaction does stands in transactions.py. Left out: two-phase commit from outside (InitProducerId 6).
+What a transaction does is in transactions.py. Left out: two-phase commit from outside (InitProducerId 6).
 """
 
 import re

@@ -42,12 +42,12 @@ class ColumnBatch:
         return self.with_(count=len(rows), **{name: column.take(getattr(self, name), rows) for name in _ROWS})
 
     def piece(self, low, high):
-        """The rows from low to high, in buffers of their own: to be carried to another process."""
+        """The rows from low to high, in their own buffers: to be carried to another process."""
         return self.with_(count=high - low, **{name: column.compact(getattr(self, name), low, high) for name in _ROWS})
 
 
 def joined_batches(batches):
-    """Several as one; None where they are not alike."""
+    """Multiple as one; None where they are not alike."""
     first = batches[0]
     for name in ("key_schema", "value_schema", "key_shape", "value_shape", "timestamp_type"):
         if any(getattr(batch, name) != getattr(first, name) for batch in batches):

@@ -11,7 +11,7 @@ _PARTS = ("topic", "partition", "timestamp", "key", "value", "keep", "failed")
 
 
 def compiled(links, shape, batch):
-    """(the Columns behind all links, the Pruner that knows what they say). Raises Declined at the first link without a column meaning."""
+    """(the Columns after all links, the Pruner that knows what they say). Raises Declined at the first link without a columnar form."""
     pruner = Pruner([leaf for part in shape.values() for leaf in leaves_in(part)])
 
     def settled(columns):
@@ -56,7 +56,7 @@ def columns_of(shape, batch):
 
 
 def apply(links, columns, settled=lambda columns: columns):
-    """The columns behind all links; `settled` is asked behind each link. Raises Declined at the first that has no column meaning here."""
+    """The columns after all links; `settled` is asked after each link. Raises Declined at the first that has no columnar form here."""
     for link in links:
         before = columns.with_(keep=None, failed=None)
         applies = True if link.predicate is None else _said(link.predicate, before, f"the predicate of {link.alias}")
@@ -79,11 +79,11 @@ def _said(stage, columns, who):
     try:
         said = stage.columns(columns)
     except NoColumns as reason:
-        raise Declined(f"{who} has no column meaning here: {reason}") from reason
+        raise Declined(f"{who} has no columnar form here: {reason}") from reason
     if said is None:
-        raise Declined(f"{who} has no column meaning for this batch")
+        raise Declined(f"{who} has no columnar form for this batch")
     if not isinstance(said, (Columns, bool)) and not is_expression(said):
-        raise Declined(f"{who} says a {type(said).__name__}: a column meaning is said with F of standalone, not with pyspark's functions")
+        raise Declined(f"{who} says a {type(said).__name__}: a columnar form is said with F of standalone, not with pyspark's functions")
     return said
 
 

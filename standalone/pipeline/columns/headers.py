@@ -19,7 +19,7 @@ class Headers:
                 self.schemas[f"header_{at}"] = edit.shape or edit.added.schema
 
     def edited(self, batch, column_of, mask_of):
-        """The batch's headers after all edits: a list with a tuple for each row, or None. The functions tell what became of `columns`."""
+        """The batch's headers after all edits: a list with a tuple for each row, or None. The functions say what happened to `columns`."""
         headers = batch.headers
         if headers is not None and self._edits:
             headers = [each or () for each in headers]

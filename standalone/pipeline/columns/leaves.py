@@ -1,6 +1,6 @@
-"""A batch taken apart into leaves: the columns that stay where they are, or that a job sends to Spark.
+"""A batch split into leaves: the columns that stay where they are, or that a job sends to Spark.
 
-A struct that is null in no row is taken apart: each field is a leaf of its own and goes its own way. Everything else is one leaf.
+A struct that is null in no row is parsed: each field is its own leaf and goes its own way. Everything else is one leaf.
 """
 
 import pyarrow as pa
@@ -37,7 +37,7 @@ class Leaf:
 
 
 class Leaves:
-    """A batch taken apart. `shape` says how, and is the same for all batches that one plan serves: what it knows of `topic`, `partition`,
+    """A batch split. `shape` says how, and is the same for all batches that one plan serves: what it knows of `topic`, `partition`,
     `key`, `value`, `timestamp` and `offset` is a plain value, a Leaf, a tuple of such for a struct's fields, NULL or UNKNOWN.
     """
 

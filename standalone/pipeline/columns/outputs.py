@@ -1,4 +1,4 @@
-"""What becomes of one output of a plan, or of a part of one: a leaf as it came, a literal, a struct of such, or what Spark computes."""
+"""What happens to one output of a plan, or of a part of one: a leaf as it came, a literal, a struct of such, or what Spark computes."""
 
 from dataclasses import dataclass, field
 from typing import Any

@@ -22,11 +22,11 @@ TRUE, FALSE = Literal(True, F.lit(True)), Literal(False, F.lit(False))
 
 
 class Declined(Exception):
-    """This chain has no column meaning for batches of that shape; says why."""
+    """This chain has no columnar form for batches of that shape; says why."""
 
 
 class Lambda:
-    """A function over the items of a list or map, as its body: Spark calls it once for an expression, with columns of its own."""
+    """A function over the items of a list or map, as its body: Spark calls it once for an expression, with its own columns."""
 
     def __init__(self, parameters, body):
         self.parameters = parameters
@@ -39,7 +39,7 @@ class Lambda:
 
 
 class Pruner:
-    """Makes nodes of the expressions of one chain, link by link. `settle` gives what a link says a name for the links behind it."""
+    """Makes nodes of the expressions of one chain, link by link. `settle` gives what a link says a name for the links after it."""
 
     def __init__(self, leaves):
         self._known = {leaf.name: leaf for leaf in leaves}
@@ -262,7 +262,7 @@ _RULES = {
 
 
 def _branches(expression):
-    """[(condition, value)] of a `when` and those that were put behind it; None of what is none."""
+    """[(condition, value)] of a `when` and those that were put after it; None of what is none."""
     if expression.function == "when":
         return [expression.given]
     if expression.function == COLUMN + "when":

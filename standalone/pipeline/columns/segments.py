@@ -82,7 +82,7 @@ class Segment:
 
 
 class PythonHere(Segment):
-    """Links without a column meaning that remember records."""
+    """Links without a columnar form that remember records."""
 
     title = "links of Python that remember records: by rows, in the task's thread"
     is_free = remembers = True
@@ -102,7 +102,7 @@ def _kind(link):
 
 
 class Expressions(Segment):
-    """Links with column meanings: compiled once for each shape of batch."""
+    """Links with columnar forms: compiled once for each shape of batch."""
 
     def __init__(self, low, links, holder, is_worth_a_job):
         """`is_worth_a_job(count)` says whether Spark shall compute a batch of that size."""

@@ -1,4 +1,4 @@
-"""The rows engine: the chain record by record, as its row meanings say. It is the truth that the columns engine is held to."""
+"""The rows engine: the chain record by record, as its row forms say. It is the truth that the columns engine is checked against."""
 
 import functools
 import threading
@@ -45,11 +45,11 @@ class RowsEngine:
         return link.transform.apply if query is None else query.record
 
     def transform(self, record, row):
-        """The record behind all links, or DROPPED; a list where a link makes several of one."""
+        """The record after all links, or DROPPED; a list where a link makes several of one."""
         return self._through(self._links, record, row, record)
 
     def through(self, items, low, high, failures):
-        """An iterator of (place, row, record) behind the links from low to high; the list `failures` gets (row, failure) on the way. Each
+        """An iterator of (place, row, record) after the links from low to high; the list `failures` gets (row, failure) on the way. Each
         record goes all the way before the next one comes, but for statements: their jobs are as quick for many records as for one.
         """
         steps = self._steps.get((low, high))
@@ -72,7 +72,7 @@ class RowsEngine:
         return [functools.partial(self._asked, run[0]) if asks else functools.partial(_worked, self._part(run)) for run, asks in zip(runs, is_query)]
 
     def transformed(self, records):
-        """What stands for `transform` on these records, {row: record}, which are worked all at once."""
+        """What stands for `transform` on these records, {row: record}, which are processed all at once."""
         made, failures = {row: [] for row in records}, []
         for _, row, record in self.through([(row, row, record) for row, record in records.items()], 0, None, failures):
             made[row].append(record)
@@ -222,7 +222,7 @@ class RowsEngine:
             return self._again(decoded, error, HEADER_CONVERTER, class_name(self._header), row)
 
     def _again(self, call, error, stage, name, row, record=None, class_name=None):
-        """What the call that failed so gives when it is repeated; StageFailed where it is not, or in vain."""
+        """What the call that failed so gives when it is repeated; StageFailed where it is not, or without success."""
         if self._retry is not None and isinstance(error, RetriableError):
             try:
                 return self._retry(call, error)

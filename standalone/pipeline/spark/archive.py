@@ -1,6 +1,6 @@
 """The class-data archive: Spark's classes as Java's memory has them once loaded, kept in the cache folder. It halves Spark's start.
 
-Made once per Java and Spark, by the set-up or by a process of its own at the lowest priority, which runs the kinds of jobs that chains begin
+Made once per Java and Spark, by the set-up or by its own process at the lowest priority, which runs the kinds of jobs that chains begin
 with: `python -m standalone.pipeline.spark.archive [CACHE_DIR JAVA]`.
 """
 
@@ -41,7 +41,7 @@ def _options(java):
 
 
 def is_wanted(cache_dir, java):
-    """Whether there is none yet, and none has been tried in vain."""
+    """Whether there is none yet, and none has been tried without success."""
     file = path(cache_dir, java)
     return not os.path.exists(file) and not os.path.exists(file + ".failed")
 

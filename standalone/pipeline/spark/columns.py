@@ -9,7 +9,7 @@ from standalone.pipeline.columns.prune import Lambda
 
 
 class SparkColumns:
-    """Makes columns; an expression that stands in many places is made once."""
+    """Makes columns; an expression that is in many places is made once."""
 
     def __init__(self):
         self._made = {}  # by identity; the expression too, or another might get its place

@@ -92,7 +92,7 @@ def java_version(java):
 
 
 def full_version(java):
-    """Its whole version as a text, or "". A runtime says it in the file `release`, which is read faster than Java starts."""
+    """Its whole version as a string, or "". A runtime says it in the file `release`, which is read faster than Java starts."""
     if not os.access(java, os.X_OK):
         return ""
     said = ""

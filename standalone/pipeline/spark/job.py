@@ -83,7 +83,7 @@ def table_of(arrays, nullable, count):
 
 class Projection:
     """Expressions over a table, computed chunk by chunk. Spark's optimized plan of the first job is put upon the tables after it: to have
-    it analyse and optimize all selects anew took more time than the work on 100,000 rows.
+    it analyse and optimize all selects again took more time than the work on 100,000 rows.
     """
 
     def __init__(self, select):

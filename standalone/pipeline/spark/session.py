@@ -31,7 +31,7 @@ START_SECONDS = 120
 EXIT_SECONDS = 5
 RETRY_SECONDS = 5  # after a start that failed, before the next one is tried
 MOST_PAUSE_SECONDS = 60  # before the next start, where the Java process ends again and again before it did any work
-TRIM_AFTER_SECONDS = 20  # of no job: the heap that the last ones left is given back
+TRIM_AFTER_SECONDS = 20  # of no job: the heap that the last ones left is returned
 ARCHIVE_AFTER_SECONDS = 30  # or a little more of a session's life: a short one is not worth an archive
 MEMORY = "1g"
 
@@ -74,6 +74,8 @@ DEFAULTS = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # it tells Java of the line in Python each time that a column is made
     "spark.log.structuredLogging.enabled": "false",
 }
+# On a cluster tasks of connectors may live for months: they outlive many executors, and must never be there twice.
+LASTING = {"spark.task.maxFailures": "1000000", "spark.speculation": "false"}
 _LAUNCHING = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
 _OF_A_CLUSTER = ("spark.driver.host", "spark.driver.bindAddress", "spark.executor.heartbeatInterval", "spark.network.timeout")
 
@@ -84,10 +86,16 @@ def settled(conf):
     if refused:
         log.warning("These Spark settings would change what a chain means and stay as they are: %s.", ", ".join(refused))
     defaults = dict(DEFAULTS)
-    if not conf.get("spark.master", "local").startswith("local"):
+    if is_cluster(conf.get("spark.master", "local")):
         for key in _OF_A_CLUSTER:  # executors on other machines must find us, and be missed when they die
             del defaults[key]
+        defaults.update(LASTING)
     return {**defaults, **conf, **PINNED}
+
+
+def is_cluster(master):
+    """Whether that spark.master has executors of its own."""
+    return not master.startswith("local") or master.startswith("local-cluster")
 
 
 # What matters of Spark's own log comes back as an exception, and is logged by us, once.
@@ -99,7 +107,7 @@ appender.stderr.name = stderr
 appender.stderr.target = SYSTEM_ERR
 appender.stderr.layout.type = PatternLayout
 appender.stderr.layout.pattern = %p %c{1}: %m%n%ex
-# The gateway tells how to change the level unless its own is set like the root's.
+# The gateway says how to change the level unless its own is set like the root's.
 logger.gateway.name = org.apache.spark.api.python.PythonGatewayServer
 logger.gateway.level = fatal
 """
@@ -121,7 +129,7 @@ class SessionHolder:
         self.job_seconds = 0.0
         self.exit_code = None  # of the last Java process that has ended
         self._java = java
-        self._archive_after_seconds = archive_after_seconds
+        self.archive_after_seconds = archive_after_seconds  # as of the next start
         self._lock = threading.Lock()
         self._settled = threading.Event()  # a session is up, or its start failed, or it was stopped
         self._stopping = threading.Event()
@@ -234,7 +242,7 @@ class SessionHolder:
         """Start sessions, one after the other as their processes end, until a start fails or we are to stop."""
         try:
             self._live_on()
-        finally:  # whoever waits is told, and the next one who asks starts a thread anew
+        finally:  # anyone who waits is told, and the next one who asks starts a thread again
             with self._lock:
                 self._session = self._thread = None
                 self._settled.set()
@@ -271,8 +279,8 @@ class SessionHolder:
             log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", self.exit_code)
 
     def _attend(self, process):
-        """See that memory is given back after work, and come back when the process has ended."""
-        archive_at = None if self._archive_after_seconds is None else time.monotonic() + self._archive_after_seconds
+        """See that memory is returned after work, and come back when the process has ended."""
+        archive_at = None if self.archive_after_seconds is None else time.monotonic() + self.archive_after_seconds
         has_garbage = False
         with _ending(process) as ended:
             while not ended(TRIM_AFTER_SECONDS) and not self._stopping.is_set():
@@ -305,7 +313,7 @@ class SessionHolder:
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         context = SparkContext(gateway=self._gateway, conf=SparkConf(_jvm=self._gateway.jvm))
-        context.pythonExec = sys.executable  # its workers need the packages that we have
+        context.pythonExec = self.conf.get("spark.pyspark.python", sys.executable)  # its workers need the packages that we have
         context._accumulatorServer.handle_error = lambda *_: None  # it would print how the Java process's end looks to it
         session = SparkSession(context)
         _warm(session)
@@ -322,7 +330,7 @@ class SessionHolder:
         self._folder = tempfile.mkdtemp(prefix="connect-spark-")
         with open(os.path.join(self._folder, "log4j2.properties"), "w", encoding="ascii") as quiet:
             quiet.write(LOGGING)
-        # What is written on the way lies in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
+        # What is written on the way is in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
         conf = {"spark.local.dir": self._folder, **self.conf}
         with open(os.path.join(self._folder, "spark.properties"), "w", encoding="ascii") as properties:
             properties.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items() if key not in _LAUNCHING)
@@ -402,7 +410,7 @@ def start_gateway(command, folder):
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     with open(os.path.join(folder, "stderr"), "wb") as errors:
-        # In a session of its own, or the terminal's Ctrl-C would end it while we still drain.
+        # In its own session, or the terminal's Ctrl-C would end it while we still drain.
         return subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=errors, stderr=errors, env=environment, start_new_session=True, close_fds=True
         )

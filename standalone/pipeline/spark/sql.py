@@ -32,7 +32,7 @@ _BY_RECORD = {_LOGICAL + name for name in ("Project", "Filter", "Generate", "Sub
 _CHANGED = ("topic", "partition", "timestamp", "key", "key_schema", "value", "value_schema")  # what a statement may change of a record
 
 MOST_DEATHS = 5  # of Spark's Java process under the same records, before the task fails
-MOST_WORDS = 5  # plans that are told of one statement
+MOST_WORDS = 5  # plans that are reported for one statement
 HEAP_WAS_FULL = 3  # the exit code of a Java process that ends by it
 _SMALLER = 4  # a chunk under which it ended is divided by this: its heap may not have held it
 
@@ -42,7 +42,7 @@ class NoSpark(ConnectError):
 
 
 class Query(Segment):
-    """One statement at work: a segment of its own, and the row meaning of its link."""
+    """One statement at work: its own segment, and the row form of its link."""
 
     computes = True
     title = "a statement of SQL"
@@ -56,7 +56,7 @@ class Query(Segment):
         self._stopping = stopping
         self._wanted = [name for name in (_TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY) if name in statement]
         self._base = self._session = None
-        self._most_bytes = job.JOB_BYTES  # of a chunk; less where Java's heap did not hold what becomes of it
+        self._most_bytes = job.JOB_BYTES  # of a chunk; less where Java's heap did not hold what happens to it
         self._words = {}  # layout of a table -> Spark's words for the job
         self._untouched = {}  # layout of a table -> {name of a result: the field that it is, as it came}
         self._analysis = threading.Lock()  # two batches may be at work at once, and both are the view `record`
@@ -123,7 +123,7 @@ class Query(Segment):
         """Wait until a session is up. Raises NoSpark where none will be, Stopped where the task is to stop."""
         while self._holder.wait(0.5) is None:
             if self._stopping is not None and self._stopping.is_set():
-                raise Stopped("The task was stopped while it waited for Spark; its records come again.")
+                raise Stopped("The task was stopped while it waited for Spark; its records are redelivered.")
             if self._holder.failure is not None:
                 raise NoSpark(f"Sql needs Spark, which cannot be had here: {self._holder.failure}")
 
@@ -199,7 +199,7 @@ class Query(Segment):
         try:
             plan = inner.sessionState().sqlParser().parsePlan(self._statement)
             if plan.getClass().getSimpleName() != "Project":
-                raise DataError(f"Sql works on one record at a time, and '{self._statement}' is no plain SELECT … FROM record … WHERE ….")
+                raise DataError(f"Sql works on one record at a time, and '{self._statement}' is not a plain SELECT … FROM record … WHERE ….")
             number = catalyst.analysis.UnresolvedAttribute.quoted(_ROW)
             plan = catalyst.plans.logical.Project(plan.projectList().appended(number), plan.child())
             return DataFrame(java.org.apache.spark.sql.classic.Dataset.ofRows(inner, plan), session)
@@ -207,7 +207,7 @@ class Query(Segment):
             raise DataError(f"Spark cannot do '{self._statement}' on this record: {_first_line(error)}") from error
 
     def _check(self, frame):
-        """{name of a result: the field that it is, as it came}. Raises DataError unless each result hangs on one record alone."""
+        """{name of a result: the field that it is, as it came}. Raises DataError unless each result depends on one record alone."""
         plan = frame._jdf.queryExecution().analyzed().toJSON()
         nodes = json.loads(plan)
         kinds = {node["class"] for node in nodes}

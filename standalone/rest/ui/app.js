@@ -1,4 +1,4 @@
-// The page: which view stands at which address behind the #, and what is around the views.
+// The page: which view is at which address after the #, and what is around the views.
 
 import { get } from "./api.js";
 import { connectorView } from "./connector.js";
@@ -11,6 +11,7 @@ import { live } from "./live.js";
 import { loggersView } from "./loggers.js";
 import { pluginsView } from "./plugins.js";
 import { subjectView, subjectsView } from "./schemas.js";
+import { streamsView } from "./streams.js";
 import { topicView, topicsView } from "./topics.js";
 
 const main = document.getElementById("main");
@@ -26,6 +27,7 @@ const ROUTES = [
   [/^\/groups$/, () => groupsView(), "groups"],
   [/^\/dead-letters$/, () => queuesView(), "dead-letters"],
   [/^\/dead-letters\/([^/]+)$/, (queue) => queueView(queue), "dead-letters"],
+  [/^\/streams$/, () => streamsView(), "streams"],
   [/^\/plugins$/, () => pluginsView(), "plugins"],
   [/^\/loggers$/, () => loggersView(), "loggers"],
   [/^\/schemas$/, () => subjectsView(), "schemas"],
@@ -62,7 +64,7 @@ function route(path) {
 
 window.addEventListener("hashchange", () => {
   show();
-  (main.querySelector("h1") ?? main).focus(); // a reader goes on with the new page, not where the old one was left
+  (main.querySelector("h1") ?? main).focus(); // a reader continues with the new page, not where the old one was left
 });
 
 live.addEventListener("change", () => {

@@ -24,6 +24,8 @@ export function connectorView(name) {
   const failure = h("div", { class: "panel bad", hidden: true }, h("h2", {}, "The connector has failed"), trace);
   const speed = chart("Records per second");
   const total = h("p", { class: "hint" });
+  const failing = chart("Errors per second", 140, "errors/s");
+  const failed = h("p", { class: "hint" });
   const tasks = h("ul", { class: "tasks" });
   const noTasks = h("p", { class: "hint" }, "It has no tasks now.");
   const topics = h("ul", { class: "topics" });
@@ -51,6 +53,7 @@ export function connectorView(name) {
     buttons.node,
     failure,
     part("Throughput", speed.node, total),
+    part("Errors", failing.node, failed),
     part("Tasks", tasks, noTasks),
     lag,
     offsets.node,
@@ -78,6 +81,8 @@ export function connectorView(name) {
     setText(trace, connector.connector.trace ?? "");
     speed.set(live.series(name));
     setText(total, `${plural(live.total(name), "record")} since its tasks started`);
+    failing.set(live.errors(name));
+    setText(failed, `${plural(live.failed(name), "record")} failed since its tasks started`);
     noTasks.hidden = connector.tasks.length > 0;
     keyed(tasks, connector.tasks, (task) => task.id, (task) => makeTask(name, task), (row, task) => row.show(task, configs.get(task.id)));
     if (connector.type === "sink" && !lag.hasChildNodes()) lag.append(part("Lag", behind.node));

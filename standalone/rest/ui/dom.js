@@ -31,7 +31,7 @@ export function setAttribute(node, name, value) {
 }
 
 // Bring the children of a node in line with a list of items, touching only what changed, so that focus and open details stay.
-// make(item) gives an element; update(element, item) is called for all. Children that stand before them are left alone.
+// make(item) gives an element; update(element, item) is called for all. Children that are before them are left alone.
 export function keyed(parent, items, keyOf, make, update = () => {}) {
   const known = parent.keyedNodes ?? (parent.keyedNodes = new Map());
   const wanted = new Set(items.map(keyOf));

@@ -222,7 +222,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
 
   async function validate(said, options) {
     const name = values.get("connector.class");
-    if (!isAddressable(name)) throw new Error(`“${name}” is no name of a connector's class.`);
+    if (!isAddressable(name)) throw new Error(`“${name}” is not a name of a connector's class.`);
     const found = await put(`connector-plugins/${encodeURIComponent(name)}/config/validate`, said, options);
     showChanges(said);
     verdict = { ...found, configs: found.configs.map(({ definition, value }) => ({ definition: definition ?? unknown(value.name), value })) };
@@ -241,7 +241,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     });
   }
 
-  // What the worker tells of a key that nobody defines.
+  // What the worker reports a key that nobody defines.
   function unknown(name) {
     return { name, type: "STRING", required: false, default_value: null, importance: "LOW", documentation: "", group: null, order_in_group: -1, width: "NONE", display_name: name, dependents: [] };
   }
@@ -267,7 +267,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
 
   const groupOf = (definition) => (definition.name === "name" || definition.name === "connector.class" ? "Connector" : definition.group ?? "Settings");
 
-  // The connector's own groups come first, then the framework's, a transform's and a predicate's behind their lists.
+  // The connector's own groups come first, then the framework's, a transform's and a predicate's after their lists.
   function place(group) {
     const family = group.split(":")[0];
     const rank = ["Connector", "Settings"].indexOf(group) + 1 || OF_ALL.indexOf(family) + 4;
@@ -360,7 +360,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     }
   }
 
-  // The errors once more at the top, each leading to its field.
+  // The errors again at the top, each leading to its field.
   function tell(wrong) {
     summary.hidden = !wrong.length;
     if (!wrong.length) return;

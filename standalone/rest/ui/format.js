@@ -19,7 +19,7 @@ export function size(bytes) {
 
 export const simpleName = (className) => (className ?? "").split(/[.:]/).pop();
 
-// JSON text laid out on several lines; anything else as it is. Numbers keep their digits, which JSON.parse would not.
+// JSON text laid out on multiple lines; anything else as it is. Numbers keep their digits, which JSON.parse would not.
 export function pretty(text) {
   try {
     JSON.parse(text);

@@ -1,4 +1,4 @@
-// Dead letters: which queues there are, what stands in one, and its way back.
+// Dead letters: which queues there are, what is in one, and its way back.
 
 import { get, post } from "./api.js";
 import { h, keyed, newId, setText } from "./dom.js";

@@ -1,4 +1,4 @@
-// What is going on, asked for every two seconds while the page is looked at; views hear of it by "change".
+// What is happening, asked for every two seconds while the page is looked at; views hear of it by "change".
 
 import { get } from "./api.js";
 import { announce } from "./notes.js";
@@ -12,6 +12,7 @@ class Live extends EventTarget {
     this.connectors = new Map(); // name -> {name, type, className, connector, tasks, health}
     this.samples = []; // {number, at, rates}
     this.totals = {};
+    this.failures = {};
     this.loaded = false;
     this.problem = null;
     this.infos = new Map(); // name -> class name
@@ -28,7 +29,7 @@ class Live extends EventTarget {
     clearTimeout(this.timer);
   }
 
-  // Ask now; whoever asks while an answer is under way gets the next one.
+  // Ask now; anyone who asks while an answer is under way gets the next one.
   refresh() {
     clearTimeout(this.timer);
     this.asking = (this.asking ?? Promise.resolve()).then(() => this.ask());
@@ -72,6 +73,7 @@ class Live extends EventTarget {
     if (this.loaded) for (const name of before.keys()) if (!this.connectors.has(name)) announce(`${name} is gone`);
     this.samples = [...this.samples, ...throughput.samples].slice(-KEPT);
     this.totals = throughput.totals;
+    this.failures = throughput.failures;
     this.loaded = true;
   }
 
@@ -81,6 +83,15 @@ class Live extends EventTarget {
 
   total(name) {
     return own(this.totals, name);
+  }
+
+  failed(name) {
+    return own(this.failures, name);
+  }
+
+  // [{at, value}]: failures of single records a second.
+  errors(name) {
+    return this.samples.map(({ at, errors }) => ({ at, value: own(errors, name) }));
   }
 
   // [{at, value}] of a connector, or of all together.
@@ -107,7 +118,7 @@ function healthOf({ connector, tasks }) {
   return connector.state;
 }
 
-// look() at most every so often, and never while its last answer is still to come: a log that hangs is not asked again and again.
+// look() at most every this often, and never while its last answer is still to come: a log that hangs is not asked again and again.
 export function paced(milliseconds, look) {
   let next = 0;
   let waiting = false;

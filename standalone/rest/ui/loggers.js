@@ -14,10 +14,10 @@ export function loggersView() {
   const field = (input, text) => h("div", { class: "field" }, h("label", { for: input.id }, text), input);
   const view = listView({
     title: "Log levels",
-    hint: "A level holds for the logger and those below it, until the worker is told otherwise; it outlives a restart.",
+    hint: "A level holds for the logger and those below it, until it is changed; it outlives a restart.",
     above: h("div", { class: "controls" }, field(name, "Logger"), field(level, "Level"), set),
     heads: ["Logger", "Level", "Change to"],
-    none: "No logger has a level of its own.",
+    none: "No logger has its own level.",
     ask: async () => Object.entries(await get("admin/loggers")).map(([logger, each]) => ({ logger, level: each.level })),
     keyOf: (row) => row.logger,
     first: (row) => row.logger,

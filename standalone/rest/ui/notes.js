@@ -27,7 +27,7 @@ function show(text, kind) {
   if (!bad) setTimeout(() => note.remove(), STAY_MS);
 }
 
-// Run an action behind a button; while it runs the button is busy and takes no second press.
+// Run an action after a button; while it runs the button is busy and takes no second press.
 export async function busy(button, action) {
   if (button.getAttribute("aria-disabled") === "true") return undefined;
   button.setAttribute("aria-disabled", "true");

@@ -74,7 +74,7 @@ export function offsetsPart(name, onLag = () => {}) {
     if (!(await stopFirst(name))) return;
     const sure = await ask({
       title: "Reset all offsets?",
-      body: [h("p", {}, h("strong", { class: "name" }, name)), "It begins anew when it is resumed: what it has read before comes again."],
+      body: [h("p", {}, h("strong", { class: "name" }, name)), "It starts over when it is resumed: what it has read before comes again."],
       action: "Reset",
       danger: true,
     });
@@ -121,7 +121,7 @@ function askForOffsets(name, type, offsets) {
 
     dialog.append(
       h("h2", { id: title }, "Set offsets"),
-      h("p", { class: "hint" }, "An offset says where the connector goes on when it is resumed. An empty field forgets that offset."),
+      h("p", { class: "hint" }, "An offset says where the connector continues when it is resumed. An empty field forgets that offset."),
       ...fields.map((each) => each.node),
       extra.node,
       problem,
@@ -178,7 +178,7 @@ function sourceAdder() {
 
 function read(type, text, what) {
   if (type === "sink") {
-    if (!/^\d+$/.test(text)) throw new Error(`${what}: “${text}” is no whole number, 0 or more.`);
+    if (!/^\d+$/.test(text)) throw new Error(`${what}: “${text}” is not a whole number, 0 or more.`);
     return { kafka_offset: exact.whole(text) };
   }
   try {
@@ -187,5 +187,5 @@ function read(type, text, what) {
   } catch {
     // said below
   }
-  throw new Error(`${what}: “${text}” is no JSON object.`);
+  throw new Error(`${what}: “${text}” is not a JSON object.`);
 }

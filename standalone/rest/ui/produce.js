@@ -7,7 +7,7 @@ import { busy } from "./notes.js";
 const NOTHING = "";
 const TEXT = "text";
 
-// {node}; `written()` is called behind each record.
+// {node}; `written()` is called after each record.
 export function produceForm(topic, written) {
   const key = part("Key", NOTHING);
   const value = part("Value", TEXT);

@@ -61,7 +61,7 @@ function newTopic(done) {
 function settings(text) {
   const parts = text.split(/,\s*(?=[a-z][\w.]*=)/).map((part) => part.trim()).filter(Boolean);
   const wrong = parts.find((part) => !part.includes("="));
-  if (wrong) throw new Error(`“${wrong}” is no key=value.`);
+  if (wrong) throw new Error(`“${wrong}” is not a key=value.`);
   return Object.fromEntries(parts.map((part) => [part.slice(0, part.indexOf("=")).trim(), part.slice(part.indexOf("=") + 1).trim()]));
 }
 
@@ -102,10 +102,11 @@ function makeRow({ name }) {
 export function topicView(name) {
   const partition = h("select", { id: "partition", onchange: () => look() }, h("option", { value: "" }, "All"));
   const limit = h("select", { id: "limit", onchange: () => look() }, [20, 50, 200, 500].map((each) => h("option", { value: each, selected: each === 50 }, String(each))));
-  const filter = h("input", { id: "filter", type: "search", autocomplete: "off", spellcheck: "false", oninput: () => show() });
+  const filter = h("input", { id: "filter", type: "search", autocomplete: "off", spellcheck: "false", oninput: () => (searched && !filter.value.trim() ? search() : show()) });
   const from = h("input", { id: "from", autocomplete: "off", spellcheck: "false", placeholder: "offset, or 2026-01-31 12:00", onchange: () => look() });
   const follow = h("input", { id: "follow", type: "checkbox" });
   const refresh = h("button", { type: "button", onclick: (event) => busy(event.currentTarget, look) }, "Refresh");
+  const whole = h("button", { type: "button", onclick: (event) => busy(event.currentTarget, search) }, "Search the topic");
   const shown = h("p", { class: "hint", role: "status" });
   const problem = h("p", { class: "error", role: "alert" });
   const heads = ["Offset", "Partition", "Time", "Key", "Value"];
@@ -130,6 +131,7 @@ export function topicView(name) {
       control(filter, "Only with this text"),
       control(from, "From offset or time"),
       h("div", { class: "field check" }, follow, h("label", { for: "follow" }, "Keep looking")),
+      whole,
       refresh,
     ),
     shown,
@@ -140,6 +142,7 @@ export function topicView(name) {
   );
   let answer = null;
   let number = 0;
+  let searched = ""; // what the worker searches the topic for; "" while the newest records are shown
   const first = paced(EVERY_MS, look);
   const again = paced(0, look);
 
@@ -147,6 +150,7 @@ export function topicView(name) {
     const mine = ++number;
     const wanted = new URLSearchParams({ limit: limit.value });
     if (partition.value !== "") wanted.set("partition", partition.value);
+    if (searched) wanted.set("contains", searched);
     try {
       for (const [key, value] of seek(from.value.trim())) wanted.set(key, value);
       const found = await get(`ui/api/topics/${encodeURIComponent(name)}/records?${wanted}`);
@@ -160,12 +164,21 @@ export function topicView(name) {
     }
   }
 
+  // The text is looked for on the worker, in all records from the chosen offset or time on.
+  async function search() {
+    searched = filter.value.trim();
+    await look();
+  }
+
   function show() {
     if (!answer) return;
     const wanted = filter.value.toLowerCase();
     const found = answer.records.filter((record) => !wanted || searchable(record).includes(wanted));
     const total = answer.partitions.reduce((sum, each) => sum + each.end - each.begin, 0);
-    setText(shown, `${plural(found.length, "record")} of ${count(total)} in ${plural(answer.partitions.length, "partition")}, ${from.value.trim() ? "the oldest first" : "the newest first"}`);
+    const of = answer.searched ? `${count(answer.searched.records)} searched of ${count(total)}` : count(total);
+    const order = answer.searched || from.value.trim() ? "the oldest first" : "the newest first";
+    const rest = answer.searched && !answer.searched.complete ? "; there is more: search from a later offset or time" : "";
+    setText(shown, `${plural(found.length, "record")} of ${of} in ${plural(answer.partitions.length, "partition")}, ${order}${rest}`);
     keyed(rows, found, (record) => `${record.partition}:${record.offset}`, makeRecord);
     table.hidden = !found.length;
   }

@@ -1,4 +1,4 @@
-"""The keys of Kafka's producers, consumers and admin clients, as Java defines them: what validate tells of producer.override.* and its like.
+"""The keys of Kafka's producers, consumers and admin clients, as Java defines them: what validate reports producer.override.* and its like.
 
 What of them has an effect here, and how, is in log/client_config.py. A line a key: who has it (producer, consumer, admin), its name, type,
 importance and default (- for none, ! where it is required, "" for an empty text).

@@ -1,8 +1,8 @@
 """References in configurations, ${provider:path:key} or ${provider:key}, and the values that config providers give for them.
 
-    providers = Providers.of(worker's texts, plugins)
+    providers = Providers.of(worker's strings, plugins)
     found = providers.resolve({"password": "${file:/etc/db.properties:password}"})
-    found.texts["password"]         the value
+    found.strings["password"]         the value
     found.references["password"]    the text as it was given
 
 A reference to a provider that the worker does not have, or to a key that its provider does not know, stays as it is, as in Kafka
@@ -39,7 +39,7 @@ class Providers:
 
     @classmethod
     def of(cls, props, plugins):
-        """Those that the worker's texts name. Raises ConfigError with every wrong key."""
+        """Those that the worker's strings name. Raises ConfigError with every wrong key."""
         names = [name for name in parse_type(_KEY, props.get(_KEY), LIST) or () if name]
         providers, errors, warnings = {}, {}, []
         for name in names:
@@ -56,7 +56,7 @@ class Providers:
         return cls(providers, warnings)
 
     def resolve(self, props):
-        """The texts with values in place of references. Raises one ConfigError with every key whose values cannot be looked up."""
+        """The strings with values in place of references. Raises one ConfigError with every key whose values cannot be looked up."""
         wanted = {}  # (provider, path) -> its keys -> the configuration's keys that need them
         for name, text in props.items():
             for provider, path, key in self._references(text):
@@ -141,4 +141,4 @@ def _doubt(key, providers):
     own = ["class", *(f"param.{each}" for each in definition.names())] if definition else []
     if own and rest not in own:
         close = nearest(rest, own)
-        yield f"{key} is no key of that config provider and has no effect." + (f" Did you mean {_KEY}.{name}.{close}?" if close else "")
+        yield f"{key} is not a key of that config provider and has no effect." + (f" Did you mean {_KEY}.{name}.{close}?" if close else "")

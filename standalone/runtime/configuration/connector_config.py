@@ -1,4 +1,4 @@
-"""One connector's configuration: everything that its texts say, checked at once.
+"""One connector's configuration: everything that its strings say, checked at once.
 
 `ConnectorConfig.of` raises one ConfigError with all that is wrong (examine.py), in the keys that every connector has (connector_keys.py),
 the connector's own, its converters, transforms and predicates.
@@ -23,7 +23,7 @@ _STAGE_KEYS = ("type", "plugin.version", "predicate", "negate")
 
 
 class LinkConfig(NamedTuple):
-    """A transform of the chain with its condition; the configurations are texts."""
+    """A transform of the chain with its condition; the configurations are strings."""
 
     alias: str
     transform: type
@@ -49,11 +49,12 @@ class ConnectorConfig(Config):
         self.connector_class = connector_class
         self.kind = kind  # source or sink
         self.warnings = warnings
+        self.has_end = kind == "source" and bool(connector_class().has_end(resolved.texts))
         self._topic_groups = topic_groups
 
     @classmethod
     def of(cls, props, plugins, worker=None):
-        """From texts. Raises one ConfigError with every wrong key. `worker` (a WorkerConfig) brings its converters and its override policy."""
+        """From strings. Raises one ConfigError with every wrong key. `worker` (a WorkerConfig) brings its converters and its override policy."""
         resolved = (worker.providers if worker is not None else Providers()).resolve(props)
         props = resolved.texts
         found = examine(props, plugins, worker)
@@ -81,7 +82,7 @@ class ConnectorConfig(Config):
         return cls(values, resolved, connector_class, kind, groups, warnings)
 
     def renewed(self, texts, before):
-        """Texts that were made with the plan `before`, with the values that config providers give now."""
+        """Strings that were made with the plan `before`, with the values that config providers give now."""
         return {key: self.originals[key] if key in self.references and value == before.originals.get(key) else value for key, value in texts.items()}
 
     def links(self):

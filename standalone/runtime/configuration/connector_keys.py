@@ -27,6 +27,7 @@ from standalone.config import (
     regex_compiles,
 )
 from standalone.errors import ConfigError
+from standalone.runtime.cluster.options import CLUSTER, HERE, RUN_ON
 from standalone.runtime.failures.schema_drift import EVOLVE, MODES
 from standalone.runtime.supervision import restarts
 
@@ -39,7 +40,7 @@ def _option(group, order, width, name, type, importance, display, doc, default=R
 
 
 def _no_controls(name, value):
-    """A text that is not empty and has no control characters."""
+    """A string that is not empty and has no control characters."""
     if value is not None and (value == "" or any(ord(char) < 32 or 127 <= ord(char) < 160 for char in value)):
         raise ConfigError("must not be empty nor hold control characters")
 
@@ -179,10 +180,17 @@ DEFINITIONS = {"source": SOURCE, "sink": SINK}
 
 _RESTARTS = ConfigDef(*(replace(option, default=None, doc=f"{option.doc} Default: the worker's.") for option in restarts.OPTIONS))
 
+_RUNS_ON = _option(
+    *(COMMON, 15, WIDTH_SHORT, RUN_ON, STRING, LOW, "Tasks run on"),
+    "Where its tasks run: in the `worker`, or on the executors of the `cluster` of spark.master. Default: the worker's.",
+    *(None, one_of(HERE, CLUSTER)),
+)
+
 # Keys that Java has not. A configuration without them is shown as Java shows it.
 OWN = {
     "source": ConfigDef(
         *_RESTARTS,
+        _RUNS_ON,
         _option(
             *(ERRORS, 6, WIDTH_MEDIUM, "errors.source.deadletterqueue.topic.name", STRING, MEDIUM, "Dead Letter Queue Topic Name"),
             *("Topic that takes the records of a source that fail in a transform, a converter or the producer; empty for none.", ""),
@@ -199,9 +207,10 @@ OWN = {
     ),
     "sink": ConfigDef(
         *_RESTARTS,
+        _RUNS_ON,
         _option(
             *(ERRORS, 6, WIDTH_SHORT, "schema.drift", STRING, MEDIUM, "Schema Drift"),
-            "When the schema of a topic's values is another one than the first that a task was given: `evolve` lets the records go on, `freeze` "
+            "When the schema of a topic's values is another one than the first that a task was given: `evolve` lets the records continue, `freeze` "
             "fails the task, `discard_row` skips them, `discard_value` sees them through the first schema, without the fields that are new.",
             *(EVOLVE, one_of(*MODES)),
         ),

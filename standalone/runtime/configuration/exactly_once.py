@@ -11,7 +11,7 @@ OPTIONS = ConfigDef(
         SUPPORT,
         STRING,
         HIGH,
-        "`enabled`: every source writes its records, and the offsets behind them, in transactions, so that readers with "
+        "`enabled`: every source writes its records, and the offsets after them, in transactions, so that readers with "
         "isolation.level=read_committed see each record once. Offsets are then in offset.storage.topic. `preparing` is what a cluster of "
         "workers needs on its way there; here it is `disabled`.",
         "disabled",

@@ -1,4 +1,4 @@
-"""What is wrong with a connector's texts, option by option: in its own keys, its converters, transforms and predicates.
+"""What is wrong with a connector's strings, option by option: in its own keys, its converters, transforms and predicates.
 
 The REST API's validate shows this verdict as it is; ConnectorConfig.of (connector_config.py) raises all that is wrong as one error.
 """
@@ -35,7 +35,7 @@ _CONDITION = ConfigDef(
 
 
 def examine(props, plugins, worker=None, recommend=False):
-    """[(Option, ConfigValue)] of all keys that a connector with these texts has, each with what is wrong with it; in place of an Option None
+    """[(Option, ConfigValue)] of all keys that a connector with these strings has, each with what is wrong with it; in place of an Option None
     where a key that nobody has is wrong.
 
     Recommended values are looked up on demand only: for them every plugin is imported. Who wants those has a configuration validated: the
@@ -240,5 +240,5 @@ def _sink_errors(props):
         return {}
     if reads_it:
         key = "topics" if dead_letters in topics else "topics.regex"
-        return {key: f"names '{dead_letters}', the sink's own errors.deadletterqueue.topic.name: its failures would come back to it for ever"}
+        return {key: f"names '{dead_letters}', the sink's own errors.deadletterqueue.topic.name: its failures would come back to it forever"}
     return {}

@@ -1,4 +1,4 @@
-"""What can be set of a plugin, what is wrong with a configuration, and which of its values are secret: as the REST API tells it."""
+"""What can be set of a plugin, what is wrong with a configuration, and which of its values are secret: as the REST API reports it."""
 
 import re
 from dataclasses import replace
@@ -20,7 +20,7 @@ _SECRET_NAME = re.compile(r"password|secret|jaas\.config|user\.info|token|keysto
 
 
 def options_of(name, plugins):
-    """The options of a plugin of any kind. Raises NotFoundError. Who asks for them gets no module imported that is no plugin."""
+    """The options of a plugin of any kind. Raises NotFoundError. Who asks for them gets no module imported that is not a plugin."""
     kind, found = _find_any(name, plugins, known_only=True)
     if found is None:
         raise NotFoundError(f"There is no plugin '{name}'.")
@@ -30,7 +30,7 @@ def options_of(name, plugins):
 
 
 def examine_all(props, plugins, worker):
-    """`examine` with the values to choose from, and with the overrides of client settings, each an option of its own."""
+    """`examine` with the values to choose from, and with the overrides of client settings, each its own option."""
     found = {value.name: (option, value) for option, value in examine(props, plugins, worker, recommend=True)}
     for key in CONVERTERS:
         text, (option, value) = props.get(key), found.get(key, (None, None))

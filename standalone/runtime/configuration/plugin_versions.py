@@ -27,7 +27,7 @@ def _holds(opening, body, closing, there):
 
 
 def _parts(version):
-    """Numbers compare as such, and stand before words."""
+    """Numbers compare as such, and are before words."""
     found = [(0, int(part), "") if part.isdecimal() else (-1, 0, part) for part in re.split(r"[.\-]", version)]
     while found and found[-1] == (0, 0, ""):
         found.pop()  # 4.3 is 4.3.0

@@ -16,7 +16,7 @@ def missing_url(key, props, converter, embedded_log):
 
 
 def with_address(props, converter, embedded_url):
-    """A converter's texts, with the address of the worker's registry where that is meant. `embedded_url()` starts it."""
+    """A converter's strings, with the address of the worker's registry where that is meant. `embedded_url()` starts it."""
     if asks_registry(converter) and (props.get(URL) or EMBEDDED).strip() == EMBEDDED:
         return {**props, URL: embedded_url()}
     return props

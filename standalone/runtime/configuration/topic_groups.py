@@ -39,7 +39,7 @@ GROUP = ConfigDef(
 
 
 def topic_groups(props):
-    """([TopicGroup], {key: message}) of the texts; the default group is the last. Both are empty where nothing is said."""
+    """([TopicGroup], {key: message}) of the strings; the default group is the last. Both are empty where nothing is said."""
     if not any(key.startswith("topic.creation.") for key in props):
         return [], {}
     named = [name for name in parse_type("topic.creation.groups", props.get("topic.creation.groups"), LIST) or () if name]

@@ -26,7 +26,7 @@ def of_connector(props, found, own, converters, takes_anything, topic_creation, 
                 warnings.append(f"{key} has no effect: the worker's topic.creation.enable is false.")
         elif not takes_anything or key.startswith(_NAMESPACES):
             why = _why(key, props, converters) or _meant(key, [*names, *own])
-            warnings.append(f"{key} is no key of this connector and has no effect.{why}")
+            warnings.append(f"{key} is not a key of this connector and has no effect.{why}")
     return warnings
 
 
@@ -36,7 +36,7 @@ def of_converter(key, props, converter):
         return []
     names = [f"{key}.{name}" for name in (*converter.config_def.names(), "plugin.version")]
     given = [f"{key}.{name}" for name in with_prefix(props, f"{key}.")]
-    return [f"{name} is no key of that converter and has no effect.{_meant(name, names)}" for name in given if name not in names]
+    return [f"{name} is not a key of that converter and has no effect.{_meant(name, names)}" for name in given if name not in names]
 
 
 def _free(option, value, converters):

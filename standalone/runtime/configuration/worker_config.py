@@ -16,7 +16,7 @@ CLIENT_KINDS = ("producer", "consumer", "admin")
 _MAX_INT, _MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 _PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
 
-# Prefixes that lead to somebody else's keys, and keys of Java's that are no keys of the worker itself.
+# Prefixes that lead to somebody else's keys, and keys of Java's that are not keys of the worker itself.
 _KNOWN_PREFIXES = (
     *(f"{kind}." for kind in CLIENT_KINDS),
     *(f"{key}." for key in CONVERTERS),
@@ -42,7 +42,7 @@ class WorkerConfig(Config):
 
     @classmethod
     def of(cls, props, plugins=None):
-        """From the texts of a properties file. Raises one ConfigError with every wrong key."""
+        """From the strings of a properties file. Raises one ConfigError with every wrong key."""
         props, warnings = _modernized(props)
         plugins = plugins or Plugins(parse_type("plugin.path", props.get("plugin.path"), LIST) or ())
         providers = Providers.of(props, plugins)
@@ -103,7 +103,7 @@ class WorkerConfig(Config):
 
     def client(self, kind, connector=None):
         """Java-named properties of a producer, consumer or admin client: Connect's own defaults, then the worker's `producer.` (…),
-        then `producer.override.` (…) of a connector's texts. An admin client also takes the worker's keys without a prefix, as in
+        then `producer.override.` (…) of a connector's strings. An admin client also takes the worker's keys without a prefix, as in
         Connect; producers and consumers never do."""
         connector = connector or {}
         props = {"bootstrap.servers": self.bootstrap()}
@@ -118,7 +118,7 @@ class WorkerConfig(Config):
         return {**props, **self.with_prefix(f"{kind}."), **with_prefix(connector, f"{kind}.override.")}
 
     def refused_overrides(self, connector):
-        """{key: message} of the overrides in a connector's texts that connector.client.config.override.policy does not let pass."""
+        """{key: message} of the overrides in a connector's strings that connector.client.config.override.policy does not let pass."""
         rule = policy_of(self["connector.client.config.override.policy"])
         if rule == "All":
             return {}
@@ -144,7 +144,7 @@ def converter_errors(key, props, converter):
 
 
 def converter_props(key, props):
-    """The texts that a converter is configured with."""
+    """The strings that a converter is configured with."""
     return {**with_prefix(props, f"{key}."), "converter.type": key.partition(".")[0]}
 
 
@@ -153,7 +153,7 @@ def _is_admins(key):
 
 
 def _modernized(props):
-    """The texts without the keys of old: (texts, warnings)."""
+    """The strings without the keys of old: (strings, warnings)."""
     props, warnings = dict(props), []
     host, port = props.pop("rest.host.name", None), props.pop("rest.port", None)
     if (host or port) and "listeners" not in props:
@@ -175,7 +175,7 @@ def _doubts(props):
         if key in _DISTRIBUTED or key.startswith(_DISTRIBUTED_PREFIXES):
             warnings.append(f"{key} is a key of Connect's distributed mode and has no effect in a standalone worker.")
         else:
-            warnings.append(f"{key} is no key of the worker and has no effect." + (f" Did you mean {close}?" if close else ""))
+            warnings.append(f"{key} is not a key of the worker and has no effect." + (f" Did you mean {close}?" if close else ""))
     if props.get(exactly_once.SUPPORT, "").strip().lower() != "enabled":
         for key in exactly_once.OPTIONS.names():
             if key in props and key != exactly_once.SUPPORT:

@@ -31,6 +31,7 @@ from standalone.config import (
 from standalone.errors import ConfigError
 from standalone.log.broker.options import OPTIONS as EMBEDDED_LOG
 from standalone.log.client_config import parse_address
+from standalone.runtime.cluster import options as cluster
 from standalone.runtime.configuration import exactly_once
 from standalone.runtime.supervision import restarts
 
@@ -158,7 +159,7 @@ _KAFKA = ConfigDef(
         "Converter between headers and their bytes. `header.converter.*` are its own keys.",
     ),
     _option("header.converter.plugin.version", STRING, LOW, None, "Version of the converter of headers." + _NO_EFFECT),
-    _option("config.providers", LIST, LOW, "", "Names of providers whose values stand in configurations as ${name:path:key}."),
+    _option("config.providers", LIST, LOW, "", "Names of providers whose values are in configurations as ${name:path:key}."),
     _option(
         *("connector.client.config.override.policy", STRING, MEDIUM, "All"),
         "Which client settings a connector may set for itself by producer.override.*, consumer.override.* and admin.override.*: All, None, "
@@ -235,7 +236,7 @@ _OWN = ConfigDef(
     _option(
         *("state.dir", STRING, MEDIUM, None),
         "Folder of what the worker remembers beside source offsets, and of the embedded log. Default: offset.storage.file.filename "
-        "with `.state` behind it.",
+        "with `.state` after it.",
     ),
     _option(
         *("rest.basic.auth.file", STRING, MEDIUM, None),
@@ -291,10 +292,16 @@ _OWN = ConfigDef(
         "the worker; `lazy`, with the first batch that is large enough for it. Any other spark.* key is a setting of the session.",
         one_of("auto", "eager", "lazy"),
     ),
+    *cluster.OPTIONS,
+    _option(
+        *("sql.functions", LIST, LOW, ""),
+        "Python files (ending in .py) and modules, separated by commas, whose functions statements of SQL may call: those that are marked with "
+        "@function(type) of standalone.streams.",
+    ),
     *restarts.OPTIONS,
     _option(
         *("task.failure.exit", BOOLEAN, LOW, False),
-        "Whether the worker ends, with exit code 4, once a task or a connector has failed for good: it is not, or no more, restarted by "
+        "Whether the worker ends, with exit code 4, once a task or a connector has failed permanently: it is not, or no more, restarted by "
         "task.restart.*.",
     ),
     _option(

@@ -1,1 +1,1 @@
-"""What becomes of records that fail: retries, tolerance, dead letters, errant records."""
+"""What happens to records that fail: retries, tolerance, dead letters, errant records."""

@@ -1,7 +1,7 @@
-"""The dead letter queue: a topic that takes the records which failed, so that they can be looked at, mended and sent again.
+"""The dead letter queue: a topic that takes the records which failed, so that they can be looked at, fixed and sent again.
 
 Of a sink (errors.deadletterqueue.*) a letter is the record as it stood in the log: its key, value, timestamp and headers, untouched. With
-errors.deadletterqueue.context.headers.enable these headers follow the record's own, as in Java, all of them texts:
+errors.deadletterqueue.context.headers.enable these headers follow the record's own, as in Java, all of them strings:
 
     __connect.errors.topic, .partition, .offset           where the record stands
     __connect.errors.connector.name, .task.id
@@ -16,7 +16,7 @@ Of a source (errors.source.deadletterqueue.*, which Java has not) the record nev
                           by the connector's own converter; where that fails by JsonConverter with its schema; else as text
     timestamp             the record's own
 
-and, with errors.source.deadletterqueue.context.headers.enable (true unless said otherwise), behind its own headers
+and, with errors.source.deadletterqueue.context.headers.enable (true unless said otherwise), after its own headers
 
     __connect.errors.topic, .partition                    where it was to go; no .partition where that is for the key to say
     __connect.errors.source.partition, .source.offset     where it came from, as JSON; null where the task does not say
@@ -47,7 +47,7 @@ PREFIX = "__connect.errors."
 _TOPIC, _PARTITION, _OFFSET = (f"{PREFIX}{name}" for name in ("topic", "partition", "offset"))
 _MESSAGE, _TRACE = f"{PREFIX}exception.message", f"{PREFIX}exception.stacktrace"
 _ROOM_BYTES = 512  # of a request, for what surrounds the one record in it
-_ERROR_BYTES = 300  # of the headers that tell of an error, without its texts
+_ERROR_BYTES = 300  # of the headers that describe an error, without its strings
 _LONGEST_TEXT = 1000  # of a message and of a stack trace, where the whole letter would be too large
 
 
@@ -89,7 +89,7 @@ class DeadLetterQueue:
                 self._failure = self._failure or problem
             try:
                 on_done(problem)
-            except Exception as error:  # else the task would go on, and its offsets stand still
+            except Exception as error:  # else the task would continue, and its offsets stand still
                 problem = ConnectError(f"What was to be done once a bad record was in the dead letter queue '{self.topic}' failed: {error}")
                 problem.__cause__ = error
                 self._failure = self._failure or problem
@@ -119,7 +119,7 @@ class DeadLetterQueue:
             self._sender.join()
 
     def abort(self):
-        """Wake whoever waits in `write` or `stored`; nothing more is sent. From any thread."""
+        """Wake anyone who waits in `write` or `stored`; nothing more is sent. From any thread."""
         if self._producer is not None:
             self._producer.close(0)
 
@@ -148,11 +148,11 @@ class DeadLetterQueue:
 
 
 class _TopicNotMade(ConnectError):
-    java_class = "java.util.concurrent.ExecutionException"  # stands between the two in Java's traces, too
+    java_class = "java.util.concurrent.ExecutionException"  # is between the two in Java's traces, too
 
 
 class Letters:
-    """Makes letters of failed records. `write(record)` gives ((key, format), (value, format), headers) of one that is no bytes yet."""
+    """Makes letters of failed records. `write(record)` gives ((key, format), (value, format), headers) of one that is not bytes yet."""
 
     most_bytes = float("inf")
 
@@ -218,7 +218,7 @@ class Letters:
         return (*parts, time, own)
 
     def _fitting(self, headers, failure, size):
-        """The headers and behind them those of the error, whose texts are cut where the letter would be too large for a request."""
+        """The headers and after them those of the error, whose strings are cut where the letter would be too large for a request."""
         error = failure.error
         message, trace = str(error).encode(errors="replace"), trace_of(error).encode(errors="replace")
         if size + len(message) + len(trace) + _ERROR_BYTES > self.most_bytes:

@@ -13,7 +13,7 @@ from standalone.errors import ConnectError, DataError, Stopped
 from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
 COMMIT_BYTES = 32 << 20  # kept since the last commit: from here on a commit is due, which lets them go
-_MOST_BYTES = 64 << 20  # from here on the oldest are let go; who reports them then gets them written anew by the converters
+_MOST_BYTES = 64 << 20  # from here on the oldest are released; who reports them then gets them written again by the converters
 
 
 class Originals:
@@ -35,7 +35,7 @@ class Originals:
             self._drop(pair)
 
     def forget(self, pair, offset=float("inf")):
-        """What lies before that offset will not be asked for any more."""
+        """What is before that offset will not be asked for any more."""
         while self._older.get(pair) and self._older[pair][0].offsets[-1] < offset:
             self._drop(pair)
 
@@ -63,7 +63,7 @@ class Reporter(ErrantRecordReporter):
         self._last = None, {}  # what was fetched at once, and of its rows that were reported the Futures
 
     def report(self, record, error):
-        """Of several records that a transform made of one the first report counts: the queue gets what stood in the log, once."""
+        """Of multiple records that a transform made of one the first report counts: the queue gets what stood in the log, once."""
         topic, partition, offset = record.original_topic, record.original_partition, record.original_offset
         records, row = self._originals.find(topic, partition, offset) or (self._written(record), 0)
         if self._last[0] is not records:
@@ -98,7 +98,7 @@ class Reporter(ErrantRecordReporter):
 
 
 class BadRecordSearch:
-    """Puts a refused batch by halves, until the bad records stand alone.
+    """Puts a refused batch by halves, until the bad records are alone.
 
     A record that is refused alone with a DataError is bad. With any other error it might be the sink that is away: it counts as bad if
     what was put last still passes, else the task fails as it would have without that search.

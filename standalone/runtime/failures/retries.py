@@ -1,8 +1,8 @@
 """Trying again what asked for it: pauses that double from 300 ms up to errors.retry.delay.max.ms, ended early when the task is to stop.
 
-    errors.retry.timeout   for how long a stage of the chain is tried again; 0 not at all, below 0 for ever
+    errors.retry.timeout   for how long a stage of the chain is tried again; 0 not at all, below 0 forever
 
-As in Java, that bound is for converters and transforms. A poll, a put and a flush that raise RetriableError are repeated for ever, and
+As in Java, that bound is for converters and transforms. A poll, a put and a flush that raise RetriableError are repeated forever, and
 producing is tried again by the producer, for delivery.timeout.ms.
 """
 
@@ -48,7 +48,7 @@ class Retries:
             self.failed()
             log.debug("Tried again in %.1f s: %s", pause, error)
             if self._clock.wait(self.stopping, min(pause, left)):
-                raise Stopped("The task was stopped while a record was to be tried again; the record comes again.") from error
+                raise Stopped("The task was stopped while a record was to be tried again; the record is redelivered.") from error
             try:
                 return call()
             except RetriableError as again:

@@ -1,6 +1,6 @@
 """What a sink's task does when the schema of a topic's values changes while it runs (schema.drift): a change is an event in the history.
 
-    evolve         the records go on as they are: the sink's own table follows, or says that it cannot
+    evolve         the records continue as they are: the sink's own table follows, or says that it cannot
     freeze         the task fails, and what has changed is its reason
     discard_row    records of another schema are skipped
     discard_value  records are seen through the first schema (data/projector.py): fields that are new are dropped
@@ -23,7 +23,7 @@ EVOLVE, FREEZE, DISCARD_ROW, DISCARD_VALUE = "evolve", "freeze", "discard_row", 
 MODES = (EVOLVE, FREEZE, DISCARD_ROW, DISCARD_VALUE)
 STATE = "SCHEMA_CHANGED"  # of the event
 _MOST_TOLD = 100  # of a topic whose schema changes all the time
-_DONE = {EVOLVE: "they go on", DISCARD_ROW: "they are skipped", DISCARD_VALUE: "they are seen through the first schema"}
+_DONE = {EVOLVE: "they continue", DISCARD_ROW: "they are skipped", DISCARD_VALUE: "they are seen through the first schema"}
 
 
 class FirstSchemas:
@@ -60,7 +60,7 @@ class _Known(dict):
             try:
                 text = self._json.from_connect(topic, SchemaBuilder.array(schema).build(), []).decode()
             except ConnectError as error:
-                log.warning("The first schema of the topic '%s' cannot be kept over a restart of the worker: %s", topic, error)
+                log.warning("The first schema of the topic '%s' cannot be stored for a restart of the worker: %s", topic, error)
             else:
                 self._state.put_first_schema(self._connector, topic, text)
         return self[topic]

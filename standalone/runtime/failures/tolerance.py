@@ -1,4 +1,4 @@
-"""What becomes of a record that fails: it is counted, logged and written to the dead letter queue, as configured; then it is skipped
+"""What happens to a record that fails: it is counted, logged and written to the dead letter queue, as configured; then it is skipped
 (errors.tolerance=all) or the task fails (none). As in Java the queue and the log get it in either case.
 
 In the chain every error is tolerated. What a producer is refused is tolerated where the record is at fault (too large, invalid), and
@@ -46,7 +46,7 @@ class ToleranceExceeded(ConnectError):
         link = f"'{failure.name}', " if failure.name and failure.name != failure.class_name else ""
         super().__init__(
             f"The record of {place} failed in stage {failure.stage} ({link}{failure.class_name}) of {task}, and errors.tolerance is none. "
-            "Mend what is wrong with it, or let it be skipped with errors.tolerance=all (and kept in a dead letter queue)."
+            "Fix what is wrong with it, or let it be skipped with errors.tolerance=all (and kept in a dead letter queue)."
         )
 
 
@@ -139,7 +139,7 @@ class Tolerance:
 
 
 def _place_of_sink(topic, partition, records, row):
-    """Where a record stands in the log, and the texts that no log line may show."""
+    """Where a record is in the log, and the strings that no log line may show."""
     timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
     kind = _TIMESTAMP_TYPES.get(records.timestamp_type)
     time = f", timestamp {timestamp} ({kind})" if timestamp != NO_TIMESTAMP and kind else ""

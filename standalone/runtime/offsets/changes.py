@@ -113,7 +113,7 @@ def _sink_entry(partition, offset):
 
 
 def _whole(value, key):
-    """A number that is 0 or more and that Kafka's field for it can hold, or a text of one."""
+    """A number that is 0 or more and that Kafka's field for it can hold, or a string of one."""
     number = int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MOST[key]:
         raise BadRequestError(f"'{key}' must be a whole number from 0 to {_MOST[key]}, not {value!r}.")

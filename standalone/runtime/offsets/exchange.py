@@ -1,6 +1,6 @@
 """Source offsets to and from Java's worker: its file into ours, ours into one that it reads. The worker must not run meanwhile.
 
-Java finds an offset by the bytes of its key, so they are written as its JsonConverter writes them. A partition with several fields keeps
+Java finds an offset by the bytes of its key, so they are written as its JsonConverter writes them. A partition with multiple fields keeps
 the order in which the connector named them.
 """
 
@@ -50,7 +50,7 @@ def read_java(path):
     except OSError as error:
         raise OffsetsError(f"{path} cannot be read: {error.strerror}.") from error
     except (java_map.NotAMap, ValueError, TypeError) as error:
-        raise OffsetsError(f"{path} is no offsets file of Java's connect-standalone: {error}.") from error
+        raise OffsetsError(f"{path} is not an offsets file of Java's connect-standalone: {error}.") from error
 
 
 def take_in(entries, offsets, connectors=(), overwrite=False, dry_run=False):

@@ -9,7 +9,7 @@ import struct
 
 MAGIC = b"\xac\xed\x00\x05"
 
-# What stands in every such file before the map's capacity: HashMap with a load factor of 0.75, and its threshold.
+# What is in every such file before the map's capacity: HashMap with a load factor of 0.75, and its threshold.
 _HEAD = (
     MAGIC
     + b"\x73\x72\x00\x11java.util.HashMap"
@@ -24,7 +24,7 @@ _BASE_HANDLE = 0x7E0000
 
 
 class NotAMap(ValueError):
-    """These bytes are no serialised HashMap<byte[], byte[]>."""
+    """These bytes are not serialised HashMap<byte[], byte[]>."""
 
 
 def read(data):
@@ -32,7 +32,7 @@ def read(data):
     try:
         return _Reader(data).map()
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise NotAMap(f"it ends or breaks off in the midst ({error})") from error
+        raise NotAMap(f"it ends or breaks off in the middle ({error})") from error
 
 
 def write(entries):

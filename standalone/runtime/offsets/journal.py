@@ -1,6 +1,6 @@
-"""The offsets file: where each source goes on after a restart.
+"""The offsets file: where each source continues after a restart.
 
-A journal of JSON lines. A line is appended, by one write, as soon as the records behind it are acknowledged, so that it outlives
+A journal of JSON lines. A line is appended, by one write, as soon as the records after it are acknowledged, so that it outlives
 the process; `sync` makes it outlive the machine. Each line carries a checksum. A last line that is torn was being written when
 the process died: it is dropped with a warning. Any other damage is refused: to read it as "no offsets" would send everything again.
 """
@@ -88,7 +88,7 @@ class OffsetsFile:
             entry = _parse(data[at:end]) if end >= 0 else None
             if entry is None:
                 if end < 0 or end == len(data) - 1:
-                    log.warning("The last line of the offsets file %s was not fully written and is dropped: its source repeats a little", self.path)
+                    log.warning("The last line of the offsets file %s was not fully written and is dropped: its source repeats a few records", self.path)
                     return at
                 line = data.count(b"\n", 0, at) + 1
                 raise self._damaged(f"line {line} is not what was written")
@@ -200,7 +200,7 @@ class OffsetsFile:
             ) from error
 
     def _cut_back(self, end):
-        """Take away a part-written line, so that the next one does not stand behind it."""
+        """Take away a part-written line, so that the next one does not be after it."""
         try:
             self._file.truncate(end)
             self._file.seek(end)
@@ -222,7 +222,7 @@ class OffsetsFile:
             except OSError:
                 file.close()
                 raise
-            # From here on this is the file, whatever becomes of the folder: the one before has no name any more.
+            # From here on this is the file, whatever happens to the folder: the one before has no name any more.
             if self._file is not None:
                 self._file.close()
             self._file, self._lines, self._moved = file, self._count(), True

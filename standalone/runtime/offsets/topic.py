@@ -2,7 +2,7 @@
 
 A record's key is ["connector",{source partition}], its value {source offset}, or null where that was reset; both are JSON. The offsets
 of committed transactions alone count. Where the topic says nothing of a source partition, the offsets file does: so a connector that
-begins to write in transactions goes on where it was. What the topic takes the file takes behind it, for a worker that stops doing so.
+begins to write in transactions continues where it was. What the topic takes the file takes after it, for a worker that stops doing so.
 """
 
 import logging
@@ -26,7 +26,7 @@ _ABSENT = object()
 
 
 class OffsetsTopic:
-    """Of one connector, whose clients `clients` makes of its texts. Thread-safe."""
+    """Of one connector, whose clients `clients` makes of its strings. Thread-safe."""
 
     def __init__(self, topic, connector, clients, file, clock, partitions, replication):
         self.topic = topic
@@ -40,7 +40,7 @@ class OffsetsTopic:
 
     # ---------------------------------------------------------------- reading
     def load(self):
-        """Read the topic anew, which is made if it is not there."""
+        """Read the topic again, which is made if it is not there."""
         found = self._read()
         with self._lock:
             self._found = found
@@ -109,7 +109,7 @@ class OffsetsTopic:
                 connector, partition = orjson.loads(key)
                 offset = None if value is None else orjson.loads(value)
             except (ValueError, TypeError):
-                log.warning("The topic %s of source offsets holds a record that is none; it is passed over", self.topic)
+                log.warning("The topic %s of source offsets holds a record that is not an offset; it is skipped", self.topic)
                 continue
             if connector == self._connector["name"]:
                 found[canonical(partition)] = partition, offset

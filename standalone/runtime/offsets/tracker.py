@@ -45,7 +45,7 @@ class OffsetTracker:
             return progress
 
     def _advance(self, sent):
-        """Store the offset behind the last of what is complete from the front on."""
+        """Store the offset after the last of what is complete from the front on."""
         with self._lock:
             queue = self._queues.get(sent.key, ())
             last, size = None, 0

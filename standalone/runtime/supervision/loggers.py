@@ -29,7 +29,7 @@ class Loggers:
         return level.upper() in self.LEVELS
 
     def all(self):
-        """{name: {level, last_modified}} of the root and of each logger with a level of its own, by name."""
+        """{name: {level, last_modified}} of the root and of each logger with its own level, by name."""
         with self._lock:
             found = {name: {"level": level, "last_modified": modified} for name, (level, modified) in self._set.items()}
         found.setdefault(ROOT, {"level": _name_of(logging.getLogger().level), "last_modified": None})

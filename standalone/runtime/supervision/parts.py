@@ -16,6 +16,11 @@ class Part:
         self.attempts = attempts
         self.next_try = None  # the Timer of the next attempt to start it again
 
+    @property
+    def worker_id(self):
+        """Of where it runs, if not in the worker."""
+        return None
+
     def cancel_restart(self):
         if self.next_try is not None:
             self.next_try.cancel()
@@ -32,13 +37,17 @@ class Task(Part):
         self.runner = None
         self.generation = 0
 
+    @property
+    def worker_id(self):
+        return getattr(self.runner, "worker_id", None)
+
     def next_generation(self):
         self.generation += 1
         return self.generation
 
 
 class Supervisor:
-    """Of one connector. `may_restart()` tells whether anything is to be started by itself; `retry(part)` has that tried."""
+    """Of one connector. `may_restart()` says whether anything is to be started by itself; `retry(part)` has that tried."""
 
     def __init__(self, name, shared, may_restart, retry):
         self._name = name
@@ -67,7 +76,7 @@ class Supervisor:
                 self.plan_restart(part)
             elif state == RUNNING:
                 part.attempts.running()
-            self._shared.state.put_status(self._name, part.number, state, trace, self._shared.worker.id)  # posted only
+            self._shared.state.put_status(self._name, part.number, state, trace, part.worker_id or self._shared.worker.id)  # posted only
 
     def plan_restart(self, part):
         """After a failure: start it again later, if the configuration says so. Under the lock."""
@@ -79,10 +88,10 @@ class Supervisor:
         seconds = part.attempts.failed()
         if seconds is None:
             if part.attempts.policy.enabled:
-                log.error("%s has failed for good, after %d restarts (task.restart.max.attempts)", what, part.attempts.count)
+                log.error("%s has failed permanently, after %d restarts (task.restart.max.attempts)", what, part.attempts.count)
             self._shared.failed_for_good(what, part.trace)
             return
-        log.warning("%s has failed and is started again in %.1f s", what, seconds)
+        log.warning("%s has failed and restarts in %.1f s", what, seconds)
         part.next_try = self._shared.timers.after(seconds, lambda: self._retry(part))
 
     def take_retry(self, part):

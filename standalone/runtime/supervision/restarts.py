@@ -2,9 +2,9 @@
 
     policy = Policy.of(worker config, connector config)
     attempts = Attempts(policy, clock)
-    attempts.failed()   -> seconds until the next try, or None: it has failed for good
+    attempts.failed()   -> seconds until the next try, or None: it has failed permanently
 
-`Timers` calls back when the time has come. A task that has run for `task.restart.reset.after.ms` starts to count anew.
+`Timers` calls back when the time has come. A task that has run for `task.restart.reset.after.ms` starts to count again.
 """
 
 import heapq
@@ -59,7 +59,7 @@ class Policy(NamedTuple):
 
 
 class Attempts:
-    """How often one task has been started again. Not for several threads at once."""
+    """How often one task has been started again. Not for multiple threads at once."""
 
     def __init__(self, policy, clock):
         self.policy = policy
@@ -100,7 +100,7 @@ class Attempts:
     def shown(self):
         """Fields for the status; none where nothing is ever restarted, so that it has Connect's own shape.
 
-        A text, as all that Connect's statuses hold: there are clients that read nothing else."""
+        A string, as all that Connect's statuses hold: there are clients that read nothing else."""
         if not self.policy.enabled:
             return {}
         self._settle()
@@ -154,7 +154,7 @@ class Timers:
             try:
                 timer.fire()
             except Exception:
-                log.exception("While something was to be started again")
+                log.exception("While restarting a connector or task")
 
     def _next(self):
         """The timer that is due next, once it is; None when closed."""

@@ -2,7 +2,7 @@
 
 SQLite in `state.dir`, readable by anyone's `sqlite3`. One thread owns the database; others post commands to it. What waits is done in one
 transaction, so that a burst costs one fsync; whoever asked hears of it once that is committed, and waits for a bounded time. Whatever is
-wrong with one command, the thread and the others go on. A lock file keeps a second worker out.
+wrong with one command, the thread and the others continue. A lock file keeps a second worker out.
 """
 
 import concurrent.futures

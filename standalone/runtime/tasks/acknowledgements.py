@@ -1,4 +1,4 @@
-"""What a source's task is told of its records: commit_record of each that is in the log, dropped or refused, and commit behind each sync."""
+"""What a source's task is told of its records: commit_record of each that is in the log, dropped or refused, and commit after each sync."""
 
 import collections
 import threading
@@ -74,7 +74,7 @@ class Acknowledgements:
                 self._tell_of(batch, rows[row], None, several)
 
     def _tell_of(self, batch, row, metadata, several):
-        """Something that came of this row is in the log, or is refused: the task hears of it once, behind the last that came of it."""
+        """Something that came of this row is in the log, or is refused: the task hears of it once, after the last that came of it."""
         waiting = several.get(row)
         if waiting is not None:
             waiting[0] -= 1

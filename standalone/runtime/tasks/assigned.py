@@ -43,7 +43,7 @@ class Assigned:
         self._tell()
 
     def hold(self, held):
-        """The connector is paused, or goes on."""
+        """The connector is paused, or continues."""
         self.held = held
         self._tell()
 
@@ -59,7 +59,7 @@ class Assigned:
             self._tell()
 
     def still_ours(self, items):
-        """These batches or records without those of partitions that were let go: whoever has these now begins behind the last commit."""
+        """These batches or records without those of partitions that were released: anyone who has these now begins after the last commit."""
         return [item for item in items if item.origin not in self.given_up] if self.given_up else items
 
     def _tell(self):

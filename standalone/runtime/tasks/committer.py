@@ -1,7 +1,7 @@
 """How far a sink's task has come: what it has put, what it has flushed, what the group has been told.
 
 Offsets of bad records are committed only once those are stored where they can be found (failures/dead_letter.py). A task whose
-pre_commit() fails may have lost what it was given: as in Java it reads on behind what was committed last, and goes on.
+pre_commit() fails may have lost what it was given: as in Java it reads on after what was committed last, and continues.
 """
 
 import logging
@@ -26,9 +26,9 @@ class Committer:
         self._flush_seconds = flush_seconds
         self._stop_seconds = stop_seconds
         self.requested = False  # a commit, before the interval is over
-        self._put = {}  # pair -> the offset behind what the task has taken
+        self._put = {}  # pair -> the offset after what the task has taken
         self._committed = {}
-        self._began = {}  # pair -> where the task began, or was told to read on: what lies before is not its business
+        self._began = {}  # pair -> where the task began, or was told to read on: what is before is not its business
         self._next = None
 
     def begin(self):
@@ -43,7 +43,7 @@ class Committer:
         self._began.setdefault(pair, offset)
 
     def put(self, pair, offset):
-        """The task has taken all that lies before this offset."""
+        """The task has taken all that is before this offset."""
         self._put[pair] = offset
 
     def read_on(self, pair, offset):
@@ -73,7 +73,7 @@ class Committer:
         self._store(agreed, seconds, final)
 
     def _read_again(self, pairs, error):
-        log.error("Offset commit failed, rewinding to last committed offsets: what was put since comes again. %s", trace_of(error))
+        log.error("Offset commit failed, rewinding to last committed offsets: records put since then are redelivered. %s", trace_of(error))
         for pair in pairs:
             del self._put[pair]
             self._originals.forget(pair)
@@ -81,7 +81,7 @@ class Committer:
 
     @staticmethod
     def _leave(pairs, error):
-        log.warning("Offset commit failed during close: what was put since the last one comes again. %s", trace_of(error))
+        log.warning("Offset commit failed during close: records put since the last commit are redelivered. %s", trace_of(error))
 
     def _uncommitted(self, pairs):
         """{pair: offset} of those of which the task has taken more than is committed; of all `pairs` if that is so of any."""

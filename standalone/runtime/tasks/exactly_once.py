@@ -1,4 +1,4 @@
-"""Exactly-once sources: a task's records and the offsets behind them go to the log in one transaction.
+"""Exactly-once sources: a task's records and the offsets after them go to the log in one transaction.
 
     poll        a transaction ends with each poll; with several, while more follows at once (SECONDS at most)
     interval    it ends when transaction.boundary.interval.ms are over
@@ -21,7 +21,7 @@ from standalone.runtime.tasks.source_runner import SourceRunner
 log = logging.getLogger(__name__)
 
 POLL, INTERVAL, CONNECTOR = "poll", "interval", "connector"
-SECONDS = 1.0  # of a transaction of several polls
+SECONDS = 1.0  # of a transaction of multiple polls
 _LOOK_SECONDS = 0.5
 
 
@@ -38,11 +38,11 @@ class ExactlyOnceRunner(SourceRunner):
         self._ends = Boundaries() if boundary == CONNECTOR else None
         self._ready = False
 
-    # ---------------------------------------------------------------- told from other threads
+    # ---------------------------------------------------------------- distinguished from other threads
     def wake(self):
         super().wake()
         if self.stopping.is_set() and not self._ready:
-            self._producer.close(0)  # it may wait for its coordinator for ever
+            self._producer.close(0)  # it may wait for its coordinator forever
 
     def offsets_synced(self, seconds=0.0):
         """Its offsets are in the log as soon as a transaction is committed; where none is, the task's commit is due all the same."""
@@ -59,7 +59,7 @@ class ExactlyOnceRunner(SourceRunner):
         self._ready = True
         self._store.load()
         log.info(
-            "Writes in transactions: each record and the offset behind it, in topic %s, once or not at all for readers with "
+            "Writes in transactions: each record and the offset after it, in topic %s, once or not at all for readers with "
             "isolation.level=read_committed (transaction.boundary=%s)",
             *(self._store.topic, self._boundary),
         )
@@ -106,6 +106,14 @@ class ExactlyOnceRunner(SourceRunner):
         if self._ends is None:
             self._commit()
 
+    def _settle(self):
+        if self._ends is not None:
+            self._take([])  # what the task said of its last transaction
+            self._abort()  # what it left open comes to nothing
+        else:
+            self._commit()
+        return not self._must_end()
+
     def _drain(self):
         self._ship(self._ahead.all_done())
         if self._ends is not None:
@@ -122,7 +130,7 @@ class ExactlyOnceRunner(SourceRunner):
         self._begun_at = None
         if not self._delivered(self._producer.flush, seconds):
             return False
-        if self._letters is not None and not self._delivered(self._letters.stored, seconds):  # offsets stand behind letters, too
+        if self._letters is not None and not self._delivered(self._letters.stored, seconds):  # offsets are behind letters, too
             return False
         if dropped:
             self._producer.abort_transaction()
@@ -212,7 +220,7 @@ class Boundaries(TransactionContext):
                 self._behind[id(record)] = record, end
 
     def parts(self, batches):
-        """(SourceBatch or None, COMMIT, ABORT or None: what comes behind it), in order."""
+        """(SourceBatch or None, COMMIT, ABORT or None: what comes after it), in order."""
         for batch in batches:
             low = 0
             own = self._take(batch)

@@ -1,4 +1,4 @@
-"""A task's runner out of its connector's configuration: task, chain, clients of the log, what becomes of records that fail."""
+"""A task's runner out of its connector's configuration: task, chain, clients of the log, what happens to records that fail."""
 
 import functools
 
@@ -20,9 +20,12 @@ from standalone.runtime.tasks.topic_creation import TopicCreation
 
 
 class TaskFactory:
-    """`uuid` is the worker's: by it a sink's task is known to its group again after a restart."""
+    """`uuid` is the worker's: by it a sink's task is known to its group again after a restart. `relayed` makes the group of a sink's task that
+    is no member itself (log/relayed_group.py)."""
 
-    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event):
+    def __init__(
+        self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event, note_end, relayed=None
+    ):
         self._config = config
         self._clock = clock
         self._clients = clients
@@ -33,7 +36,9 @@ class TaskFactory:
         self._offsets = offsets
         self._uuid = uuid
         self._first_schemas = FirstSchemas(state, self._json_converter)
+        self._relayed = relayed
         self._note_event = note_event  # of (connector, task, state, text)
+        self._note_end = note_end  # called when a source's task has come to its end
         self._graceful_seconds = config["task.shutdown.graceful.timeout.ms"] / 1000
         self._flush_seconds = config["offset.flush.timeout.ms"] / 1000
 
@@ -67,6 +72,7 @@ class TaskFactory:
             memory=self._memory.share(),
             clock=self._clock,
             stop_seconds=min(self._graceful_seconds, self._flush_seconds),
+            note_end=self._note_end,
             **base,
         )
 
@@ -93,6 +99,8 @@ class TaskFactory:
         instance = properties.get("group.instance.id") or f"{self._uuid}-{plan['name']}-{number}"
 
         def new_consumer(listener):
+            if self._relayed is not None:
+                return Consumer(self._clients.cluster(config), config, self._clock, listener=listener, relayed=self._relayed)
             return Consumer(
                 self._clients.cluster(config), config, self._clock, config["group.id"], instance, listener, self._heartbeats
             )

@@ -57,7 +57,7 @@ class TaskGroup:
         try:
             task.config = renewed(task.config)
         except Abandoned as error:
-            log.warning("Task %d of connector '%s' is not started again: something else is wanted of it. %s", number, self._name, error)
+            log.warning("Task %d of connector '%s' is not restarted: its target state has changed. %s", number, self._name, error)
         except ConnectError as error:
             self._supervisor.note(task, FAILED, trace_of(error))
         else:
@@ -90,7 +90,7 @@ class TaskGroup:
             make = lambda: self._new_runner(task, listen)  # noqa: E731
             runner = call_plugin(make, connector=self._name, task=task.number, method="The making", wait=self._patience())
         except Abandoned as error:
-            log.warning("Task %d of connector '%s' is not started: something else is wanted of it. %s", task.number, self._name, error)
+            log.warning("Task %d of connector '%s' is not started: its target state has changed. %s", task.number, self._name, error)
         except Exception as error:
             log.error("Task %d of connector '%s' cannot be started: %s", task.number, self._name, trace_of(error))
             listen(FAILED, trace_of(error))

@@ -38,7 +38,7 @@ class ContextFilter(logging.Filter):
 
 
 class TaskRunner:
-    """Runs one task on a thread of its own. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
+    """Runs one task on its own thread. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
 
     def __init__(self, connector, number, listener, meter, paused=False):
         self.connector = connector
@@ -78,6 +78,11 @@ class TaskRunner:
         self._thread.join(max(0, seconds))
         return not self._thread.is_alive()
 
+    worker_id = None  # of where it runs, if that is elsewhere
+
+    def offsets_synced(self, seconds=0.0):
+        """The worker's source offsets have just been made durable, within that time."""
+
     def cancel(self):
         """The task did not end in time: let go of what blocks it, and of what it holds for others."""
 
@@ -98,7 +103,7 @@ class TaskRunner:
             call(*arguments, **named)
         except Exception as error:
             what = f"{getattr(call, '__qualname__', call)}()"
-            log.warning("Task %d of connector '%s' ends all the same, but %s failed: %s", self.number, self.connector, what, trace_of(error))
+            log.warning("Task %d of connector '%s' ends anyway, but %s failed: %s", self.number, self.connector, what, trace_of(error))
 
     def say(self, state, trace=None):
         self.meter.entered(state)

@@ -6,7 +6,7 @@ _LOOK_SECONDS = 0.05  # who waits looks again so often: giving back costs nothin
 
 
 class MemoryBudget:
-    """Bytes are taken before a batch goes on its way and given back once it has arrived.
+    """Bytes are taken before a batch continues its way and returned once it has arrived.
 
     Who holds nothing is always given something: a batch larger than the budget passes alone, and nobody waits for himself. A task that
     holds no more than an equal part of the whole takes without asking: at many small batches a second a lock that all share would be

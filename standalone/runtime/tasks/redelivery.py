@@ -34,7 +34,7 @@ class Redelivery:
         is_empty, pauses = not records, self._retries.pauses()
         while error is not None:
             if self._retries.stopping.is_set():
-                raise Stopped("The task was stopped while a put was still to be repeated; its records come again.") from error
+                raise Stopped("The task was stopped while a put was still to be repeated; its records are redelivered.") from error
             count = sum(map(len, records)) if self._task.takes_batches else len(records)
             log.warning("The task asks for the same %d records again: %s", count, error)
             self._retries.failed()
@@ -55,7 +55,7 @@ class Redelivery:
         while not self._retries.stopping.is_set():
             left = until - self._clock.monotonic()
             if self._consumer.poll(max(0.0, min(left, POLL_SECONDS))):
-                raise ConnectError(  # better than to go on without them: no offset has moved
+                raise ConnectError(  # better than to continue without them: no offset has moved
                     "Records were fetched while a put was being repeated. This is a fault of the worker; restart the task: they come again."
                 )
             if self._clock.monotonic() >= until:

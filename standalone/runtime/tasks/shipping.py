@@ -1,4 +1,4 @@
-"""A source's worked batches to the producer, an offset behind each piece; and what becomes of them there."""
+"""A source's worked batches to the producer, an offset after each piece; and what happens to them there."""
 
 import numpy as np
 
@@ -8,8 +8,8 @@ from standalone.log.intake import HeldBack
 from standalone.runtime.failures.tolerance import KAFKA_PRODUCE, SOURCE_TASK
 from standalone.stage import StageFailed
 
-_PIECE_BYTES = 1 << 20  # an offset may be stored behind each: about what one request carries
-# What a log refuses because of the record: with errors.tolerance=all it is skipped. All else may pass, or is for a person to mend.
+_PIECE_BYTES = 1 << 20  # an offset may be stored after each: about what one request carries
+# What a log refuses because of the record: with errors.tolerance=all it is skipped. All else may pass, or is for a person to fix.
 # (The producer has found the record where a log refuses a whole batch for one in it.)
 _FAULTS_OF_RECORDS = {
     f"org.apache.kafka.common.errors.{name}Exception"
@@ -44,8 +44,8 @@ class Shipping:
         # First of this batch, so that no offset of it is stored before the letters are.
         letters = self._tracker.add(batch.source_partition, None, 1, 0) if self._letters is not None else None
         self._tolerance.source(failures, lambda: self._tracker.done(letters))
-        untold = [failure.row for failure in failures] if self._letters is None else ()
-        self._hand_over(batch, out, len(batch), untold)
+        unreported = [failure.row for failure in failures] if self._letters is None else ()
+        self._hand_over(batch, out, len(batch), unreported)
 
     def _ship_before(self, batch, out, row):
         """What came before the record that fails the task is sent, as it would have been one by one."""
@@ -58,18 +58,18 @@ class Shipping:
         if row:
             self._hand_over(batch, before, row)
 
-    def _hand_over(self, batch, out, count, untold=()):
-        """Give the records to the producer in pieces, an offset behind each; `count` rows of the batch are then dealt with, but that
-        the offset of those `untold` is stored only with that of a later row."""
+    def _hand_over(self, batch, out, count, unreported=()):
+        """Give the records to the producer in pieces, an offset after each; `count` rows of the batch are then dealt with, but that
+        the offset of those `unreported` is stored only with that of a later row."""
         pieces = list(pieces_of(out[0])) if len(out) == 1 else [[outgoing] for outgoing in out] or [[]]
-        if len(out) > 1:  # several topics: rows interleave, so one offset stands behind all
+        if len(out) > 1:  # multiple topics: rows interleave, so one offset is after all
             pieces = [out]
         last = 0
         several = self._acknowledgements.several(out)
         for at, piece in enumerate(pieces):
             if at == len(pieces) - 1:
                 last = count
-                for row in reversed(untold):
+                for row in reversed(unreported):
                     last -= row == last - 1
             else:
                 records, rows = piece[0].records, piece[0].rows
@@ -90,7 +90,7 @@ class Shipping:
             try:
                 self._settle(sent, batch, outgoing, delivered)
                 self._acknowledgements.note(batch, outgoing, delivered, several)
-            except BaseException as error:  # else the task would go on, and its offsets stand still
+            except BaseException as error:  # else the task would continue, and its offsets stand still
                 self._went_wrong(error)
 
         return done
@@ -138,6 +138,6 @@ def pieces_of(outgoing):
     while low < len(records):
         high = min(low + step, len(records))
         while rows is not None and high < len(records) and rows[high] == rows[high - 1]:
-            high += 1  # what came of one record stays together: an offset stands behind all of it
+            high += 1  # what came of one record stays together: an offset is after all of it
         yield [outgoing._replace(records=records.slice(low, high), rows=None if rows is None else rows[low:high])]
         low = high

@@ -5,7 +5,7 @@
     committer.py     flushing, and the group's offsets
     sink_context.py  what the task may ask for
 
-What is fetched is worked by the chain, which may be some batches ahead of the task (look_ahead.py), and put. However the task ends, what it
+What is fetched is processed by the chain, which may be some batches ahead of the task (look_ahead.py), and put. However the task ends, what it
 has put is flushed and committed, and its partitions are closed.
 """
 
@@ -60,7 +60,7 @@ class SinkRunner(TaskRunner):
             every_seconds=commit_seconds, flush_seconds=flush_seconds, stop_seconds=stop_seconds,
         )  # fmt: skip
 
-    # ---------------------------------------------------------------- told from other threads
+    # ---------------------------------------------------------------- distinguished from other threads
     def wake(self):
         self.consumer.wakeup()
 
@@ -82,7 +82,7 @@ class SinkRunner(TaskRunner):
 
     # ---------------------------------------------------------------- the task's thread
     def work(self):
-        with contextlib.ExitStack() as at_end:  # in the reverse order, each whatever became of the others
+        with contextlib.ExitStack() as at_end:  # in the reverse order, each whatever happened to the others
             at_end.callback(self.pipeline.close)
             at_end.callback(self.consumer.close, self._stop_seconds, leave=True)
             if self._letters is not None:
@@ -161,7 +161,7 @@ class SinkRunner(TaskRunner):
         return fetched
 
     def _work_chain(self, fetched):
-        """(batches for the task, the offset behind each partition's records, what failed and is not tolerated or None)"""
+        """(batches for the task, the offset after each partition's records, what failed and is not tolerated or None)"""
         batches, ends = [], {}
         for (topic, partition, records), result in self._worked(fetched):
             self.meter.read(len(records))
@@ -299,7 +299,7 @@ class _Listener:
         self._runner._give_up(set(pairs))
 
     def on_lost(self, pairs):
-        log.warning("Lost %s: another member has them; what was not committed comes again there", shown(pairs))
+        log.warning("Lost %s: another member has them; what was not committed is redelivered there", shown(pairs))
         self._runner._give_up(set(pairs), lost=True)
 
 

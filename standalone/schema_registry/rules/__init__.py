@@ -1,7 +1,7 @@
 """What makes a schema valid, when two are the same, and whether a newer one may follow an older: one file a kind.
 
     parsed = parse(schema, references)       raises DataError with the reason
-    parsed.text                              as it is stored: two that differ in blanks alone are one
+    parsed.text                              as it is stored: two that differ in spaces alone are one
     parsed.normalized                        the same for two that mean the same
     parsed.misfits(older)                    why what was written with the older schema cannot be read with this one: Misfits
 

@@ -48,7 +48,7 @@ def _check(schema):
             _check(each)
             kind = each if isinstance(each, str) else each.get("type") if isinstance(each, dict) else None
             if isinstance(each, list):
-                raise DataError("The Avro schema is not valid: a union may not stand in a union.")
+                raise DataError("The Avro schema is not valid: a union may not be in a union.")
             if isinstance(kind, str):
                 kinds.append(f"{each.get('namespace', '')}.{each.get('name')}" if kind in _NAMED and isinstance(each, dict) else kind)
         if len(set(kinds)) < len(kinds):
@@ -89,7 +89,7 @@ def _check(schema):
 
 def _check_name(name, what, dotted=False):
     if not isinstance(name, str) or not all(_NAME.fullmatch(part) for part in (name.split(".") if dotted else [name])):
-        raise DataError(f"The Avro schema is not valid: {_dumped(name)} is no name of a {what}.")
+        raise DataError(f"The Avro schema is not valid: {_dumped(name)} is not a name of a {what}.")
 
 
 def _json(text):
@@ -98,7 +98,7 @@ def _json(text):
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"The Avro schema is not valid: it is no JSON: {error}.") from error
+        raise DataError(f"The Avro schema is not valid: it is not JSON: {error}.") from error
     if not isinstance(found, (str, dict, list)):
         raise DataError("The Avro schema is not valid: it is neither a name nor an object nor a union.")
     return found
@@ -318,7 +318,7 @@ def _enum_of(schema, names):
 
 
 def parsed_for_values(text, references):
-    """(fastavro's schema, {full name: type}), without logical types: values are what lies below them."""
+    """(fastavro's schema, {full name: type}), without logical types: values are what is below them."""
     names = {}
     for each in references.values():
         fastavro.parse_schema(_bare(_json(each)), names, _write_hint=False)

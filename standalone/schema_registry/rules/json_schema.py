@@ -1,6 +1,6 @@
 """JSON Schema: held to its metaschema, and to another schema by what documents it lets pass.
 
-A schema of several keywords says several things at once: it is worked on as the things it says (`_Node`), and each is compared with its like.
+A schema of multiple keywords says multiple things at once: it is processed on as the things it says (`_Node`), and each is compared with its like.
 """
 
 import json
@@ -81,7 +81,7 @@ def _loaded(text):
     try:
         found = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise DataError(f"The JSON schema is not valid: it is no JSON: {error}.") from error
+        raise DataError(f"The JSON schema is not valid: it is not JSON: {error}.") from error
     if not isinstance(found, (dict, bool)):
         raise DataError("The JSON schema is not valid: it is neither an object nor true or false.")
     return found
@@ -180,7 +180,7 @@ def _compare(older, newer, path, found, seen):
 
 
 def _limits(older, newer, path, found, keys):
-    """Of keys that hold a highest (max…) or a lowest value: a limit may be let go, never be drawn."""
+    """Of keys that hold a highest (max…) or a lowest value: a limit may be released, never be drawn."""
     for key in keys:
         before, after = older.raw.get(key), newer.raw.get(key)
         if before == after or after is None:

@@ -118,7 +118,7 @@ def _oneofs(older, newer, before, after, path, found):
             found.append(Misfit("FIELD_MOVED_TO_EXISTING_ONEOF", f"{path}{oneof}", "A field has moved into a oneof that was there", moved[0].name))
         elif len(moved) > 1:
             names = ", ".join(field.name for field in moved)
-            found.append(Misfit("MULTIPLE_FIELDS_MOVED_TO_ONEOF", f"{path}{oneof}", "Several fields have moved into one oneof", names))
+            found.append(Misfit("MULTIPLE_FIELDS_MOVED_TO_ONEOF", f"{path}{oneof}", "Multiple fields have moved into one oneof", names))
 
 
 def _oneof(field, message):

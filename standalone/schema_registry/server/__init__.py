@@ -1,4 +1,4 @@
-"""The worker's own registry: Confluent's REST API over SQLite, on a listener of its own.
+"""The worker's own registry: Confluent's REST API over SQLite, on its own listener.
 
 listener.py     the address, the thread, the hosts that are answered to
 api.py          the table of requests, and what each answers

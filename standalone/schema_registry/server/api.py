@@ -1,6 +1,6 @@
 """Confluent's REST API: the table of requests, and what each answers.
 
-A subject may hold an encoded slash, so paths are taken apart before they are decoded. `/contexts/{context}/…` is the same API with another
+A subject may hold an encoded slash, so paths are parsed before they are decoded. `/contexts/{context}/…` is the same API with another
 default context. Of Confluent's API this leaves out what serves its cloud and its enterprise edition: exporters, key encryption, tags.
 """
 
@@ -279,7 +279,7 @@ _TABLE = {  # pieces of a path, _ANY for one that is a name -> {method: handler}
 
 
 class Raw(str):
-    """An answer that is a text by itself, not one of JSON's."""
+    """An answer that is a string by itself, not one of JSON's."""
 
 
 def api(registry):

@@ -1,4 +1,4 @@
-"""The listener of the worker's own registry: it binds at once, is loaded with the first request, and serves from a thread of its own."""
+"""The listener of the worker's own registry: it binds at once, is loaded with the first request, and serves from its own thread."""
 
 import logging
 import select
@@ -30,7 +30,7 @@ class EmbeddedRegistry:
         return self._listener.url
 
     def start(self):
-        """Once, whoever asks. Raises StartError."""
+        """Once, anyone who asks. Raises StartError."""
         with self._lock:
             if self._thread is not None:
                 return self

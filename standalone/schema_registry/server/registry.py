@@ -89,7 +89,7 @@ class Registry:
             return False
         if stored.schema.text == schema.text:
             return True
-        if normalize or schema.kind == "PROTOBUF":  # comments and blanks are no part of what a .proto text says
+        if normalize or schema.kind == "PROTOBUF":  # comments and spaces are not part of what a .proto text says
             try:
                 return self.parse(stored.schema, stored.subject).normalized == parsed.normalized
             except refusals.Refusal:
@@ -106,7 +106,7 @@ class Registry:
             raise refusals.incompatible(subject, f"[{', '.join(problems)}]")
 
     def _problems(self, parsed, versions, level, subject):
-        """Why the schema may not follow these versions, a text each."""
+        """Why the schema may not follow these versions, a string each."""
         if level == "NONE" or not versions:
             return []
         held = reversed(versions) if level.endswith("_TRANSITIVE") else versions[-1:]

@@ -153,7 +153,7 @@ class Store:
         self._do("UPDATE versions SET deleted = 1 WHERE context = ? AND subject = ? AND version = ?", *subject, version)
 
     def remove_version(self, subject, version):
-        """For good; a schema that is no version of anything any more goes, too."""
+        """For good; a schema that is not a version of anything any more goes, too."""
         self._do("DELETE FROM versions WHERE context = ? AND subject = ? AND version = ?", *subject, version)
         unused = "SELECT id FROM versions WHERE context = ?"
         self._do(f"DELETE FROM schemas WHERE context = ? AND id NOT IN ({unused})", subject.context, subject.context)

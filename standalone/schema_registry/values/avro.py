@@ -1,6 +1,6 @@
-"""Avro's JSON encoding: a value of a union stands with the name of its type, {"string": "x"}, and bytes are a text of their codes.
+"""Avro's JSON encoding: a value of a union stands with the name of its type, {"string": "x"}, and bytes are a string of their codes.
 
-What is typed in may leave the name of the type out where one type alone fits. Logical types are what lies below them: a date is a number of days.
+What is typed in may leave the name of the type out where one type alone fits. Logical types are what is below them: a date is a number of days.
 """
 
 import io

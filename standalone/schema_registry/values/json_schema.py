@@ -26,4 +26,4 @@ class JsonCodec:
         try:
             return json.loads(data)
         except ValueError as error:
-            raise SerializationError(f"The bytes are no JSON: {error}.") from error
+            raise SerializationError(f"The bytes are not JSON: {error}.") from error

@@ -36,7 +36,7 @@ _TYPES = {"VARCHAR": "STRING", "BYTES": "BINARY", "INTEGER": "INT"}
 
 
 def in_spark(text):
-    """The expression in Spark's words. What stands in quotes stays."""
+    """The expression in Spark's words. What is in quotes stays."""
     pieces = _TEXT.split(text)
     marked, kept = "", []
     for number, piece in enumerate(pieces):
@@ -78,7 +78,7 @@ def _restored(text, kept):
 
 
 def _rewritten(text, makers):
-    """The text with the calls of these functions made anew, the inner ones first."""
+    """The text with the calls of these functions recreated, the inner ones first."""
     at = len(text)
     for found in reversed(list(_CALL.finditer(text))):
         at = found.start()

@@ -1,4 +1,4 @@
-"""Text to statements, with sqlglot's tokenizer of Spark SQL. What stands within an expression is Spark's to read, and is left as it is.
+"""Text to statements, with sqlglot's tokenizer of Spark SQL. What is within an expression is Spark's to read, and is left as it is.
 
     read(text)     every statement of the text, in order: (statement, its text)
 
@@ -40,13 +40,13 @@ class SqlError(BadRequestError):
 
 
 def error_at(text, at, message):
-    """The SqlError about what stands at that place of the text."""
+    """The SqlError about what is at that place of the text."""
     line = text.count("\n", 0, at) + 1
     return SqlError(message, line, at - (text.rfind("\n", 0, at) + 1) + 1)
 
 
 def read(text):
-    """[(statement, the text of it alone)] of a text of statements with `;` behind each. Raises SqlError."""
+    """[(statement, the text of it alone)] of a string of statements with `;` after each. Raises SqlError."""
     found, reader = [], _Reader(text)
     while not reader.is_over:
         if reader.take(";"):
@@ -65,7 +65,7 @@ class _Reader:
         try:
             self._tokens = _Ksql().tokenize(text)
         except (TokenError, ValueError, IndexError) as error:
-            raise SqlError(f"The text cannot be taken apart: {error}. Is a quote or a bracket left open?") from error
+            raise SqlError(f"The text cannot be parsed: {error}. Is a quote or a bracket left open?") from error
         self._at = 0
 
     # ---------------------------------------------------------------- tokens
@@ -102,7 +102,7 @@ class _Reader:
 
     def wrong(self, what, at=None):
         found = f"'{self._raw()}'" if not self.is_over else "the end of the text"
-        return error_at(self.text, self.here if at is None else at, f"{found} cannot stand here: {what}.")
+        return error_at(self.text, self.here if at is None else at, f"{found} cannot be here: {what}.")
 
     def name(self, what):
         token = self._raw()
@@ -181,7 +181,7 @@ class _Reader:
                 raise error_at(self.text, at, f"CREATE {kind} … AS takes its columns from the SELECT: leave the list of columns out.")
             return s.CreateAs(kind, name, properties, self.select(), or_replace, if_not_exists)
         if not properties:
-            raise self.wrong("behind the columns belongs WITH (kafka_topic = '…', value_format = '…'), or AS SELECT …")
+            raise self.wrong("after the columns belongs WITH (kafka_topic = '…', value_format = '…'), or AS SELECT …")
         return s.CreateSource(kind, name, columns, properties, or_replace, if_not_exists, read_only)
 
     def _columns(self):
@@ -215,7 +215,7 @@ class _Reader:
         return self.text[begun : self.end_of_last], begun
 
     def properties(self):
-        """(key = value, …) as texts; keys may be names or in quotes."""
+        """(key = value, …) as strings; keys may be names or in quotes."""
         self.must("(")
         found = {}
         while not self.take(")"):
@@ -238,7 +238,7 @@ class _Reader:
                 value, _ = self.until(",", ")")
             found[key] = value
             if not self.take(",") and self.word() != ")":
-                raise self.wrong("here belongs a comma, or the ) behind the last property")
+                raise self.wrong("here belongs a comma, or the ) after the last property")
         return found
 
     def _drop(self, _, at):
@@ -376,7 +376,7 @@ class _Reader:
                 limit = self.number("how many rows")
             else:
                 known = "WINDOW, WHERE, GROUP BY, PARTITION BY, HAVING, EMIT and LIMIT"
-                raise self.wrong(f"behind FROM come {known}; ORDER BY and UNION have no meaning for what has no end")
+                raise self.wrong(f"after FROM come {known}; ORDER BY and UNION have no meaning for what has no end")
         text = self.text[begun : self.end_of_last]
         return s.Select(text, begun, items, source, joins, window, where, group_by, partition_by, having, emit, limit)
 
@@ -418,14 +418,14 @@ class _Reader:
     def _relation(self):
         at = self.here
         if self.word() == "(":
-            raise self.wrong("FROM reads a stream or a table by its name: make a stream of what stands in brackets first (CREATE STREAM … AS SELECT)")
+            raise self.wrong("FROM reads a stream or a table by its name: make a stream of what is in brackets first (CREATE STREAM … AS SELECT)")
         name = self.name("a stream or table")
         alias = name
         if self.take("AS"):
             alias = self.name("an alias")
         elif self.word() not in (*_CLAUSES, *_JOIN_WORDS, "WITHIN", "ON", ";", ")", "") and re.fullmatch(r"`[^`]+`|[A-Za-z_]\w*", self._raw()):
             if self.word() in ("ORDER BY", "UNION", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "LATERAL", "CROSS", "INTERSECT", "EXCEPT"):
-                raise self.wrong("behind FROM come JOIN, WINDOW, WHERE, GROUP BY, PARTITION BY, HAVING, EMIT and LIMIT")
+                raise self.wrong("after FROM come JOIN, WINDOW, WHERE, GROUP BY, PARTITION BY, HAVING, EMIT and LIMIT")
             alias = self.name("an alias")
         return s.Relation(name, alias, at)
 
@@ -490,7 +490,7 @@ class _Reader:
 
 
 def duration_ms(text):
-    """Milliseconds of a text such as `10 SECONDS`. Raises SqlError."""
+    """Milliseconds of a string such as `10 SECONDS`. Raises SqlError."""
     return _Reader(text)._duration()
 
 
@@ -500,7 +500,7 @@ def _unquoted(token):
 
 
 def _alias_at(text):
-    """Where ` AS name`, or the name alone, begins behind an expression."""
+    """Where ` AS name`, or the name alone, begins after an expression."""
     found = re.search(r"(?is)\s+as\s+(`[^`]+`|\w+)\s*$", text) or re.search(r"(?s)\s+(`[^`]+`|\w+)\s*$", text)
     return found.start() if found else len(text)
 
@@ -513,7 +513,7 @@ def _reason(error):
 def sparked(text):
     """An expression in ksqlDB's words, in Spark's: `a->b`, ARRAY[…], MAP(k := v), STRUCT(a := v), and functions of other names.
 
-    Texts in quotes stay.
+    Strings in quotes stay.
     """
     from standalone.streams.sql.functions import in_spark
 

@@ -4,7 +4,7 @@
 |---|---|
 | streams alone | a streaming query; GROUP BY keeps state and updates rows, or with EMIT FINAL gives each window once, when it is closed |
 | a stream and tables | the same; a table is what its topic says when a batch begins |
-| tables alone | each change of one of them has the whole worked out anew, and what differs is written |
+| tables alone | each change of one of them has the whole recomputed, and what differs is written |
 """
 
 import re
@@ -103,7 +103,7 @@ class _Planner:
         if select.partition_by and grouped:
             raise self._wrong(select.at, "PARTITION BY has no place beside GROUP BY, which says the key")
         if self._of_tables and self._makes is None:
-            raise self._wrong(select.at, "changes of a table that is worked out of tables cannot be pushed: CREATE TABLE … AS it, and select of that")
+            raise self._wrong(select.at, "changes of a table that is computed of tables cannot be pushed: CREATE TABLE … AS it, and select of that")
         for number, join in enumerate(select.joins, 1):
             streams = self._sources[0].kind == s.STREAM and self._sources[number].kind == s.STREAM
             if streams and join.before_ms is None and not self._pull:

@@ -1,4 +1,4 @@
-"""What a statement says, once it is read (parser.py). Expressions and names of columns stay texts of Spark SQL."""
+"""What a statement says, once it is read (parser.py). Expressions and names of columns stay strings of Spark SQL."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Window(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """A stream or a table in FROM; `at` is where it stands in the text."""
+    """A stream or a table in FROM; `at` is where it is in the text."""
 
     name: str
     alias: str
@@ -57,7 +57,7 @@ class Select(NamedTuple):
     joins: list
     window: Window | None
     where: str | None
-    group_by: list  # of texts
+    group_by: list  # of strings
     partition_by: list
     having: str | None
     emit: str | None  # CHANGES, FINAL, or None: a pull query
@@ -93,7 +93,7 @@ class InsertSelect(NamedTuple):
 class InsertValues(NamedTuple):
     target: str
     columns: list | None
-    rows: list  # of lists of texts
+    rows: list  # of lists of strings
     at: int
 
 

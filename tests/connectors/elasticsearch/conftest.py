@@ -68,7 +68,7 @@ def search_worker(tmp_path_factory):
 
 @pytest.fixture
 def sink(search, search_worker):
-    """A Sink of the server, on a topic of its own."""
+    """A Sink of the server, on its own topic."""
     made = Sink(search, search_worker)
     yield made
     made.close()

@@ -48,7 +48,7 @@ class FakeSearch:
                 fake.paths.append(self.path)
                 answer = fake.answer(self.command, self.path, body)
                 if answer is None:
-                    self.close_connection = True  # it goes away in the midst of an answer
+                    self.close_connection = True  # it goes away in the middle of an answer
                     return self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n{")
                 status, said = answer
                 data = said if isinstance(said, bytes) else json.dumps(said).encode()
@@ -115,7 +115,7 @@ class FakeSearch:
 
 
 def parsed(body):
-    """[(action, what stands beside it, the document or None)]"""
+    """[(action, what is beside it, the document or None)]"""
     lines = [json.loads(line) for line in body.splitlines()]
     found = []
     while lines:

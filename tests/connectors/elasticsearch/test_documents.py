@@ -188,7 +188,7 @@ def test_lines(by_rows, config, more, expected, bad):
 @pytest.mark.parametrize(
     "config, expected, bad",
     [
-        param({"behavior.on.null.values": "ignore"}, [INDEX + '"b","version":11,"version_type":"external"}}\n{"a":1}\n'], [], id="passed over"),
+        param({"behavior.on.null.values": "ignore"}, [INDEX + '"b","version":11,"version_type":"external"}}\n{"a":1}\n'], [], id="skipped"),
         param({"behavior.on.null.values": "delete"}, ['{"delete":{"_index":"i","_id":"a","version":10,"version_type":"external"}}\n', INDEX + '"b","version":11,"version_type":"external"}}\n{"a":1}\n'], [], id="deletions; of nothing without a key"),
         param({"behavior.on.null.values": "delete", "write.method": "upsert"}, ['{"delete":{"_index":"i","_id":"a"}}\n', '{"update":{"_index":"i","_id":"b","retry_on_conflict":5}}\n{"doc":{"a":1},"doc_as_upsert":true}\n'], [], id="deletions among upserts"),
         param({}, [INDEX + '"b","version":11,"version_type":"external"}}\n{"a":1}\n'], [0, 2], id="errors"),

@@ -48,7 +48,7 @@ def test_a_key_takes_what_confluents_takes(key):
     "props",
     [
         param({"connection.url": "h:9200"}, id="no scheme"),
-        param({"connection.url": ""}, id="no address"),
+        param({"connection.url": ""}, id="not an address"),
         param({"data.stream.dataset": "a-b"}, id="a hyphen in a data stream's name"),
         param({"data.stream.namespace": "Upper"}, id="upper case in it"),
         param({"kerberos.keytab.path": "/etc/key"}, id="no keytab"),

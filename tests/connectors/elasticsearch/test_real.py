@@ -1,4 +1,4 @@
-"""ElasticsearchSink against real servers: what each key does, and what becomes of documents that the server refuses."""
+"""ElasticsearchSink against real servers: what each key does, and what happens to documents that the server refuses."""
 
 import json
 import urllib.request
@@ -30,15 +30,15 @@ A1, A2, B1 = '{"n":1}', '{"n":2}', '{"m":3}'
         param({"type.name": "_doc"}, [("a", A1)], {"a": {"n": 1}}, id="type.name is taken"),
         param({"key.converter": INTS}, [((7).to_bytes(8, "big"), A1)], {"7": {"n": 1}}, id="whole numbers are ids"),
         param({"behavior.on.null.values": "delete"}, [("a", A1), ("b", B1), ("a", None), ("z", None), (None, None)], {"b": {"m": 3}}, id="deletes"),
-        param({"behavior.on.null.values": "ignore"}, [("a", A1), ("a", None)], {"a": {"n": 1}}, id="passes over nulls"),
+        param({"behavior.on.null.values": "ignore"}, [("a", A1), ("a", None)], {"a": {"n": 1}}, id="skips nulls"),
         param({"write.method": "upsert"}, [("a", A1), ("a", B1), ("a", A2)], {"a": {"n": 2, "m": 3}}, id="upserts merge"),
         param({"write.method": "upsert", "batch.size": "1", "behavior.on.null.values": "delete"}, [("a", A1), ("a", None), ("a", B1)] * 5, {"a": {"m": 3}}, id="upserts keep the order over requests"),
         param({"batch.size": "1"}, [("a", f'{{"n":{n}}}') for n in range(30)], {"a": {"n": 29}}, id="versions keep the order over requests"),
         param({"bulk.size.bytes": "1"}, [("a", A1), ("b", B1), ("c", A2)], {"a": {"n": 1}, "b": {"m": 3}, "c": {"n": 2}}, id="requests of one document"),
         param({"connection.compression": "true"}, [("a", A1)], {"a": {"n": 1}}, id="compressed"),
         param({"flush.synchronously": "true", "linger.ms": "50"}, [("a", A1), ("b", B1)], {"a": {"n": 1}, "b": {"m": 3}}, id="flushed by commits"),
-        param({"drop.invalid.message": "true"}, [(None, A1), ("b", B1)], {"b": {"m": 3}}, id="drops what is no document"),
-        param({"behavior.on.malformed.documents": "warn"}, [("a", '"text"'), ("b", B1)], {"b": {"m": 3}}, id="passes over what is no object"),
+        param({"drop.invalid.message": "true"}, [(None, A1), ("b", B1)], {"b": {"m": 3}}, id="drops what is not a document"),
+        param({"behavior.on.malformed.documents": "warn"}, [("a", '"text"'), ("b", B1)], {"b": {"m": 3}}, id="skips what is not an object"),
         param({}, [('ä "\\\n', '{"t":"ü😀\\n\\u0000"}')], {'ä "\\\n': {"t": "ü😀\n\x00"}}, id="any text"),
     ],
 )  # fmt: skip
@@ -200,7 +200,7 @@ def test_data_streams(sink, field, keys, stamp):
         return
     sink.search.ask("PUT", "/_index_template/tested", {"index_patterns": ["logs-tested-*"], "data_stream": {}, "priority": 500})
     sink.run([message], **config)
-    sink.run([], name=f"again-{sink.topic}", **config)  # the same once more: each document is added once
+    sink.run([], name=f"again-{sink.topic}", **config)  # the same again: each document is added once
     (hit,) = sink.search.hits(f"logs-tested-{sink.topic}")
     assert hit["_source"] == {"when": "2021-05-07", "@timestamp": stamp}
 

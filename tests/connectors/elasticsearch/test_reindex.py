@@ -15,7 +15,7 @@ from standalone.testing import wait_for
 
 
 class Setting:
-    """A topic whose sink writes to an index behind an alias."""
+    """A topic whose sink writes to an index after an alias."""
 
     def __init__(self, sink, folder):
         self.sink, self.search = sink, sink.search
@@ -68,7 +68,7 @@ def test_a_new_mapping_and_back_again(setting):
     assert setting.search.properties(setting.new) == {"n": {"type": "keyword"}}
     send(setting, 20, 30)
     setting.wait_documents(setting.new, numbers(30))
-    assert "moved the alias" not in setting.ctl("--mapping", setting.mapping), "once more changes nothing"
+    assert "moved the alias" not in setting.ctl("--mapping", setting.mapping), "again changes nothing"
     setting.ctl("--undo")
     assert setting.holders() == [setting.old]
     assert setting.states() == {setting.first: "RUNNING"}
@@ -97,7 +97,7 @@ def test_what_cannot_be_done_is_told(setting):
     setting.search.ask("PUT", f"/{setting.new}")
     assert "has not made" in setting.ctl("--mapping", setting.mapping, code=1)
     setting.mapping.write_text("no")
-    assert "no JSON" in setting.ctl("--mapping", setting.mapping, code=1)
+    assert "not JSON" in setting.ctl("--mapping", setting.mapping, code=1)
 
 
 def test_one_index_of_a_connector_that_writes_to_several(sink, tmp_path):

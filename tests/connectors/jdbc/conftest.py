@@ -1,4 +1,4 @@
-"""Real databases for the tests of JDBC source and sink, each started once for a whole run; a test makes tables of its own in them."""
+"""Real databases for the tests of JDBC source and sink, each started once for a whole run; a test makes its own tables in them."""
 
 import itertools
 import os

@@ -61,7 +61,7 @@ class Sink:
 
 @contextlib.contextmanager
 def sinks(database):
-    """start(**options) -> a Sink; all are closed behind the test."""
+    """start(**options) -> a Sink; all are closed after the test."""
     made = []
 
     def start(**options):

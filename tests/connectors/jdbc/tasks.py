@@ -32,7 +32,7 @@ class SourceDriver:
             task.close()
 
     def start(self, stored=None, offsets=None, **options):
-        """The connector's only task, begun behind a record or from offsets, {partition as JSON: offset}."""
+        """The connector's only task, begun after a record or from offsets, {partition as JSON: offset}."""
         config = {"name": "tested", "connection.url": self._database.url, "poll.interval.ms": "1", "topic.prefix": "t-", **options}
         if "query" not in config:
             config = {**self._database.tables, **config}

@@ -1,4 +1,4 @@
-"""Rows committed later than others that come behind them are not lost, and none comes twice."""
+"""Rows committed later than others that come after them are not lost, and none comes twice."""
 
 import contextlib
 
@@ -10,7 +10,7 @@ from tests.connectors.jdbc.tasks import SourceDriver
 
 @contextlib.contextmanager
 def open_transaction(database, *statements):
-    """Within it a transaction has run these and has not ended; behind it it is committed."""
+    """Within it a transaction has run these and has not ended; after it it is committed."""
     with contextlib.closing(database.connect()) as connection:
         cursor = connection.cursor()
         for each in statements:

@@ -1,7 +1,7 @@
 """Inserts, updates, late commits, deletes and restarts in any order: what the source brings is what a model of its modes says.
 
 Incrementing on PostgreSQL: every row that was ever committed comes, and comes once, whenever its transaction ends and wherever the task is
-begun again. Timestamps and numbers on SQLite: the newest version of every row that stays comes, and no version comes twice but behind a restart.
+begun again. Timestamps and numbers on SQLite: the newest version of every row that stays comes, and no version comes twice but after a restart.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class _Machine(RuleBasedStateMachine):
 
     @rule(back=st.integers(0, 3))
     def restart(self, back):
-        """Begun again behind the last record that was acknowledged; those behind it come again."""
+        """Begun again after the last record that was acknowledged; those after it come again."""
         self.task.close()
         kept = max(0, len(self.records) - back)
         del self.records[kept:]

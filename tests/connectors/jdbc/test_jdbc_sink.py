@@ -1,4 +1,4 @@
-"""JdbcSink against real databases: modes, keys, tables made and changed, bad rows, and what it says where it cannot go on."""
+"""JdbcSink against real databases: modes, keys, tables made and changed, bad rows, and what it says where it cannot continue."""
 
 import decimal
 

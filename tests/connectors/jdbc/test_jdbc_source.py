@@ -1,4 +1,4 @@
-"""JdbcSource against real databases: modes, tables, offsets, types, and what it says where it cannot go on."""
+"""JdbcSource against real databases: modes, tables, offsets, types, and what it says where it cannot continue."""
 
 import json
 

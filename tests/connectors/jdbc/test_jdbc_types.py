@@ -155,7 +155,7 @@ def test_types_of_postgresql_go_there_and_back(postgresql_database):
     full, nulls = check_types(database, POSTGRESQL)
     database.run("CREATE TABLE copy (LIKE may)")
     _write(database, "copy", full, nulls)
-    # json, xml and point have no equality: texts do.
+    # json, xml and point have no equality: strings do.
     texts = ", ".join(f"c{at}::text" for at in range(len(POSTGRESQL)) if POSTGRESQL[at][0] not in ("timetz",))
     assert database.rows(f"SELECT {texts} FROM copy ORDER BY c0") == database.rows(f"SELECT {texts} FROM may ORDER BY c0")
 

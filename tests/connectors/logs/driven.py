@@ -1,4 +1,4 @@
-"""A LogSource task driven by hand, and a log file with whoever writes and rotates it."""
+"""A LogSource task driven by hand, and a log file with anyone who writes and rotates it."""
 
 import os
 import time
@@ -14,6 +14,10 @@ class Stored(OffsetReader):
     def __init__(self):
         self.offsets_by_slot = {}
         self.offset_reader = self
+        self.has_ended = False
+
+    def end(self):
+        self.has_ended = True
 
     def offset(self, partition):
         return self.offsets_by_slot.get(partition["slot"])
@@ -51,7 +55,7 @@ class Reader:
         return self.start()
 
     def look(self):
-        """At everything, now, as it does every so often by itself."""
+        """At everything, now, as it does every this often by itself."""
         self.task._follower.look_at_all()
 
     def close_files(self):

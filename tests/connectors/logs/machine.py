@@ -24,7 +24,7 @@ class LogsMachine(RuleBasedStateMachine):
         self.log = Log(self.folder, generations=GENERATIONS)
         self.number = 0
         self.current = None  # the lines in app.log; None: there is no such file
-        self.partial = ""  # what stands behind the last of them
+        self.partial = ""  # what is after the last of them
         self.generations = []  # the lines of app.log.1, app.log.2, …
         self.packed = set()  # the numbers of those that are compressed
         self.written = []

@@ -1,4 +1,4 @@
-"""What each format makes of lines: fields, times, and what becomes of lines that are not of it."""
+"""What each format makes of lines: fields, times, and what happens to lines that are not of it."""
 
 import datetime
 
@@ -12,7 +12,7 @@ from standalone import ByteColumn, ConnectError, Struct
 
 
 def fields(value):
-    """What is there, times as texts."""
+    """What is there, times as strings."""
     found = {field.name: value[field.name] for field in value.schema.fields} if isinstance(value, Struct) else dict(value)
     return {name: str(each) if name == "time" and each is not None and not isinstance(each, str) else each for name, each in found.items() if each is not None}
 

@@ -14,7 +14,7 @@ from connectors.logs.journal_export import entries
 from standalone import ConnectError, OffsetReader, RetriableError
 from tests.suite.patience import PATIENCE_SECONDS
 
-# A journalctl that tells of ten entries, those behind the cursor only, and then waits as --follow does, or ends if it is asked to.
+# A journalctl that reports ten entries, those after the cursor only, and then waits as --follow does, or ends if it is asked to.
 FAKE = """#!{python}
 import os, sys, time
 after = next((int(each.partition("=c")[2]) for each in sys.argv if each.startswith("--after-cursor=")), 0)
@@ -90,7 +90,7 @@ def test_a_journalctl_that_ends_is_told_of_and_started_again(journal, tmp_path):
     with pytest.raises(RetriableError, match="the journal is gone"):
         task.poll()
     (tmp_path / "ends").unlink()
-    assert task.poll() is None, "it goes on behind the last entry"
+    assert task.poll() is None, "it continues after the last entry"
 
 
 ENTRY = b"A=1\nB\n" + struct.pack("<Q", 3) + b"x\ny\nA=2\n\n"

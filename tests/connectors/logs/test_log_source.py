@@ -195,7 +195,7 @@ def test_the_oldest_comes_first_if_that_is_asked_for(tmp_path, reader):
 TEXTS = [
     ("LF and CR LF", {}, b"a\r\nb\n\nc\rd\ne", "a|b||c\rd"),
     ("a delimiter", {"delimiter": "\\0"}, b"a\nb\0c\0d", "a\nb|c"),
-    ("a delimiter of several bytes", {"delimiter": "--"}, b"a---b----c", "a|-b||"),
+    ("a delimiter of multiple bytes", {"delimiter": "--"}, b"a---b----c", "a|-b||"),
     ("UTF-8 with a byte order mark", {}, b"\xef\xbb\xbfa\n\xc3\xa9\n", "a|é"),
     ("latin-1", {"encoding": "latin-1"}, b"caf\xe9\nplain\n", "café|plain"),
     ("windows-1252", {"encoding": "windows-1252"}, b"\x80 5\n", "€ 5"),
@@ -240,7 +240,7 @@ def test_an_unfinished_line_waits_unless_it_may_be_flushed(tmp_path, reader):
     assert reader(tmp_path / "a.log", partial_flush_ms=100).drain() == ["1", "half"]
 
 
-# --- Events of several lines ---------------------------------------------------------------------------------------
+# --- Events of multiple lines ---------------------------------------------------------------------------------------
 
 JAVA = b"""2026-01-31 ERROR Servlet failed
 java.lang.IllegalStateException: no
@@ -343,16 +343,16 @@ def test_the_rate_is_held_to(tmp_path, reader):
     assert time.monotonic() - begun > 0.2
 
 
-def test_the_worker_is_ended_behind_the_last_file_if_that_is_asked_for(tmp_path, reader, monkeypatch):
-    killed = []
-    monkeypatch.setattr("connectors.logs.source.os.kill", lambda pid, number: killed.append(number))
+def test_it_tells_of_its_end_behind_the_last_file_if_that_is_asked_for(tmp_path, reader):
     write(tmp_path, {"a.log": b"1\nunfinished"})
     started = reader(tmp_path / "a.log", on_eof="exit")
-    assert started.drain() == ["1", "unfinished"]
-    assert not killed, "not before all is acknowledged"
-    started.task._told = 2
+    assert started.take(2) == ["1", "unfinished"]
+    assert not started.stored.has_ended, "there may be more"
     started.poll()
-    assert killed == [15]
+    assert started.stored.has_ended
+    follows = reader(tmp_path / "a.log")
+    follows.drain()
+    assert not follows.stored.has_ended
 
 
 def test_a_poll_that_waits_is_woken_by_stop(tmp_path):

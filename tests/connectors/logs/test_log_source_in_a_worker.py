@@ -5,7 +5,7 @@ from standalone.testing import SourceSuite
 
 
 class TestLogSource(SourceSuite):
-    """One log: each of its records alone says where to go on."""
+    """One log: each of its records alone says where to continue."""
 
     connector = LogSourceConnector
     expected = [f"line {number}" for number in range(30)]

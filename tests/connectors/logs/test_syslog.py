@@ -22,7 +22,7 @@ JSON = "org.apache.kafka.connect.json.JsonConverter"
 FRAMES = [
     ("LF", LF, 100, b"a\nbc\n\nd", ["a", "bc"], ["d"], 0),
     ("CR LF and NUL", LF, 100, b"a\r\nb\0\n", ["a", "b"], [], 0),
-    ("a number is no count with LF", LF, 100, b"1 a\n", ["1 a"], [], 0),
+    ("a number is not a count with LF", LF, 100, b"1 a\n", ["1 a"], [], 0),
     ("octets", OCTET_COUNTING, 100, b"3 a\nb1 c", ["a\nb", "c"], [], 0),
     ("octets, not whole at the end", OCTET_COUNTING, 100, b"1 a5 bc", ["a"], [], 1),
     ("both in one stream", AUTO, 100, b"3 <1><2>x\n4 <3>y<4>z\n", ["<1>", "<2>x", "<3>y", "<4>z"], [], 0),
@@ -223,7 +223,7 @@ def test_senders_must_have_a_certificate_if_that_is_asked_for(pem, listening, ca
             with socket.create_connection(("127.0.0.1", driven.ports[0]), timeout=PATIENCE_SECONDS) as plain:
                 connection = trusting(pem).wrap_socket(plain, server_hostname="localhost")
                 connection.sendall(b"no\n")
-                connection.recv(1)  # TLS 1.3: refused behind the handshake
+                connection.recv(1)  # TLS 1.3: refused after the handshake
                 raise ConnectionError
 
     beside(driven, without)

@@ -1,4 +1,4 @@
-"""Each test of PostgresCdcSource has a database of its own in the PostgreSQL of the run, and slots named after that."""
+"""Each test of PostgresCdcSource has its own database in the PostgreSQL of the run, and slots named after that."""
 
 import itertools
 import os

@@ -82,7 +82,7 @@ class Stored(OffsetReader):
 
 
 class Driver:
-    """start(**options) -> a Task; all are closed behind the test. `stored` outlives them, as a worker's offsets do."""
+    """start(**options) -> a Task; all are closed after the test. `stored` outlives them, as a worker's offsets do."""
 
     def __init__(self, database):
         self._database, self.stored, self._tasks = database, Stored(), []

@@ -1,4 +1,4 @@
-"""Writes tests/golden/debezium.json.xz anew: what Debezium's own connector, in the genuine Connect, writes of the history in history.py.
+"""Writes tests/golden/debezium.json.xz again: what Debezium's own connector, in the genuine Connect, writes of the history in history.py.
 
     python tests/connectors/postgres_cdc/record_debezium.py        needs Java, Maven and PostgreSQL; takes some three minutes
 """

@@ -53,7 +53,7 @@ def told(postgresql_server):
 
 
 def converted(record):
-    """As it lies in the log."""
+    """As it is in the log."""
     key, value = (
         None if found is None else json.loads(CONVERTERS[part].from_connect(record.topic, schema, found))
         for part, schema, found in (("key", record.key_schema, record.key), ("value", record.value_schema, record.value))

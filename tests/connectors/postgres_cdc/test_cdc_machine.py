@@ -1,6 +1,6 @@
 """Insertions, updates, deletions, changes of keys, truncations, open transactions, lost connections and restarts in any order.
 
-What comes is held to a model: behind the rows each change of each committed transaction comes once, in the order of the commits; behind a restart those
+What comes is checked against a model: after the rows each change of each committed transaction comes once, in the order of the commits; after a restart those
 come again of which no offset was stored, and no others.
 """
 
@@ -105,7 +105,7 @@ class Changes(RuleBasedStateMachine):
         kept = max(self.kept, len(self.found) - acknowledged)
         if kept > self.kept:
             self.driver.stored.store(self.found[kept - 1])
-            # Of a change of the key two records come: behind the first alone both come again.
+            # Of a change of the key two records come: after the first alone both come again.
             self.kept = kept - any(header.name == "__debezium.newkey" for header in self.found[kept - 1].headers)
         if syncs:
             self.task.commit()

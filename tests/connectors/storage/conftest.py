@@ -9,7 +9,7 @@ from tests.suite.shared import shared_server
 
 @pytest.fixture(scope="session")
 def s3(tmp_path_factory):
-    """A client of a real server of S3's protocol, and its address: make buckets of your own."""
+    """A client of a real server of S3's protocol, and its address: make your own buckets."""
     import boto3
 
     with shared_server(tmp_path_factory, S3Server()) as told:
@@ -21,6 +21,6 @@ def s3(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def hdfs(tmp_path_factory):
-    """The address of a real HDFS: make folders of your own."""
+    """The address of a real HDFS: make your own folders."""
     with shared_server(tmp_path_factory, Hdfs()) as told:
         yield told["url"]

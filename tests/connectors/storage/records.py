@@ -34,7 +34,7 @@ MINUTE_MS = 60_000
 
 
 def value(number):
-    """As it stands in a record."""
+    """As it is in a record."""
     is_bare = number % 3 == 1
     values = {
         "id": number, "country": COUNTRIES[number % 3], "i8": number % 100 - 50, "i16": None if is_bare else -number, "i32": number * 1000,

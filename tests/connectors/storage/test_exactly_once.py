@@ -1,7 +1,7 @@
-"""Every record exactly once, in order within each folder, and no half file seen: wherever the task is killed, whatever becomes of its logs, whoever
+"""Every record exactly once, in order within each folder, and no half file seen: wherever the task is killed, whatever happens to its logs, whoever
 else writes, and when the disk is full.
 
-The kill is an error that nothing handles, raised before, in the midst of and behind each thing that is done to the file system; the task is left
+The kill is an error that nothing handles, raised before, in the middle of and after each thing that is done to the file system; the task is left
 as it is, and another one takes over.
 """
 
@@ -21,7 +21,7 @@ ROW = SchemaBuilder("struct").field("n", Schema.INT64).field("kind", Schema.STRI
 COUNT = 60
 PROPS = {
     "one folder": {"format.class": "Json", "flush.size": 20},
-    "several folders": {"format.class": "Json", "flush.size": 20, "partitioner.class": "Field", "partition.field.name": "kind"},
+    "multiple folders": {"format.class": "Json", "flush.size": 20, "partitioner.class": "Field", "partition.field.name": "kind"},
     "parquet": {"format.class": "Parquet", "flush.size": 30, "partitioner.class": "Field", "partition.field.name": "kind"},
 }
 
@@ -38,7 +38,7 @@ class Killed(BaseException):
 
 
 def asked_at_each_point(store):
-    """A class decorator: `point()` is called before and after each change of the files, and in the midst of one that writes."""
+    """A class decorator: `point()` is called before and after each change of the files, and in the middle of one that writes."""
     base = store.__bases__[0]
 
     def write_bytes(self, path, parts):
@@ -144,7 +144,7 @@ def spoil(lake, how, rng):
 @pytest.mark.parametrize("seed", range(6))
 def test_killed_again_and_again_while_logs_are_spoilt(tmp_path, monkeypatch, seed, how):
     rng = random.Random(seed)
-    lake = Lake(tmp_path, PROPS["several folders"])
+    lake = Lake(tmp_path, PROPS["multiple folders"])
     while not run(lake, monkeypatch, rng.randrange(2, 60), rng):
         check(lake, False)
         if how:
@@ -153,7 +153,7 @@ def test_killed_again_and_again_while_logs_are_spoilt(tmp_path, monkeypatch, see
 
 
 def test_where_logs_are_gone_names_tell_how_far_it_has_come(tmp_path):
-    lake = Lake(tmp_path, PROPS["several folders"]).start()
+    lake = Lake(tmp_path, PROPS["multiple folders"]).start()
     lake.put(rows(0, 40))
     lake.stop()
     (tmp_path / "logs" / "t" / "0" / "log").unlink()
@@ -195,14 +195,14 @@ def test_a_task_whose_partition_was_taken_over_can_write_nothing_more(tmp_path):
 
 @pytest.mark.parametrize("number", range(0, 24))
 def test_taken_over_while_the_other_is_in_the_midst_of_a_commit(tmp_path, monkeypatch, number):
-    """The old one stops at a point, the new one takes over, the old one goes on."""
+    """The old one stops at a point, the new one takes over, the old one continues."""
     files, taken = [], []
 
     class Overtaken(KillableFiles):
         def point(self):
             self.left -= 1
             if self.left == -1 and not taken:
-                taken.append(Lake(tmp_path, PROPS["several folders"]))
+                taken.append(Lake(tmp_path, PROPS["multiple folders"]))
                 monkeypatch.setitem(sink_module._STORES, "", lambda url, values: LocalFiles(url))
                 taken[0].start()
 
@@ -212,7 +212,7 @@ def test_taken_over_while_the_other_is_in_the_midst_of_a_commit(tmp_path, monkey
 
     monkeypatch.setattr(task_module, "CLOSES", 1)
     monkeypatch.setitem(sink_module._STORES, "", opened)
-    old = Lake(tmp_path, PROPS["several folders"]).start()
+    old = Lake(tmp_path, PROPS["multiple folders"]).start()
     old.put(rows(0, 13))
     files[0].left = number
     try:
@@ -258,7 +258,7 @@ class FullDisk(LocalFiles):
 def test_what_cannot_be_written_is_tried_again_and_comes_once(tmp_path, monkeypatch, full):
     monkeypatch.setitem(sink_module._STORES, "", lambda url, values: FullDisk(url))
     monkeypatch.setattr(FullDisk, "full", False)
-    lake = Lake(tmp_path, {**PROPS["several folders"], "retry.backoff.ms": 70}).start()
+    lake = Lake(tmp_path, {**PROPS["multiple folders"], "retry.backoff.ms": 70}).start()
     lake.put(rows(0, 30))
     FullDisk.full = full
     for _ in range(3):

@@ -1,4 +1,4 @@
-"""FilesSource: what is in files of each format, each file once, and what becomes of it."""
+"""FilesSource: what is in files of each format, each file once, and what happens to it."""
 
 import datetime
 import decimal
@@ -141,7 +141,7 @@ def test_slices_of_stripes_keep_their_rows(tmp_path):
     assert [each["in"]["x"] for each in Source(tmp_path, settled__after__ms=0, batch__size=3).take()] == [[number] for number in range(10)]
 
 
-# --- Which files, and what becomes of them ---
+# --- Which files, and what happens to them ---
 
 
 def test_files_come_in_the_order_of_their_times_and_later_ones_as_well(tmp_path):

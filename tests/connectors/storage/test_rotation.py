@@ -86,7 +86,7 @@ def test_a_change_of_the_schema(tmp_path, format, mode, versions, expected):
     lake = Lake(tmp_path, {"format.class": format, "flush.size": 100, "schema.compatibility": mode}).start()
     for offset, version in enumerate(versions):
         lake.put(batch([ONE if version == 1 else TWO], V1 if version == 1 else V2, offset))
-    # The last file is closed by what comes behind it: another version, which that mode takes for a change.
+    # The last file is closed by what comes after it: another version, which that mode takes for a change.
     last = {"FORWARD": V1}.get(mode, V2 if mode != "NONE" else [V1, V2][versions[-1] - 1])
     behind = last.with_(version=0 if mode == "FORWARD" else 9)
     lake.put(batch([Struct.trusted(behind, list((ONE if last is V1 else TWO).values))], behind, len(versions)))

@@ -125,7 +125,7 @@ def test_a_large_object_is_sent_in_parts_and_on_the_same_condition(s3, monkeypat
 
 
 class Killing(S3Store):
-    """Ends the task before or behind the put of that number."""
+    """Ends the task before or after the put of that number."""
 
     left, lock = 10**9, threading.Lock()
 
@@ -173,7 +173,7 @@ def test_killed_again_and_again_with_files_of_other_lengths(s3, killing, props, 
     lake = S3Lake(s3, JSON | props)
     over, lives = False, 0
     while not over:
-        lives += 1  # ever longer ones: what is found out anew in each costs puts as well
+        lives += 1  # ever longer ones: what is found out again in each costs puts as well
         lake.props["flush.size"] = str(rng.choice([5, 6, 10, 12]) if rng.random() < 0.7 else 10)
         over = live(lake, killing, rng.randrange(1, 14 + 4 * lives), rng)
         check(lake, 60, False)

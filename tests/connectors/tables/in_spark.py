@@ -1,4 +1,4 @@
-"""What test_tables.py has a process of its own do, whose Spark is the one that Iceberg and Delta have jars for: one JVM for all of it.
+"""What test_tables.py has its own process do, whose Spark is the one that Iceberg and Delta have jars for: one JVM for all of it.
 
     python -m tests.connectors.tables.in_spark FOLDER [PART …]     writes what came of each part to FOLDER/results
 """
@@ -23,7 +23,7 @@ from tests.connectors.storage.records import EVERYTHING, value
 from tests.servers.spark_of_tables import SETTINGS
 
 PARTS = []
-# Delta takes several seconds a commit: what it has in common with Iceberg is tried on it by night.
+# Delta takes multiple seconds a commit: what it has in common with Iceberg is tried on it by night.
 KINDS = ("iceberg", "delta") if os.environ.get("CONNECT_TEST_ALL_TABLES") == "1" else ("iceberg",)
 TOPIC = "t"
 SOON = {"iceberg.control.commit.interval-ms": "1"}
@@ -232,7 +232,7 @@ def hive(lake):
         first = [Struct(schemas[0], {"id": number, "country": land, "price": decimal.Decimal("1.50")}) for number, land in enumerate(("de", "fr", "de"))]
         second = [Struct(schemas[1], {"id": number, "country": "a:b", "price": decimal.Decimal("2.50"), "more": [1]}) for number in (3, 4, 5)]
         task = _file_task(lake, {**props, "hive.integration": "false"})
-        task.put([batch(first, schemas[0])])  # as if it had been killed behind its commit
+        task.put([batch(first, schemas[0])])  # as if it had been killed after its commit
         task.stop()
         task = _file_task(lake, props)
         task.put([])

@@ -47,11 +47,11 @@ def test_records_find_their_tables(props, expected):
         ({}, "iceberg.tables", "must name the tables"),
         ({"iceberg.tables": "orders"}, "iceberg.tables", "a database and a table"),
         ({"iceberg.tables": "a.b", "iceberg.tables.dynamic-enabled": "true"}, "iceberg.tables.route-field", "must be given"),
-        ({"iceberg.tables": "a.b", "iceberg.tables.upsert-mode-enabled": "true"}, "iceberg.tables.default-id-columns", "tells rows apart"),
-        ({"iceberg.tables": "a.b", "iceberg.tables.default-partition-by": "week(x)"}, "iceberg.tables.default-partition-by", "no partition"),
-        ({"iceberg.tables": "a.b", "iceberg.table.a.b.partition-by": "bucket(x)"}, "iceberg.table.a.b.partition-by", "no partition"),
+        ({"iceberg.tables": "a.b", "iceberg.tables.upsert-mode-enabled": "true"}, "iceberg.tables.default-id-columns", "distinguishes rows"),
+        ({"iceberg.tables": "a.b", "iceberg.tables.default-partition-by": "week(x)"}, "iceberg.tables.default-partition-by", "not a partition"),
+        ({"iceberg.tables": "a.b", "iceberg.table.a.b.partition-by": "bucket(x)"}, "iceberg.table.a.b.partition-by", "not a partition"),
         ({"iceberg.tables": "a.b", "iceberg.table.a.b.commit-branch": "audit"}, "iceberg.table.a.b.commit-branch", "main"),
-        ({"iceberg.tables": "a.b", "iceberg.table.a.b.route-regex": "("}, "iceberg.table.a.b.route-regex", "no pattern"),
+        ({"iceberg.tables": "a.b", "iceberg.table.a.b.route-regex": "("}, "iceberg.table.a.b.route-regex", "not a pattern"),
         ({"iceberg.tables": "a.b", "table.format": "delta"}, "delta.location", "must be given"),
         ({"iceberg.tables": "a.b", "table.format": "delta", "delta.location": "/x", "iceberg.tables.default-partition-by": "day(x)"}, "iceberg.tables.default-partition-by", "as they are"),
     ],
@@ -178,7 +178,7 @@ def test_offsets_go_no_further_than_what_is_in_the_table():
     task.put([])
     assert task.pre_commit({("t", 0): 2}) == {("t", 0): 2} and store.rows == [1, 2] and task.metrics() == {"iceberg-commits-total": 1, "iceberg-rows-total": 2}
     task.put([batch([None], first=2)])
-    assert task.pre_commit({("t", 0): 3}) == {("t", 0): 3}, "a record without a value is no row, and nothing waits for it"
+    assert task.pre_commit({("t", 0): 3}) == {("t", 0): 3}, "a record without a value is not a row, and nothing waits for it"
 
 
 @pytest.mark.parametrize("is_done", [True, False])

@@ -1,0 +1,103 @@
+"""Work that lasts, on a Spark cluster: one job with one task, which holds a core of an executor until it returns.
+
+    jobs = LongJobs(holder, archive)                 archive: a zip of modules that executors import
+    jobs.run("task-1", "package.module:function", payload)   what `function(payload, place)` returned there
+
+Spark gives a task whose executor ended to another executor, as often as it takes: `place["attempt"]` counts. What travels is the closure alone,
+under Spark's own authentication and encryption.
+"""
+
+import contextlib
+import threading
+
+from standalone.errors import ConnectError
+from standalone.pipeline.spark.job import SparkGone
+
+ARCHIVE = "connect-standalone-modules"  # the folder in which executors unpack it
+_WAIT_SECONDS = 0.5
+
+
+class NotThere(ConnectError):
+    """Executors lack what the work needs."""
+
+
+class LongJobs:
+    """Any thread may call; `run` waits until the work is over."""
+
+    def __init__(self, holder, archive):
+        self._holder = holder
+        self._archive = archive
+        self._lock = threading.Lock()
+        self._sent_to = None  # the session that has the archive
+
+    def driver(self, stopping):
+        """(host at which executors reach this process, address to listen at), once a session is up. Raises ConnectError, SparkGone."""
+        conf = self._session(stopping).sparkContext.getConf()
+        host = conf.get("spark.driver.host")
+        return host, conf.get("spark.driver.bindAddress", host)
+
+    def run(self, group, entry, payload, stopping):
+        """Raises SparkGone where it was cancelled or Spark's Java process ended, NotThere, or what Spark says."""
+        session = self._session(stopping)
+        context = session.sparkContext
+        try:
+            self._send_archive(session, context)
+            context.setJobGroup(group, group, interruptOnCancel=True)
+            (done,) = context.parallelize([0], 1).mapPartitions(_work(entry, payload, ARCHIVE)).collect()
+        except Exception as error:
+            if self._holder.died(session, error) or "cancelled" in str(error):
+                raise SparkGone("the job was cancelled, or Spark's Java process ended") from error
+            raise
+        if isinstance(done, dict) and "missing" in done:
+            raise NotThere(
+                f"The executor on {done['host']} cannot run tasks: {done['missing']}. Its Python ({done['python']}) needs the packages that this "
+                "worker has: install connect-standalone there, with the same extras, or name a Python that has them in spark.pyspark.python."
+            )
+        return done
+
+    def cancel(self, group):
+        session = self._holder.ready()
+        if session is not None:
+            with contextlib.suppress(Exception):  # a machine that is gone runs nothing
+                session.sparkContext.cancelJobGroup(group)
+
+    def _session(self, stopping):
+        while (session := self._holder.wait(_WAIT_SECONDS)) is None:
+            if stopping.is_set():
+                raise SparkGone("the task is being stopped")
+            if self._holder.failure is not None:
+                raise ConnectError(f"Spark does not start: {self._holder.failure}")
+        return session
+
+    def _send_archive(self, session, context):
+        with self._lock:
+            if self._sent_to is not session:
+                context.addArchive(f"{self._archive()}#{ARCHIVE}")
+                self._sent_to = session
+
+
+def _work(entry, payload, archive):
+    """The function that travels. By value, with nothing of ours in it: where it arrives our modules are not there yet."""
+
+    def work(_):
+        import importlib
+        import os
+        import socket
+        import sys
+
+        from pyspark import SparkFiles, TaskContext
+
+        context = TaskContext.get()
+        place = {"host": socket.gethostname(), "attempt": context.attemptNumber() if context else 0, "stage": context.stageId() if context else 0}
+        folder = os.path.join(SparkFiles.getRootDirectory(), archive)
+        if folder not in sys.path:
+            sys.path.insert(0, folder)
+        module, _, name = entry.partition(":")
+        try:
+            function = getattr(importlib.import_module(module), name)
+        except ImportError as error:
+            return iter([{"missing": f"{type(error).__name__}: {error}", "host": place["host"], "python": sys.executable}])
+        return iter([function(payload, {**place, "folder": folder})])
+
+    work.__module__ = "__main__"  # so that it is pickled by value
+    return work

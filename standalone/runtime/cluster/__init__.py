@@ -1,0 +1,1 @@
+"""Tasks that run on the executors of a Spark cluster, and their line to the worker."""

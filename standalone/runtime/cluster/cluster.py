@@ -1,0 +1,218 @@
+"""Tasks on the executors of a Spark cluster (tasks.run.on=cluster), as the worker sees them: made, started, heard.
+
+    remote_runner.py   a task, seen from the worker       far_task.py   the same, on the executor
+    shares.py          partitions of a sink               line.py       what runs between the two
+    modules.py         what executors import              options.py    keys, and secrets
+"""
+
+import contextlib
+import os
+import secrets as randoms
+import socket
+import tempfile
+import threading
+
+from standalone.errors import ConfigError
+from standalone.log.client_config import ConsumerConfig
+from standalone.log.consumer import Consumer
+from standalone.pipeline.spark.executors import LongJobs
+from standalone.runtime.cluster.line import PULSE_SECONDS, Exchange
+from standalone.runtime.cluster.modules import make_archive
+from standalone.runtime.cluster.options import LINE_PORT, RUN_ON, check_protection, secret_texts
+from standalone.runtime.cluster.remote_runner import RemoteRunner
+from standalone.runtime.cluster.shares import Shares
+from standalone.runtime.configuration.plugin_options import secret_keys
+from standalone.runtime.configuration.registry_keys import with_address
+from standalone.runtime.configuration.worker_config import converter_props
+from standalone.stage import QueryTransform
+
+OWN_REGISTRY = "embedded"
+_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
+_STAYS_HERE = ("config.providers", "spark.", "listeners", "admin.listeners", "rest.", "embedded.log.", "embedded.registry.file", "plugin.path")
+
+
+class Cluster:
+    """The worker's. `worker` gives what tasks need of it; everything is started with the first task."""
+
+    def __init__(self, worker, clients, heartbeats, offsets, state, topics, session):
+        self.clock = worker.clock
+        self._worker = worker
+        self._config = worker.config
+        self._clients = clients
+        self._heartbeats = heartbeats
+        self._offsets = offsets
+        self._state = state
+        self._topics = topics
+        self._session = session
+        self._lock = threading.Lock()
+        self._folder = None
+        self._exchange = None
+        self._plugins = []
+        self._runners = {}  # (connector, number) -> RemoteRunner that runs
+        self._shares = {}  # connector -> Shares
+        self._users = {}  # Shares -> the runners that have it
+        self._closing = threading.Event()
+        self.jobs = LongJobs(session, self._archive)
+        self._address = None
+
+    # ---------------------------------------------------------------- made
+    def new_runner(self, plan, number, task_config, listen, paused):
+        """A RemoteRunner. Raises ConfigError where the connector cannot run there."""
+        self._check(plan)
+        self._archive()
+        name = plan["name"]
+        payload = {
+            "connector": dict(plan.originals), "task": dict(task_config), "number": number, "worker": self._texts(), "plugins": self._plugins,
+            "hidden": [plan.originals[key] for key in plan.references], "uuid": self._state.worker_uuid(), "run": randoms.token_hex(8),
+            "host": socket.gethostname(), "graceful_seconds": self._worker.graceful_seconds, "registry": self._registry_url(plan),
+            "first_schemas": self._state.first_schemas(name) if plan.kind == "sink" else {},
+            "bootstrap": {"": self._worker.log_settings({}), **{name: self._worker.log_settings({"security.protocol": name}) for name in _PROTOCOLS}},
+        }  # fmt: skip
+        return RemoteRunner(self, plan, payload, connector=name, number=number, listener=listen, paused=paused)
+
+    def _check(self, plan):
+        queries = [link.alias for link in plan.links() if issubclass(link.transform, QueryTransform)]
+        if queries:
+            raise ConfigError.of({
+                RUN_ON: f"the transform '{queries[0]}' (Sql) is computed by a Spark session, and an executor has none of its own: run this "
+                "connector in the worker (tasks.run.on=worker in its configuration), where Sql is computed by the same cluster"
+            })  # fmt: skip
+        secrets = {key for key in secret_keys(plan) if plan.originals.get(key)} | set(plan.references) | secret_texts(self._texts())
+        secrets |= secret_texts(self._worker.log_settings({}))
+        check_protection(secrets, self._config.spark())
+
+    def _texts(self):
+        """The worker's configuration, as far as a task asks for it."""
+        texts = {key: value for key, value in self._config.originals.items() if not key.startswith(_STAYS_HERE)}
+        return {**texts, "embedded.log.listener": self._config["embedded.log.listener"]}
+
+    def _registry_url(self, plan):
+        """Of the worker's own schema registry, which is started for it, where a converter may ask there."""
+        for part in ("key", "value", "header"):
+            key = f"{part}.converter"
+            own = plan.originals.get(key) is not None
+            props = converter_props(key, plan.originals if own else self._config.originals)
+            if with_address(props, plan[key] if own else self._config[key], lambda: OWN_REGISTRY) != props:
+                return self._worker.schemas.embedded_url()
+        return None
+
+    def _archive(self):
+        with self._lock:
+            if self._folder is None:
+                self._folder = tempfile.TemporaryDirectory(prefix="connect-modules-")
+                self._plugins = make_archive(self._archive_path, self._config["plugin.path"])
+            return self._archive_path
+
+    @property
+    def _archive_path(self):
+        return os.path.join(self._folder.name, "modules.zip")
+
+    def _join_shares(self, runner):
+        with self._lock:
+            shares = self._shares.get(runner.connector)
+            if shares is None:
+                shares = self._shares[runner.connector] = self._new_shares(runner.plan)
+            self._users.setdefault(shares, set()).add(runner)
+            runner.shares = shares
+        shares.expect(runner.number)
+
+    def _new_shares(self, plan):
+        name = plan["name"]
+        properties = self._clients.properties("consumer", plan.originals, {"client.id": f"connector-consumer-{name}"})
+        config = ConsumerConfig.of(properties)
+        instance = properties.get("group.instance.id") or f"{self._state.worker_uuid()}-{name}"
+
+        def new_consumer(listener):
+            return Consumer(self._clients.cluster(config), config, self.clock, config["group.id"], instance, listener, self._heartbeats)
+
+        def failed(shares, error):
+            with self._lock:
+                if self._shares.get(name) is shares:
+                    del self._shares[name]
+                users = list(self._users.get(shares, ()))
+            for runner in users:
+                runner.fail(error)
+
+        return Shares(name, new_consumer, plan.subscription, self.clock, self._config["offset.flush.timeout.ms"] / 1000, failed)
+
+    # ---------------------------------------------------------------- run
+    def expect(self, runner):
+        if runner.plan.kind == "sink":
+            self._join_shares(runner)
+        with self._lock:
+            self._runners[runner.connector, runner.number] = runner
+
+    def forget(self, runner):
+        """It has ended."""
+        name, shares = runner.connector, runner.shares
+        with self._lock:
+            if self._runners.get((name, runner.number)) is runner:
+                del self._runners[name, runner.number]
+            users = self._users.get(shares, set())
+            users.discard(runner)
+            is_over = shares is not None and not users
+            if is_over:
+                self._users.pop(shares, None)
+                if self._shares.get(name) is shares:
+                    del self._shares[name]
+        if is_over:
+            shares.close(self._worker.graceful_seconds)
+        elif shares is not None:
+            shares.forget(runner.number)
+
+    def close(self):
+        self._closing.set()
+        with self._lock:
+            exchange, folder = self._exchange, self._folder
+            self._exchange = self._folder = None
+        if exchange is not None:
+            exchange.close()
+        if folder is not None:
+            with contextlib.suppress(OSError):
+                folder.cleanup()
+
+    def listening(self, stopping):
+        """Where tasks call, and with which key, once there is a Spark session: what they are told of the line."""
+        host, listens_at = self.jobs.driver(stopping)
+        with self._lock:
+            if self._exchange is None:
+                self._exchange = Exchange(listens_at, self._config[LINE_PORT], self._attend)
+                threading.Thread(target=self._tick, name="cluster-pulse", daemon=True).start()
+            return {"address": (host, self._exchange.port), "key": self._exchange.key}
+
+    def _attend(self, line):
+        kind, _, hello = line.receive()
+        runner = self._runners.get((hello["connector"], hello["task"])) if kind == "hello" else None
+        if runner is None or hello["run"] != runner.run_id:
+            return  # of a task that is over
+        runner.attend(line, hello)
+
+    def _tick(self):
+        while not self.clock.wait(self._closing, PULSE_SECONDS):
+            for runner in list(self._runners.values()):
+                runner.tick()
+
+    # ---------------------------------------------------------------- what tasks ask for
+    def store(self, connector, entries):
+        self._offsets.append(connector, entries)
+
+    def offset(self, connector, partition):
+        return self._offsets.get(connector, partition)
+
+    def all_offsets(self, connector):
+        return self._offsets.all(connector)
+
+    def sync(self):
+        return self._offsets.sync()
+
+    def note_topic(self, connector, topic):
+        self._topics.note(connector, topic)
+
+    def note_first_schema(self, connector, topic, text):
+        self._state.put_first_schema(connector, topic, text)
+
+    def note_end(self):
+        self._worker.note_end()
+
+    def note_event(self, connector, number, state, text, worker_id):
+        self._state.note_event(connector, number, state, text, worker_id)

@@ -1,0 +1,194 @@
+"""The line between a task on an executor and its worker: multiprocessing's connections with an authkey, and messages in JSON.
+
+    far end                                   worker
+      open_line() ────────── authkey ─────────▶ Exchange, a thread a line
+      line.send(kind, body)   line.ask(kind, body) ─▶ its answer
+
+Only who knows the worker's authkey gets beyond the first bytes, in both directions. What is received is read as JSON, never unpickled. Either
+end sends something every second; a line that is silent for ten is given up.
+"""
+
+import contextlib
+import logging
+import os
+import socket
+import struct
+import threading
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Client, Listener, answer_challenge, deliver_challenge
+
+import orjson
+
+from standalone.errors import ConnectError
+
+log = logging.getLogger(__name__)
+
+PULSE_SECONDS = 1.0
+SILENCE_SECONDS = 10.0
+MOST_BYTES = 64 << 20  # of one message
+KEY_BYTES = 32
+_ANSWER, _PULSE = "answer", "pulse"
+
+
+class LineLost(ConnectError):
+    """The other end is gone, or silent."""
+
+
+def new_key():
+    return os.urandom(KEY_BYTES)
+
+
+class Line:
+    """One end. `send` and `ask` may be called from any thread; `receive` from one, which passes answers on to those who asked."""
+
+    def __init__(self, connection):
+        self._connection = connection
+        self._sending = threading.Lock()
+        self._asked = {}
+        self._count = 0
+        self._lost = None
+        _bound(connection)
+
+    def send(self, kind, body=None, number=None):
+        data = orjson.dumps([kind, number, body])
+        try:
+            with self._sending:
+                self._connection.send_bytes(data)
+        except (OSError, ValueError) as error:
+            raise LineLost(f"The line is lost: {error}.") from error
+
+    def pulse(self):
+        with contextlib.suppress(LineLost):
+            self.send(_PULSE)
+
+    def ask(self, kind, body=None, seconds=60.0):
+        """What the other end answers. Raises LineLost."""
+        waiting = _Waiting()
+        with self._sending:
+            if self._lost is not None:
+                raise self._lost
+            self._count += 1
+            number = self._count
+            self._asked[number] = waiting
+        try:
+            self.send(kind, body, number)
+            if not waiting.done.wait(seconds):
+                raise LineLost(f"The other end did not answer '{kind}' within {seconds:.0f} s.")
+        finally:
+            with self._sending:
+                self._asked.pop(number, None)
+        if waiting.error is not None:
+            raise waiting.error
+        return waiting.answer
+
+    def answer(self, number, body):
+        self.send(_ANSWER, body, number)
+
+    def receive(self):
+        """(kind, number, body) of the next message that is neither an answer nor a pulse. Raises LineLost once there is none any more."""
+        while True:
+            try:
+                kind, number, body = orjson.loads(self._connection.recv_bytes(MOST_BYTES))
+            except (EOFError, OSError, ValueError, TypeError) as error:
+                lost = LineLost(f"The line is lost: {error or type(error).__name__}.")
+                self._give_up(lost)
+                raise lost from error
+            if kind == _ANSWER:
+                with self._sending:
+                    waiting = self._asked.get(number)
+                if waiting is not None:
+                    waiting.answer = body
+                    waiting.done.set()
+            elif kind != _PULSE:
+                return kind, number, body
+
+    def close(self):
+        """From any thread: `receive` ends."""
+        with contextlib.suppress(OSError, ValueError):
+            sock = socket.socket(fileno=os.dup(self._connection.fileno()))
+            try:
+                sock.shutdown(socket.SHUT_RDWR)
+            finally:
+                sock.close()
+
+    def _give_up(self, error):
+        with self._sending:
+            self._lost, waiting = error, list(self._asked.values())
+            with contextlib.suppress(OSError):
+                self._connection.close()
+        for each in waiting:
+            each.error = error
+            each.done.set()
+
+
+class _Waiting:
+    def __init__(self):
+        self.done = threading.Event()
+        self.answer = self.error = None
+
+
+class Exchange:
+    """The worker's end of all lines. `serve(line)` is called on a thread of its own for each that has shown that it knows the key."""
+
+    def __init__(self, host, port, serve):
+        self.key = new_key()
+        self._serve = serve
+        self._closed = False
+        self._listener = Listener((host, port), "AF_INET", backlog=128)
+        self.port = self._listener.address[1]
+        threading.Thread(target=self._accept, name="cluster-line", daemon=True).start()
+
+    def close(self):
+        self._closed = True
+        # accept() does not end when its socket is closed, but when somebody calls.
+        host, port = self._listener.address
+        with contextlib.suppress(OSError):
+            socket.create_connection((host, port), 1).close()
+        self._listener.close()
+
+    def _accept(self):
+        while not self._closed:
+            try:
+                connection = self._listener.accept()
+            except OSError as error:
+                if not self._closed:
+                    log.warning("A task's line could not be taken: %s", error)
+                continue
+            if not self._closed:
+                threading.Thread(target=self._attend, args=(connection,), name="cluster-line-task", daemon=True).start()
+
+    def _attend(self, connection):
+        try:
+            _bound(connection)
+            deliver_challenge(connection, self.key)
+            answer_challenge(connection, self.key)
+        except (AuthenticationError, EOFError, OSError, ValueError) as error:
+            log.warning("Somebody called the worker's line for tasks and did not know its key: %s", error or type(error).__name__)
+            connection.close()
+            return
+        line = Line(connection)
+        try:
+            self._serve(line)
+        except LineLost:
+            pass
+        except Exception:
+            log.exception("A task's line is given up")
+        finally:
+            line.close()
+
+
+def open_line(address, key):
+    """The far end of a line to the worker at (host, port). Raises LineLost."""
+    try:
+        return Line(Client(tuple(address), "AF_INET", authkey=key))
+    except (AuthenticationError, EOFError, OSError) as error:
+        raise LineLost(f"The worker cannot be reached at {address[0]}:{address[1]}: {error or type(error).__name__}.") from error
+
+
+def _bound(connection):
+    """No send and no receive takes longer than an end may be silent."""
+    limit = struct.pack("ll", int(SILENCE_SECONDS), 0)
+    with socket.socket(fileno=os.dup(connection.fileno())) as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

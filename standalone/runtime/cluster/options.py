@@ -1,0 +1,57 @@
+"""The worker's keys for tasks that run on a cluster, and what Spark must be told to do before a secret travels there."""
+
+import re
+
+from standalone.config import INT, LOW, MEDIUM, STRING, Option, between, one_of
+from standalone.errors import ConfigError
+from standalone.pipeline.spark.session import is_cluster
+
+HERE, CLUSTER = "worker", "cluster"
+RUN_ON, LINE_PORT = "tasks.run.on", "tasks.line.port"
+
+OPTIONS = (
+    Option(
+        RUN_ON, STRING, MEDIUM,
+        "Where connectors' tasks run: in the `worker`, or on the executors of the `cluster` that spark.master names (spark://…, yarn, k8s://… or "
+        "local-cluster[…]), each as one Spark task that holds a core for as long as it runs. A connector's own key tasks.run.on goes before it.",
+        default=HERE, check=one_of(HERE, CLUSTER),
+    ),
+    Option(
+        LINE_PORT, INT, LOW,
+        "Port at spark.driver.host on which the worker hears tasks that run on a cluster; 0 takes any that is free.",
+        default=0, check=between(0, 65535),
+    ),
+)  # fmt: skip
+
+_SECRET_NAME = re.compile(r"password|secret|jaas\.config|user\.info|token|keystore\.key$", re.IGNORECASE)
+# What each of Spark's settings protects: who may join, what goes over the network, what an executor writes to its disk.
+PROTECTIONS = ("spark.authenticate", "spark.network.crypto.enabled", "spark.io.encryption.enabled")
+
+
+def runs_on_cluster(plan, config):
+    """Whether the tasks of that ConnectorConfig run on a cluster. Raises ConfigError where the configuration names none."""
+    where = plan.originals.get(RUN_ON) or config[RUN_ON]
+    if where not in (HERE, CLUSTER):
+        raise ConfigError.of({RUN_ON: f"must be {HERE} or {CLUSTER}, not '{where}'"})
+    if where == HERE:
+        return False
+    master = config.spark().get("spark.master", "local[*]")
+    if not is_cluster(master):
+        said = f"needs executors, and spark.master={master} has none: name a cluster in worker.properties"
+        raise ConfigError.of({RUN_ON: f"{said} (spark://…, yarn, k8s://…, local-cluster[…])"})
+    return True
+
+
+def check_protection(secrets, conf):
+    """Raises ConfigError where a configuration with these secret keys would leave this machine unprotected."""
+    missing = [key for key in PROTECTIONS if str(conf.get(key, "false")).lower() != "true"]
+    if secrets and missing:
+        said = f"would send the values of {', '.join(sorted(secrets))} to executors in the clear: "
+        said += f"set {' and '.join(f'{key}=true' for key in missing)} in worker.properties and on the cluster, or run the connector "
+        said += "in the worker (tasks.run.on=worker in its own configuration)"
+        raise ConfigError.of({RUN_ON: said})
+
+
+def secret_texts(texts):
+    """The keys of a worker's texts that look like secrets."""
+    return {key for key, value in texts.items() if value and _SECRET_NAME.search(key)}

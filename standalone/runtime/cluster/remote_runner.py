@@ -1,0 +1,371 @@
+"""The worker's side of a task that runs on an executor: to the herder a runner as any.
+
+    UNASSIGNED ── the executor says so ──▶ RUNNING ⇄ PAUSED ── its line is lost ──▶ UNASSIGNED ── Spark starts it elsewhere ──▶ RUNNING …
+
+Each start on an executor is an attempt, with a line of its own. The newest is the one that is heard: an older one's offsets and commits are not
+taken. When the line is lost Spark starts the task again; where it has not noticed, its job is cancelled and another one begun.
+"""
+
+import logging
+import threading
+
+from standalone.errors import ConnectError, LogRetriableError, trace_of
+from standalone.pipeline.spark.job import SparkGone
+from standalone.runtime.cluster.far_task import ENTRY
+from standalone.runtime.cluster.line import LineLost
+from standalone.runtime.cluster.shares import Holder
+from standalone.runtime.failures.tolerance import ErrorCounters
+from standalone.runtime.metrics import SinkMeter, SourceMeter
+from standalone.runtime.tasks.lifecycle import FAILED, RUNNING, UNASSIGNED, TaskRunner, log_context
+
+log = logging.getLogger(__name__)
+
+SLOT_SECONDS = 20.0  # without an executor until somebody is told why
+AGAIN_SECONDS = 15.0  # from the loss of a line to another job, where Spark has started nothing
+MOST_SHORT_LIVES = 10  # attempts, one behind the other, that were cut off within SHORT_SECONDS
+SHORT_SECONDS = 5.0
+_PAUSE_SECONDS = 1.0
+_MOST_PAUSE_SECONDS = 30.0
+
+
+class RemoteRunner(TaskRunner):
+    """`cluster` is the worker's Cluster; `payload` is what the task is told."""
+
+    def __init__(self, cluster, plan, payload, **base):
+        super().__init__(meter=_FarMeter(plan.kind, cluster.clock), **base)
+        self.plan = plan
+        self.run_id = payload["run"]
+        self.cluster = cluster
+        self.shares = None  # of a sink: its connector's Shares, while it runs
+        self.worker_id = None  # where it runs, once it does
+        self.has_ended = False  # of a source that has an end: it has come to it
+        self.pipeline = _FarPipeline()
+        self._clock = cluster.clock
+        self._payload = payload
+        self._lock = threading.Lock()  # who is heard
+        self._attempt = None  # _Attempt that is heard
+        self._newest = (0, -1)
+        self._job = 0
+        self._short_lives = 0
+        self._waits_since = None  # without an executor
+        self._warned = False
+        self._end = None  # (state, trace) that the task ended in
+        self._progress = False
+
+    # ---------------------------------------------------------------- told from other threads
+    def wake(self):
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.tell("stop" if self.stopping.is_set() else "pause" if self.paused else "resume")
+        elif self.stopping.is_set():
+            self.cluster.jobs.cancel(self._group)
+
+    def cancel(self):
+        self._silence()
+        self.cluster.jobs.cancel(self._group)
+
+    def offsets_synced(self, seconds=0.0):
+        with self._lock:
+            attempt, progress, self._progress = self._attempt, self._progress, False
+        if progress and attempt is not None:
+            attempt.tell("synced", seconds)
+
+    def metrics(self):
+        return self.meter.counts()
+
+    def tick(self):
+        """Once a second: the executor hears of us; and whether the task waits for one for too long."""
+        attempt = self._attempt
+        if attempt is not None:
+            attempt.pulse()
+        elif self.stopping.is_set():
+            self.cluster.jobs.cancel(self._group)  # it may have been about to begin when that was first said
+        since = self._waits_since
+        if since is None or self.stopping.is_set():
+            return
+        waited = self._clock.monotonic() - since
+        if waited > SLOT_SECONDS and not self._warned:
+            self._warned = True
+            log.warning(
+                "Task %d of connector '%s' has waited %.0f s for an executor. Each task holds a core (spark.task.cpus) for as long as it runs: the "
+                "cluster may have none free for it, or may not be reached.",
+                *(self.number, self.connector, waited),
+            )
+        if waited > AGAIN_SECONDS and self._newest[1] >= 0 and self._newest[0] == self._job:
+            self._waits_since = self._clock.monotonic()
+            self.cluster.jobs.cancel(self._group)
+
+    # ---------------------------------------------------------------- its own thread
+    @property
+    def _group(self):
+        return f"connect-{self.connector}-{self.number}-{self.run_id}"
+
+    def work(self):
+        self.cluster.expect(self)
+        pause = _PAUSE_SECONDS
+        try:
+            while self._end is None and not self.stopping.is_set():
+                self._job += 1
+                began = self._clock.monotonic()
+                try:
+                    self._run_job()
+                except SparkGone as error:
+                    log.info("The job of the task has ended: %s", error)
+                if self._end is None and not self.stopping.is_set():
+                    pause = _PAUSE_SECONDS if self._clock.monotonic() - began > _MOST_PAUSE_SECONDS else min(2 * pause, _MOST_PAUSE_SECONDS)
+                    log.warning("The task is given to Spark again in %.0f s", pause)
+                    self._clock.wait(self.stopping, pause)
+        finally:
+            self._silence(for_good=True)
+            self.cluster.forget(self)
+        if self._end is not None and self._end[0] == FAILED:
+            raise _FarFailure(self._end[1])
+
+    def _run_job(self):
+        address = self.cluster.listening(self.stopping)
+        self._wait_from_now()
+        ended = self.cluster.jobs.run(self._group, ENTRY, {**self._payload, **address, "job": self._job, "paused": self.paused}, self.stopping)
+        with self._lock:
+            if self._end is None and ended["state"] == FAILED:
+                self._end = FAILED, ended["trace"]
+        if self._end is None:
+            log.warning("The task's attempt has ended: %s", ended["trace"] or "its line was lost")
+
+    def _run(self):
+        with log_context(f"{self.connector}|task-{self.number}"):
+            try:
+                self.work()
+            except _FarFailure as failure:  # the executor's log lines have said so
+                self.error = failure
+                self.say(FAILED, str(failure))
+            except BaseException as error:
+                self.error = error
+                log.error("The task has failed and will not recover until it is restarted: %s", trace_of(error))
+                self.say(FAILED, trace_of(error))
+            else:
+                self.say(UNASSIGNED)
+
+    def _wait_from_now(self):
+        self._waits_since, self._warned = self._clock.monotonic(), False
+
+    # ---------------------------------------------------------------- lines
+    def attend(self, line, hello):
+        """On the line's own thread, until it is lost."""
+        attempt = _Attempt(self, line, hello)
+        if not self._begin(attempt, (hello["job"], hello["attempt"])):
+            what = f"task {self.number} of connector '{self.connector}'"
+            log.warning("An executor on %s still ran an older attempt of %s: it is not heard", hello["host"], what)
+            return
+        with log_context(f"{self.connector}|task-{self.number}"):
+            try:
+                while True:
+                    kind, number, body = line.receive()
+                    if self._attempt is not attempt:
+                        return
+                    attempt.hear(kind, number, body)
+            except LineLost:
+                pass
+            finally:
+                self._cut_off(attempt)
+
+    def _begin(self, attempt, which):
+        with self._lock:
+            if which <= self._newest or self._end is not None or which[0] != self._job:
+                return False
+            former, self._attempt, self._newest = self._attempt, attempt, which
+            self.worker_id = attempt.worker_id
+        if former is not None:
+            former.end()
+        self._waits_since = None
+        if self.shares is not None:
+            self.shares.there(attempt.holder)
+        attempt.tell("stop" if self.stopping.is_set() else "pause" if self.paused else "resume")
+        return True
+
+    def _cut_off(self, attempt):
+        """Its line is lost, or it has ended."""
+        with self._lock:
+            if self._attempt is not attempt:
+                return
+            self._attempt = None
+        ended = attempt.has_ended
+        attempt.end(for_good=ended)
+        if ended or self.stopping.is_set():
+            return
+        self._short_lives = self._short_lives + 1 if attempt.seconds() < SHORT_SECONDS else 0
+        log.warning("%s is gone after %.0f s; the task goes on elsewhere, from what is committed", attempt.worker_id, attempt.seconds())
+        if self._short_lives >= MOST_SHORT_LIVES:
+            often = f"{MOST_SHORT_LIVES} times, each time within {SHORT_SECONDS:.0f} s"
+            self._end = FAILED, trace_of(ConnectError(f"Its process on the executor ended {often}: the executor's own log says why."))
+            self.cluster.jobs.cancel(self._group)
+            return
+        self._wait_from_now()
+        self.say(UNASSIGNED)
+
+    def _silence(self, for_good=False):
+        """Nothing that executors still say is heard."""
+        with self._lock:
+            attempt, self._attempt = self._attempt, None
+            self._newest = (self._job + 1, -1)
+        if attempt is not None:
+            attempt.end(for_good=True)
+
+    # ---------------------------------------------------------------- what an attempt says
+    def heard_state(self, state, trace):
+        if state == FAILED:
+            self._end = FAILED, trace  # said when its job has ended
+        elif state != UNASSIGNED:
+            self.say(state, trace)
+        if state == RUNNING:
+            self._warned = False
+
+    def heard_end(self):
+        if self._end is None:
+            self._end = UNASSIGNED, None
+
+    def heard_offsets(self, attempt, entries):
+        try:
+            self.cluster.store(self.connector, entries)
+        except ConnectError as error:
+            attempt.tell("trouble", str(error))
+        else:
+            self._progress = True
+
+    def fail(self, error):
+        """What its tasks share has failed."""
+        with self._lock:
+            self._end = self._end or (FAILED, trace_of(error))
+        self.cancel()
+
+
+class _FarFailure(ConnectError):
+    """The task failed where it ran; the text is its trace."""
+
+
+class _Attempt:
+    """One start on an executor, and its line."""
+
+    def __init__(self, runner, line, hello):
+        self.has_ended = False
+        self.worker_id = f"{hello['host']}:{hello['process']}"
+        self.holder = Holder(runner.number, self._tell_pairs)
+        self._runner = runner
+        self._line = line
+        self._began = runner.cluster.clock.monotonic()
+
+    def seconds(self):
+        return self._runner.cluster.clock.monotonic() - self._began
+
+    def tell(self, kind, body=None):
+        try:
+            self._line.send(kind, body)
+        except LineLost:
+            return  # who receives on it finds out
+
+    def pulse(self):
+        self._line.pulse()
+
+    def end(self, for_good=False):
+        if self._runner.shares is not None:
+            self._runner.shares.gone(self.holder, for_good)
+        self._line.close()
+
+    def _tell_pairs(self, kind, pairs):
+        self.tell(kind, [[*pair, pairs[pair]] if kind == "give" else list(pair) for pair in pairs])
+
+    def hear(self, kind, number, body):
+        getattr(self, f"_hear_{kind}")(number, body)
+
+    def _hear_state(self, number, body):
+        self._runner.heard_state(*body)
+
+    def _hear_source_ended(self, number, body):
+        self._runner.has_ended = True
+        self._runner.cluster.note_end()
+
+    def _hear_ended(self, number, body):
+        self.has_ended = True
+        self._runner.heard_end()
+
+    def _hear_counts(self, number, body):
+        self._runner.meter.heard(body)
+        self._runner.pipeline.heard = body["pipeline"]
+
+    def _hear_log(self, number, body):
+        name, level, context, text = body
+        logger = logging.getLogger(name)
+        if logger.isEnabledFor(level):
+            with log_context(context.strip("[] ") or f"{self._runner.connector}|task-{self._runner.number}"):
+                logger.log(level, "%s", text)
+
+    def _hear_topic(self, number, topic):
+        self._runner.cluster.note_topic(self._runner.connector, topic)
+
+    def _hear_first_schema(self, number, body):
+        self._runner.cluster.note_first_schema(self._runner.connector, *body)
+
+    def _hear_event(self, number, body):
+        self._runner.cluster.note_event(self._runner.connector, self._runner.number, *body, self.worker_id)
+
+    def _hear_offset(self, number, partition):
+        self._line.answer(number, self._runner.cluster.offset(self._runner.connector, partition))
+
+    def _hear_all_offsets(self, number, _):
+        self._line.answer(number, self._runner.cluster.all_offsets(self._runner.connector))
+
+    def _hear_offsets(self, number, entries):
+        self._runner.heard_offsets(self, [tuple(entry) for entry in entries])
+
+    def _hear_sync(self, number, _):
+        self._line.answer(number, self._runner.cluster.sync())
+
+    def _hear_commit(self, number, body):
+        offsets = {(topic, index): (offset, metadata, epoch) for topic, index, offset, metadata, epoch in body[0]}
+        self._runner.shares.commit(self.holder, offsets, body[1], lambda error: self._answer_commit(number, error))
+
+    def _answer_commit(self, number, error):
+        said = error and {"retriable": isinstance(error, LogRetriableError), "message": str(error), "java_class": error.java_class}
+        try:
+            self._line.answer(number, said)
+        except LineLost:
+            return
+
+    def _hear_released(self, number, pairs):
+        self._runner.shares.released(self.holder, [tuple(pair) for pair in pairs])
+
+
+class _FarMeter:
+    """What the executor has counted last; nothing, before it has."""
+
+    def __init__(self, kind, clock):
+        self._none = (SourceMeter if kind == "source" else SinkMeter)(clock)
+        self._kind = kind
+        self._heard = None
+        self.records = 0
+
+    def entered(self, state):
+        self._none.entered(state)
+
+    def heard(self, body):
+        self._heard, self.records = body, body["records"]
+
+    def counts(self):
+        heard = self._heard
+        if heard is None:
+            found = {**self._none.values(), "task-error-metrics": ErrorCounters().values(), "pipeline": {}}
+            return {**found, "lag": {}, "task": {}} if self._kind == "sink" else found
+        found = dict(heard["counts"])
+        if "lag" in heard:
+            found["lag"] = {(topic, index): count for topic, index, count in heard["lag"]}
+        if "task" in heard:
+            found["task"] = {tuple(name) if isinstance(name, list) else name: count for name, count in heard["task"]}
+        return found
+
+
+class _FarPipeline:
+    """What the executor's chain has said last."""
+
+    heard = None
+
+    def shown(self):
+        return self.heard or {"records": {}, "redone": 0, "failed_batches": 0, "by_rows": [], "chain": ["the task has not begun"], "spark_plans": []}
