@@ -79,7 +79,7 @@ def test_a_torn_last_line_is_said(path, caplog):
     os.truncate(path, os.path.getsize(path) - 4)
     with caplog.at_level(logging.WARNING):
         reopened(path)
-    assert "not fully written" in caplog.text and path in caplog.text
+    assert "is incomplete" in caplog.text and path in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def test_as_the_last_line_it_is_dropped_with_a_warning(lines, caplog):
     with caplog.at_level(logging.WARNING):
         file = OffsetsFile(str(path)).open()
     assert file.get("a", {"filename": "x"}) == {"position": 1}
-    assert "was not fully written and is dropped" in caplog.text
+    assert "is incomplete and is dropped" in caplog.text
     file.append("a", [({"filename": "x"}, {"position": 3})])
     file.close()
     assert OffsetsFile(str(path)).open().get("a", {"filename": "x"}) == {"position": 3}, "what is appended after it is read again"

@@ -88,7 +88,7 @@ class OffsetsFile:
             entry = _parse(data[at:end]) if end >= 0 else None
             if entry is None:
                 if end < 0 or end == len(data) - 1:
-                    log.warning("The last line of the offsets file %s was not fully written and is dropped: its source repeats a few records", self.path)
+                    log.warning("The last line of the offsets file %s is incomplete and is dropped: its source repeats a few records", self.path)
                     return at
                 line = data.count(b"\n", 0, at) + 1
                 raise self._damaged(f"line {line} is not what was written")
