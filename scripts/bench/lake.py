@@ -2,13 +2,14 @@
 """How fast LakeSink writes a topic of JSON (12 fields) as files, beside pyarrow writing the same columns from memory, pyarrow
 reading the same JSON from memory and writing it, and what memory it takes.
 
-    scripts/bench/lake.py [--records 2000000] [--format Parquet] [--folders 1] [--url hdfs://…]
+    scripts/bench/lake.py [--records 2000000] [--format Parquet] [--folders 1] [--url hdfs://… | --hdfs] [--most-mb N]
 
 One worker on its embedded log, all in this process; the time runs from the connector's creation to its last commit. With --folders the records
-are spread over so many at once.
+are spread over so many at once. --hdfs brings an HDFS of its own. With --most-mb it fails where it takes more memory than that.
 """
 
 import argparse
+import contextlib
 import io
 import pathlib
 import resource
@@ -27,8 +28,14 @@ def main():
     parser.add_argument("--format", default="Parquet")
     parser.add_argument("--folders", type=int, default=1)
     parser.add_argument("--url")
+    parser.add_argument("--hdfs", action="store_true")
+    parser.add_argument("--most-mb", type=int, default=0)
     given = parser.parse_args()
-    with tempfile.TemporaryDirectory(prefix="bench-lake-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bench-lake-") as folder, contextlib.ExitStack() as at_end:
+        if given.hdfs:
+            from tests.servers.hdfs import Hdfs
+
+            given.url = f"{at_end.enter_context(Hdfs()).url}/bench"
         measure(pathlib.Path(folder), given)
 
 
@@ -52,7 +59,10 @@ def measure(folder, given):
         worker.wait_committed("lake", "orders", 600)
         seconds, cpu = time.monotonic() - began, time.process_time() - cpu
     print(f"{given.records} records to {given.format} in {given.folders} folders: {given.records / seconds / 1000:.0f} k records/s, ", end="")
-    print(f"{cpu / given.records * 1e6:.1f} CPU seconds a million, {peak_mb() - memory:.0f} MB more than before at the most")
+    taken = peak_mb() - memory
+    print(f"{cpu / given.records * 1e6:.1f} CPU seconds a million, {taken:.0f} MB more than before at the most")
+    if given.most_mb and taken > given.most_mb:
+        sys.exit(f"that is more than {given.most_mb} MB")
     if given.format == "Parquet" and not given.url and given.folders == 1:
         by_pyarrow(folder, given.records, seconds)
 
