@@ -1,4 +1,4 @@
-"""The pages of docs/: the tutorial's commands run as written, generated examples are so, quoted messages are the code's, the site builds."""
+"""The pages of docs/: the tutorials' commands run as written, generated examples are so, quoted messages are the code's, the site builds."""
 
 import json
 import os
@@ -22,7 +22,7 @@ DOCS = ROOT / "docs"
 COMMANDS = pathlib.Path(sys.executable).parent
 
 
-# --- The tutorial --------------------------------------------------------------------------------------------------
+# --- The tutorials -------------------------------------------------------------------------------------------------
 
 
 def steps(page):
@@ -37,7 +37,8 @@ def steps(page):
     return found
 
 
-def test_the_first_pipeline_runs_as_written(tmp_path):
+@pytest.mark.parametrize("page", ["tutorial-first-pipeline.md", "tutorial-ship-nginx-logs.md"])
+def test_a_tutorial_runs_as_written(page, tmp_path):
     rest_port, log_port, worker = free_port(), free_port(), None
     environment = {
         **{name: value for name, value in os.environ.items() if name != "NO_COLOR"},
@@ -49,7 +50,7 @@ def test_the_first_pipeline_runs_as_written(tmp_path):
         return subprocess.run(command, shell=True, cwd=folder, env=environment, capture_output=True, text=True)
 
     try:
-        for command, printed in steps("tutorial-first-pipeline.md"):
+        for command, printed in steps(page):
             if command.startswith("cd "):
                 folder = folder / command[3:]
             elif command.startswith("connect-standalone"):
