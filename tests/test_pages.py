@@ -37,7 +37,7 @@ def steps(page):
     return found
 
 
-@pytest.mark.parametrize("page", ["tutorial-first-pipeline.md", "tutorial-database-to-lake.md", "tutorial-sql.md"])
+@pytest.mark.parametrize("page", ["tutorial-first-pipeline.md", "tutorial-database-to-lake.md", "tutorial-sql.md", "tutorial-ship-nginx-logs.md"])
 def test_a_tutorial_runs_as_written(tmp_path, page):
     rest_port, log_port, worker = free_port(), free_port(), None
     environment = {

@@ -164,10 +164,11 @@ class Follower:
         file.is_listed = True
         file.is_lost = each.path != file.home
         if (each.size, each.written_ns) != file.seen:
-            if file.is_unknown:
+            if file.is_unknown and file.noted not in (None, (each.size, each.written_ns)):
                 unread.append(file)
             file.is_over = False
             self._ready.add(file)
+        file.noted = each.size, each.written_ns
         if file.is_lost and not was_lost:
             lost.append(file)
 
@@ -178,6 +179,7 @@ class Follower:
     def _begun(self, each):
         """A new file, followed from now on."""
         file = LogFile(each.path, each.path, each.key, Place(0, each.key[1], each.written_ns))
+        file.noted = each.size, each.written_ns
         self._known.keep(file)
         self._ready.add(file)
         if self._known.was_there_before_us(file, self._is_first):

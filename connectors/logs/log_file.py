@@ -17,7 +17,7 @@ class LogFile:
     """Known by device and inode, by when it was made, and by marks of its content (see connectors/file/rotation.py)."""
 
     __slots__ = (
-        "home", "path", "key", "line", "slot", "former", "reader", "seen", "after", "heard_at", "copy_of", "is_lost", "is_passed",
+        "home", "path", "key", "line", "slot", "former", "reader", "seen", "noted", "after", "heard_at", "copy_of", "is_lost", "is_passed",
         "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "since",
         "_place", "_held",
     )  # fmt: skip
@@ -31,6 +31,7 @@ class LogFile:
         self.former = former  # marks of copies that were made of it before it was truncated, and that are read
         self.reader = None  # an OpenFile or CompressedFile
         self.seen = None  # size and time of writing when nothing was left to read
+        self.noted = None  # size and time of writing when it was last found
         self.after = None  # the file that had its name before: it is read first
         self.heard_at = 0.0  # when something was last read of it, or it began to wait, on the clock of turns.py
         self.copy_of = None  # it was made when that one was truncated
