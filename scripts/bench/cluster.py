@@ -97,7 +97,7 @@ class Bench:
                 if condition():
                     return
             time.sleep(0.2)
-        sys.exit("waited in vain")
+        sys.exit("waited, and timed out")
 
     def all_run(self):
         tasks = [task for name in self.names for task in self.ask(f"/connectors/{name}/status")["tasks"]]

@@ -113,7 +113,7 @@ def _latest(access, topic):
             try:
                 found[key.decode()] = None if value is None else orjson.loads(value)
             except (ValueError, AttributeError):
-                log.warning("The record at offset %d of %s is none of Connect's, and is passed over", offset, topic)
+                log.warning("The record at offset %d of %s is none of Connect's, and is skipped", offset, topic)
     return found
 
 
