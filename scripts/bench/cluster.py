@@ -30,7 +30,7 @@ from tests.servers.server import free_port  # noqa: E402
 from tests.servers.spark_cluster import SparkCluster, executors  # noqa: E402
 
 PATIENCE_SECONDS = 600
-LINE = "a line of about a hundred bytes, as they are in logs, for a bench of tasks on a cluster of executors"
+LINE = "a line of about a hundred bytes, as they stand in logs, for a bench of tasks on a cluster of executors"
 FIRST_LINES = 200_000
 TICKS = os.sysconf("SC_CLK_TCK")
 PLUGIN = '''from standalone import SinkConnector, SinkTask
@@ -97,7 +97,7 @@ class Bench:
                 if condition():
                     return
             time.sleep(0.2)
-        sys.exit("waited without success")
+        sys.exit("waited, and timed out")
 
     def all_run(self):
         tasks = [task for name in self.names for task in self.ask(f"/connectors/{name}/status")["tasks"]]

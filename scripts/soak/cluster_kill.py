@@ -178,7 +178,7 @@ class Run:
             if self.process.poll() is not None:
                 raise AssertionError(f"the worker has ended, with {self.process.returncode}: {self.last_words()}")
             if time.monotonic() - began > seconds:
-                raise AssertionError(f"waited {seconds} s without success until {what}: {self.tasks_of()} {self.last_words()}")
+                raise AssertionError(f"waited {seconds} s, and timed out, until {what}: {self.tasks_of()} {self.last_words()}")
             time.sleep(0.05)
         return time.monotonic() - began
 
