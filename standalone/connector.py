@@ -87,6 +87,11 @@ class SourceConnector(Connector):
         """An ExactlyOnceSupport for this configuration; None: nobody knows, so that exactly.once.support=required is refused."""
         return None
 
+    def has_end(self, config):
+        """Whether its tasks come to an end with this configuration, and tell it by `context.end()`. When all sources that have one are there,
+        the worker ends."""
+        return False
+
     def can_define_transaction_boundaries(self, config):
         """A ConnectorTransactionBoundaries: whether transaction.boundary=connector may be set."""
         return ConnectorTransactionBoundaries.UNSUPPORTED
@@ -177,6 +182,10 @@ class SourceTaskContext:
     configs = None  # the task's configuration as the worker has it now
     offset_reader = None
     transaction_context = None  # a TransactionContext, where transaction.boundary=connector; else None
+
+    def end(self):
+        """This poll is the last. What was polled is published and its offsets are stored; then the task has ended, and rests."""
+        raise NotImplementedError
 
 
 class TransactionContext:

@@ -116,6 +116,7 @@ class LocalWorker:
         self.props = {
             "bootstrap.servers": "embedded",
             "embedded.log.listener": "127.0.0.1:0",
+            "embedded.log.retention.ms": "-1",  # tests give records what time they like, and look for them later
             "listeners": "http://127.0.0.1:0",
             "embedded.registry.listener": "127.0.0.1:0",
             "key.converter": STRING,
@@ -124,6 +125,7 @@ class LocalWorker:
             "offset.flush.interval.ms": "200",
             "spark.start": "lazy",
             "pipeline.engine": "rows",
+            "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1",  # the compiler that optimises hardest is not worth its time to a test
             **_keys(props),
         }
         self.files = []  # of connectors and statements, as the command line names them
@@ -139,6 +141,7 @@ class LocalWorker:
         except BaseException:
             self.process.close()
             raise
+        self.process.worker.session.archive_after_seconds = None  # it would be ended before the archive is done, and begin it anew each time
         self._opened()
         self.process.create_connectors(self.files)
         self._client = _LogClient(self.process.worker.log_settings({}))

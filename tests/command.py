@@ -27,6 +27,7 @@ class Command:
         base = {
             "bootstrap.servers": "embedded",
             "embedded.log.listener": "127.0.0.1:0",
+            "embedded.log.retention.ms": "-1",
             "listeners": f"http://127.0.0.1:{self.port}",
             "key.converter": STRING,
             "value.converter": STRING,

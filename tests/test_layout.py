@@ -171,6 +171,13 @@ def test_every_test_waits_as_long_as_the_slowest_machine_needs():
         assert not found, f"{path.relative_to(ROOT)} has a deadline of its own in lines {found}; the one for all is in tests/suite/patience.py"
 
 
+def test_no_client_is_asked_what_it_dies_of():
+    """tests/log/committed.py says why; the matrix asks it on purpose, in a process of its own, of a log that is always ready."""
+    for path in sorted([*(ROOT / "tests").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]):
+        asks = any(isinstance(node, ast.Attribute) and node.attr == "list_consumer_group_offsets" for node in ast.walk(ast.parse(path.read_text())))
+        assert not asks or "matrix-clients" in path.parts, f"{path.relative_to(ROOT)}: ask group_offsets of tests/log/committed.py"
+
+
 def _is_a_short_deadline(node):
     match node:
         case ast.Call(func=ast.Name(id="wait_for" | "until"), args=[_, ast.Constant(value=int() as seconds), *_]):

@@ -1,5 +1,6 @@
 """The test kit and its pytest fixtures: what they find, and what they say where something is wrong."""
 
+import collections
 import pathlib
 import re
 import subprocess
@@ -11,6 +12,8 @@ from connectors.file.sink import FileStreamSinkTask
 from connectors.file.source import FileStreamSourceTask
 from standalone import ConfigError, DataError, RetriableError, Schema, SchemaBuilder, SinkRecord, SourceRecord, Struct
 from standalone.local_worker import LogRecord, wait_for
+from standalone.log.broker import node
+from standalone.log.broker.partitions import Partition
 
 pytest_plugins = "pytester"
 
@@ -75,6 +78,22 @@ def test_a_statement_may_make_several_records_of_one(apply_transforms, spark_hol
 def test_what_a_statement_fails_on_is_raised(apply_transforms, spark_holder):
     with pytest.raises(DataError, match="no such day"):
         apply_transforms({**SQL, "transforms.each.statement": "SELECT raise_error('no such day') AS x FROM record"}, SourceRecord("t", {"a": 1}), spark_holder)
+
+
+# --- The log ---------------------------------------------------------------------------------------------------------
+
+
+def test_records_of_any_time_stay_in_the_log(connect_worker, monkeypatch):
+    """A test gives its records what time it likes: retention would delete those of 1970 while it looks for them."""
+    looked = collections.Counter()
+    expire = Partition.expire
+    monkeypatch.setattr(node, "HOUSEKEEPING_SECONDS", 0.01)
+    monkeypatch.setattr(Partition, "expire", lambda self, now_ms: (expire(self, now_ms), looked.update([self.topic]))[0])
+    worker = connect_worker()
+    worker.send("old", [LogRecord("old", None, None, 1000, None, b"of 1970", [])])
+    looked.clear()
+    wait_for(lambda: looked["old"] > 1)
+    assert worker.values("old", 1) == [b"of 1970"]
 
 
 # --- Connectors ----------------------------------------------------------------------------------------------------

@@ -58,6 +58,7 @@ class Follower:
             lines = self._lines_of(file)
             if lines is not None:
                 self._open.used(file)
+                self._turns.heard_of(file)
                 self._ready.add(file)
                 self._known.slots.give(file)
                 return file, lines
@@ -89,6 +90,7 @@ class Follower:
 
     def _look(self):
         self._take_events(0)
+        self._turns.look()
         self._ready.wake_due()
         now = time.monotonic()
         if now >= self._next_full or (self._scan_wanted and now >= self._next_scan):
@@ -138,6 +140,7 @@ class Follower:
         for file in unread:
             self._succession.unread(file)
         self._succession.lost(lost)
+        self._succession.written_behind()
         unknown = [each for each in unknown if each.key not in known.files and not self._is_too_old(each)]
         for each in unknown:
             self._succession.turned_up(each.path)
@@ -161,7 +164,7 @@ class Follower:
         file.is_listed = True
         file.is_lost = each.path != file.home
         if (each.size, each.written_ns) != file.seen:
-            if file.seen is not None and file.place.position == 0 and not (file.is_lost or file.has_held):
+            if file.is_unknown:
                 unread.append(file)
             file.is_over = False
             self._ready.add(file)

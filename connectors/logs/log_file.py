@@ -17,7 +17,7 @@ class LogFile:
     """Known by device and inode, by when it was made, and by marks of its content (see connectors/file/rotation.py)."""
 
     __slots__ = (
-        "home", "path", "key", "line", "slot", "former", "reader", "seen", "after", "after_until", "copy_of", "is_lost", "is_passed",
+        "home", "path", "key", "line", "slot", "former", "reader", "seen", "after", "heard_at", "copy_of", "is_lost", "is_passed",
         "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "since",
         "_place", "_held",
     )  # fmt: skip
@@ -32,7 +32,7 @@ class LogFile:
         self.reader = None  # an OpenFile or CompressedFile
         self.seen = None  # size and time of writing when nothing was left to read
         self.after = None  # the file that had its name before: it is read first
-        self.after_until = 0.0
+        self.heard_at = 0.0  # when something was last read of it, or it began to wait, on the clock of turns.py
         self.copy_of = None  # it was made when that one was truncated
         self.is_lost = False  # it no longer has the name it was written under
         self.is_passed = False  # it was read to its end, and whoever comes after it may begin
@@ -62,9 +62,9 @@ class LogFile:
         return self.reader.held
 
     @property
-    def has_held(self):
-        """Whether something was seen of it behind its place."""
-        return (self._held if self.reader is None else self.reader.held).size > 0
+    def is_unknown(self):
+        """Whether nothing was read or seen of it yet: then nobody can tell by its content that it was truncated."""
+        return self.place.position == 0 and self.place.inode != 0 and not (self._held if self.reader is None else self.reader.held).size
 
     @property
     def place(self):

@@ -78,7 +78,9 @@ CONFIG = ConfigDef(
     Option("poll.interval.ms", INT, LOW, "How often files are looked at where changes are not reported.", default=200, check=at_least(1)),
     Option("rate.limit.bytes", LONG, LOW, "How many bytes are read a second at most. 0: no limit.", default=0, check=at_least(0)),
     Option("rate.limit.records", LONG, LOW, "How many records are published a second at most. 0: no limit.", default=0, check=at_least(0)),
-    Option("on.eof", STRING, LOW, "What is done when all files are read: wait for more, or exit: the whole worker ends, as if by SIGTERM.",
+    Option("on.eof", STRING, LOW,
+        "What is done when all files are read: wait for more, or exit: the task has come to its end, and the worker ends with exit code 0 once "
+        "all sources that have an end have come to it.",
            default=WAIT, check=one_of(WAIT, EXIT)),
 )  # fmt: skip
 

@@ -2,8 +2,6 @@
 
 import dataclasses
 import logging
-import os
-import signal
 import time
 
 from connectors.logs.discovery import Discovery, check_paths
@@ -21,7 +19,6 @@ GATHER_SECONDS = 0.002  # between two polls that both find little, so that a bus
 GATHER_BYTES = 1 << 16
 BATCH_BYTES = 4 << 20  # so much is handed on at once, of many small files together
 MOST_BATCHES = 500
-SETTLE_SECONDS = 30.0  # at the end of all files, for what was handed on to be acknowledged
 
 
 class LogSourceConnector(SourceConnector):
@@ -39,6 +36,9 @@ class LogSourceConnector(SourceConnector):
 
     def exactly_once_support(self, config):
         return ExactlyOnceSupport.SUPPORTED
+
+    def has_end(self, config):
+        return config.get("on.eof") == EXIT
 
     def task_configs(self, max_tasks):
         return [dict(self.config)]  # one reader knows all files, and in which order they are read
@@ -65,8 +65,7 @@ class LogSourceTask(SourceTask):
         self._events = self._follower = None
         self._stopped = False
         self._handed_on_at = 0.0
-        self._polled = self._told = 0
-        self._ended_at = None
+        self._polled = 0
         self._trouble = None
 
     def start(self, config):
@@ -94,7 +93,9 @@ class LogSourceTask(SourceTask):
                 batches = self._read()
                 if batches:
                     return batches
-                if self._exits and self._is_over():
+                if self._exits and self._follower.is_at_end:
+                    log.info("All files are read to their end (on.eof=exit): %d records.", self._polled)
+                    self.context.end()
                     return None
             left = deadline - time.monotonic()
             if left <= 0:
@@ -104,9 +105,6 @@ class LogSourceTask(SourceTask):
             else:
                 self._follower.wait(left)
         return None
-
-    def commit_batch(self, batch, rows, topic, partition, offset):
-        self._told += len(rows)
 
     def stop(self):
         self._stopped = True
@@ -148,21 +146,6 @@ class LogSourceTask(SourceTask):
         left = self._handed_on_at + GATHER_SECONDS - time.monotonic()
         if left > 0:
             self._events.pause(left)
-
-    def _is_over(self):
-        """Whether all is read and acknowledged; then the worker is asked to end. What a transform drops is not told: it is waited for in vain."""
-        if not self._follower.is_at_end:
-            self._ended_at = None
-            return False
-        now = time.monotonic()
-        if self._ended_at is None:
-            self._ended_at = now
-        if self._told < self._polled and now - self._ended_at < SETTLE_SECONDS:
-            return False
-        log.info("All files are read, %d records: the worker ends (on.eof=exit).", self._polled)
-        self._stopped = True
-        os.kill(os.getpid(), signal.SIGTERM)
-        return True
 
 
 class _Pace:

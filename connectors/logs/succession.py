@@ -61,12 +61,25 @@ class Succession:
             if file in there:
                 file.is_passed = False
                 self._ready.add(file)
+                if file.is_unknown:
+                    self.unread(file)
             else:
                 self.gone(file)
                 if not file.is_over:
                     log.info("'%s' is gone, read up to byte %d.", file.home, file.place.position)
             self._known.last_of[file.home] = file
             self._unsettled.setdefault(file.home, []).append(file)
+
+    def written_behind(self):
+        """Who read them to their end did so too early: whoever writes had the rotated file open for longer than that."""
+        for file in list(self._known.last_of.values()):
+            if not file.is_over or file.is_listed or file.dead_at is not None or compression(file.path):
+                continue
+            sibling = self._beside(file.home).of_inode(file.key[1])
+            if sibling is not None and sibling.key == file.key and sibling.size > file.place.position:
+                self._go_to(file, sibling)
+                file.is_over = False
+                self._ready.add(file)
 
     def gone(self, file):
         """No file on disk is it any more."""
@@ -85,12 +98,13 @@ class Succession:
         """Find out what came after the files that lost their names."""
         unread, self._unread = self._unread, []
         for file in unread:
-            missed = self._missed(file.home, file, file.place)
+            missed = self._missed(file.home, file, file.place, until=file if file.is_lost else None)
             if missed is None:
                 self._unread.append(file)
             elif missed:
-                file.after = None
                 self._turns.wait_for(file, self._chain(file.home, None, missed))
+                if file.is_lost:
+                    self._known.last_of[file.home] = file
         unsettled, self._unsettled = self._unsettled, {}
         for home, files in sorted(unsettled.items(), key=lambda item: len(item[0])):  # app.log.1.gz was app.log rather than app.log.1
             if not self._settle(home, files):
@@ -103,13 +117,14 @@ class Succession:
     def _settle(self, home, files):
         """Whether it could be told who came after each of them."""
         self._look_for_truncation(home)
+        files = sorted(files, key=lambda file: file.place.written_ns)  # one that was truncated has younger lines now
         last = None
         for file, following in itertools.zip_longest(files, files[1:]):
             missed = self._missed(home, file, file.place, following)
             if missed is None:
                 return False
             if last is not None:
-                self._turns.wait_for(self._turns.first_before(file, last), last)
+                self._turns.stand_behind(file, last)
             last = self._chain(home, file, missed)
         return True
 
@@ -184,7 +199,7 @@ class Succession:
             return None
         self._known.last_of[home] = last
         for successor in self._known.by_home[home]:
-            if not successor.is_lost and successor is not last and successor.after in (None, file) and not successor.is_passed:
+            if not successor.is_lost and successor is not last and not successor.is_passed:
                 self._turns.wait_for(successor, last)
         return last
 
@@ -297,9 +312,7 @@ class Succession:
             self._known.last_of[file.home] = file
         else:
             self._known.last_of.pop(file.home, None)
-        if last is not None:
-            file.after = None
-            self._turns.wait_for(file, last)
+        self._turns.wait_for(file, last)
         self._ready.add(file)
         if missed is None:
             if before is None:

@@ -1,39 +1,66 @@
-"""Order among files: one waits for the file that had its name before, but for some seconds only."""
+"""Order among files: one waits for those that had its name before, until they are read to their end.
+
+Each file waits for one other at most, so that those of one name stand in a line. Whoever gets into the line between two stands between
+them, and none leaves it before its turn. A file is given up only if those before it bring nothing for a while in which we did look.
+"""
 
 import collections
 import time
 
 SECONDS_FOR_PREDECESSOR = 10.0
+_MOST_SECONDS = 1.0  # between two looks; when nobody looks, as while the connector is paused, no time passes here
 
 
 class Turns:
     def __init__(self, ready):
         self._ready = ready
         self._waiting = collections.defaultdict(list)  # file -> those that wait for it
+        self._now = 0.0
+        self._looked_at = time.monotonic()
+
+    def look(self):
+        """Time goes on."""
+        now = time.monotonic()
+        self._now += min(now - self._looked_at, _MOST_SECONDS)
+        self._looked_at = now
 
     def must_wait(self, file):
         """Whether it is not its turn, as the file before it is not read to its end. It is looked at again when that is."""
-        before = file.after
-        if before is None:
-            return False
-        left = file.after_until - time.monotonic()
-        if before.is_passed or before.is_over or before.dead_at is not None or left <= 0:
+        if not self._is_waited_for(file.after):
             file.after = None
             return False
-        self._waiting[before].append(file)
+        left = max(each.heard_at for each in self._line(file)) + SECONDS_FOR_PREDECESSOR - self._now
+        if left <= 0:
+            file.after = None
+            return False
+        self._waiting[file.after].append(file)
         self._ready.add_later(file, left)
         return True
 
     def wait_for(self, file, before):
-        if before is not None and before is not file and not before.is_over and before.dead_at is None:
-            file.after, file.after_until = before, time.monotonic() + SECONDS_FOR_PREDECESSOR
+        """`before` comes directly before the file, and behind whoever came before it until now. Where that one is gone or read to its end, those
+        before it count."""
+        line = [] if before is None else [each for each in (before, *self._line(before)) if self._is_waited_for(each)]
+        if not line or file in line:
+            return  # nobody, or one that waits for it
+        former = self._line(file)
+        new = [each for each in line if each not in former]
+        if not new:
+            return
+        if former:
+            new[-1].after = former[0]
+        file.after, file.heard_at = new[0], self._now
 
-    @staticmethod
-    def first_before(file, last):
-        """The first of those that come before the file, one after the other; `last` is none of them."""
-        while file.after is not None and file.after is not last and not file.after.is_over:
-            file = file.after
-        return file
+    def stand_behind(self, file, last):
+        """The file and those that come before it come behind `last`."""
+        others = {last, *self._line(last)}
+        own = [each for each in (file, *self._line(file)) if each not in others]
+        if own:
+            self.wait_for(own[-1], last)
+
+    def heard_of(self, file):
+        """Something was read of it."""
+        file.heard_at = self._now
 
     def is_awaited(self, file):
         return bool(self._waiting.get(file))
@@ -43,3 +70,15 @@ class Turns:
         file.is_passed = True
         for waiting in self._waiting.pop(file, ()):
             self._ready.add(waiting)
+
+    def _line(self, file):
+        """Those before it, the nearest first."""
+        line = []
+        while self._is_waited_for(file.after):
+            file = file.after
+            line.append(file)
+        return line
+
+    @staticmethod
+    def _is_waited_for(file):
+        return file is not None and not (file.is_passed or file.is_over or file.dead_at is not None)

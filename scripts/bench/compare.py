@@ -191,7 +191,7 @@ def run(engine, job, folder):
         stopping = time.monotonic()
     finally:
         stop(process)
-    stopped = time.monotonic()
+    stopped, cpu = time.monotonic(), children_cpu() - cpu_before  # the check, which has processes of its own, is not the engine's
     job.check()
     moved, seconds = (1 - first_share) * job.lines.count, last - first
     return {
@@ -199,7 +199,7 @@ def run(engine, job, folder):
         "rate": moved / seconds if first_share < 0.9 and seconds else None,
         "first": first - start,
         "wall": last - start,
-        "cpu": (children_cpu() - cpu_before) / job.lines.count * 1e6,
+        "cpu": cpu / job.lines.count * 1e6,
         "stop": stopped - stopping,
         **shares,
     }

@@ -4,7 +4,8 @@
     scripts/bench/heartbeats.py [--seconds 20] [--writers 3] [--batch 1048576] [--compression none]
 
 The log is a process of its own. Beside the writers topics are made and deleted, files are begun and deleted by retention, a topic is compacted
-and offsets are committed: all that waits for a disk. A member of a group sends a heartbeat every 5 ms, and its waits are told by percentiles.
+and offsets are committed: all that waits for a disk. A member of a group sends a heartbeat every 5 ms, and its waits are told by percentiles;
+beside them those for a process that only says back what it is told, which is what the machine alone takes.
 """
 
 import argparse
@@ -24,9 +25,18 @@ from standalone import warm_up, wire
 from standalone.log import record_batch
 
 EVERY_SECONDS = 0.005
+_ECHO = """
+import socket
+listener = socket.create_server(("127.0.0.1", 0))
+print("127.0.0.1:%d" % listener.getsockname()[1], flush=True)
+sock = listener.accept()[0]
+while data := sock.recv(4096):
+    sock.sendall(data)
+"""
 _SERVER = """
 import sys
 from standalone.log.broker.server import EmbeddedLog
+sys.setswitchinterval(0.0005)  # as the worker does
 settings = {"embedded.log.segment.bytes": 32 << 20, "embedded.log.retention.bytes": 128 << 20, "embedded.log.flush.interval.ms": 200,
             "embedded.log.max.message.bytes": 16 << 20}
 log = EmbeddedLog(sys.argv[1], "127.0.0.1:0", settings)
@@ -42,19 +52,25 @@ def main():
     warm_up.compile_all()
     with tempfile.TemporaryDirectory(dir=arguments.folder) as folder:
         server = subprocess.Popen([sys.executable, "-c", _SERVER, folder], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-        address = server.stdout.readline().strip()
+        echo = subprocess.Popen([sys.executable, "-c", _ECHO], stdout=subprocess.PIPE, text=True)
         try:
-            waits, sent = _measure(address, arguments)
+            waits, echoes, sent = _measure(server.stdout.readline().strip(), echo.stdout.readline().strip(), arguments)
         finally:
             server.stdin.close()
             server.wait()
+            echo.kill()
+            echo.wait()
+    print(f"{len(waits)} heartbeats: {_percentiles(waits)}; written {sent / arguments.seconds / 1e6:.0f} MB/s")
+    print(f"{len(echoes)} echoes of another process: {_percentiles(echoes)}")
+
+
+def _percentiles(waits):
     waits.sort()
     at = {name: waits[min(int(len(waits) * part), len(waits) - 1)] * 1000 for name, part in (("p50", 0.5), ("p99", 0.99), ("p99.9", 0.999))}
-    shown = "  ".join(f"{name} {value:.1f} ms" for name, value in at.items())
-    print(f"{len(waits)} heartbeats: {shown}  longest {waits[-1] * 1000:.1f} ms; written {sent / arguments.seconds / 1e6:.0f} MB/s")
+    return "  ".join(f"{name} {value:.1f} ms" for name, value in at.items()) + f"  longest {waits[-1] * 1000:.1f} ms"
 
 
-def _measure(address, arguments):
+def _measure(address, echo, arguments):
     client = _Client(address)
     for name, partitions, configs in (("load", arguments.writers, {}), ("compacted", 1, {"cleanup.policy": "compact", "segment.bytes": 1 << 20,
                                                                                           "min.cleanable.dirty.ratio": 0})):
@@ -65,13 +81,13 @@ def _measure(address, arguments):
     work.append(multiprocessing.Process(target=_administer, args=(address, until)))
     for each in work:
         each.start()
-    waits = _beat(client, until)
+    waits, echoes = _beat(client, _Client(echo), until)
     for each in work:
         each.join()
-    return waits, sum(count.value for count in counts)
+    return waits, echoes, sum(count.value for count in counts)
 
 
-def _beat(client, until):
+def _beat(client, echo, until):
     join = {"group_id": "g", "session_timeout_ms": 60_000, "rebalance_timeout_ms": 60_000, "protocol_type": "consumer", "protocols": [
         consumer.JoinGroupRequest.JoinGroupRequestProtocol(name="range", metadata=b"")]}
     member = client.call(consumer.JoinGroupRequest(version=5, member_id="", **join), consumer.JoinGroupResponse).member_id
@@ -79,14 +95,18 @@ def _beat(client, until):
     given = [consumer.SyncGroupRequest.SyncGroupRequestAssignment(member_id=member, assignment=b"")]
     client.call(consumer.SyncGroupRequest(version=3, group_id="g", generation_id=joined.generation_id, member_id=member, assignments=given),
                 consumer.SyncGroupResponse)
-    waits = []
+    waits, echoes = [], []
     while time.time() < until:
+        begun = time.perf_counter()
+        echo.sock.sendall(bytes(64))
+        echo.exactly(64)
+        echoes.append(time.perf_counter() - begun)
         begun = time.perf_counter()
         beat = consumer.HeartbeatRequest(version=3, group_id="g", generation_id=joined.generation_id, member_id=member)
         assert client.call(beat, consumer.HeartbeatResponse).error_code == 0
         waits.append(time.perf_counter() - begun)
         time.sleep(EVERY_SECONDS)
-    return waits
+    return waits, echoes
 
 
 def _write(address, number, until, arguments, count):
@@ -142,9 +162,9 @@ class _Client:
         return kind.decode(self.receive(), version=request.API_VERSION, header=True)
 
     def receive(self):
-        return self._exactly(struct.unpack(">i", self._exactly(4))[0])
+        return self.exactly(struct.unpack(">i", self.exactly(4))[0])
 
-    def _exactly(self, count):
+    def exactly(self, count):
         data = bytearray()
         while len(data) < count:
             piece = self.sock.recv(count - len(data))

@@ -107,7 +107,7 @@ def watch(parts):
     parts.watch(Conversion, "decode", "bytes to columns")
     parts.watch(ColumnPlan, "_table", "columns to Arrow")
     parts.watch(job, "run", "jobs")
-    parts.watch(python_links, "sent_pieces", "records sent to Python")
+    parts.watch(python_links, "pickled_pieces", "records sent to Python")
     parts.watch(python_links, "made_of", "records come back")
     parts.watch(ColumnPlan, "run", "edits of the schema")
 

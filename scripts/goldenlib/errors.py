@@ -17,8 +17,10 @@ import time
 import urllib.error
 import urllib.request
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
+
+from tests.log.committed import group_offsets
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 SETTLE_SECONDS = 30
@@ -97,11 +99,8 @@ class Lab:
         producer.flush(30)
 
     def committed(self, connector):
-        group = f"connect-{connector}"
-        (future,) = self._admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        with contextlib.suppress(Exception):  # of a group that there is not
-            return sorted([each.partition, each.offset] for each in future.result(30).topic_partitions)
-        return []
+        found = group_offsets(self.bootstrap, f"connect-{connector}")
+        return sorted([partition, offset] for (_, partition), offset in found.items())
 
     def records(self, topic):
         """Every record of a topic's only partition; none where there is no such topic."""

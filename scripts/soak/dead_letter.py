@@ -23,13 +23,15 @@ import sys
 import tempfile
 import time
 
-from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
+from confluent_kafka import Consumer, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "scripts" / "soak"))
+sys.path[:0] = [str(ROOT), str(ROOT / "scripts" / "soak")]
 
 import watched  # noqa: E402
+
+from tests.log.committed import group_offsets  # noqa: E402
 
 OFFSET = "__connect.errors.offset"
 
@@ -100,8 +102,7 @@ class Soak:
             "errors.deadletterqueue.topic.replication.factor=1\nerrors.deadletterqueue.context.headers.enable=true\n"
         )
         self.worker = Worker(folder, "worker", f"bootstrap.servers={bootstrap}\n{strings}offset.flush.interval.ms=200\nspark.start=lazy\n", connector)
-        self.admin = AdminClient({"bootstrap.servers": bootstrap})
-        self.admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(30)
+        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(30)
 
     def value(self, row):
         return f"broken {row:08d}" if self.bad[row] else f'"good {row:08d}"'
@@ -120,11 +121,7 @@ class Soak:
             sys.exit(f"{left} records were not taken within 60 s")
 
     def committed(self):
-        group = f"connect-{self.topic}"
-        (future,) = self.admin.list_consumer_group_offsets([ConsumerGroupTopicPartitions(group)]).values()
-        with contextlib.suppress(Exception):  # before the first commit
-            return max((each.offset for each in future.result(30).topic_partitions), default=0)
-        return 0
+        return max(group_offsets(self.bootstrap, f"connect-{self.topic}").values(), default=0)
 
     def run(self, kills):
         for kill in range(kills):

@@ -54,7 +54,7 @@ class Commits:
             retention_time_ms=-1,
             topics=[Topic(name=topic, partitions=parts) for topic, parts in topics.items()],
         )
-        self._group.send(request, functools.partial(self._written, on_done), ceiling=NAMES_CEILING)
+        self._group.send(request, self._group.for_task(functools.partial(self._written, on_done)), ceiling=NAMES_CEILING)
 
     def read(self, pairs, timeout_s):
         """{(topic, partition): Committed} of those that have one."""
@@ -73,7 +73,7 @@ class Commits:
             groups=[Many(group_id=self._group.group_id, topics=named)],  # since version 8, instead of the two above
             require_stable=True,
         )
-        self._group.send(request, functools.partial(self._read, on_done), ceiling=NAMES_CEILING)
+        self._group.send(request, self._group.for_task(functools.partial(self._read, on_done)), ceiling=NAMES_CEILING)
 
     def _written(self, on_done, answer, error):
         if error is None:

@@ -9,6 +9,7 @@ leaders that move, topics that are not there yet. Each such event is one line in
 """
 
 import collections
+import contextlib
 import functools
 import logging
 
@@ -74,6 +75,7 @@ class Consumer:
         self._leaders = Leaders(cluster, config, clock, self._subscription.look_soon)
         member = ConsumerProtocolGroup if config["group.protocol"] == "consumer" else Group
         self._group = member(cluster, config, clock, self._waker, group_id, instance_id) if group_id is not None else None
+        self._acting = self._group.acting if self._group is not None else contextlib.nullcontext()  # around all that may touch the group
         self._positions = Positions(self._partitions, cluster, config, clock, self._group, self._leaders, self._subscription)
         self._heartbeats = heartbeats if self._group is not None else None
         if self._heartbeats is not None:
@@ -114,7 +116,8 @@ class Consumer:
     def position(self, pair, timeout_s=60.0):
         """The offset of the next record that `poll` will give; asks for it where that is not known yet."""
         part = self._assigned(pair)
-        self._until(lambda: part.position is not None, self._clock.monotonic() + timeout_s, f"Finding out where to read {part}")
+        with self._acting:
+            self._until(lambda: part.position is not None, self._clock.monotonic() + timeout_s, f"Finding out where to read {part}")
         return part.position
 
     def lag(self):
@@ -124,33 +127,38 @@ class Consumer:
 
     def end_offsets(self, pairs, timeout_s=60.0):
         """{pair: the offset behind its last record}, asked for now."""
-        return self._ask_offsets(pairs, LATEST, timeout_s)
+        with self._acting:
+            return self._ask_offsets(pairs, LATEST, timeout_s)
 
     def beginning_offsets(self, pairs, timeout_s=60.0):
-        return self._ask_offsets(pairs, EARLIEST, timeout_s)
+        with self._acting:
+            return self._ask_offsets(pairs, EARLIEST, timeout_s)
 
     # ---- records
 
     def poll(self, timeout_s):
         """[Fetched], as soon as there is any; [] when the time is over or `wakeup` was called."""
-        deadline = self._clock.monotonic() + timeout_s
-        if self._group is not None:
-            self._group.polling(True)
-        try:
-            while True:
-                self._serve()
-                for step in (self._follow_topics, self._follow_group, self._positions.place, self._fetch):
-                    if not self._woken:  # each may take a moment while brokers are away
-                        step()
-                fetched = self._unpack()
-                now = self._clock.monotonic()
-                if fetched or self._woken or now >= deadline:
-                    self._woken = False
-                    return fetched
-                self._wait(min(deadline, self._wakes_at()) - now)
-        finally:
+        with self._acting:
             if self._group is not None:
-                self._group.polling(False)
+                self._group.polling(True)
+            try:
+                return self._poll(self._clock.monotonic() + timeout_s)
+            finally:
+                if self._group is not None:
+                    self._group.polling(False)
+
+    def _poll(self, deadline):
+        while True:
+            self._serve()
+            for step in (self._follow_topics, self._follow_group, self._positions.place, self._fetch):
+                if not self._woken:  # each may take a moment while brokers are away
+                    step()
+            fetched = self._unpack()
+            now = self._clock.monotonic()
+            if fetched or self._woken or now >= deadline:
+                self._woken = False
+                return fetched
+            self._wait(min(deadline, self._wakes_at()) - now)
 
     def wakeup(self):
         """From any thread: `poll` returns at once, the one that waits now or else the next."""
@@ -164,15 +172,18 @@ class Consumer:
 
         LogRetriableError where it could not be, and the records will come again; LogFatalError where it never will be.
         """
-        self._group.commits.write(self._marked(offsets), timeout_s)
+        with self._acting:
+            self._group.commits.write(self._marked(offsets), timeout_s)
 
     def commit_async(self, offsets, on_done=lambda error: None):
         """`on_done(None or the error)` is called on this thread: at once, or by a later `poll` or `commit`."""
-        self._group.commits.write_async(self._marked(offsets), on_done)
+        with self._acting:
+            self._group.commits.write_async(self._marked(offsets), on_done)
 
     def committed(self, pairs, timeout_s=60.0):
         """{pair: offset} of those that the group has committed."""
-        return {pair: found.offset for pair, found in self._group.commits.read(pairs, timeout_s).items()}
+        with self._acting:
+            return {pair: found.offset for pair, found in self._group.commits.read(pairs, timeout_s).items()}
 
     def close(self, timeout_s=5.0, leave=True):
         """With `leave` the group shares the partitions out at once; without, this member may come back to them within its session.
@@ -182,7 +193,8 @@ class Consumer:
         if self._heartbeats is not None:
             self._heartbeats.remove(self._group)
         if self._group is not None:
-            self._group.close(timeout_s, leave)
+            with self._acting:
+                self._group.close(timeout_s, leave)
         self._subscription.close()
         self._leaders.close()
         self._waker.close()
@@ -377,6 +389,8 @@ class Consumer:
         return self._leaders.links + (self._group.links if self._group is not None else [])
 
     def _serve(self):
+        if self._group is not None:
+            self._group.hear()
         for link in self._links:
             link.serve()
         for each in self._underway:

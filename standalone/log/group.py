@@ -339,6 +339,26 @@ class Group(GroupLink):
 
     # ---- for Heartbeats, on its thread
 
+    def keep_place(self):
+        """Go on joining. The answer bears the generation without which no heartbeat counts, and others may wait for this member's next step."""
+        if not self.acting.acquire(blocking=False):
+            return
+        self._is_kept = True
+        try:
+            if self._state is JOINING:
+                self.serve()
+            if self._state is UNJOINED and self._may_join_unseen():
+                self._join()
+        finally:
+            self._is_kept = False
+            self.acting.release()
+
+    def _may_join_unseen(self):
+        now = self._clock.monotonic()
+        with self._lock:
+            is_known, is_away = self._member_id != NO_MEMBER, self._is_away(now)
+        return is_known and not is_away and not self._forgotten and now >= self._retry_at
+
     @property
     def heartbeat_seconds(self):
         """Between two."""

@@ -18,7 +18,8 @@ REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks t
 
 
 class GroupLink:
-    """Used by the task's thread, but for what stands under "for Heartbeats"; what those learn ends the task's wait by `waker`."""
+    """Used by the task's thread, which holds `acting` meanwhile, but for what stands under "for Heartbeats"; what those learn ends the
+    task's wait by `waker`."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
@@ -30,6 +31,8 @@ class GroupLink:
         self._opening = self._asking = None  # Underway: to the coordinator; for what is known of topics
         self._unsent = []  # (request, handler, timeout, ceiling) while there is no link
         self._outage = Outage(f"Group {group_id}: its coordinator answers again.")
+        self.acting = threading.RLock()  # held by whoever acts for the member: its task while it is here, Heartbeats while it is busy elsewhere
+        self._is_kept, self._unheard = False, []  # whether that is Heartbeats; answers that are for the task
         self._lock = threading.Lock()  # over what the heartbeat thread shares
         self._coordinator = None
         self._polling, self._last_poll = False, clock.monotonic()
@@ -126,14 +129,36 @@ class GroupLink:
             wait(self.links, self._waker, min([left, *(each.until - self._clock.monotonic() for each in self.underway)]), self.underway)
             self.serve()
 
+    def for_task(self, handler):
+        """A handler that is called on the task's thread alone."""
+
+        def heard(answer, error):
+            if self._is_kept:
+                self._unheard.append((handler, answer, error))
+            else:
+                handler(answer, error)
+
+        return heard
+
+    def hear(self):
+        """What was heard for the task while it was busy elsewhere."""
+        while self._unheard:
+            handler, answer, error = self._unheard.pop(0)
+            handler(answer, error)
+
     def serve(self):
         """Hear what is there, and go on with what can go on."""
+        if not self._is_kept:
+            self.hear()
         for link in self.links:
             link.serve()
         for each in self.underway:
             each.advance()
 
     # ---- for Heartbeats, on its thread
+
+    def keep_place(self):
+        """Do for a task that is busy elsewhere what cannot wait for it."""
 
     @property
     def coordinator(self):

@@ -86,6 +86,7 @@ class Heartbeats:
             groups = list(self._groups)
         look_at = now + min([_LOOK_SECONDS, *(group.heartbeat_seconds / 4 for group in groups)])
         for group in groups:
+            self._guarded(group.keep_place)
             if group.heartbeat_due() <= look_at:
                 self._guarded(functools.partial(self._send, group, now))
         return look_at

@@ -41,6 +41,7 @@ class Connector:
         self.plan = None  # what it means; None as long as it means nothing
         self.secrets = frozenset()
         self.kind = "unknown"
+        self.has_end = False  # it is a source whose tasks come to an end
         self.version = None
         self.target = STARTED
         self._shared = shared
@@ -270,7 +271,7 @@ class Connector:
 
     # ---------------------------------------------------------------- by itself: values that expire, failures
     def _understand(self, plan, version):
-        self.kind, self.version, self.secrets = plan.kind, version, secret_keys(plan)
+        self.kind, self.version, self.secrets, self.has_end = plan.kind, version, secret_keys(plan), plan.has_end
         self.plan = self.plan or plan  # its offsets can be asked for before it has started
         self._supervisor.follow(plan)
 

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 TARGET_STATES = (STARTED, PAUSED, STOPPED)
 _ASKED = (
     *("names", "info", "config", "status", "task_status", "tasks", "history", "pipeline", "topics", "reset_topics", "offsets", "plugins"),
-    *("plugin_options", "examine", "same_connector", "worker_value", "census", "runners", "answers_within"),
+    *("plugin_options", "examine", "same_connector", "worker_value", "census", "runners", "have_ended", "answers_within"),
 )
 
 

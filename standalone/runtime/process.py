@@ -19,8 +19,8 @@ _NEEDED = ("state", "offsets", "heartbeats", "rest", "embedded-log")  # threads 
 class Process:
     """`open`, `create_connectors`, `close`. Also what the test kit runs in place of a process.
 
-    `over` is set when the process is to end by itself; `failed` then says what has failed for good (task.failure.exit), or `is_mute` that
-    nobody can ask it anything any more.
+    `over` is set when the process is to end by itself: all sources that have an end have come to it, or `failed` says what has failed for
+    good (task.failure.exit), or `is_mute` that nobody can ask it anything any more.
     """
 
     def __init__(self, clock=SYSTEM, over=None):
@@ -45,6 +45,7 @@ class Process:
         self.worker.open(self.rest.advertised())
         self.herder = Herder(self.worker, self.worker.state, self._clock, self._failed_for_good)
         self.worker.watch(self.herder)
+        self.worker.note_end = self._source_has_ended
         self.worker.streaming = Streaming(self.worker, self.herder, self._clock, self._failed_for_good)
         self.rest.start(self.herder, self.worker, self._not_served)
         self._threads = [thread for thread in threading.enumerate() if thread.name in _NEEDED and thread not in others]
@@ -71,6 +72,7 @@ class Process:
         self.herder.restore({connector.name for connector in found})
         self._restore_queries(statements)
         self.worker.starting = False
+        self._source_has_ended()  # or several have, meanwhile
         kernels.ready()  # what is not compiled yet is from now on, by another process, whenever the first record comes
         log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))
 
@@ -99,6 +101,11 @@ class Process:
         if self.worker.config["task.failure.exit"] and not self.over.is_set():
             log.error("%s has failed for good: the worker ends (task.failure.exit)", what)
             self.failed = what
+            self.over.set()
+
+    def _source_has_ended(self):
+        if not self.worker.starting and self.herder.have_ended() and not self.over.is_set():
+            log.info("All sources that have an end have come to it: the worker ends")
             self.over.set()
 
     def _not_served(self, error):

@@ -7,6 +7,7 @@ from standalone.runtime.calls import call_plugin
 from standalone.runtime.configuration.plugin_options import examine_all, options_of
 from standalone.runtime.supervision.restarts import iso
 from standalone.runtime.supervision.state import CONNECTOR
+from standalone.runtime.tasks.lifecycle import STOPPED
 from standalone.secrets import mask
 
 
@@ -160,6 +161,12 @@ class Queries:
         with self._lock:
             return [task.runner for connector in self._known() for task in connector.tasks if task.runner is not None]
 
+    def have_ended(self):
+        """Whether there are sources that have an end, and all have come to theirs. What is stopped has none to come to."""
+        with self._lock:
+            ending = [connector for connector in self._known() if connector.has_end and connector.target != STOPPED]
+            return bool(ending) and all(map(_has_ended, ending))
+
     def answers_within(self, seconds):
         """Whether anything can be asked at all."""
         free = self._lock.acquire(timeout=seconds)
@@ -202,3 +209,7 @@ def _masked(said):
     if isinstance(said, list):
         return [_masked(each) for each in said]
     return {name: _masked(each) for name, each in said.items()} if isinstance(said, dict) else said
+
+
+def _has_ended(connector):
+    return bool(connector.tasks) and all(task.runner is not None and task.runner.has_ended for task in connector.tasks)

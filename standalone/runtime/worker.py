@@ -56,6 +56,7 @@ class Worker:
         self._herder = None
         self._offsets_trouble = None  # why offsets could not be made durable
         self.streaming = None  # a Streaming, once there is a herder
+        self.note_end = lambda: None  # called when a source's task has come to its end
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
@@ -75,7 +76,7 @@ class Worker:
         self._tasks = TaskFactory(
             *(self.config, self.clock, self._clients), heartbeats=self._heartbeats, memory=self._memory, session=self._session,
             topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), state=self.state,
-            note_event=lambda *event: self.state.note_event(*event, self.id),
+            note_event=lambda *event: self.state.note_event(*event, self.id), note_end=lambda: self.note_end(),
         )  # fmt: skip
         self._reach_cluster()
         if self.config["spark.start"] == "eager":

@@ -51,7 +51,6 @@ class Folder:
         files = sorted(file for file in [*self.path.rglob("*"), self.worker.folder / "connect.offsets"] if file.is_file())
         with LogAccess.at(self.worker.bootstrap) as log:
             topics = log.admin.list_topics(internal=True)
-            # (Their starts move by themselves: other tests' records with old timestamps are past their retention.)
             ends = {pair: end for pair, (_, end) in log.ranges(pair for topic in topics for pair in log.partitions(topic)).items()}
             groups = {group: log.admin.group_offsets(group) for group in log.admin.list_groups()}
         return {str(file): hashlib.sha256(file.read_bytes()).hexdigest() for file in files}, sorted(topics), ends, groups

@@ -47,12 +47,13 @@ class Reader:
         self.task.close()
         self.task = None
 
-    def poll(self):
+    def poll(self, acknowledge=True):
         batch = self.task.poll()
         if batch is None:
             return False
         self.lines += [record.value for record in batch.records()]
-        self.stored.value = batch.offset_of(batch.count - 1)
+        if acknowledge:
+            self.stored.value = batch.offset_of(batch.count - 1)
         return True
 
     def drain(self):

@@ -33,10 +33,10 @@ def broker(request):
 
 @pytest.fixture(scope="session")
 def embedded_log(tmp_path_factory):
-    """The address of an embedded log for all tests of this process."""
+    """The address of an embedded log for all tests of this process. It keeps records of any time, as the real Kafka of the tests does."""
     from standalone.log.broker.server import EmbeddedLog
 
-    log = EmbeddedLog(tmp_path_factory.mktemp("embedded-log"), "127.0.0.1:0")
+    log = EmbeddedLog(tmp_path_factory.mktemp("embedded-log"), "127.0.0.1:0", {"embedded.log.retention.ms": "-1"})
     log.start()
     yield log.bootstrap
     log.stop()

@@ -46,7 +46,7 @@ def test_settings_change_one_by_one(admin, topic):
     admin.incremental_alter_configs(topic, {"retention.ms": 77, "max.message.bytes": "2000"})
     admin.incremental_alter_configs(topic, {"retention.ms": None})
     configs = admin.describe_configs(topic)
-    assert (configs["retention.ms"], configs["max.message.bytes"]) == ("604800000", "2000")
+    assert (configs["retention.ms"], configs["max.message.bytes"]) == ("-1", "2000")
 
 
 def test_a_deleted_topic_is_gone(admin, topic):

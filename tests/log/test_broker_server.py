@@ -246,7 +246,7 @@ def test_a_small_request_does_not_wait_for_the_large_ones_of_others(tmp_path, mo
         wait_for(lambda: sum(connection.is_at_a_large_one for connection in list(owner._connections)) == 3)
         handle = owner._handle
         for connection in list(owner._connections):
-            monkeypatch.setattr(connection, "_on_frame", lambda who, view: (handled.append(len(view)), handle(who, view)))
+            monkeypatch.setattr(connection, "on_frame", lambda who, view: (handled.append(len(view)), handle(who, view)))
         stands = threading.Event()
         owner.post(lambda: (stands.set(), go_on.wait(PATIENCE_SECONDS)))
         assert stands.wait(PATIENCE_SECONDS)

@@ -138,6 +138,26 @@ def test_a_task_that_is_busy_before_an_answer_is_read_stays_in_the_group(embedde
     assert member.notes.calls == [("assigned", [0, 1])]
 
 
+@pytest.mark.parametrize("leads", [True, False], ids=["the leader", "a newcomer"])
+def test_a_task_that_is_busy_before_its_join_is_answered_stays_in_the_group(embedded, leads):
+    """The group waits for what it does next, and its session is over long before it comes back."""
+    topic, group, session = embedded.topic(4), "joining", {"session_timeout_ms": 1500, **COOPERATIVE}
+    first = embedded.member(group, topic, **session)
+    until(lambda: len(first.assignment()) == 4, first)
+    second = embedded.member(group, topic, **session)
+    busy, other = (first, second) if leads else (second, first)
+    state = embedded.log._node.groups.get(group)
+    until(lambda: state.state == "PreparingRebalance", second, poll_s=0)
+    until(lambda: state.generation == 2, first, poll_s=0)  # both are in, and have not read it
+    members = set(state.members)
+    since = time.monotonic()
+    until(lambda: time.monotonic() > since + 3, other)
+    assert set(state.members) == members
+    until(lambda: len(first.assignment()) == len(second.assignment()) == 2, first, second)
+    assert [what for what, _ in first.notes.calls + second.notes.calls if what == "lost"] == []
+    assert sorted(sum((indexes for what, indexes in first.notes.calls if what == "revoked"), [])) == [index for _, index in second.assignment()]
+
+
 def _members(room, group):
     found = room.log._node.groups.get(group)
     return list(found.consumers.members.values()) if found is not None and found.consumers else []

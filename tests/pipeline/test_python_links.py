@@ -5,6 +5,7 @@ import os
 import signal
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from standalone import ByteColumn, DataError, Schema, SourceBatch, Transform
@@ -13,6 +14,7 @@ from standalone.converters.string import StringConverter
 from standalone.pipeline.chain import Chain, Link
 from standalone.pipeline.columns.segments import PythonHere
 from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark.pieces import InFiles, InJob, are_here
 from standalone.pipeline.spark.python import PythonLinks, may_be_copied
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField
@@ -90,9 +92,25 @@ def test_only_links_that_keep_no_state_are_copied():
     assert isinstance(pipeline("sink").segments[-1], PythonHere), "without Spark there is nowhere to go"
 
 
+def test_pieces_go_in_files_to_workers_that_can_read_them():
+    assert are_here("local") and are_here("local[2]") and are_here("local[*]")
+    assert not are_here("local-cluster[2,1,1024]") and not are_here("spark://127.0.0.1:7077")
+
+
+@pytest.mark.parametrize("way", [InFiles, InJob])
+def test_a_piece_comes_back_as_what_was_made_of_it_and_leaves_nothing_open(way):
+    before = os.listdir("/proc/self/fd")
+    with way([b"a" * 100_000, b""]) as pieces:
+        cells = [cell.as_py() for cell in pieces.table.column(0)]
+        made = pa.table({"piece": pa.array([way.work(cell, lambda piece: piece.upper() + b"!") for cell in cells], pa.binary())})
+        assert list(pieces.results([made])) == [b"A" * 100_000 + b"!", b"!"]
+    assert os.listdir("/proc/self/fd") == before
+
+
 @pytest.mark.spark
-@pytest.mark.parametrize("more", ["", ',"uneven":1'], ids=["of one shape", "of uneven shapes"])
-def test_a_sink_gets_what_spark_s_workers_made_as_rows_make_it(spark_holder, more):
+@pytest.mark.parametrize("more, way", [("", InFiles), (',"uneven":1', InFiles), ("", InJob)], ids=["of one shape", "of uneven shapes", "in the job"])
+def test_a_sink_gets_what_spark_s_workers_made_as_rows_make_it(spark_holder, more, way, monkeypatch):
+    monkeypatch.setattr("standalone.pipeline.spark.python.are_here", lambda master: way is InFiles)
     spread, rows = pipeline("sink", spark_holder), pipeline("sink")
     assert any(isinstance(segment, PythonLinks) for segment in spread.segments)
     *found, processes = put(spread.sink("t", 0, fetched(more)))

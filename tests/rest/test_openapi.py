@@ -15,6 +15,7 @@ from tests.runtime.local import LocalWorker
 
 REQUESTS = int(os.environ.get("CONNECT_TEST_REQUESTS", "60"))
 CONNECTORS = {"runs": "RUNNING", "rests": "STOPPED"}
+NAME = {"type": "string", "minLength": 1}
 _PHASES = (hypothesis.Phase.generate,)
 
 
@@ -82,7 +83,7 @@ def test_answers_are_as_the_document_says(described):
     asked, rounds = 0, 0
     while asked < REQUESTS:  # an operation without parameters is done after one request, others go on
         for operation in operations:
-            for mode in schemathesis.GenerationMode:
+            for mode in schemathesis.GenerationMode if can_be_wrong(operation) else (schemathesis.GenerationMode.POSITIVE,):
                 for name, state in CONNECTORS.items():  # what was asked before may have deleted them
                     if described("GET", f"/connectors/{name}").status_code == 404:
                         described.create(name, described.config, initial_state=state)
@@ -113,8 +114,10 @@ def _ask(operation, mode, count, seed):
         asked.append(case)
         case.call_and_validate(checks=wanted, timeout=30)
 
-    try:
-        ask()
-    except hypothesis.errors.Unsatisfiable:
-        assert not asked, "only an operation of which nothing can be wrong has no negative requests"
+    ask()
     return len(asked)
+
+
+def can_be_wrong(operation):
+    """Not where all that is asked for are names in the path: a thousand tries each would find that out, for most of this file's time."""
+    return bool(operation.body) or any(each.definition["schema"] != NAME for each in operation.iter_parameters())

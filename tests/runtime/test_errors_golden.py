@@ -6,8 +6,12 @@ import subprocess
 import sys
 
 import pytest
+from kafka.protocol.consumer import OffsetFetchRequest
+
+from tests.servers.fake_broker import FakeCluster, build
 
 ROOT = pathlib.Path(__file__).parents[2]
+NOT_COORDINATOR = 16
 CASES = json.loads((ROOT / "tests" / "golden" / "errors.json").read_text())
 
 
@@ -34,6 +38,19 @@ def lab(errors, kafka, tmp_path_factory):
 def test_bad_records_fare_as_with_javas_worker(errors, lab, case):
     found = errors.observed(lab, case)
     assert errors.alike(case["observed"], found), f"wanted {json.dumps(case['observed'], indent=1)}, found {json.dumps(found, indent=1)}"
+
+
+def test_a_coordinator_that_is_not_ready_yet_is_asked_again(errors, tmp_path):
+    """As a fresh broker is in its first moments: the process once died of that, by a segmentation fault of its client's."""
+    with FakeCluster() as cluster:
+        cluster.control(OffsetFetchRequest, lambda call: refusal(call) if len(cluster.seen(OffsetFetchRequest)) < 3 else None)
+        assert errors.Lab(cluster.bootstrap, tmp_path).committed("c") == []
+        assert len(cluster.seen(OffsetFetchRequest)) == 3
+
+
+def refusal(call):
+    groups = [{"group_id": "connect-c", "topics": [], "error_code": NOT_COORDINATOR}]
+    return build(call.answer(throttle_time_ms=0, error_code=NOT_COORDINATOR), {"groups": groups, "topics": []})
 
 
 @pytest.mark.kafka

@@ -121,6 +121,7 @@ class KafkaBroker(Server):
             "share.coordinator.state.topic.min.isr": 1,
             "group.initial.rebalance.delay.ms": 0,
             "log.segment.delete.delay.ms": 1000,
+            "log.retention.ms": -1,  # records of tests have the times that they like
             # A broker that was killed may not come back before the session of its dead self is over.
             "broker.session.timeout.ms": 2000,
             "broker.heartbeat.interval.ms": 500,

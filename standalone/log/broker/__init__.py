@@ -1,6 +1,6 @@
 """The embedded log: a broker of one node, inside this process, that any Kafka client may use.
 
-    socket       server.py (the owner's thread) ─ listeners.py, connection.py, encrypted.py ─ call.py
+    socket       server.py (the owner's thread), heartbeats.py ─ listeners.py, connection.py, encrypted.py ─ call.py
     login, ACLs  security.py ─ logins.py, kerberos.py, tokens.py, users.py, client.py; acls.py, operations.py
     requests     requests.py: request → versions, operation, handler ─ *_api.py, a function a request ─ refusal.py, opaque.py, nulls.py
     records      topics.py ─ partitions.py ─ segments.py, producers.py, aborted.py, control.py, records.py, compaction.py

@@ -25,6 +25,7 @@ class Call:
         self._owner = owner
         self._connection = connection
         self._correlation_id = correlation_id
+        self.still_true = None  # set by a handler: whether the answer would be the same again, as any thread may ask
 
     @property
     def address(self):

@@ -31,7 +31,10 @@ class Connection:
         self.events = 0  # what the selector watches, by the server
         self.turn = 0  # in which the server did something large for it last
         self.on_hang_up = None  # of the request that waits
-        self._on_frame = on_frame
+        self.on_frame = on_frame
+        self.repeat = None  # what the last heartbeat was answered (heartbeats.py)
+        self.is_lent = False  # to the thread that answers heartbeats
+        self._held = None  # a request that is for another thread than the one that received it
         self._clock = clock
         self.active_at = clock.monotonic()  # when bytes came or went last
         self._small = bytearray(_SMALL)
@@ -55,8 +58,15 @@ class Connection:
         return self._wanted > 0 or bool(self._out)
 
     @property
+    def is_at_rest(self):
+        """Whether nothing is on its way, in or out."""
+        return not (self.busy or self._out or self._wanted or self.wants_to_write or self.holds_a_request)
+
+    @property
     def holds_a_request(self):
         """Whether `work` would find something to do."""
+        if self._held is not None:
+            return True
         if self.busy or self._out:
             return False
         if self._wanted:
@@ -120,6 +130,9 @@ class Connection:
             self.at_work = False
 
     def _work(self):
+        if self._held is not None:
+            frame, self._held = self._held, None
+            self.on_frame(self, frame)
         while not self.busy and not self._out and not self.is_closed:
             if self._wanted:
                 if self._have < self._wanted:
@@ -160,7 +173,11 @@ class Connection:
 
     def _do(self, frame):
         self.busy = True
-        self._on_frame(self, frame)
+        self.on_frame(self, frame)
+
+    def hold(self, frame):
+        """By `on_frame`: have `work` pass the request on again. It stays where it was received."""
+        self._held = frame
 
     # --- Out
 

@@ -44,6 +44,12 @@ def _is_whole(request):
     return request.member_epoch == JOIN or names and request.rebalance_timeout_ms >= 0 and request.topic_partitions is not None
 
 
+def _tells(request):
+    """Whether it says more than that the member lives."""
+    topics = request.subscribed_topic_names, getattr(request, "subscribed_topic_regex", None), request.topic_partitions
+    return request.rebalance_timeout_ms >= 0 or any(each is not None for each in (*topics, request.server_assignor, request.rack_id))
+
+
 class ConsumerMembers:
     """`topics` are the log's; times are the clock's monotonic seconds."""
 
@@ -101,6 +107,23 @@ class ConsumerMembers:
             return member, None
         member.sent = assignment
         return member, assignment
+
+    def still_true(self, member, request):
+        """Whether the same heartbeat would have the same answer: a function that any thread may call. None if this one told or learned something."""
+        epoch, changes = self.epoch, self._topics.changes
+        settled = member.epoch == epoch and member.assigned == member.sent == self.target(member) and not member.revoking
+        if not settled or _tells(request) or request.member_epoch != epoch:
+            return None
+
+        def still_true():
+            if self.members.get(request.member_id) is not member or member.is_away or self._topics.changes != changes:
+                return False
+            if self.epoch != epoch:  # what a change of members or of their topics begins
+                return False
+            self._alive(member)
+            return True
+
+        return still_true
 
     def _joining(self, request, client):
         instance_id = request.instance_id

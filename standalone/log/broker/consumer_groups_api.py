@@ -28,6 +28,7 @@ def heartbeat(node, call, request):
         member, assignment = consumers.heartbeat(request, (call.client_id or "", call.peer))
         if member is not None:
             response.member_id, response.member_epoch = member.id, member.epoch
+            call.still_true = consumers.still_true(member, request)
         if assignment is not None:
             Assignment = ConsumerGroupHeartbeatResponse.Assignment
             response.assignment = Assignment(

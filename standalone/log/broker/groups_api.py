@@ -4,6 +4,8 @@ Each gets the node, the call it answers and the decoded request; it returns the 
 What a group does stands in groups.py; here requests are taken apart and answers put together.
 """
 
+import functools
+
 from kafka.protocol.admin import DeleteGroupsResponse, DescribeGroupsResponse, ListGroupsResponse
 from kafka.protocol.consumer import (
     HeartbeatResponse,
@@ -139,7 +141,10 @@ def heartbeat(node, call, request):
     group = node.groups.get(request.group_id)
     error = codes.UnknownMemberIdError.errno
     if group is not None:
-        error = group.heartbeat(request.member_id, request.group_instance_id, request.generation_id)
+        lives = functools.partial(group.heartbeat, request.member_id, request.group_instance_id, request.generation_id)
+        error = lives()
+        if error == NONE:
+            call.still_true = lambda: lives() == NONE
     return HeartbeatResponse(version=call.version, error_code=error)
 
 

@@ -117,6 +117,7 @@ REQUESTS = (
 )
 HANDLERS = {row.request.API_KEY: row for row in REQUESTS}
 API_VERSIONS = metadata.ApiVersionsRequest.API_KEY
+WITH_RECORDS = {producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY}
 BEFORE_LOGIN = {API_VERSIONS, sasl.SaslHandshakeRequest.API_KEY, sasl.SaslAuthenticateRequest.API_KEY}
 
 _RESPONSES = {

@@ -6,8 +6,8 @@
     log.stop()
 
 Threads: one owns all state and does all requests, with a selector; nothing below this module knows of threads. A second one does
-what waits for the disk (fsync, deleting files), because a slow disk must not hold up the answers. `start`, `stop` and `sync` may be
-called from any thread.
+what waits for the disk (fsync, deleting files), because a slow disk must not hold up the answers; a third one compacts. A fourth one answers
+heartbeats that change nothing, whatever the owner waits for (heartbeats.py). `start`, `stop` and `sync` may be called from any thread.
 """
 
 import fcntl
@@ -30,12 +30,13 @@ from standalone.errors import LogError, StartError
 from standalone.log.broker import listeners, options, topics_api
 from standalone.log.broker.call import Call
 from standalone.log.broker.connection import Connection
+from standalone.log.broker.heartbeats import Heartbeats, Repeat
 from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.node import Node
 from standalone.log.broker.nulls import refuse_nulls
 from standalone.log.broker.operations import CLUSTER_NAME
 from standalone.log.broker.refusal import Refusal
-from standalone.log.broker.requests import API_VERSIONS, BEFORE_LOGIN, HANDLERS, refusal_of
+from standalone.log.broker.requests import API_VERSIONS, BEFORE_LOGIN, HANDLERS, WITH_RECORDS, refusal_of
 from standalone.log.broker.sasl_api import FAILED_LOGIN_SECONDS
 from standalone.log.broker.security import Security
 from standalone.log.broker.timers import Timers
@@ -170,6 +171,8 @@ class _BrokerThread:
         self._stopping = False
         self._disk = _Disk(self.post, "embedded-log-disk")
         self._compactor = _Disk(self.post, "embedded-log-compaction")  # so that no fsync waits for it
+        self._heartbeats = Heartbeats(lambda connection, alive: self.post(lambda: self._take_back(connection, alive), refuse=lambda: None))
+        self._heartbeat_thread = threading.Thread(target=self._heartbeats.run, name="embedded-log-heartbeats", daemon=True)
         self._node = None
         self._thread = None
 
@@ -217,6 +220,7 @@ class _BrokerThread:
             return
         self._disk.start()
         self._compactor.start()
+        self._heartbeat_thread.start()
         self._drop_the_idle()
         for listener in self._security.all_listeners:
             self._listen(listener)
@@ -249,11 +253,11 @@ class _BrokerThread:
             self._posted.popleft()[0]()
         for _ in range(len(self._waiting)):
             connection = self._waiting.popleft()
-            if not connection.is_closed:
+            if not connection.is_closed and not connection.is_lent:
                 self._settle(connection, connection.go_on())
 
     def _serve(self, connection, events):
-        if connection.is_closed:
+        if connection.is_closed or connection.is_lent:
             return
         alive = True
         if events & selectors.EVENT_WRITE:
@@ -270,7 +274,10 @@ class _BrokerThread:
 
     def watch(self, connection):
         """Have the selector watch what the connection can do next."""
-        if connection.is_closed or connection.at_work:  # whoever has it at work settles it afterwards
+        if connection.is_closed or connection.at_work or connection.is_lent:  # whoever has it at work settles it afterwards
+            return
+        if connection.repeat is not None and connection.is_at_rest:
+            self._lend(connection)
             return
         events = selectors.EVENT_READ if connection.wants_to_read else 0
         if connection.wants_to_write:
@@ -286,12 +293,25 @@ class _BrokerThread:
                 self._selector.modify(connection.sock, events, connection)
             connection.events = events
 
-    def drop(self, connection):
-        if connection.is_closed:
-            return
+    def _lend(self, connection):
+        """Have heartbeats on it answered by the thread that does nothing else, until something else comes."""
+        self._unwatch(connection)
+        connection.is_lent = True
+        self._heartbeats.hand_over(connection)
+
+    def _take_back(self, connection, alive):
+        connection.is_lent, connection.on_frame = False, self._handle
+        self._settle(connection, alive and connection.work())
+
+    def _unwatch(self, connection):
         if connection.events:
             self._selector.unregister(connection.sock)
             connection.events = 0
+
+    def drop(self, connection):
+        if connection.is_closed:
+            return
+        self._unwatch(connection)
         self._connections.discard(connection)
         connection.close()
 
@@ -301,6 +321,10 @@ class _BrokerThread:
             return
         oldest = self._clock.monotonic() - self._idle_seconds
         for connection in [c for c in self._connections if c.active_at < oldest and (not c.busy or c.wants_to_write)]:
+            if connection.is_lent:
+                connection.repeat = None  # else it is lent again as soon as it is back
+                self._heartbeats.ask_back(connection)
+                continue
             logger.debug("%s: closed a connection that was idle for %d s.", connection.peer, self._idle_seconds)
             self.drop(connection)
         self._timers.after(min(max(self._idle_seconds / 4, 0.01), _IDLE_CHECK_SECONDS), self._drop_the_idle)
@@ -384,6 +408,8 @@ class _BrokerThread:
         except _UNREADABLE as error:
             call.hang_up(f"request {key} version {version}, which cannot be read: {error}")
             return
+        if key in WITH_RECORDS:
+            connection.repeat = None  # not lent for each heartbeat between its records
         writes = self._node.store.writes
         try:
             if row.named:
@@ -397,9 +423,19 @@ class _BrokerThread:
         if response is None:
             return
         if self._node.store.writes == writes:
+            if call.still_true is not None:
+                connection.repeat = self._repeat(key, frame, connection.client, call, response)
             call.answer(response)
         else:
             self._answer_when_durable(call, response)
+
+    def _repeat(self, key, frame, client, call, response):
+        acls, changes = self._node.authorizer.acls, self._node.authorizer.acls.changes
+
+        def still_true():
+            return acls.changes == changes and self._is_let_in(client, key) and call.still_true()
+
+        return Repeat(frame, response, still_true)
 
     def _is_let_in(self, client, key):
         if key in BEFORE_LOGIN:
@@ -443,6 +479,8 @@ class _BrokerThread:
         self._stopping = True
 
     def _end(self):
+        self._heartbeats.stop()
+        self._heartbeat_thread.join()
         self._compactor.stop()
         self._disk.stop()
         with self._door:
@@ -450,9 +488,8 @@ class _BrokerThread:
         while self._posted:
             action, refuse = self._posted.popleft()
             (refuse or action)()
-        for key in list(self._selector.get_map().values()):
-            if isinstance(key.data, Connection):
-                self.drop(key.data)
+        for connection in list(self._connections):
+            self.drop(connection)
         self._node.close()
         self._selector.close()
         self._wake_in.close()

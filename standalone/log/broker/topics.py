@@ -43,6 +43,7 @@ class Topics:
         self._shows_synced_only = settings["embedded.log.acks"] == options.FSYNC
         self._by_name = {}
         self._by_id = {}
+        self.changes = 0  # of what topics there are, and of their partitions
         self._load()
 
     # --- Looking up
@@ -126,6 +127,7 @@ class Topics:
                 os.rename(partition.folder, marked[-1])
         del self._by_name[topic.name]
         del self._by_id[topic.id]
+        self.changes += 1
         for partition in topic.partitions:
             partition.wake()
         self._remove([Deletion(marked)])
@@ -172,12 +174,14 @@ class Topics:
             folder = os.path.join(self._folder, f"{topic.name}-{number}")
             start = starts.get((topic.name, number), 0)
             topic.partitions.append(Partition(topic.name, number, folder, topic.values, start, self._files, self._delete, self._shows_synced_only))
+        self.changes += 1
         # The others' folders come with their first batches; this one tells how many there are, should the store be lost.
         os.makedirs(topic.partitions[-1].folder, exist_ok=True)
 
     def _put(self, topic):
         self._by_name[topic.name] = topic
         self._by_id[topic.id] = topic
+        self.changes += 1
 
     def _check_configs(self, configs):
         for name, text in configs.items():

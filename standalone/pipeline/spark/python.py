@@ -1,7 +1,7 @@
 """Links without a column meaning that remember nothing: run record by record in Spark's Python workers, on all cores.
 
-A batch goes there in pieces, each pickled as columns, and comes back as columns where the records still have them in common, else as
-records. The stages are copied, so this is only for those that keep no state between records: the ones of this package, and others
+A batch goes there in pieces (pieces.py), each pickled as columns, and comes back as columns where the records still have them in common,
+else as records. The stages are copied, so this is only for those that keep no state between records: the ones of this package, and others
 that say `stateless = True`.
 """
 
@@ -11,13 +11,13 @@ import pickle
 import sys
 
 import numpy as np
-import pyarrow as pa
 
 from standalone.pipeline.batch_run import SinkOrigin, SourceOrigin, alike_in_columns
 from standalone.pipeline.columns.batch import ColumnBatch, joined_batches
 from standalone.pipeline.columns.segments import ByRows, Segment
 from standalone.pipeline.rows.engine import RowsEngine
 from standalone.pipeline.spark import job
+from standalone.pipeline.spark.pieces import InFiles, InJob, are_here
 
 PIECES_PER_CORE = 2
 LEAST_PIECE_ROWS = 500
@@ -50,7 +50,7 @@ class PythonLinks(Segment):
         """`chain` has these links alone. Raises what pickle raises."""
         super().__init__(low, len(chain.links))
         self._kind, self._stages = chain.kind, copied(chain)
-        self._holder = holder
+        self._holder, self._way = holder, InFiles if are_here(holder.conf["spark.master"]) else InJob
         self._is_worth_a_job = is_worth_a_job
 
     def run(self, batch, origin, rows):
@@ -59,24 +59,23 @@ class PythonLinks(Segment):
         cores = self._holder.cores
         step = max(LEAST_PIECE_ROWS, -(-batch.count // (cores * PIECES_PER_CORE)))
         cuts = [(low, min(low + step, batch.count)) for low in range(0, batch.count, step)]
-        table = sent_pieces(batch, origin, rows, cuts)
-        work = _worker(self._kind, self._stages, list(sys.path))
-        tables = job.run(self._holder, table, lambda session, chunk: _mapped(session, chunk, work), JOB_BYTES)
-        return made_of(tables, origin, rows, cuts)
+        work = _worker(self._way.work, self._kind, self._stages, list(sys.path))
+        with self._way(pickled_pieces(batch, origin, rows, cuts)) as pieces:
+            tables = job.run(self._holder, pieces.table, lambda session, chunk: _mapped(session, chunk, work), JOB_BYTES)
+            return made_of(pieces.results(tables), origin, rows, cuts)
 
     def describe(self):
         return ["links of Python: in Spark's Python workers"]
 
 
-def sent_pieces(batch, origin, rows, cuts):
-    """A table of pickled pieces, one for each of these cuts. A chunk of the table becomes a partition of Spark's."""
-    pieces = [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
-    return pa.concat_tables([pa.table({"piece": pa.array([piece], pa.binary())}) for piece in pieces])
+def pickled_pieces(batch, origin, rows, cuts):
+    """One for each of these cuts."""
+    return [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
 
 
-def made_of(tables, origin, rows, cuts):
+def made_of(results, origin, rows, cuts):
     """What came back of the pieces: (a ColumnBatch or a list of records, their rows, the rows to do again)."""
-    done = [pickle.loads(piece.as_py()) for each in tables for piece in each.column(0)]
+    done = [pickle.loads(each) for each in results]
     numbers = [low + numbers for (low, _), (_, numbers, _) in zip(cuts, done)]
     redo = np.concatenate([low + redo for (low, _), (_, _, redo) in zip(cuts, done)])
     made = [each for each, _, _ in done]
@@ -95,7 +94,7 @@ def _mapped(session, chunk, work):
     return session.createDataFrame(chunk).mapInArrow(work, "piece binary").toArrow()
 
 
-def _worker(kind, stages, path):
+def _worker(way, kind, stages, path):
     """The function that runs in Spark's Python process. It is sent by value and finds this package by our own path."""
 
     def work(batches):
@@ -107,7 +106,7 @@ def _worker(kind, stages, path):
         from standalone.pipeline.spark.python import work_piece
 
         for batch in batches:
-            done = [work_piece(kind, stages, piece) for piece in batch.column(0).to_pylist()]
+            done = [way(cell, lambda piece: work_piece(kind, stages, piece)) for cell in batch.column(0).to_pylist()]
             yield pa.RecordBatch.from_arrays([pa.array(done, pa.binary())], ["piece"])
 
     return work

@@ -121,7 +121,7 @@ class SessionHolder:
         self.job_seconds = 0.0
         self.exit_code = None  # of the last Java process that has ended
         self._java = java
-        self._archive_after_seconds = archive_after_seconds
+        self.archive_after_seconds = archive_after_seconds  # as of the next start
         self._lock = threading.Lock()
         self._settled = threading.Event()  # a session is up, or its start failed, or it was stopped
         self._stopping = threading.Event()
@@ -272,7 +272,7 @@ class SessionHolder:
 
     def _attend(self, process):
         """See that memory is given back after work, and come back when the process has ended."""
-        archive_at = None if self._archive_after_seconds is None else time.monotonic() + self._archive_after_seconds
+        archive_at = None if self.archive_after_seconds is None else time.monotonic() + self.archive_after_seconds
         has_garbage = False
         with _ending(process) as ended:
             while not ended(TRIM_AFTER_SECONDS) and not self._stopping.is_set():

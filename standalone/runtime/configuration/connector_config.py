@@ -49,6 +49,7 @@ class ConnectorConfig(Config):
         self.connector_class = connector_class
         self.kind = kind  # source or sink
         self.warnings = warnings
+        self.has_end = kind == "source" and bool(connector_class().has_end(resolved.texts))
         self._topic_groups = topic_groups
 
     @classmethod

@@ -105,6 +105,14 @@ class ExactlyOnceRunner(SourceRunner):
         if self._ends is None:
             self._commit()
 
+    def _settle(self):
+        if self._ends is not None:
+            self._take([])  # what the task said of its last transaction
+            self._abort()  # what it left open comes to nothing
+        else:
+            self._commit()
+        return not self._must_end()
+
     def _drain(self):
         self._ship(self._ahead.all_done())
         if self._ends is not None:

@@ -22,7 +22,7 @@ from standalone.runtime.tasks.topic_creation import TopicCreation
 class TaskFactory:
     """`uuid` is the worker's: by it a sink's task is known to its group again after a restart."""
 
-    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event):
+    def __init__(self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event, note_end):
         self._config = config
         self._clock = clock
         self._clients = clients
@@ -34,6 +34,7 @@ class TaskFactory:
         self._uuid = uuid
         self._first_schemas = FirstSchemas(state, self._json_converter)
         self._note_event = note_event  # of (connector, task, state, text)
+        self._note_end = note_end  # called when a source's task has come to its end
         self._graceful_seconds = config["task.shutdown.graceful.timeout.ms"] / 1000
         self._flush_seconds = config["offset.flush.timeout.ms"] / 1000
 
@@ -67,6 +68,7 @@ class TaskFactory:
             memory=self._memory.share(),
             clock=self._clock,
             stop_seconds=min(self._graceful_seconds, self._flush_seconds),
+            note_end=self._note_end,
             **base,
         )
 

@@ -27,9 +27,11 @@ from standalone.runtime.tasks.shipping import Shipping
 
 log = logging.getLogger(__name__)
 
+_LOOK_SECONDS = 0.5  # whether the end is wanted, while records are waited for
+
 
 class SourceRunner(TaskRunner):
-    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, retries, memory, clock, stop_seconds, **base):
+    def __init__(self, task, config, *, pipeline, producer, topics, offsets, tolerance, retries, memory, clock, stop_seconds, note_end, **base):
         super().__init__(meter=SourceMeter(clock), **base)
         self.task = task
         self.config = config
@@ -48,6 +50,9 @@ class SourceRunner(TaskRunner):
         self._begun = False  # whether the task has been told to start; to stop it is told only then
         self._told = False  # whether the task has been told to stop
         self._resting = self._nudged = False
+        self._is_last_poll = False  # the task said so
+        self.has_ended = False  # and all that it polled is published
+        self._note_end = note_end  # called when it has ended
         self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
         self._acknowledgements = Acknowledgements(task, self._nudge)
         self._ahead = LookAhead()
@@ -170,6 +175,33 @@ class SourceRunner(TaskRunner):
             pauses = None
             self._take(polled)
             self._acknowledgements.tell()
+            if self._is_last_poll and not self._must_end():
+                self._end()
+
+    def _end(self):
+        """Nothing more will be polled: what was is published, its offsets are durable, and the task rests until it is stopped."""
+        self._ship(self._ahead.all_done())
+        if not self._settle():
+            return
+        log.info("The task has come to its end: all of its records are published")
+        self.has_ended = True
+        self._note_end()
+        self._rest(float("inf"), self._must_end)
+
+    def _settle(self):
+        """Wait until all that was shipped is acknowledged, however long that takes, and store the offsets. Whether it was not asked to stop."""
+        while not self._producer.flush(_LOOK_SECONDS):
+            self._acknowledgements.tell()
+            if self._must_end():
+                return False
+        if self._letters is not None:
+            while not self._letters.stored(_LOOK_SECONDS):
+                if self._must_end():
+                    return False
+        self._offsets.sync()
+        self.offsets_synced()
+        self._acknowledgements.tell()
+        return not self._must_end()
 
     def _take(self, polled):
         """Work what was polled; whether more of it follows at once."""
@@ -278,6 +310,10 @@ class _Context(SourceTaskContext):
         self.task = runner.number
         self.configs = runner.config
         self.offset_reader = runner._offsets.reader(runner.connector)
+        self._runner = runner
+
+    def end(self):
+        self._runner._is_last_poll = True
 
 
 def _batches(polled):

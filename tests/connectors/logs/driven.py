@@ -14,6 +14,10 @@ class Stored(OffsetReader):
     def __init__(self):
         self.offsets_by_slot = {}
         self.offset_reader = self
+        self.has_ended = False
+
+    def end(self):
+        self.has_ended = True
 
     def offset(self, partition):
         return self.offsets_by_slot.get(partition["slot"])

@@ -343,16 +343,16 @@ def test_the_rate_is_held_to(tmp_path, reader):
     assert time.monotonic() - begun > 0.2
 
 
-def test_the_worker_is_ended_behind_the_last_file_if_that_is_asked_for(tmp_path, reader, monkeypatch):
-    killed = []
-    monkeypatch.setattr("connectors.logs.source.os.kill", lambda pid, number: killed.append(number))
+def test_it_tells_of_its_end_behind_the_last_file_if_that_is_asked_for(tmp_path, reader):
     write(tmp_path, {"a.log": b"1\nunfinished"})
     started = reader(tmp_path / "a.log", on_eof="exit")
-    assert started.drain() == ["1", "unfinished"]
-    assert not killed, "not before all is acknowledged"
-    started.task._told = 2
+    assert started.take(2) == ["1", "unfinished"]
+    assert not started.stored.has_ended, "there may be more"
     started.poll()
-    assert killed == [15]
+    assert started.stored.has_ended
+    follows = reader(tmp_path / "a.log")
+    follows.drain()
+    assert not follows.stored.has_ended
 
 
 def test_a_poll_that_waits_is_woken_by_stop(tmp_path):

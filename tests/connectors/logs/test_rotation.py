@@ -335,3 +335,41 @@ def test_a_name_that_nobody_has_for_a_while_is_watched(log, reader):
     log.append(b"2\n")
     log.rename()
     assert started.drain() == ["1", "2"]
+
+
+def test_a_copy_of_what_nobody_has_seen_is_read_though_the_file_was_renamed_since(log, reader):
+    """The file was empty at the last look: its content tells nobody that it was truncated."""
+    log.append(b"1\n")
+    started = reader(log.path)
+    started.drain()
+    log.truncate()
+    started.drain()
+    started.close_files()
+    log.append(b"2\n")
+    log.copy_and_truncate()
+    log.append(b"3\n")
+    log.rename()
+    log.append(b"4\n")
+    assert started.drain() == ["1", "2", "3", "4"]
+
+
+def test_a_file_that_was_truncated_stands_where_its_new_lines_do(log, reader):
+    """Its copy is gone, and what came before and behind it was never seen."""
+    started = reader(log.path, chunk_bytes=3)
+    for number in (1, 2):
+        log.append(b"%d\n" % number)
+        started.drain()
+    log.append(b"3\n")
+    log.copy_and_truncate()
+    started.drain()
+    log.append(b"4\n5\n")
+    log.copy_and_truncate()
+    started.poll(acknowledge=False)
+    started.stop()
+    for number in (6, 8, 10):
+        log.append(b"%d\n%d\n" % (number, number + 1))
+        log.rename()
+    log.append(b"12\n")
+    started.start()
+    started.drain()
+    assert list(dict.fromkeys(started.lines)) == [str(number) for number in range(1, 13)]
