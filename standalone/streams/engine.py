@@ -13,6 +13,8 @@ import os
 import re
 import threading
 
+import pyspark  # noqa: F401  whole, before its parts: the session's thread may import it at this moment, and both would wait for each other
+
 from standalone import __version__
 from standalone.errors import BadRequestError, ConnectError, NotFoundError
 from standalone.runtime.herder import Herder

@@ -1,6 +1,7 @@
 """The word count of config/connect-streams.sql beside Kafka Streams' own, the Java demo: the same lines in one Kafka, the same counts out."""
 
 import collections
+import contextlib
 import pathlib
 import random
 import re
@@ -27,18 +28,16 @@ def _lines(count):
 
 @pytest.mark.timeout(900)
 def test_the_counts_are_those_of_the_java_demo(start_worker, tmp_path):
-    with skipped_where_unavailable():
-        broker = KafkaBroker().start()
-    with broker:
+    with contextlib.ExitStack() as running:
+        with skipped_where_unavailable():
+            broker = running.enter_context(KafkaBroker())
         (tmp_path / "ours.sql").write_text(SAMPLE.read_text().replace(OUTPUT, "ours"))
         worker = start_worker(tmp_path, bootstrap__servers=broker.bootstrap)
         with worker:
             lines = _lines(200)
             worker.send(INPUT, lines)
             worker.process.worker.clients.admin({}).create_topics(OUTPUT, 1, 1, {})
-            with skipped_where_unavailable():
-                demo = WordCountDemo(broker.bootstrap).start()
-            with demo:
+            with skipped_where_unavailable(), WordCountDemo(broker.bootstrap):
                 worker.process.create_connectors([tmp_path / "ours.sql"])
                 sql = Sql(worker)
                 total = sum(len(_words(line)) for line in lines)
