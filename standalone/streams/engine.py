@@ -13,6 +13,8 @@ import os
 import re
 import threading
 
+import pyspark  # noqa: F401  whole, before its parts: the session's thread may import it at this moment, and both would wait for each other
+
 from standalone import __version__
 from standalone.errors import BadRequestError, ConnectError, NotFoundError
 from standalone.runtime.herder import Herder
@@ -33,7 +35,7 @@ log = logging.getLogger(__name__)
 
 QUERY_CLASS = "standalone.streams.query.QueryConnector"
 _SPARK_SECONDS = 150.0
-_SETTABLE = ("auto.offset.reset", "max.offsets.per.batch", "exactly.once", "errors.tolerance")
+_SETTABLE = ("auto.offset.reset", "max.offsets.per.batch", "exactly.once", "errors.tolerance", "state.store")
 _WITH = (
     *("kafka_topic", "value_format", "key_format", "format", "partitions", "replicas", "timestamp", "timestamp_format", "value_delimiter"),
     *("key_delimiter", "wrap_single_value", "window_type", "window_size", "retention_ms", "query_id"),

@@ -15,9 +15,12 @@ _SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "100",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a batch writes what it changed, not all that there is
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
+
+_ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 
 
 def make_current(session):
@@ -46,6 +49,13 @@ def register(session, functions=()):
         context.pythonExec = plain
     udf.register(own, functions)
     return own
+
+
+def with_state_in(session, store):
+    """The session; its queries that are new remember in `store`: memory or rocksdb. One that has a checkpoint stays with what it began with."""
+    if store == "rocksdb":
+        session.conf.set("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
+    return session
 
 
 def stream(session, source, options, watermark_ms=None):

@@ -73,6 +73,10 @@ class Made:
         self._place, self._config = place, config
         self.clients = place.clients
 
+    @property
+    def state_store(self):
+        return self._config["state.store"]
+
     def options_of(self, source, is_stream):
         options = self._place.options(source)
         if is_stream:

@@ -12,11 +12,11 @@ import os
 import shutil
 import threading
 
-from standalone.config import HIGH, LONG, LOW, STRING, ConfigDef, Option
+from standalone.config import HIGH, LONG, LOW, STRING, ConfigDef, Option, one_of
 from standalone.connector import SourceConnector, SourceTask
 from standalone.errors import ConnectError
 from standalone.runtime.tasks.lifecycle import PAUSED, RUNNING, TaskRunner
-from standalone.streams.frames import make_current, register
+from standalone.streams.frames import make_current, register, with_state_in
 from standalone.streams.ranges import Ranges
 
 log = logging.getLogger(__name__)
@@ -41,6 +41,10 @@ class QueryConnector(SourceConnector):
         Option("auto.offset.reset", STRING, LOW, "Where a stream is read from at first: earliest or latest.", default="earliest"),
         Option("max.offsets.per.batch", LONG, LOW, "A batch reads no more offsets.", default=500_000),
         Option("exactly.once", STRING, LOW, "auto: in transactions where the log has them; false: never.", default="auto"),
+        Option(
+            "state.store", STRING, LOW, "Where groups, windows and joins are remembered: memory, Java's; rocksdb, files of its own.",
+            default="memory", check=one_of("memory", "rocksdb"),
+        ),
     )
     task_class = SourceTask
 
@@ -102,7 +106,7 @@ class QueryRunner(TaskRunner):
         while not self.stopping.is_set():
             session = self._holder.wait(_LOOK_SECONDS)
             if session is not None:
-                return register(session, self._made.functions)
+                return with_state_in(register(session, self._made.functions), self._made.state_store)
             if self._clock.monotonic() > deadline:
                 raise ConnectError(f"Spark does not start: {self._holder.failure or 'it takes too long'}. The query cannot run without it.")
             if self._holder.failure is not None:

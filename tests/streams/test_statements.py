@@ -1,120 +1,29 @@
-"""Statements and what they answer, one after the other on one worker: data of ours, features of ksqlDB's documentation."""
+"""Statements and what they answer, one after the other on one worker (shop.py); on a real Kafka: test_on_kafka.py."""
 
-import json
 import re
-import time
 
 import pytest
-from pytest import param
 
 from standalone.streams.sql.parser import SqlError
 from standalone.testing import wait_for
+from tests.streams.shop import QUERIES, T0, check_pulls, check_queries, opened
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
-
-T0 = (time.time_ns() // 1_000_000 // 3_600_000 - 2) * 3_600_000  # a whole hour, not so long ago that the log would delete it
-DAY = time.strftime("%Y-%m-%d", time.gmtime(T0 / 1000))
-ORDERS = [  # (id, user, total, tags, when)
-    (1, "ann", 10.0, ["a", "b"], T0), (2, "bob", 20.0, [], T0 + 1000), (3, "ann", 30.5, ["b"], T0 + 61_000), (4, "eve", 5.0, None, T0 + 62_000),
-]  # fmt: skip
-USERS = [("ann", "Ann", "DE"), ("bob", "Bob", "FR")]
-
-MAKE = """
-CREATE STREAM orders (id INT KEY, usr STRING, total DOUBLE, tags ARRAY<STRING>, at BIGINT, extra STRUCT<a INT, m MAP<STRING, INT>>)
-    WITH (kafka_topic = 'orders', value_format = 'JSON', timestamp = 'at', partitions = 1);
-CREATE TABLE users (name STRING PRIMARY KEY, full STRING, land STRING) WITH (kafka_topic = 'users', value_format = 'JSON', partitions = 1);
-"""
 
 
 @pytest.fixture(scope="module")
 def shop(worker):
-    """Orders and users, as a stream and a table."""
-    engine = worker.process.worker.streaming.get()
-    engine.execute(MAKE)
-    values = [
-        (str(number), json.dumps({"usr": usr, "total": total, "tags": tags, "at": at, "extra": {"a": number, "m": {"x": number * 2}}}))
-        for number, usr, total, tags, at in ORDERS
-    ]
-    worker.send("users", [(name, json.dumps({"full": full, "land": land})) for name, full, land in USERS])
-    worker.send("orders", [(int(key).to_bytes(4, "big"), value) for key, value in values])
-    yield engine
-    engine.execute("TERMINATE ALL; DROP STREAM orders; DROP TABLE users;")
-
-
-# ---------------------------------------------------------------- asked once
-PULLS = [
-    param("SELECT id, usr FROM orders WHERE total > 15", [(2, "bob"), (3, "ann")], id="where"),
-    param("SELECT * FROM users", [("ann", "Ann", "DE"), ("bob", "Bob", "FR")], id="a table's star"),
-    param("SELECT full FROM users WHERE name = 'bob'", [("Bob",)], id="by key"),
-    param("SELECT usr, count(*) AS n, sum(total) AS s FROM orders GROUP BY usr", [("ann", 2, 40.5), ("bob", 1, 20.0), ("eve", 1, 5.0)], id="group by"),
-    param("SELECT usr, count(*) AS n FROM orders GROUP BY usr HAVING count(*) > 1", [("ann", 2)], id="having"),
-    param("SELECT id, extra->a AS a, extra->m['x'] AS x FROM orders WHERE id = 2", [(2, 2, 4)], id="struct and map"),
-    param("SELECT id, explode(tags) AS tag FROM orders", [(1, "a"), (1, "b"), (3, "b")], id="explode"),
-    param("SELECT id, tags[0] AS t FROM orders WHERE array_contains(tags, 'a')", [(1, "a")], id="array"),
-    param("SELECT id, ARRAY_LENGTH(tags) AS n FROM orders WHERE tags IS NOT NULL AND id < 3", [(1, 2), (2, 0)], id="array_length"),
-    param("SELECT ROWTIME AS t, ROWPARTITION AS p, ROWOFFSET AS o FROM orders WHERE id = 3", [(T0 + 61_000, 0, 2)], id="pseudo columns"),
-    param("SELECT id, CASE WHEN total >= 20 THEN 'much' ELSE 'little' END AS how FROM orders WHERE id <= 2", [(1, "little"), (2, "much")], id="case"),
-    param("SELECT UCASE(usr) AS u, LEN(usr) AS n FROM orders WHERE id = 4", [("EVE", 3)], id="ucase, len"),
-    param("SELECT CONCAT(usr, '-', CAST(id AS VARCHAR)) AS c FROM orders WHERE id = 1", [("ann-1",)], id="concat, cast"),
-    param("SELECT SPLIT('a.b', '.') AS s FROM orders WHERE id = 1", [(["a", "b"],)], id="split by a delimiter"),
-    param("SELECT REGEXP_SPLIT_TO_ARRAY('a1b', '[0-9]') AS s FROM orders WHERE id = 1", [(["a", "b"],)], id="split by a pattern"),
-    param("SELECT STRUCT(a := id, b := usr) AS s FROM orders WHERE id = 1", [({"a": 1, "b": "ann"},)], id="struct constructor"),
-    param("SELECT ARRAY[id, 7] AS s FROM orders WHERE id = 1", [([1, 7],)], id="array constructor"),
-    param("SELECT MAP('k' := id)['k'] AS s FROM orders WHERE id = 1", [(1,)], id="map constructor"),
-    param("SELECT TOPK(total, 2) AS t, COUNT_DISTINCT(usr) AS u FROM orders", [([30.5, 20.0], 3)], id="topk, count_distinct"),
-    param("SELECT usr, LATEST_BY_OFFSET(total) AS l, EARLIEST_BY_OFFSET(total) AS e FROM orders GROUP BY usr HAVING usr = 'ann'", [("ann", 30.5, 10.0)], id="by offset"),
-    param("SELECT TIMESTAMPTOSTRING(at, 'yyyy-MM-dd') AS d FROM orders WHERE id = 1", [(DAY,)], id="timestamptostring"),
-    param("SELECT EXTRACTJSONFIELD('{\"a\": {\"b\": 3}}', '$.a.b') AS j FROM orders WHERE id = 1", [("3",)], id="extractjsonfield"),
-    param("SELECT IFNULL(element_at(tags, 1), 'none') AS t FROM orders WHERE id = 4", [("none",)], id="ifnull"),
-    param("SELECT SUBSTRING(usr, 1, 2) AS s, INSTR(usr, 'n') AS i FROM orders WHERE id = 1", [("an", 2)], id="substring, instr"),
-    param("SELECT transform(tags, t => upper(t)) AS t FROM orders WHERE id = 1", [(["A", "B"],)], id="lambda"),
-    param("SELECT usr, WINDOWSTART AS w, count(*) AS n FROM orders WINDOW TUMBLING (SIZE 1 MINUTE) WHERE usr = 'ann' GROUP BY usr",
-          [("ann", T0, 1), ("ann", T0 + 60_000, 1)], id="tumbling window"),
-    param("SELECT usr, WINDOWSTART AS w, WINDOWEND AS e FROM orders WINDOW HOPPING (SIZE 1 MINUTE, ADVANCE BY 30 SECONDS) WHERE id = 1 GROUP BY usr",
-          [("ann", T0 - 30_000, T0 + 30_000), ("ann", T0, T0 + 60_000)], id="hopping window"),
-    param("SELECT usr, WINDOWSTART AS w, count(*) AS n FROM orders WINDOW SESSION (2 MINUTES) WHERE usr = 'ann' GROUP BY usr", [("ann", T0, 2)], id="session window"),
-    param("SELECT o.id AS id, u.full AS f FROM orders o JOIN users u ON o.usr = u.name", [(1, "Ann"), (2, "Bob"), (3, "Ann")], id="join of a table"),
-    param("SELECT o.id AS id, u.full AS f FROM orders o LEFT JOIN users u ON o.usr = u.name WHERE o.id > 2", [(3, "Ann"), (4, None)], id="left join"),
-    param("SELECT id FROM orders LIMIT 2", [(1,), (2,)], id="limit"),
-]  # fmt: skip
+    with opened(worker) as engine:
+        yield engine
 
 
 def test_what_is_asked_once(shop):
-    wrong = {}
-    for case in PULLS:
-        text, wanted = case.values
-        found = [tuple(row) for row in shop.execute(f"{text};")[0]["rows"]]
-        if sorted(found, key=repr) != sorted(wanted, key=repr):
-            wrong[case.id] = found
-    assert not wrong
-
-
-# ---------------------------------------------------------------- queries that run on
-QUERIES = [
-    ("CREATE STREAM x_big WITH (kafka_topic = 'x_big') AS SELECT id, usr, total * 2 AS twice FROM orders WHERE total > 15 EMIT CHANGES",
-     {2: {"usr": "bob", "twice": 40.0}, 3: {"usr": "ann", "twice": 61.0}}, "id"),
-    ("CREATE STREAM x_by_user WITH (kafka_topic = 'x_by_user') AS SELECT usr, id FROM orders WHERE id > 1 PARTITION BY usr EMIT CHANGES",
-     {"bob": {"id": 2}, "ann": {"id": 3}, "eve": {"id": 4}}, "text"),
-    ("CREATE TABLE x_sums WITH (kafka_topic = 'x_sums') AS SELECT usr, count(*) AS n, sum(total) AS s FROM orders GROUP BY usr HAVING count(*) > 1 EMIT CHANGES",
-     {"ann": {"n": 2, "s": 40.5}}, "text"),
-    ("CREATE TABLE x_pairs WITH (kafka_topic = 'x_pairs') AS SELECT usr, id, count(*) AS n FROM orders WHERE id < 3 GROUP BY usr, id EMIT CHANGES",
-     {'{"usr":"ann","id":1}': {"n": 1}, '{"usr":"bob","id":2}': {"n": 1}}, "text"),
-    ("CREATE STREAM x_named WITH (kafka_topic = 'x_named') AS SELECT o.usr, u.full AS full, o.id FROM orders o LEFT JOIN users u ON o.usr = u.name EMIT CHANGES",
-     {"ann": {"full": "Ann", "id": 3}, "bob": {"full": "Bob", "id": 2}, "eve": {"full": None, "id": 4}}, "text"),
-    ("CREATE TABLE x_lands WITH (kafka_topic = 'x_lands') AS SELECT land, count(*) AS n FROM users GROUP BY land EMIT CHANGES",
-     {"DE": {"n": 1}, "FR": {"n": 1}}, "text"),
-    ("CREATE TABLE x_germans WITH (kafka_topic = 'x_germans') AS SELECT name, full FROM users WHERE land = 'DE' EMIT CHANGES", {"ann": {"full": "Ann"}}, "text"),
-]  # fmt: skip
+    check_pulls(shop)
 
 
 @pytest.mark.timeout(900)
 def test_queries_that_run_on(shop, sql):
-    for text, _, _ in QUERIES:
-        sql(f"{text};")
-    for text, wanted, kind in QUERIES:
-        name = text.split("kafka_topic = '")[1].split("'")[0]
-        key = (lambda key: key.to_bytes(4, "big")) if kind == "id" else str.encode
-        sql.final(name, {key(each): json.dumps(value, separators=(",", ":")).encode() for each, value in wanted.items()})
+    check_queries(sql, QUERIES)
     # A table changes: what is made of it follows, and a row that is no more is deleted.
     sql.worker.send("users", [("ann", '{"full": "Ann", "land": "FR"}')])
     try:

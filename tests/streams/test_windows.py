@@ -29,14 +29,15 @@ def _model(batches):
     return {window: count for window, count in counts.items() if window[1] + MINUTE <= newest - GRACE}
 
 
-def test_windows_with_late_records_are_those_of_the_model(sql):
+@pytest.mark.parametrize("seed", range(5, 15) if os.environ.get("CONNECT_TEST_STREAMS_LONG") else (5,))
+def test_windows_with_late_records_are_those_of_the_model(sql, seed):
     made = sql(
         "CREATE STREAM x_s (k STRING KEY, at BIGINT) WITH (kafka_topic = 'x_s', value_format = 'JSON', timestamp = 'at', partitions = 1);"
         "CREATE TABLE x_w WITH (kafka_topic = 'x_w') AS SELECT k, count(*) AS n FROM x_s "
         "WINDOW TUMBLING (SIZE 1 MINUTE, GRACE PERIOD 20 SECONDS) GROUP BY k EMIT FINAL;"
     )
     checkpoint = os.path.join(sql.engine.folder, made["query"], "checkpoint")
-    chance, batches, sent = random.Random(5), [], 0
+    chance, batches, sent = random.Random(seed), [], 0
     for number in range(8):
         now = T0 + number * 45_000
         batch = [(chance.choice("ab"), now - chance.choice((0, 5_000, 40_000, 90_000, 200_000))) for _ in range(5)]

