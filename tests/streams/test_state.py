@@ -1,4 +1,4 @@
-"""What a query remembers in RocksDB: counts that go on behind a restart, and files of RocksDB's in its checkpoint."""
+"""What a query remembers in RocksDB: counts that continue after a restart, and files of RocksDB's in its checkpoint."""
 
 import pathlib
 
