@@ -3,8 +3,8 @@
 
     scripts/bench/jdbc.py [--rows 1000000] [--peer-rows 100000]
 
-Rows have ten columns of mixed types; values in the topic are JSON with schema. PostgreSQL is Debian's, Kafka a real one, both started for this. Content
-is verified by sums of hashes on both sides. Debezium's sink runs in Java Connect on the same topic, in batches of 5000; its rate is that from
+Rows have ten columns of mixed types; values in the topic are JSON with schema. PostgreSQL is Debian's, Kafka a real one, both started for this.
+Content is verified by sums of hashes on both sides. Debezium's sink runs in Java Connect on the same topic, in batches of 5000; its rate is that from
 its first rows on, until it has written so many; 0 leaves it out.
 """
 

@@ -117,7 +117,7 @@ class Reindex:
             topic = self._all_topics[0]
         if topic is None:
             listed = ", ".join(f"{each} to '{target}'" for each, target in targets.items())
-            raise click.ClickException(f"'{self.name}' writes to several indices ({listed}): say by --topic which one is to be made anew.")
+            raise click.ClickException(f"'{self.name}' writes to several indices ({listed}): say by --topic which one to rebuild.")
         # Of one that an earlier call has taken out of the connector the second one knows: it is written where its name says.
         target = targets.get(topic, pairs.get(topic, topic.lower()))
         self._topics = [each for each, found in targets.items() if found == target] or [topic]
