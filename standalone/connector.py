@@ -167,7 +167,7 @@ class SourceTask:
         order, from `offset` on; None where the log no longer knows it. Rows that a transform dropped, or that failed, are not told."""
 
     def commit(self):
-        """The offsets of what has been acknowledged have been stored: behind each `offset.flush.interval.ms`, also where nothing is new."""
+        """The offsets of what has been acknowledged have been stored: after each `offset.flush.interval.ms`, also where nothing is new."""
 
     def stop(self):
         """Make a waiting poll return, from another thread. Close what is open only once poll is over: see `close`."""

@@ -23,6 +23,7 @@ from numba.core.caching import CompileResultCacheImpl, _Cache
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
 
+FOR_A_WHILE = "unpacked-for-a-while"  # a file beside a package that is not to stay where it is, as on an executor: its code is kept elsewhere
 _PLAIN = (bool, int, float, complex, str, bytes, tuple, type(None), np.generic)
 
 
@@ -34,8 +35,9 @@ def folders():
     if named := os.environ.get("NUMBA_CACHE_DIR"):
         return [pathlib.Path(named)]
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    package = pathlib.Path(__file__).parent
     return [
-        pathlib.Path(__file__).parent / "__pycache__",
+        *([] if (package.parent / FOR_A_WHILE).exists() else [package / "__pycache__"]),
         pathlib.Path(cache) / "connect-standalone" / "kernels",
         pathlib.Path(tempfile.gettempdir()) / f"connect-standalone-{os.getuid()}",
     ]

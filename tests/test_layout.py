@@ -37,7 +37,7 @@ MAY_SEE = {
     "log": LEAVES,
     "schema_registry": LEAVES | {"", "config", "log", "rest"},
     "plugins": LEAVES | {"", "config", "connector", "provider", "stage"},
-    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry", "streams"},
+    "runtime": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "rest", "schema_registry", "streams", "machine_code"},
     "streams": LEAVES | {"", "data", "config", "properties", "connector", "provider", "stage", "plugins", "pipeline", "log", "runtime"},
     "rest": LEAVES | {"", "config", "properties", "runtime", "schema_registry", "streams", "tools"},
     "tools": LEAVES | {"", "data", "config", "connector", "stage", "pipeline", "log", "runtime", "schema_registry"},

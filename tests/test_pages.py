@@ -61,7 +61,7 @@ def test_a_tutorial_runs_as_written(tmp_path, page):
             elif printed:
                 # A pipeline takes its time: what is printed is what it comes to.
                 last = []
-                wait_for(lambda: last.__setitem__(slice(None), run(command).stdout.rstrip("\n").split("\n")) or last == printed, 60, lambda: f"{command}: {last}")
+                wait_for(lambda: last.__setitem__(slice(None), run(command).stdout.rstrip("\n").split("\n")) or last == printed, what=f"{command}: {printed}")
             else:
                 done = run(command)
                 assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"

@@ -97,7 +97,7 @@ def test_records_of_any_time_stay_in_the_log(connect_worker, monkeypatch):
 
 
 def test_a_worker_of_a_test_begins_no_archive_of_spark_s_classes(connect_worker):
-    """It takes a second JVM a minute, beside the test, and a test's worker is gone before: each run would begin it anew."""
+    """It takes a second JVM a minute, beside the test, and a test's worker is gone before: each run would begin it again."""
     assert connect_worker().process.worker.session.archive_after_seconds is None
 
 

@@ -85,13 +85,13 @@ def _of_sqlalchemy(url, user, password, extra):
     try:
         hosts = ((parts.hostname, parts.port or ""),) if parts.hostname else ()
     except ValueError as error:
-        raise ConfigError.of({"connection.url": f"is no URL of SQLAlchemy's: {error}"}) from None
+        raise ConfigError.of({"connection.url": f"is not a URL of SQLAlchemy's: {error}"}) from None
     secret = password or (unquote(parts.password) if parts.password else None)
     return Location(SQLALCHEMY, hosts, parts.path.lstrip("/"), user, secret, {"url": url, **(extra or {})}, f"{parts.scheme}:")
 
 
 def _other(kind, url, user, password, extra):
-    """`connection.url` goes on to whoever knows it; a password in it is found so that it can be hidden."""
+    """`connection.url` continues to anyone who knows it; a password in it is found so that it can be hidden."""
     found = re.search(r"[;?&]password=([^;&]*)|/([^/@:]+)@", url, re.IGNORECASE)
     secret = password or (found and (found[1] or found[2])) or None
     return Location(kind, (), "", user, secret, {"url": url, **(extra or {})})

@@ -51,7 +51,7 @@ def lake_schema(schema, clock=WITH_TIMES):
 
 
 def lake_type(schema, clock=WITH_TIMES, within_null=False):
-    """`within_null`: it stands in a struct that may be null. What is in that may be, too: Parquet's writer does not see that it is not there."""
+    """`within_null`: it is in a struct that may be null. What is in that may be, too: Parquet's writer does not see that it is not there."""
     if schema.name == DECIMAL:
         return pa.decimal128(*digits_of(schema))
     if schema.name in _MOMENTS:

@@ -30,7 +30,7 @@ from tests.servers.server import free_port  # noqa: E402
 from tests.servers.spark_cluster import SparkCluster, executors  # noqa: E402
 
 PATIENCE_SECONDS = 600
-LINE = "a line of about a hundred bytes, as they stand in logs, for a bench of tasks on a cluster of executors"
+LINE = "a line of about a hundred bytes, as they are in logs, for a bench of tasks on a cluster of executors"
 FIRST_LINES = 200_000
 TICKS = os.sysconf("SC_CLK_TCK")
 PLUGIN = '''from standalone import SinkConnector, SinkTask
@@ -62,7 +62,7 @@ class Bench:
             "embedded.log.listener": f"127.0.0.1:{free_port()}", "embedded.log.num.partitions": tasks, "listeners": self.rest,
             "key.converter": string, "value.converter": string, "offset.storage.file.filename": self.folder / "offsets",
             "plugin.path": self.folder / "counted.py", "tasks.run.on": where, "spark.master": master, "spark.driver.host": "127.0.0.1",
-            "spark.executor.memory": "512m",
+            "spark.executor.memory": "512m", "spark.executorEnv.NUMBA_CACHE_DIR": ROOT / "standalone" / "__pycache__",
         })]  # fmt: skip
         self.names = ["sink", *(f"source{number}" for number in range(tasks))]
         files.append(self._put("sink", {"name": "sink", "connector.class": "counted:CountedSink", "tasks.max": tasks, "topics": "lines"}))
@@ -97,7 +97,7 @@ class Bench:
                 if condition():
                     return
             time.sleep(0.2)
-        sys.exit("waited in vain")
+        sys.exit("waited without success")
 
     def all_run(self):
         tasks = [task for name in self.names for task in self.ask(f"/connectors/{name}/status")["tasks"]]

@@ -119,7 +119,8 @@ class Run:
             "embedded.log.listener": self.log, "embedded.log.num.partitions": tasks, "listeners": self.rest,
             "key.converter": string, "value.converter": string, "offset.storage.file.filename": self.folder / "offsets",
             "plugin.path": plugins, "tasks.run.on": "cluster", "spark.master": master, "spark.driver.host": "127.0.0.1",
-            "spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1", **worker,
+            "spark.executor.memory": "512m", "spark.executor.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
+            "spark.executorEnv.NUMBA_CACHE_DIR": ROOT / "standalone" / "__pycache__", **worker,
         })  # fmt: skip
         self.source, self.sink = f"source-{self.topic}", f"sink-{self.topic}"
         self._put("source", {
@@ -177,7 +178,7 @@ class Run:
             if self.process.poll() is not None:
                 raise AssertionError(f"the worker has ended, with {self.process.returncode}: {self.last_words()}")
             if time.monotonic() - began > seconds:
-                raise AssertionError(f"waited {seconds} s in vain until {what}: {self.tasks_of()} {self.last_words()}")
+                raise AssertionError(f"waited {seconds} s without success until {what}: {self.tasks_of()} {self.last_words()}")
             time.sleep(0.05)
         return time.monotonic() - began
 

@@ -25,7 +25,7 @@ def from_distributed(file, folder, spark_master, force, dry_run):
     """Move over from a group of distributed workers, whose properties FILE holds: reads their three storage topics, and writes into FOLDER a
     worker.properties, a file for each connector with its target state, and the source offsets.
 
-    Stop the distributed workers first: what they do afterwards is not seen. Nothing of theirs is changed. Sinks go on in their groups
+    Stop the distributed workers first: what they do afterwards is not seen. Nothing of theirs is changed. Sinks continue in their groups
     (connect-NAME), where they are.
     """
     from standalone import properties

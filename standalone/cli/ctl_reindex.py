@@ -43,7 +43,7 @@ def add_to(main):
 )
 @one_name
 @click.option("--mapping", type=click.File("rb"), help='The new mapping as JSON, {"properties": …}; or {"mappings": …, "settings": …}.')
-@click.option("--topic", help="Where the connector writes to several indices: the topic, or one of the topics, of the one to recreate.")
+@click.option("--topic", help="Where the connector writes to multiple indices: the topic, or one of the topics, of the one to recreate.")
 @click.option("--index", help="Name of the new index. Default: the old one's with the next number after it, orders-v2.")
 @click.option("--alias", help="The name that searchers use. Default: the name that the connector writes to, if that is an alias.")
 @click.option("--set", "changes", multiple=True, metavar="KEY=VALUE", help="Another value in the second connector, as a password; may be repeated.")
@@ -117,7 +117,7 @@ class Reindex:
             topic = self._all_topics[0]
         if topic is None:
             listed = ", ".join(f"{each} to '{target}'" for each, target in targets.items())
-            raise click.ClickException(f"'{self.name}' writes to several indices ({listed}): say by --topic which one to rebuild.")
+            raise click.ClickException(f"'{self.name}' writes to multiple indices ({listed}): say by --topic which one is to be recreated.")
         # Of one that an earlier call has taken out of the connector the second one knows: it is written where its name says.
         target = targets.get(topic, pairs.get(topic, topic.lower()))
         self._topics = [each for each, found in targets.items() if found == target] or [topic]
@@ -262,7 +262,7 @@ class Reindex:
         return bool(set(self._all_topics) - set(self._topics)) or "topics" in self._note
 
     def _take_out(self):
-        """The first connector goes on with its other topics. It is stopped for it, so that all that it has written is known."""
+        """The first connector continues with its other topics. It is stopped for it, so that all that it has written is known."""
         rest = [topic for topic in self._all_topics if topic not in self._topics]
         if len(rest) == len(self._all_topics):
             if self._state(self.name) == "STOPPED":  # what was cut off between the two
@@ -275,7 +275,7 @@ class Reindex:
         _step(5, f"took {_quoted(self._topics)} out of the topics of '{self.name}'")
 
     def _configure(self, topics):
-        """The first connector, which is stopped, with these topics; it goes on then."""
+        """The first connector, which is stopped, with these topics; it continues then."""
         hidden = sorted(key for key, value in self._config.items() if value == _HIDDEN and key not in self._changes)
         if hidden:
             raise click.ClickException(f"'{self.name}' is stopped. Its topics are to be {','.join(topics)}, and {_not_shown(hidden)}")

@@ -1,10 +1,10 @@
 """What a distributed Connect worker has: its properties, and what its three storage topics hold, read for who moves from it.
 
-    worker_keys(props, folder)     the keys of a worker of ours, and what has become of each of theirs
+    worker_keys(props, folder)     the keys of a worker of ours, and what has happened to each of theirs
     read_storage(log, props)       Storage: connectors, target states, source offsets, last statuses
 
-The topics are read to their ends, and nothing is written to them. Sinks need nothing: their groups are connect-NAME in either mode, and go on where
-they are.
+The topics are read to their ends, and nothing is written to them. Sinks need nothing: their groups are connect-NAME in both modes and continue
+there.
 """
 
 import logging
@@ -49,9 +49,9 @@ def worker_keys(props, folder, spark_master=None):
     exactly_once = props.get("exactly.once.source.support", "disabled").strip().lower() == "enabled"
     for key, value in props.items():
         if key == "group.id":
-            said.append(Became(key, "no group of workers: one worker has all connectors. Sinks go on in their own groups, connect-NAME"))
+            said.append(Became(key, "no group of workers: one worker has all connectors. Sinks continue in their own groups, connect-NAME"))
         elif key.startswith(_TOPICS):
-            said.append(Became(key, "connectors stand in files beside this one; what REST changes is kept in state.dir"))
+            said.append(Became(key, "connectors are in files beside this one; what REST changes is kept in state.dir"))
         elif key.startswith(_OFFSETS) and not exactly_once:
             said.append(Became(key, f"source offsets are in offset.storage.file.filename ({_offsets_file(folder)})"))
         elif key in _WITHOUT_A_GROUP or key.startswith(_BETWEEN_WORKERS):
@@ -113,7 +113,7 @@ def _latest(access, topic):
             try:
                 found[key.decode()] = None if value is None else orjson.loads(value)
             except (ValueError, AttributeError):
-                log.warning("The record at offset %d of %s is none of Connect's, and is passed over", offset, topic)
+                log.warning("The record at offset %d of %s is none of Connect's, and is skipped", offset, topic)
     return found
 
 

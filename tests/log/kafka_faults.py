@@ -405,22 +405,48 @@ def aborted_transactions(flow):
 @contextlib.contextmanager
 def log_start_moved(flow):
     """Records that the sink had not read yet are deleted: they are gone, and nothing else is."""
-    _sink(flow, "pause")
-    flow._until(lambda: "PAUSED" in flow.states(), "a paused sink", MOVES_SECONDS)
-    flow._until(flow.rests, "a sink at rest", MOVES_SECONDS)
-    read = len(flow.sink.read_bytes().splitlines())
-    flow._until(lambda: _end_offset(flow) > read + 2000, "more records", MOVES_SECONDS)
+    read = _read_and_paused(flow)
+    flow._until(lambda: _offset(flow, OffsetSpec.latest()) > read + 2000, "more records", MOVES_SECONDS)
     flow.cluster.admin.delete_records([TopicPartition(flow.topic, 0, read + 1500)])[TopicPartition(flow.topic, 0)].result(20)
     flow.gone = set(range(read, read + 1500))
     _sink(flow, "resume")
     yield
 
 
-def _end_offset(flow):
+@contextlib.contextmanager
+def retention_overtakes(flow):
+    """Segments that the sink had not read yet are older than retention.ms: they are gone, and nothing else is."""
+    read = _read_and_paused(flow)
+    _alter(flow, "segment.ms", "500")
+    flow._until(lambda: _offset(flow, OffsetSpec.latest()) > read + 2000, "more records", MOVES_SECONDS)
+    _alter(flow, "retention.ms", "1")
+    flow._until(lambda: _offset(flow, OffsetSpec.earliest()) > read + 1000, "fewer records", MOVES_SECONDS)
+    _alter(flow, "retention.ms", "-1")
+    starts = [0]
+
+    def stays():
+        starts.append(_offset(flow, OffsetSpec.earliest()))
+        return starts[-1] == starts[-2] > 0 or time.sleep(2)
+
+    flow._until(stays, "a start that stays", MOVES_SECONDS)
+    flow.gone = set(range(read, starts[-1]))
+    _sink(flow, "resume")
+    yield
+
+
+def _read_and_paused(flow):
+    """How many lines the sink has read, which is paused now."""
+    _sink(flow, "pause")
+    flow._until(lambda: "PAUSED" in flow.states(), "a paused sink", MOVES_SECONDS)
+    flow._until(flow.rests, "a sink at rest", MOVES_SECONDS)
+    return len(flow.sink.read_bytes().splitlines())
+
+
+def _offset(flow, which):
     """-1 while the client knows no leader."""
     partition = TopicPartition(flow.topic, 0)
     try:
-        return flow.cluster.admin.list_offsets({partition: OffsetSpec.latest()})[partition].result(20).offset
+        return flow.cluster.admin.list_offsets({partition: which})[partition].result(20).offset
     except KafkaException:
         return -1
 
@@ -486,4 +512,5 @@ FAULTS = {
     "a record is corrupt": Fault(corrupt, "are corrupt"),
     "transactions abort": Fault(aborted_transactions, sink={"consumer.override.isolation.level": "read_committed"}),
     "the log's start moves": Fault(log_start_moved, "no longer in the log"),
+    "retention overtakes the sink": Fault(retention_overtakes, "no longer in the log"),
 }

@@ -106,5 +106,8 @@ class _Node(KafkaBroker):
             "transaction.state.log.min.isr": 1,
             "transaction.abort.timed.out.transaction.cleanup.interval.ms": 500,
             "replica.lag.time.max.ms": 5000,
+            # Old segments go within a second, not within minutes.
+            "log.initial.task.delay.ms": 500,
+            "log.retention.check.interval.ms": 500,
             "broker.session.timeout.ms": _FENCED_AFTER_MS,
         }

@@ -106,7 +106,7 @@ class Proxy:
             link.close()
 
     def _until_the_cut(self, data):
-        """(what of it is carried, whether the connections are to be cut behind it)"""
+        """(what of it is carried, whether the connections are to be cut after it)"""
         with self._lock:
             if self._left is None:
                 return data, False

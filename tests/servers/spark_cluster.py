@@ -14,7 +14,7 @@ import urllib.request
 from tests.servers.server import Server, free_port, java, run_until_interrupted
 
 START_SECONDS = 120
-WORKERS, CORES = 2, 9  # one worker's cores hold all the tasks of a test: those of an executor that died go on in the other
+WORKERS, CORES = 2, 9  # one worker's cores hold all the tasks of a test: those of an executor that died continue in the other
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 

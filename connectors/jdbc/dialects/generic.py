@@ -1,10 +1,10 @@
 """Every other database that SQLAlchemy has a dialect for: SQL Server, Oracle, DB2 …, by installing SQLAlchemy and the database's driver.
 
-    jdbc:sqlserver://host:1433;databaseName=shop      jdbc:oracle:thin:@//host:1521/service      as they stand in Java's files
+    jdbc:sqlserver://host:1433;databaseName=shop      jdbc:oracle:thin:@//host:1521/service      as they are in Java's files
     mssql+pyodbc://user:password@host/shop?driver=…   postgresql+psycopg://host/shop             SQLAlchemy's own
 
 SQLAlchemy says what tables and columns there are, and makes the SQL that differs among databases; a connection is one of its own. Values go by
-executemany, row by row: the databases that have a file of their own beside this one are several times faster.
+executemany, row by row: the databases that have their own file beside this one are several times faster.
 """
 
 import datetime
@@ -54,7 +54,7 @@ class Generic(Dialect):
             except (ImportError, sa.exc.NoSuchModuleError, sa.exc.ArgumentError) as error:
                 raise ConnectError(
                     f"SQLAlchemy has nothing to reach {self.location.shown} with ({self.location.masked(str(error))}): install the database's "
-                    "driver and, where it is a package of its own, SQLAlchemy's dialect."
+                    "driver and, where it is its own package, SQLAlchemy's dialect."
                 ) from error
         return self._made
 

@@ -94,7 +94,7 @@ def settled(conf):
 
 
 def is_cluster(master):
-    """Whether that spark.master has executors of its own."""
+    """Whether that spark.master has its own executors."""
     return not master.startswith("local") or master.startswith("local-cluster")
 
 

@@ -1,4 +1,4 @@
-"""On an executor: what stands for the worker's offsets, state and group there. Each is a way to the worker over the task's line."""
+"""On an executor: what represents the worker's offsets, state and group there. Each is a way to the worker over the task's line."""
 
 import threading
 

@@ -100,7 +100,7 @@ class _FarTask:
             if self._over.is_set() and not runner.join(self._payload["graceful_seconds"]):
                 runner.cancel()
                 if not runner.join(1.0):
-                    os._exit(_ABANDONED)  # it has lost its line, or was told to end, and what hangs in it must not go on
+                    os._exit(_ABANDONED)  # it has lost its line, or was told to end, and what hangs in it must not continue
         self._tell_counts()
         self._line.send("ended")
 
@@ -204,7 +204,7 @@ class _FarTask:
 
 
 class _ToWorker(logging.Handler):
-    """What is logged here stands in the worker's log, too."""
+    """What is logged here is in the worker's log, too."""
 
     def __init__(self, sent):
         super().__init__(logging.INFO)

@@ -128,7 +128,7 @@ class _Waiting:
 
 
 class Exchange:
-    """The worker's end of all lines. `serve(line)` is called on a thread of its own for each that has shown that it knows the key."""
+    """The worker's end of all lines. `serve(line)` is called on its own thread for each that has shown that it knows the key."""
 
     def __init__(self, host, port, serve):
         self.key = new_key()

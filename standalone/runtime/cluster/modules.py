@@ -5,6 +5,7 @@ import zipfile
 from pathlib import Path
 
 from standalone.errors import ConnectError
+from standalone.machine_code import FOR_A_WHILE
 
 PLUGINS = "plugin-path"  # the folder within for what plugin.path names: one folder for each of its entries
 _OURS = ("standalone", "connectors")
@@ -19,6 +20,7 @@ def make_archive(path, plugin_path):
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for package in _OURS:
             _add_folder(archive, ours / package, package)
+        archive.writestr(FOR_A_WHILE, "")
         if (ours / "setup.cfg").exists():  # a checkout, whose plugins are declared there
             archive.write(ours / "setup.cfg", "setup.cfg")
         for number, entry in enumerate(filter(None, plugin_path or ())):

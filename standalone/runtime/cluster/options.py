@@ -53,5 +53,5 @@ def check_protection(secrets, conf):
 
 
 def secret_texts(texts):
-    """The keys of a worker's texts that look like secrets."""
+    """The keys of a worker's strings that look like secrets."""
     return {key for key, value in texts.items() if value and _SECRET_NAME.search(key)}

@@ -2,7 +2,7 @@
 
     UNASSIGNED ── the executor says so ──▶ RUNNING ⇄ PAUSED ── its line is lost ──▶ UNASSIGNED ── Spark starts it elsewhere ──▶ RUNNING …
 
-Each start on an executor is an attempt, with a line of its own. The newest is the one that is heard: an older one's offsets and commits are not
+Each start on an executor is an attempt, with its own line. The newest is the one that is heard: an older one's offsets and commits are not
 taken. When the line is lost Spark starts the task again; where it has not noticed, its job is cancelled and another one begun.
 """
 
@@ -22,7 +22,7 @@ log = logging.getLogger(__name__)
 
 SLOT_SECONDS = 20.0  # without an executor until somebody is told why
 AGAIN_SECONDS = 15.0  # from the loss of a line to another job, where Spark has started nothing
-MOST_SHORT_LIVES = 10  # attempts, one behind the other, that were cut off within SHORT_SECONDS
+MOST_SHORT_LIVES = 10  # attempts, one after the other, that were cut off within SHORT_SECONDS
 SHORT_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
 _MOST_PAUSE_SECONDS = 30.0
@@ -52,7 +52,7 @@ class RemoteRunner(TaskRunner):
         self._end = None  # (state, trace) that the task ended in
         self._progress = False
 
-    # ---------------------------------------------------------------- told from other threads
+    # ---------------------------------------------------------------- distinguished from other threads
     def wake(self):
         attempt = self._attempt
         if attempt is not None:
@@ -193,7 +193,7 @@ class RemoteRunner(TaskRunner):
         if ended or self.stopping.is_set():
             return
         self._short_lives = self._short_lives + 1 if attempt.seconds() < SHORT_SECONDS else 0
-        log.warning("%s is gone after %.0f s; the task goes on elsewhere, from what is committed", attempt.worker_id, attempt.seconds())
+        log.warning("%s is gone after %.0f s; the task continues elsewhere, from what is committed", attempt.worker_id, attempt.seconds())
         if self._short_lives >= MOST_SHORT_LIVES:
             often = f"{MOST_SHORT_LIVES} times, each time within {SHORT_SECONDS:.0f} s"
             self._end = FAILED, trace_of(ConnectError(f"Its process on the executor ended {often}: the executor's own log says why."))

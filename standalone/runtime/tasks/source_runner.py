@@ -78,7 +78,7 @@ class SourceRunner(TaskRunner):
             self._letters.abort()
 
     def offsets_synced(self, seconds=0.0):
-        """The offsets file is durable as it stands, within that time: the task's commit is due, as in Java also where nothing is new."""
+        """The offsets file is durable as it is, within that time: the task's commit is due, as in Java also where nothing is new."""
         if self._tracker.take_progress():
             self.meter.committed(seconds)
         self._acknowledgements.note_sync()

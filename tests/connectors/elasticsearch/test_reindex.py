@@ -101,7 +101,7 @@ def test_what_cannot_be_done_is_told(setting):
 
 
 def test_one_index_of_a_connector_that_writes_to_several(sink, tmp_path):
-    """The topic is taken out of the first connector, which goes on with the other one; and is given back."""
+    """The topic is taken out of the first connector, which continues with the other one; and is returned."""
     search, other = sink.search, f"{sink.topic}-other"
     search.ask("PUT", f"/{sink.topic}-v1", {"aliases": {sink.topic: {}}})
     first = sink.start(topics=f"{sink.topic},{other}")
@@ -131,7 +131,7 @@ def test_one_index_of_a_connector_that_writes_to_several(sink, tmp_path):
     wait_documents(f"{sink.topic}-v2", numbers(9))
     wait_documents(other, numbers(9))
     assert list(search.ask("GET", f"/_alias/{sink.topic}")) == [f"{sink.topic}-v2"]
-    assert "is not among the topics" in ctl("--mapping", mapping, "--topic", sink.topic), "once more changes nothing"
+    assert "is not among the topics" in ctl("--mapping", mapping, "--topic", sink.topic), "again changes nothing"
     assert "back to" in ctl("--undo", "--topic", sink.topic)
     assert sink.worker.herder.config(first)["topics"] == f"{sink.topic},{other}"
     wait_documents(f"{sink.topic}-v1", numbers(9))

@@ -1,4 +1,4 @@
-"""Connections that a proxy cuts at any byte: nothing is lost, and with exactly.once=true nothing is written twice."""
+"""Connections that a proxy cuts in the middle of what is said: nothing is lost, and with exactly.once=true nothing is written twice."""
 
 import contextlib
 import random

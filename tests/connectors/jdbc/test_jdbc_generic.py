@@ -1,4 +1,4 @@
-"""What sink and source do in the databases that have a dialect of their own they do in any that SQLAlchemy has one for: the same tests again."""
+"""What sink and source do in the databases that have their own dialect they do in any that SQLAlchemy has one for: the same tests again."""
 
 import datetime
 import decimal

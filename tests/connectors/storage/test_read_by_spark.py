@@ -27,7 +27,7 @@ WITH_CLOCK = SchemaBuilder("struct").field("clock", time_schema()).build()
 
 
 def moments(format):
-    """Of ORC those that its writer can: tests of its own say what becomes of the others."""
+    """Of ORC those that its writer can: tests of its own say what happens to the others."""
     return [ms for ms in MOMENTS if format != "Orc" or ms >= 0 or ms % 1000 == 0]
 
 
@@ -96,7 +96,7 @@ def test_a_time_of_day_is_a_number_in_orc(spark_holder, folder):
 
 
 def test_json_and_csv_read_as_they_are_declared(spark_holder, folder):
-    """Texts have no types of their own: JSON has Connect's numbers, CSV what ISO 8601 says."""
+    """Strings have no types of their own: JSON has Connect's numbers, CSV what ISO 8601 says."""
     read = spark_holder.ready().read.schema("id long, at long, maybe long, day int").json(folder("Json", LOGICAL, list(values())))
     days = [row["day"] and (row["day"] - datetime.date(1970, 1, 1)).days for row in wanted()]
     found = read.drop("partition").orderBy("id").toArrow().to_pylist()
