@@ -50,7 +50,8 @@ class Location:
 
 def parse(url, user=None, password=None, extra=None):
     """The Location of a URL; `user`, `password` and `extra` properties of the configuration go before what the URL says. Raises ConfigError."""
-    if not url.strip().lower().startswith("jdbc:") and "://" in url:
+    scheme, separator, _ = url.strip().partition("://")
+    if separator and not scheme.lower().startswith("jdbc:") and scheme.lower() not in (*_PORTS, *_ALIKE, SQLITE):  # those are written with jdbc:
         return _of_sqlalchemy(url.strip(), user, password, extra)
     protocol, rest = _protocol(url)
     kind = _ALIKE.get(protocol, protocol)

@@ -92,7 +92,7 @@ def judge(server, _writer):
 
 
 class Still:
-    """Whether what is counted has not changed for this long that it will not: how fast it goes depends on the machine."""
+    """Whether what is counted has not changed for so long that it will not: how fast it goes depends on the machine."""
 
     def __init__(self):
         self._seen, self._since = None, time.monotonic()
