@@ -220,7 +220,7 @@ class Plugins:
     def _checked(self, kind, name, found):
         if not _is_kind(found, kind):
             kinds = [each for each in KINDS if _is_kind(found, each)]
-            what = f"a {' and a '.join(kinds)}" if kinds else "no plugin"
+            what = f"a {' and a '.join(kinds)}" if kinds else "not a plugin"
             raise ConfigError(f"'{name}' is {what}, but a {kind} is wanted: a class derived from {_bases(kind)}.".replace("_", " "))
         if not _stands_for_itself(found):
             raise ConfigError(f"'{name}' works on the key or on the value: write '{name}$Key' or '{name}$Value'.")

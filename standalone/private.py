@@ -20,7 +20,7 @@ def write_private(path, text, mode=MODE):
     """Have that file hold the text, all at once: whoever else writes it meanwhile, in whatever thread or process, readers find one or the other."""
     descriptor, fresh = tempfile.mkstemp(dir=os.path.dirname(path), prefix=os.path.basename(path))
     try:
-        with open(descriptor, "w", encoding="utf-8") as file:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
             file.write(text)
         os.chmod(fresh, mode)
         os.replace(fresh, path)

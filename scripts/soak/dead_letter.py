@@ -102,7 +102,8 @@ class Soak:
             "errors.deadletterqueue.topic.replication.factor=1\nerrors.deadletterqueue.context.headers.enable=true\n"
         )
         self.worker = Worker(folder, "worker", f"bootstrap.servers={bootstrap}\n{strings}offset.flush.interval.ms=200\nspark.start=lazy\n", connector)
-        AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(30)
+        admin = AdminClient({"bootstrap.servers": bootstrap})  # an answer does not come to one that nobody holds
+        admin.create_topics([NewTopic(self.topic, 1, 1)])[self.topic].result(30)
 
     def value(self, row):
         return f"broken {row:08d}" if self.bad[row] else f'"good {row:08d}"'

@@ -163,7 +163,7 @@ def _exact(values, schema):
 
 def _must_be(found, allowed, schema):
     if not found <= allowed:
-        raise NotColumns(f"a {', '.join(sorted(each.__name__ for each in found - allowed))} is no {schema.name or schema.type}")
+        raise NotColumns(f"a {', '.join(sorted(each.__name__ for each in found - allowed))} is not a {schema.name or schema.type}")
 
 
 def from_arrow(array, schema):

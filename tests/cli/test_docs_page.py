@@ -16,7 +16,7 @@ EXAMPLES = sorted({line for page in PAGES for line in re.findall(r"^ {4}(?:\$ )?
 
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_is_a_command_with_its_options(example):
-    command, arguments, name = main, shlex.split(example), "connectctl"
+    command, arguments, name = main, shlex.split(example.partition(" | ")[0]), "connectctl"
     while isinstance(command, click.Group):
         context = click.Context(command, info_name=name)
         _, rest, _ = command.make_parser(context).parse_args(list(arguments))

@@ -495,7 +495,7 @@ class Fault:
             return verdict, again, line
 
 
-TRIED_AGAIN = "failed and is tried again"
+TRIED_AGAIN = "failed and is retried"
 FAULTS = {
     "the leader is stopped": Fault(stopped, TRIED_AGAIN, goes_on=True),
     "the leader is killed": Fault(killed, TRIED_AGAIN, goes_on=True),

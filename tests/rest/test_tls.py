@@ -232,7 +232,7 @@ def test_a_certificate_that_changes_is_taken_and_no_connection_is_dropped(tmp_pa
         assert (shown, asked(meanwhile)) == ("server", 200), "the earlier one is kept"
         asked_again = shown_to(worker, certificates, name)
         assert asked_again[0] == "server"
-        assert len([record for record in caplog.records if "will not do" in record.message]) == 1, "and that is said once"
+        assert len([record for record in caplog.records if "are invalid" in record.message]) == 1, "and that is said once"
 
         (tmp_path / "new.pem").write_text((certificates / "client-both.pem").read_text())
         (tmp_path / "new.pem").replace(own)

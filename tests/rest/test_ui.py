@@ -156,7 +156,7 @@ def test_throughput_is_drawn_while_records_flow(open_page, api):
     api.create("ticks", ticker())
     page = open_page("#/connectors/ticks")
     expect(page.get_by_role("img", name=re.compile(r"Records per second: now [1-9]"))).to_be_visible()
-    wait_for(lambda: "L" in page.locator(".chart .line").get_attribute("d"), what="a line")
+    wait_for(lambda: "L" in page.locator(".chart .line").first.get_attribute("d"), what="a line")
     page.goto(page.url.split("#")[0])
     expect(page.get_by_role("row", name="ticks").locator(".number")).to_have_text(re.compile("[1-9]"))
 

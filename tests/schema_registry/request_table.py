@@ -71,7 +71,7 @@ ask("referenced by nobody", "GET", "/subjects/two-a/versions/1/referencedby")
 # ---- what is not a schema
 scenario("invalid")
 for name, text, kind in [
-    ("Avro that is not JSON", "{", None), ("Avro of an unknown type", '{"type":"foo"}', None), ("Avro of an unknown name", '"foo"', None),
+    ("Avro that is no JSON", "{", None), ("Avro of an unknown type", '{"type":"foo"}', None), ("Avro of an unknown name", '"foo"', None),
     ("a record without fields", '{"type":"record","name":"R"}', None), ("an enum without symbols", '{"type":"enum","name":"E"}', None),
     ("a fixed without size", '{"type":"fixed","name":"F"}', None), ("an array without items", '{"type":"array"}', None),
     ("a map without values", '{"type":"map"}', None), ("a record without name", '{"type":"record","fields":[]}', None),
@@ -85,7 +85,7 @@ for name, text, kind in [
     ("an unknown kind", '"int"', "THRIFT"), ("nothing", "", None),
 ]:  # fmt: skip
     ask(f"register {name}", "POST", "/subjects/invalid/versions", schema(text, kind))
-ask("a body that is not JSON", "POST", "/subjects/invalid/versions", "{")
+ask("a body that is no JSON", "POST", "/subjects/invalid/versions", "{")
 ask("a body that is a list", "POST", "/subjects/invalid/versions", [])
 ask("a body without schema", "POST", "/subjects/invalid/versions", {})
 ask("compatibility of no schema", "POST", "/compatibility/subjects/walk/versions/latest", schema("{"))
@@ -220,7 +220,7 @@ ask("the subject twice", "DELETE", "/subjects/del")
 ask("no versions", "GET", "/subjects/del/versions")
 ask("the subject for good", "DELETE", "/subjects/del?permanent=true")
 ask("the subject for good twice", "DELETE", "/subjects/del?permanent=true")
-ask("again", "POST", "/subjects/del/versions", schema(record(A, name="D")))
+ask("once more", "POST", "/subjects/del/versions", schema(record(A, name="D")))
 
 # ---- references
 scenario("references")
@@ -245,7 +245,7 @@ ask("well-known", "POST", "/subjects/pref-well/versions", schema(
 # ---- kinds beside each other
 scenario("kinds")
 ask("Avro", "POST", "/subjects/kinds/versions", schema(record(A)))
-ask("JSON after it", "POST", "/subjects/kinds/versions", schema({"type": "string"}, "JSON"))
+ask("JSON behind it", "POST", "/subjects/kinds/versions", schema({"type": "string"}, "JSON"))
 ask("JSON asked", "POST", "/compatibility/subjects/kinds/versions/latest", schema({"type": "string"}, "JSON"))
 ask("Avro named", "POST", "/subjects/kinds-named/versions", schema(record(A), "AVRO"))
 

@@ -52,7 +52,7 @@ class InFiles:
         with open(given, "rb") as file:
             piece = file.read()
         done = work(piece)
-        with open(made, "wb") as file:
+        with open(made, "r+b") as file:  # it is there
             file.write(done)
         return b""
 

@@ -10,6 +10,8 @@ import pathlib
 import shutil
 import tempfile
 
+from standalone.private import open_private
+
 PREFIX = "connect-spark-"
 _LOCK = "lock"
 
@@ -20,7 +22,7 @@ def make():
         _clear()
     folder = tempfile.mkdtemp(prefix=PREFIX)
     fresh = os.path.join(folder, f"{_LOCK}.new")
-    lock = open(fresh, "w")  # noqa: SIM115  its owner closes it
+    lock = open_private(fresh, "w")  # noqa: SIM115  its owner closes it
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     os.rename(fresh, os.path.join(folder, _LOCK))  # a lock that can be seen is held
     return folder, lock
