@@ -125,7 +125,8 @@ def test_one_index_of_a_connector_that_writes_to_several(sink, tmp_path):
     wait_documents(other, numbers(5))
     assert "say by --topic" in ctl("--mapping", mapping, code=1)
     assert "out of the topics" in ctl("--mapping", mapping, "--topic", sink.topic)
-    assert sink.worker.herder.config(first)["topics"] == other and sink.worker.states(first)[0] == "RUNNING"
+    assert sink.worker.herder.config(first)["topics"] == other
+    wait_for(lambda: sink.worker.states(first)[0] == "RUNNING", what="the first connector to run again")
     send(sink.topic, 5, 9)
     send(other, 5, 9)
     wait_documents(f"{sink.topic}-v2", numbers(9))
