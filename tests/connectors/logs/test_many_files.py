@@ -26,9 +26,9 @@ def many(tmp_path):
 @pytest.fixture
 def few_descriptors():
     before = resource.getrlimit(resource.RLIMIT_NOFILE)
-    others = len(os.listdir("/proc/self/fd"))  # of earlier tests in this process
-    resource.setrlimit(resource.RLIMIT_NOFILE, (others + 256, before[1]))
-    yield 256
+    limit = 256 + len(os.listdir("/proc/self/fd"))  # these are of earlier tests in this process
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    yield limit
     resource.setrlimit(resource.RLIMIT_NOFILE, before)
 
 
