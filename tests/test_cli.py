@@ -27,15 +27,6 @@ def odd(error):
 
 
 @pytest.fixture
-def command(tmp_path, forks):
-    """As a process that is forked from one with all imports done: a fifth of a start's time."""
-    command = Command(tmp_path, forks)
-    yield command
-    if command.process is not None:
-        command.stop(signal.SIGKILL)
-
-
-@pytest.fixture
 def from_nothing(tmp_path):
     """As a user starts it."""
     command = Command(tmp_path)

@@ -286,15 +286,17 @@ class Lines:
         found = hashlib.sha256()
         with open(path, "wb") as file:
             for low in range(0, count, 10_000):
-                text = "".join(
-                    f"{number:010d} 10.{number % 251}.{number % 13}.7 GET /items/{number * 7919 % 1000003:07d}?page={number % 97} 200 "
-                    f"{number * 31 % 90001} bytes in {number % 1009} ms agent={'abcdefgh'[number % 8] * 12}\n"
-                    for number in range(low, min(low + 10_000, count))
-                ).encode()
+                text = "".join(f"{self.line(number)}\n" for number in range(low, min(low + 10_000, count))).encode()
                 file.write(text)
                 found.update(text)
         self.size = path.stat().st_size
         self.checksum = found.digest()
+
+    def line(self, number):
+        return (
+            f"{number:010d} 10.{number % 251}.{number % 13}.7 GET /items/{number * 7919 % 1000003:07d}?page={number % 97} 200 "
+            f"{number * 31 % 90001} bytes in {number % 1009} ms agent={'abcdefgh'[number % 8] * 12}"
+        )
 
 
 # --- All of it --------------------------------------------------------------------------------------------------------

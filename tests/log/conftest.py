@@ -31,6 +31,17 @@ def broker(request):
     return request.getfixturevalue("kafka" if request.param == "kafka" else "embedded_log")
 
 
+@pytest.fixture
+def log(tmp_path):
+    """An embedded log of the test's own."""
+    from standalone.log.broker.server import EmbeddedLog
+
+    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
+    log.start()
+    yield log
+    log.stop()
+
+
 @pytest.fixture(scope="session")
 def embedded_log(tmp_path_factory):
     """The address of an embedded log for all tests of this process. It keeps records of any time, as the real Kafka of the tests does."""

@@ -20,14 +20,6 @@ confluent_kafka = pytest.importorskip("confluent_kafka")
 
 
 @pytest.fixture
-def log(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
-    log.start()
-    yield log
-    log.stop()
-
-
-@pytest.fixture
 def client(log):
     with RawClient(log.bootstrap) as client:
         make_topic(client, "t", 4)

@@ -25,14 +25,6 @@ SESSION_MS = 60_000
 REBALANCING = codes.RebalanceInProgressError.errno
 
 
-@pytest.fixture
-def log(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
-    log.start()
-    yield log
-    log.stop()
-
-
 @contextlib.contextmanager
 def held_up(log):
     """The owner waits for something, as for a disk, while the block runs."""

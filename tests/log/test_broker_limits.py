@@ -21,14 +21,6 @@ DAY_MS = 24 * 3600 * 1000
 
 
 @pytest.fixture
-def log(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
-    log.start()
-    yield log
-    log.stop()
-
-
-@pytest.fixture
 def client(log):
     with RawClient(log.bootstrap) as client:
         yield client

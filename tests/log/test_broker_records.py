@@ -8,7 +8,6 @@ from kafka.protocol.consumer import FetchResponse
 from pytest import param
 
 from standalone.log.broker.refusal import codes
-from standalone.log.broker.server import EmbeddedLog
 from tests.log.broker_clients import (
     RawClient,
     batch,
@@ -20,14 +19,6 @@ from tests.log.broker_clients import (
     values_of,
     wait_for,
 )
-
-
-@pytest.fixture
-def log(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
-    log.start()
-    yield log
-    log.stop()
 
 
 @pytest.fixture

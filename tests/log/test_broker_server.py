@@ -30,14 +30,6 @@ from tests.suite.patience import PATIENCE_SECONDS
 
 
 @pytest.fixture
-def log(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
-    log.start()
-    yield log
-    log.stop()
-
-
-@pytest.fixture
 def client(log):
     with RawClient(log.bootstrap) as client:
         yield client

@@ -27,14 +27,6 @@ NOW_MS = int(time.time() * 1000)  # retention would delete older records at the 
 
 
 @pytest.fixture
-def log(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
-    log.start()
-    yield log
-    log.stop()
-
-
-@pytest.fixture
 def client(log):
     with RawClient(log.bootstrap) as client:
         yield client

@@ -11,16 +11,8 @@ from pytest import param
 
 from standalone.log.broker import messages
 from standalone.log.broker.refusal import codes
-from standalone.log.broker.server import HANDLERS, EmbeddedLog
+from standalone.log.broker.server import HANDLERS
 from tests.log.broker_clients import RawClient, batch, commit, fetch_request, make_topic, produce_request, values_of
-
-
-@pytest.fixture
-def log(tmp_path):
-    log = EmbeddedLog(tmp_path / "log", "127.0.0.1:0")
-    log.start()
-    yield log
-    log.stop()
 
 
 @pytest.fixture

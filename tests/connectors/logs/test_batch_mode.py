@@ -1,21 +1,10 @@
 """on.eof=exit in a whole worker: it ends with 0 after the last of its sources, with all that they read published and noted."""
 
-import signal
-
 import pytest
 
-from tests.command import Command
 from tests.runtime.local import wait_for
 
 SMALL, LARGE = ["a", "b", "unfinished"], [f"line {number}" for number in range(50_000)]
-
-
-@pytest.fixture
-def command(tmp_path, forks):
-    command = Command(tmp_path, forks)
-    yield command
-    if command.process is not None:
-        command.stop(signal.SIGKILL)
 
 
 @pytest.fixture
