@@ -18,6 +18,7 @@ MODULES = (
     "standalone.log.fetch",
     "standalone.log.partitioner",
     "standalone.converters.json_scan",
+    "standalone.converters.json_bytes",
     "standalone.converters.json_kernels",
     "standalone.converters.avro.kernels",
     "standalone.converters.protobuf.kernels",

@@ -60,12 +60,17 @@ def numbers(texts, kind):
 def decimals(texts, scale, name=""):
     """Strings of decimals as Connect's Decimal of that scale."""
     try:
-        ends_right = True if not scale else pc.all(pc.match_substring_regex(texts, rf"\.\d{{{scale}}}$")).as_py() is not False
-        if ends_right and scale >= 0:
+        if scale == 0 or scale > 0 and _have_digits(texts, scale):
             return _unscaled(pc.cast(pc.replace_substring(texts, ".", ""), pa.int64()), scale)
     except pa.ArrowInvalid:
         pass  # more digits than fit, or no number
     return pa.array([None if text is None else _decimal(text, scale, name) for text in texts.to_pylist()], DECIMALS)
+
+
+def _have_digits(texts, count):
+    """Whether each has a point and as many digits behind it."""
+    point = pc.find_substring(texts, ".")
+    return pc.all(pc.and_(pc.greater_equal(point, 0), pc.equal(pc.add(point, count + 1), pc.binary_length(texts)))).as_py() is not False
 
 
 def _decimal(text, scale, name):
@@ -156,9 +161,9 @@ def zone_micros(micros, zone):
 
 def decimal_texts(array):
     """Connect's Decimals as strings of plain decimals."""
-    unscaled, scales = array.field(0), array.field(1)
-    valid = array.drop_null()
-    one = scales[0].as_py() if len(scales) else None
+    unscaled = array.field(0)
+    valid = array.drop_null() if array.null_count else array
+    one = valid.field(1)[0].as_py() if len(valid) else None
     widest = pc.max(pc.binary_length(unscaled)).as_py() if len(valid) else 0
     if one is not None and 0 <= one <= 6 and (widest or 0) <= 8 and pc.all(pc.equal(valid.field(1), one)).as_py() is not False:
         return _quick_texts(array, unscaled, one)

@@ -187,6 +187,8 @@ class JdbcSourceTask(SourceTask):
         self._database.interrupt()
 
     def close(self):
+        if any(reader.is_reading for reader in self._readers):
+            self._database.interrupt()
         for reader in self._readers:
             reader.forget()
         self._database.drop()

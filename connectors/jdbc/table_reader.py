@@ -1,11 +1,13 @@
 """Reads one table, or a query, from its stored offset on: one query after the other, each as batches."""
 
+import contextlib
 import logging
 
 from connectors.jdbc.arrow import struct_array
 from connectors.jdbc.column import struct_schema
 from connectors.jdbc.modes import Mode
 from connectors.jdbc.place import Gaps, Place
+from connectors.jdbc.read_ahead import read_ahead
 from connectors.jdbc.source_keys import BULK, INCREMENTING
 from standalone import ConnectError, SourceBatch
 
@@ -83,9 +85,14 @@ class TableReader:
             yield from self._late(connection, source, columns, schema)
         mark = self._mark(connection) if self._gaps is not None else None
         sql = f"SELECT {self._dialect.chosen(columns)} FROM {source} {self._mode.conditions(self._place, end)}{self._suffix}"
+        with contextlib.closing(self._chunks(connection, sql, columns)) as chunks:
+            for (count, arrays), following in _with_following(chunks):
+                yield self._batch(count, arrays, following, columns, schema, mark)
+
+    def _chunks(self, connection, sql, columns):
+        """What a query gives: for each batch (the number of its rows, an Arrow array a column)."""
         chunks = self._dialect.read(connection, sql, columns, self._rows)
-        for (count, arrays), following in _with_following(chunks):
-            yield self._batch(count, arrays, following, columns, schema, mark)
+        return read_ahead(chunks, lambda chunk: chunk[0] < self._rows) if self._dialect.reads_ahead else chunks
 
     def _columns(self, connection, base):
         if self.table is None:
@@ -99,9 +106,10 @@ class TableReader:
         chosen = self._dialect.chosen(columns)
         if chosen != "*":
             base = f"SELECT {chosen} FROM {f'({self._query}) AS connect_query' if self._query else self._dialect.full(self.table)}"
-        for count, arrays in self._dialect.read(connection, f"{base}{self._suffix}", columns, self._rows):
-            value = struct_array(schema, columns, arrays, self._mapping)
-            yield SourceBatch(count, self._topic, value, schema, source_partition=self.partition, more_follows=count == self._rows)
+        with contextlib.closing(self._chunks(connection, f"{base}{self._suffix}", columns)) as chunks:
+            for count, arrays in chunks:
+                value = struct_array(schema, columns, arrays, self._mapping)
+                yield SourceBatch(count, self._topic, value, schema, source_partition=self.partition, more_follows=count == self._rows)
 
     def _batch(self, count, arrays, following, columns, schema, mark):
         mode, before = self._mode, self._place

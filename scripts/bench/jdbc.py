@@ -1,9 +1,12 @@
 #!/usr/bin/env python3
-"""PostgreSQL → topic and topic → PostgreSQL (insert, then upsert), beside what COPY alone does in the same run, and beside Debezium's JDBC sink.
+"""PostgreSQL → topic and topic → PostgreSQL (insert, upsert of new rows, upsert of rows that are there), beside what COPY alone does in the same
+run, and beside Debezium's JDBC sink.
 
     scripts/bench/jdbc.py [--rows 1000000] [--peer-rows 100000]
 
 Rows have ten columns of mixed types; values in the topic are JSON with schema. Debian's PostgreSQL and a real Kafka broker are started for this.
+COPY alone is one COPY of all rows, into memory, and out of it into a table with the same primary key. Ours counts from the creation of the
+connector to the last row in the table: whether that is there is asked by its key.
 Sums of hashes on both sides verify the content. Debezium's sink runs in Java Connect on the same topic, in batches of 5000; its rate counts
 from its first rows until it has written --peer-rows; 0 leaves it out.
 """
@@ -11,6 +14,7 @@ from its first rows until it has written --peer-rows; 0 leaves it out.
 import argparse
 import contextlib
 import json
+import os
 import pathlib
 import resource
 import subprocess
@@ -60,36 +64,57 @@ def main():
 def run(server, broker, connection, rows):
     """{mode: rows a second} of the sink."""
     rates = {}
-    data, seconds = timed(lambda: _copy_out(connection))
-    copy_out = told("COPY TO STDOUT alone", rows, seconds)
+    servers = (server, broker)
+    data, *used = timed(lambda: _copy_out(connection), servers)
+    copy_out = told("COPY TO STDOUT alone", rows, *used)
     connection.execute(f"CREATE TABLE copied ({COLUMNS})")
-    _, seconds = timed(lambda: _copy_in(connection, data))
-    copy_in = told("COPY FROM STDIN alone", rows, seconds)
+    _, *used = timed(lambda: _copy_in(connection, data), servers)
+    copy_in = told("COPY FROM STDIN alone", rows, *used)
     data = None  # a quarter of a gigabyte
     base = {"connection.url": server.jdbc, "tasks.max": "1"}
     with tempfile.TemporaryDirectory(prefix="bench-jdbc-") as folder:
         settings = {"bootstrap__servers": broker.bootstrap, "pipeline__engine": "auto", "value__converter": JSON}
         with LocalWorker(pathlib.Path(folder), **settings) as worker:
             source = {"connector.class": "JdbcSource", "mode": "incrementing", "incrementing.column.name": "id", "table.whitelist": "items", **base}
-            rate = measured("table → topic", rows, lambda: worker.create("source", source), lambda: _count(worker) >= rows, worker, "source")
+            rate = measured("table → topic", rows, lambda: worker.create("source", source), lambda: _count(worker) >= rows, worker, "source", servers)
             print(f"  {rate / copy_out:.2f} of COPY alone")
             worker.herder.delete("source")
             for mode in ("insert", "upsert"):
-                sink = {
-                    "connector.class": "JdbcSink", "topics": "items", "table.name.format": mode, "insert.mode": mode, "pk.mode": "record_value",
-                    "pk.fields": "id", "consumer.override.auto.offset.reset": "earliest", **base,
-                }  # fmt: skip
                 connection.execute(f"CREATE TABLE {mode} ({COLUMNS})")
-                rate = measured(
-                    f"topic → table, {mode}", rows, lambda: worker.create(mode, sink),
-                    lambda: connection.execute(f"SELECT count(*) FROM {mode}").fetchone()[0] >= rows, worker, mode,
-                )  # fmt: skip
-                print(f"  {rate / copy_in:.2f} of COPY alone")
-                rates[mode] = rate
-                worker.herder.delete(mode)
-                sums = {connection.execute(f"SELECT sum(hashtextextended(t::text, 0)) FROM {name} t").fetchone()[0] for name in (mode, "items")}
-                assert len(sums) == 1, "the rows are not the same"
+                is_over = lambda mode=mode: _holds(connection, mode, rows)  # noqa: E731
+                rates[mode] = sunk(worker, mode, _sink(mode, base), f"topic → table, {mode}", rows, is_over, servers)
+                print(f"  {rates[mode] / copy_in:.2f} of COPY alone")
+                _check_rows(connection, mode)
+            is_over = lambda: worker._committed("again", "items") == {0: rows}  # noqa: E731
+            rate = sunk(worker, "again", _sink("upsert", base), "topic → table, upsert of rows that are there", rows, is_over, servers)
+            print(f"  {rate / copy_in:.2f} of COPY alone")
+            _check_rows(connection, "upsert")
     return rates
+
+
+def _sink(mode, base):
+    return {
+        "connector.class": "JdbcSink", "topics": "items", "table.name.format": mode, "insert.mode": mode, "pk.mode": "record_value",
+        "pk.fields": "id", "consumer.override.auto.offset.reset": "earliest", **base,
+    }  # fmt: skip
+
+
+def sunk(worker, name, sink, what, rows, is_over, servers):
+    """Rows a second of a sink, from its creation on."""
+    rate = measured(what, rows, lambda: worker.create(name, sink), is_over, worker, name, servers)
+    worker.herder.delete(name)
+    return rate
+
+
+def _holds(connection, table, rows):
+    if connection.execute(f"SELECT 1 FROM {table} WHERE id = {rows}").fetchone() is None:
+        return False  # they come in order: nothing is counted before the last one is there
+    return connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0] == rows
+
+
+def _check_rows(connection, table):
+    sums = {connection.execute(f"SELECT sum(hashtextextended(t::text, 0)) FROM {name} t").fetchone()[0] for name in (table, "items")}
+    assert len(sums) == 1, "the rows are not the same"
 
 
 def debezium(server, broker, connection, mode, rows):
@@ -150,28 +175,44 @@ def debezium_jars():
     return libs
 
 
-def measured(what, rows, begin, is_over, worker, name):
-    cpu, begun = _cpu(), time.monotonic()
+def measured(what, rows, begin, is_over, worker, name, servers):
+    cpu, begun = _cpu(servers), time.monotonic()
     begin()
-    wait_for(lambda: is_over() or worker.trace(name) or time.sleep(0.1), PATIENCE_SECONDS, what)
+    wait_for(lambda: is_over() or worker.trace(name) or time.sleep(0.05), PATIENCE_SECONDS, what)
+    seconds = time.monotonic() - begun
     assert worker.trace(name) is None, worker.trace(name)
-    return told(what, rows, time.monotonic() - begun, _cpu() - cpu)
+    return told(what, rows, seconds, {who: used - cpu[who] for who, used in _cpu(servers).items()})
 
 
 def told(what, rows, seconds, cpu=None):
-    share = "" if cpu is None else f", {cpu * 1e6 / rows:.1f} CPU seconds a million"
-    print(f"{what}: {rows / seconds / 1000:.0f} k rows/s ({seconds:.1f} s{share})", flush=True)
+    shares = ", ".join(f"{who} {used * 1e6 / rows:.1f}" for who, used in (cpu or {}).items())
+    print(f"{what}: {rows / seconds / 1000:.0f} k rows/s ({seconds:.1f} s{shares and f'; CPU seconds a million: {shares}'})", flush=True)
     return rows / seconds
 
 
-def timed(call):
-    begun = time.monotonic()
-    return call(), time.monotonic() - begun
+def timed(call, servers):
+    """(what it gives, how many seconds it took, CPU seconds by who used them)"""
+    cpu, begun = _cpu(servers), time.monotonic()
+    found = call()
+    seconds = time.monotonic() - begun
+    return found, seconds, {who: used - cpu[who] for who, used in _cpu(servers).items()}
 
 
-def _cpu():
+def _cpu(servers):
+    """{who: CPU seconds so far} of the worker, which is this process, and of servers with all their processes."""
     used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
+    parents, times = {}, {}
+    for path in pathlib.Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            words = path.read_text().rpartition(")")[2].split()
+            parents[int(path.parent.name)], times[int(path.parent.name)] = int(words[1]), sum(map(int, words[11:15]))  # with children that ended
+    found = {"worker": used.ru_utime + used.ru_stime}
+    for server in servers:
+        family = {server.pid}
+        while more := {pid for pid, parent in parents.items() if parent in family} - family:
+            family |= more
+        found[server.name] = sum(times.get(pid, 0) for pid in family) / os.sysconf("SC_CLK_TCK")
+    return found
 
 
 def _connected(server):

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from standalone import ByteColumn, DataError
+from standalone.converters import json_bytes
 from standalone.converters.json_scan import (
     ABSENT,
     BOOLEAN,
@@ -28,7 +29,7 @@ from standalone.converters.json_scan import (
 from standalone.converters.json_text import quoted
 from standalone.converters.json_values import from_base64, scale_of
 from standalone.data import schema as s
-from standalone.data.arrow import arrow_type, int_bytes
+from standalone.data.arrow import arrow_type
 from standalone.data.column import to_arrow
 from standalone.data.struct_column import StructColumn
 from standalone.kernels import readonly
@@ -240,21 +241,27 @@ class Split:
 
     def _bytes(self, schema, number, valid):
         """Bytes out of strings in base64, and the unscaled numbers of Decimals."""
+        strings = self._found.strings(number)
+        strings = ByteColumn(strings.data, strings.starts, np.where(valid, strings.lengths, -1).astype(np.int32))
+        found = json_bytes.decoded(strings)
+        if found is None:
+            found = self._bytes_with_care(strings)
+        if schema.logical != s.DECIMAL:
+            return found.to_arrow().cast(pa.binary())
+        self.bad |= found.lengths == 0  # no number, not even 0
+        return json_bytes.decimals(found, scale_of(schema))
+
+    def _bytes_with_care(self, strings):
         found = []
-        for row, text in enumerate(self._found.strings(number)):
+        for row, text in enumerate(strings):
             data = None
-            if text is not None and valid[row]:
+            if text is not None:
                 try:
                     data = from_base64(text.decode())
                 except DataError:
                     self.bad[row] = True
             found.append(data)
-        if schema.logical != s.DECIMAL:
-            return pa.array(found, pa.binary())
-        scale = scale_of(schema)
-        self.bad |= np.array([data == b"" for data in found], np.bool_)  # no number, not even 0
-        numbers = [data and {"unscaled": int_bytes(int.from_bytes(data, "big", signed=True)), "scale": scale} for data in found]
-        return pa.array([number or None for number in numbers], arrow_type(schema))
+        return ByteColumn.of(found)
 
     def _whole(self, kind, number, valid, mask):
         values = self._found.cells[number]
@@ -328,8 +335,11 @@ class _Values:
         Of -0.0 Java's BigDecimal forgets the sign, of -1e-400 it does not: the rows engine knows.
         """
         texts = ByteColumn(self._data, self.cells[number], np.where(valid, self.lengths[number], -1).astype(np.int32)).to_arrow(text=True)
+        negative = valid & (self._data[np.where(valid, self.cells[number], 0)] == 45)
+        if not negative.any():
+            return texts, negative
         zero = pc.fill_null(pc.equal(pc.cast(texts, pa.float32()), 0), False).to_numpy(zero_copy_only=False)
-        return texts, zero & valid & (self._data[np.where(valid, self.cells[number], 0)] == 45)
+        return texts, zero & negative
 
     def strings(self, number):
         """A ByteColumn of the strings, null where there is none. Marks rows with half a letter in them."""

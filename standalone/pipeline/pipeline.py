@@ -41,6 +41,7 @@ MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
 MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, and edits of the schema
 ROWS_TO_ASK = 2_000  # a batch of so many has Spark started for a chain whose configuration did not say that it computes
 MOST_WAITING_JOBS = 4
+AHEAD_BYTES = 1 << 20  # records that take so much are decoded while the task has those before them: more of them seem to follow
 THREADS = 3  # of one pipeline: one decodes while the others wait for their jobs
 GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the more it is given
 
@@ -270,7 +271,8 @@ class Pipeline:
         def end(run, why):
             return self._sink_by_rows(topic, partition, records, why) if run is None else self._end_sink(run, topic, partition)
 
-        return self._begun(lambda: self._decoded(topic, partition, records), end)
+        is_ahead = not self.is_identity and records.nbytes >= AHEAD_BYTES
+        return self._begun(lambda: self._decoded(topic, partition, records), end, is_ahead)
 
     def _decoded(self, topic, partition, records):
         """(a BatchRun of what was fetched, None), or (None, why it goes by rows)."""
@@ -309,8 +311,9 @@ class Pipeline:
 
     # --- run ---
 
-    def _begun(self, make, end):
-        """The batch that `make` gives, on its way up to the first link that remembers records: in the background where Spark will work on it."""
+    def _begun(self, make, end, is_ahead=False):
+        """The batch that `make` gives, on its way up to the first link that remembers records: in the background where Spark will work on it,
+        and where kernels have much to do."""
 
         def work():
             run, why = make()
@@ -318,7 +321,7 @@ class Pipeline:
                 self._through(run, self.segments[: self._first_here])
             return run, why
 
-        if self._session is None or self._needs_no_job_so_far():
+        if self._session is None or not is_ahead and self._needs_no_job_so_far():
             done = work()
             return Work(lambda: end(*done))
         return Work(lambda: end(*future.result()), future := self._threads.submit(work))

@@ -31,6 +31,7 @@ class Dialect:
     key_types = {}  # the same where it is part of a primary key
     widenings = ()  # (from, to): column types of which the second holds every value of the first
     is_strict = True  # whether a column holds values of its type alone
+    reads_ahead = False  # whether another thread may read a query's rows while nobody else uses the connection
     ids_may_come_late = True  # whether an id that was given first may be seen later than one that was given after it
 
     def __init__(self, location, *, quote="ALWAYS", zone="UTC", isolation="DEFAULT"):

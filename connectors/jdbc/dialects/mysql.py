@@ -1,4 +1,5 @@
-"""MySQL and MariaDB, by PyMySQL: rows come as strings from a cursor of the server's, and go by LOAD DATA LOCAL, or INSERT where that is not allowed.
+"""MySQL and MariaDB, by PyMySQL: rows come as strings, as the server has them (mysql_rows.py), and go by LOAD DATA LOCAL, or INSERT where that is
+not allowed.
 
 LOAD DATA LOCAL makes warnings of errors, and continues: anyone who loads looks at the warnings.
 """
@@ -12,7 +13,7 @@ import pyarrow.compute as pc
 
 from connectors.jdbc import arrow
 from connectors.jdbc import column as c
-from connectors.jdbc.dialects import base
+from connectors.jdbc.dialects import base, mysql_rows
 from connectors.jdbc.dialects.base import OTHER, PASSING, RECORD, Dialect
 from connectors.jdbc.dialects.mysql_values import csv, values
 from connectors.jdbc.table import Table, like
@@ -68,6 +69,7 @@ _ISOLATIONS = ("READ_UNCOMMITTED", "READ_COMMITTED", "REPEATABLE_READ", "SERIALI
 
 class MySql(Dialect):
     name = "MySqlDatabaseDialect"
+    reads_ahead = True
     quotes = ("`", "`")
     sql_types = {
         "int8": "TINYINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float32": "FLOAT", "float64": "DOUBLE", "boolean": "TINYINT",
@@ -212,8 +214,8 @@ class MySql(Dialect):
         cursor = SSCursor(connection)
         try:
             cursor.execute(sql)
-            while found := cursor.fetchmany(rows):
-                yield len(found), [values(column, list(part), self.zone, self._zero) for column, part in zip(columns, zip(*found))]
+            for count, parts in mysql_rows.read(cursor, rows):
+                yield count, [values(column, part, self.zone, self._zero) for column, part in zip(columns, parts)]
         except GeneratorExit:
             connection._force_close()  # what is left of the rows would be read first
             raise

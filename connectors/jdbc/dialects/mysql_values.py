@@ -11,15 +11,15 @@ _DAY_MICROS = 86_400 * arrow.MICROS
 _NUMBERS = {c.INT8: pa.int64(), c.INT16: pa.int64(), c.INT32: pa.int64(), c.INT64: pa.int64(), c.FLOAT32: pa.float64(), c.FLOAT64: pa.float64()}
 
 
-def values(column, items, zone, zero):
-    """What the driver gives for a column, strings or bytes, as column.py says. `zero` says what happens to dates such as 0000-00-00."""
+def values(column, strings, zone, zero):
+    """What the server gives for a column, a ByteColumn, as column.py says. `zero` says what happens to dates such as 0000-00-00."""
     kind = column.kind
     try:
         if kind == c.BYTES:
-            return pa.array([item.encode() if isinstance(item, str) else item for item in items], pa.binary())
+            return strings.to_arrow().cast(pa.binary())
         if column.type_name == "bit":
-            return pa.array([None if item is None else int.from_bytes(item, "big") for item in items], pa.int64())
-        texts = pa.array([item.decode() if isinstance(item, bytes) else item for item in items] if any(map(_is_bytes, items)) else items, pa.string())
+            return pa.array([None if item is None else int.from_bytes(item, "big") for item in strings], pa.int64())
+        texts = strings.to_arrow().cast(pa.string())
         if kind in _NUMBERS:
             return texts.cast(_NUMBERS[kind])
         if column.type_name == "year":
@@ -32,16 +32,12 @@ def values(column, items, zone, zero):
         if kind == c.TIME:
             return pc.binary_join_element_wise("1970-01-01", texts, " ").cast(pa.timestamp("us")).cast(pa.int64())
         return texts
-    except (pa.ArrowException, UnicodeDecodeError) as error:
+    except pa.ArrowException as error:
         raise ConnectError(
             f"Column '{column.name}' ({column.type_name}) holds a value that a record's field cannot: {error}. Select it with `query` and CAST, as "
             "a text "
             f"or DECIMAL."
         ) from error
-
-
-def _is_bytes(item):
-    return isinstance(item, bytes)
 
 
 def _days(texts):

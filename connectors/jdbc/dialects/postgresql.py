@@ -1,26 +1,22 @@
-"""PostgreSQL, by psycopg: rows come and go by COPY, as CSV that pyarrow reads and writes.
+"""PostgreSQL, by psycopg: rows come and go by COPY (postgresql_copy.py).
 
 So every type has the text that PostgreSQL itself gives it, which is exact, and takes a value by its own rules. Measured for a million rows of ten
 columns: read 305 k rows/s and written 137 k, where INSERT by many rows does 52 k.
 """
 
 import hashlib
-import io
-import json
-import select
 import struct
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.csv
 
 from connectors.jdbc import arrow
 from connectors.jdbc import column as c
-from connectors.jdbc.dialects import base
+from connectors.jdbc.dialects import base, postgresql_copy
 from connectors.jdbc.dialects.base import OTHER, PASSING, RECORD, Dialect
-from connectors.jdbc.dialects.postgresql_values import array_texts, moment_texts, parse_moments, parse_times, time_texts
+from connectors.jdbc.dialects.postgresql_values import array_texts, moment_texts, time_texts
 from connectors.jdbc.table import Table
-from standalone import ConnectError, DataError
+from standalone import DataError
 
 _KINDS = {
     "bool": c.BOOLEAN, "int2": c.INT16, "int4": c.INT32, "int8": c.INT64, "oid": c.INT64, "float4": c.FLOAT32, "float8": c.FLOAT64,
@@ -33,20 +29,15 @@ _PROPERTIES = {  # of Java's driver -> of libpq, where they have other names
     "connectTimeout": "connect_timeout", "options": "options", "targetServerType": "target_session_attrs", "gssEncMode": "gssencmode",
 }  # fmt: skip
 _SESSIONS = {"primary": "primary", "master": "primary", "secondary": "standby", "slave": "standby", "preferSecondary": "prefer-standby"}
-_READS = pa.csv.ReadOptions(autogenerate_column_names=True, use_threads=False, block_size=1 << 26)
-_PARSES = pa.csv.ParseOptions(newlines_in_values=True)
-_TYPES = {
-    c.BOOLEAN: pa.bool_(), c.INT8: pa.int64(), c.INT16: pa.int16(), c.INT32: pa.int32(), c.INT64: pa.int64(), c.FLOAT32: pa.float32(),
-    c.FLOAT64: pa.float64(),
-}  # fmt: skip
 _CANCEL_SECONDS = 2
-_LOOK_MS = 1000
-_MOST_BYTES = 1 << 25  # of a batch
+_INSERT_ONLY = "connect_insert_only"
+_MOST_WAITED = 1024  # batches
 _SAME = {"smallint": "int2", "int": "int4", "bigint": "int8", "real": "float4", "double precision": "float8", "decimal": "numeric"}
 
 
 class PostgreSql(Dialect):
     name = "PostgreSqlDatabaseDialect"
+    reads_ahead = True
     sql_types = {
         "int8": "SMALLINT", "int16": "SMALLINT", "int32": "INT", "int64": "BIGINT", "float32": "REAL", "float64": "DOUBLE PRECISION",
         "boolean": "BOOLEAN", "string": "TEXT", "bytes": "BYTEA", base.DECIMAL: "DECIMAL", base.DATE: "DATE", base.TIME: "TIME",
@@ -56,6 +47,11 @@ class PostgreSql(Dialect):
         ("int2", "int4"), ("int2", "int8"), ("int4", "int8"), ("float4", "float8"), ("varchar", "text"), ("int2", "numeric"), ("int4", "numeric"),
         ("int8", "numeric"),
     )  # fmt: skip
+
+    def __init__(self, *arguments, **options):
+        super().__init__(*arguments, **options)
+        self._known_keys = {}  # table -> (batches for which rows are not hoped to be new, how many the next time)
+        self._filled = set()  # stages that may have rows of this transaction
 
     # --- Connections and errors ---------------------------------------------------------------------------------------
     def connect(self):
@@ -180,22 +176,7 @@ class PostgreSql(Dialect):
             connection.commit()
 
     def read(self, connection, sql, columns, rows):
-        names = [f"c{at}" for at in range(len(columns))]
-        chosen = ", ".join(map(_selected, names, columns))
-        query = f"SELECT {chosen} FROM ({sql}) AS q ({', '.join(names)})" if columns else sql
-        options = pa.csv.ConvertOptions(
-            column_types={f"f{at}": _TYPES.get(column.kind, pa.string()) for at, column in enumerate(columns)},
-            null_values=[""], true_values=["t"], false_values=["f"], strings_can_be_null=True, quoted_strings_can_be_null=False,
-        )  # fmt: skip
-        lines, size = [], 0
-        for line in _copied(connection, f"COPY ({query}) TO STDOUT (FORMAT csv)"):
-            lines.append(line)
-            size += len(line)
-            if len(lines) >= rows or size > _MOST_BYTES:
-                yield len(lines), _parsed(lines, columns, options, self.zone)
-                lines, size = [], 0
-        if lines:
-            yield len(lines), _parsed(lines, columns, options, self.zone)
+        return postgresql_copy.read(connection, sql, columns, rows, self.zone)
 
     def now(self, connection):
         return connection.execute("SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint").fetchone()[0]
@@ -252,10 +233,15 @@ class PostgreSql(Dialect):
     def plain_type(self, kind):
         return _SAME.get(kind.lower(), kind.lower())
 
+    def begin(self, connection):
+        self._filled.clear()
+
     def insert(self, connection, table, names, arrays):
-        self._copy(connection, self.full(table), names, arrays)
+        postgresql_copy.write(connection, f"{self.full(table)} ({self._listed(names)})", arrays)
 
     def upsert(self, connection, table, names, keys, arrays):
+        if self._are_all_new(connection, table, names, keys, arrays):
+            return
         stage = self._staged(connection, table, names, arrays)
         listed = self._listed(names)
         rest = [name for name in names if name not in keys]
@@ -264,7 +250,38 @@ class PostgreSql(Dialect):
         self.execute(
             connection, f"INSERT INTO {self.full(table)} ({listed}) SELECT {listed} FROM {stage} ON CONFLICT ({self._listed(keys)}) {action}"
         )
-        self.execute(connection, f"DELETE FROM {stage}")
+
+    def _are_all_new(self, connection, table, names, keys, arrays):
+        """Insert the rows, which is quicker, if there is none of their keys; whether that was so. Where it was not, the next batches are not tried,
+        each time twice as many."""
+        import psycopg
+
+        wait, longest = self._known_keys.get(table, (0, 1))
+        if wait:
+            self._known_keys[table] = wait - 1, longest
+            return False
+        if not self._is_unique(connection, table, keys):
+            return False
+        self.savepoint(connection, _INSERT_ONLY)
+        try:
+            self.insert(connection, table, names, arrays)
+        except (psycopg.errors.UniqueViolation, psycopg.errors.FeatureNotSupported):  # the latter: a table whose rows have policies
+            self.back_to(connection, _INSERT_ONLY)
+            self._known_keys[table] = longest, min(2 * longest, _MOST_WAITED)
+        else:
+            self._known_keys.pop(table, None)
+        self.release(connection, _INSERT_ONLY)
+        return table not in self._known_keys
+
+    def _is_unique(self, connection, table, keys):
+        """Whether the table lets no key come twice: ON CONFLICT says so where it does not."""
+        found = connection.execute(
+            "SELECT EXISTS (SELECT 1 FROM pg_index WHERE indrelid = to_regclass(%s) AND indisunique AND indimmediate AND indisvalid "
+            "AND indpred IS NULL AND (SELECT array_agg(attname::text ORDER BY attname) FROM pg_attribute WHERE attrelid = indrelid "
+            "AND attnum = ANY((indkey::int2[])[0:indnkeyatts - 1])) = %s::text[])",
+            [self.full(table), sorted(keys)],
+        )
+        return found.fetchone()[0]
 
     def update(self, connection, table, names, keys, arrays):
         rest = [name for name in names if name not in keys]
@@ -273,12 +290,10 @@ class PostgreSql(Dialect):
         stage = self._staged(connection, table, names, arrays)
         sets = ", ".join(f"{self.quoted(name)} = s.{self.quoted(name)}" for name in rest)
         self.execute(connection, f"UPDATE {self.full(table)} AS t SET {sets} FROM {stage} AS s WHERE {self._same(keys)}")
-        self.execute(connection, f"DELETE FROM {stage}")
 
     def delete(self, connection, table, keys, arrays):
         stage = self._staged(connection, table, keys, arrays)
         self.execute(connection, f"DELETE FROM {self.full(table)} AS t USING {stage} AS s WHERE {self._same(keys)}")
-        self.execute(connection, f"DELETE FROM {stage}")
 
     def _staged(self, connection, table, names, arrays):
         """The rows in a table of this session alone, whose columns are of the table's types. It is empty after every transaction."""
@@ -286,46 +301,17 @@ class PostgreSql(Dialect):
         stage = self.quoted(f"connect_stage_{hashlib.sha1(told.encode()).hexdigest()[:16]}")
         listed = self._listed(names)
         connection.execute(f"CREATE TEMP TABLE IF NOT EXISTS {stage} ON COMMIT DELETE ROWS AS SELECT {listed} FROM {self.full(table)} WITH NO DATA")
-        self._copy(connection, stage, names, arrays)
+        if stage in self._filled:
+            self.execute(connection, f"DELETE FROM {stage}")
+        self._filled.add(stage)
+        postgresql_copy.write(connection, f"{stage} ({listed})", arrays)
         return stage
-
-    def _copy(self, connection, target, names, arrays):
-        out = io.BytesIO()
-        pa.csv.write_csv(pa.table(arrays, names=[f"c{at}" for at in range(len(arrays))]), out, pa.csv.WriteOptions(include_header=False))
-        with connection.cursor() as cursor, cursor.copy(f"COPY {target} ({self._listed(names)}) FROM STDIN (FORMAT csv)") as copy:
-            copy.write(out.getbuffer())
 
     def _listed(self, names):
         return ", ".join(map(self.quoted, names))
 
     def _same(self, keys):
         return " AND ".join(f"t.{self.quoted(key)} = s.{self.quoted(key)}" for key in keys)
-
-
-def _copied(connection, sql):
-    """The lines of a COPY TO STDOUT, straight from libpq: psycopg's own loop goes through multiple generators for each."""
-    import psycopg
-
-    if connection.info.transaction_status == connection.info.transaction_status.IDLE:
-        connection.execute("SELECT 1")  # begins the transaction
-    pgconn = connection.pgconn
-    result = pgconn.exec_(sql.encode())
-    if result.status != psycopg.pq.ExecStatus.COPY_OUT:
-        raise psycopg.errors.error_from_result(result, encoding="utf-8")
-    waiting = select.poll()
-    waiting.register(pgconn.socket, select.POLLIN)
-    while True:
-        size, line = pgconn.get_copy_data(1)
-        if size > 0:
-            yield line
-        elif size == 0:
-            waiting.poll(_LOOK_MS)
-            pgconn.consume_input()
-        else:
-            break
-    while (result := pgconn.get_result()) is not None:
-        if result.status != psycopg.pq.ExecStatus.COMMAND_OK:
-            raise psycopg.errors.error_from_result(result, encoding="utf-8")
 
 
 def _column(name, kind, mod, types, **rest):
@@ -344,57 +330,3 @@ def _column(name, kind, mod, types, **rest):
     elif type_name == "bit" and mod == 1:
         found = c.BOOLEAN
     return c.Column(name, found, type_name=type_name, precision=precision, scale=scale, is_zoned=type_name == "timestamptz", **rest)
-
-
-def _selected(name, column):
-    """How a column is asked for, so that its text is the value's."""
-    if column.kind == c.ARRAY:
-        inner = "text" if column.item.kind in (c.STRING, c.DECIMAL, c.DATE, c.TIME, c.TIMESTAMP, c.BYTES) else None
-        if column.item.type_name == "money":
-            return f"array_to_json({name}::numeric[]::text[])"
-        return f"array_to_json({name}::text[])" if inner else f"array_to_json({name})"
-    if column.type_name == "money":
-        return f"{name}::numeric"
-    if column.type_name == "timetz":
-        return f"({name} AT TIME ZONE 'UTC')::time"
-    if column.type_name == "bit" and column.kind == c.BOOLEAN:
-        return f"({name} = B'1')"
-    return name
-
-
-def _parsed(lines, columns, options, zone):
-    table = pa.csv.read_csv(pa.py_buffer(b"".join(lines)), _READS, _PARSES, options)
-    return [_values(column, table.column(at), zone) for at, column in enumerate(columns)]
-
-
-def _values(column, array, zone):
-    """A column's strings as column.py says."""
-    array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
-    if column.kind == c.BYTES:
-        return arrow.from_hex(pc.utf8_slice_codeunits(array, 2))
-    if column.kind == c.DATE:
-        return parse_moments(array, is_date=True)
-    if column.kind == c.TIMESTAMP:
-        micros = parse_moments(array, is_zoned=column.is_zoned)
-        return micros if column.is_zoned else arrow.to_instant(micros, zone)
-    if column.kind == c.TIME:
-        return parse_times(array)
-    if column.kind == c.ARRAY:
-        lists = [None if text is None else _items(json.loads(text), column) for text in array.to_pylist()]
-        flat = pa.array([item for items in lists if items for item in items], _TYPES.get(column.item.kind, pa.string()))
-        ends = [0]
-        for items in lists:
-            ends.append(ends[-1] + len(items or ()))
-        mask = pa.array([items is None for items in lists]) if None in lists else None
-        return pa.ListArray.from_arrays(pa.array(ends, pa.int32()), _values(column.item, flat, zone), mask=mask)
-    return array
-
-
-def _items(items, column):
-    if any(isinstance(item, list) for item in items):
-        raise ConnectError(
-            f"Column '{column.name}' holds an array of arrays, which has no schema: select it as a text with `query`, by {column.name}::text."
-        )
-    if column.item.kind in (c.FLOAT32, c.FLOAT64):
-        return [None if item is None else float(item) for item in items]
-    return items

@@ -1,6 +1,7 @@
-"""Batches that the chain is at, in order: while Spark works on one, the next is fetched and decoded, and the one before is handed over.
+"""Batches that the chain is at, in order: while one is worked on in the background, by Spark or by kernels, the next is fetched, and the one
+before is handed over.
 
-What is under way is bounded in batches and in bytes. What the chain does here, without Spark, it does when its turn has come.
+What is under way is bounded in batches and in bytes. What the chain does here it does when its turn has come.
 """
 
 import collections
@@ -23,6 +24,11 @@ class LookAhead:
     def is_busy(self):
         return bool(self._queue)
 
+    @property
+    def has_time(self):
+        """Whether nothing is to be handed over yet, and there is room for more."""
+        return bool(self._queue) and self._queue[0].work.is_under_way and self._has_room()
+
     def add(self, batch, work, nbytes):
         """The chain has begun with a batch: a Work of the pipeline's."""
         self._queue.append(_UnderWay(batch, work, nbytes))
@@ -31,7 +37,7 @@ class LookAhead:
         """(batch, result) of those to be handed over now, in order: what is done, and what has to be waited for. With `wait` that is at
         least one."""
         while self._queue:
-            if not wait and self._queue[0].work.is_under_way and self._has_room():
+            if not wait and self.has_time:
                 return
             first = self._queue.popleft()
             wait = False

@@ -25,6 +25,8 @@ from standalone.runtime.tasks.sink_context import SinkContext
 
 log = logging.getLogger(__name__)
 
+AHEAD_SECONDS = 0.005  # for what is on its way, where the task could be given something at once
+
 
 class SinkRunner(TaskRunner):
     def __init__(
@@ -149,8 +151,10 @@ class SinkRunner(TaskRunner):
 
     # ---------------------------------------------------------------- records: all that is asked of the pipeline
     def _fetch(self):
-        seconds = 0.0 if self._ahead.is_busy else min(POLL_SECONDS, self._committer.due_in(), self._context.take_timeout())
-        fetched = self.consumer.poll(max(0.0, seconds))
+        if self._ahead.is_busy:
+            fetched = self._fetch_meanwhile()
+        else:
+            fetched = self.consumer.poll(max(0.0, min(POLL_SECONDS, self._committer.due_in(), self._context.take_timeout())))
         for each in fetched:
             if len(each.records):
                 self._note_topic(each.topic)
@@ -158,6 +162,13 @@ class SinkRunner(TaskRunner):
             self.consumer.expect(GOOD_BYTES)
         elif self.pipeline.is_by_rows:
             self.consumer.expect(ROWS_BYTES)
+        return fetched
+
+    def _fetch_meanwhile(self):
+        """What comes while the chain is at a batch, so that it has the next one when the task gets this one."""
+        fetched = self.consumer.poll(AHEAD_SECONDS)
+        while not fetched and self._ahead.has_time and not self.stopping.is_set():
+            fetched = self.consumer.poll(AHEAD_SECONDS)
         return fetched
 
     def _work_chain(self, fetched):
