@@ -59,7 +59,7 @@ class Slow:
         self.tick = threading.Event()
         self.begun = self.ended = self.ahead = 0
 
-    def begin(self, pipeline, topic, partition, records):
+    def begin(self, pipeline, *batch):
         def work():
             self.tick.wait(0.002)
             return whole.result()
@@ -68,7 +68,7 @@ class Slow:
             self.ended += 1
             return future.result()
 
-        whole = BEGIN(pipeline, topic, partition, records)
+        whole = BEGIN(pipeline, *batch)
         self.ahead += self.begun > self.ended
         self.begun += 1
         future = self.threads.submit(work)
