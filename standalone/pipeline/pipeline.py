@@ -178,6 +178,10 @@ class Pipeline:
             self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
         return self._session.ready() is not None or self._backlog.waits
 
+    def say_how_much_follows(self, count):
+        """So many records are known to come after those that were begun."""
+        self._backlog.follows = count
+
     @property
     def is_by_rows(self):
         """Whether rows do what comes next, however much that is: while Spark is not up."""

@@ -127,6 +127,15 @@ def test_what_is_put_is_whole_and_in_order(worker, slow):
     assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and slow.ahead
 
 
+def test_the_chain_is_told_how_much_follows(worker, monkeypatch):
+    told = []
+    monkeypatch.setattr(Pipeline, "say_how_much_follows", lambda pipeline, count: told.append(count))
+    fill(worker)
+    sink(worker, topics="t")
+    wait_for_all("t")
+    assert told == sorted(told, reverse=True) and COUNT > told[0] > told[-1] == 0
+
+
 def test_a_put_that_is_repeated_comes_before_what_follows(worker, slow, monkeypatch, caplog):
     refused = []
 

@@ -154,6 +154,8 @@ class SinkRunner(TaskRunner):
         for each in fetched:
             if len(each.records):
                 self._note_topic(each.topic)
+        if fetched:
+            self.pipeline.say_how_much_follows(sum(self.consumer.lag().values()))
         if fetched and self.pipeline.prefers_more_than(max(len(each.records) for each in fetched)):
             self.consumer.expect(GOOD_BYTES)
         elif self.pipeline.is_by_rows:
