@@ -18,7 +18,7 @@ class Backlog:
     def __init__(self, session, stopping=None):
         """`session` is the SessionHolder or None, `stopping` an event that ends the waiting."""
         self._session, self._stopping = session, stopping
-        self.follows = 0  # records that are known to
+        self.follows = lambda: 0  # records that are known to
         self._by_rows = 0
         self._seconds_left = MOST_SECONDS
 
@@ -28,8 +28,9 @@ class Backlog:
     @property
     def waits(self):
         """Whether the next large batch will wait for Spark."""
-        is_large = self._by_rows >= (LARGE if self.follows >= TOO_MUCH else BY_ROWS_FIRST)
-        return is_large and self._seconds_left > 0 and self._session is not None and self._session.is_starting
+        if self._by_rows < LARGE or self._seconds_left <= 0 or self._session is None or not self._session.is_starting:
+            return False
+        return self._by_rows >= BY_ROWS_FIRST or self.follows() >= TOO_MUCH
 
     def spark_is_up(self):
         """Whether there is a session, where need be after waiting for it."""

@@ -178,9 +178,9 @@ class Pipeline:
             self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
         return self._session.ready() is not None or self._backlog.waits
 
-    def say_how_much_follows(self, count):
-        """So many records are known to come after those that were begun."""
-        self._backlog.follows = count
+    def ask_what_follows(self, follows):
+        """`follows()` tells from now on how many records are known to come after those that were begun. Any thread may ask."""
+        self._backlog.follows = follows
 
     @property
     def is_by_rows(self):

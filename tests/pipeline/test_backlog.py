@@ -74,7 +74,7 @@ def test_what_is_a_backlog(monkeypatch, counts, waits):
 )
 def test_where_it_is_known_how_much_follows_few_records_go_by_rows(monkeypatch, counts, follows, waits):
     made = of(monkeypatch, Starting(looks=3), *counts)
-    made.follows = follows
+    made.follows = lambda: follows
     assert made.waits is waits and made.spark_is_up() is waits
 
 

@@ -127,13 +127,14 @@ def test_what_is_put_is_whole_and_in_order(worker, slow):
     assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and slow.ahead
 
 
-def test_the_chain_is_told_how_much_follows(worker, monkeypatch):
-    told = []
-    monkeypatch.setattr(Pipeline, "say_how_much_follows", lambda pipeline, count: told.append(count))
+def test_the_chain_can_ask_how_much_follows(worker, monkeypatch):
+    asked, left = [], []
+    monkeypatch.setattr(Pipeline, "ask_what_follows", lambda pipeline, follows: asked.append(follows))
+    monkeypatch.setattr(Noting, "odd", lambda task, batches: batches and left.append(asked[0]()))
     fill(worker)
     sink(worker, topics="t")
     wait_for_all("t")
-    assert told == sorted(told, reverse=True) and COUNT > told[0] > told[-1] == 0
+    assert COUNT > left[0] > left[-1] == 0 and left == sorted(left, reverse=True)
 
 
 def test_a_put_that_is_repeated_comes_before_what_follows(worker, slow, monkeypatch, caplog):

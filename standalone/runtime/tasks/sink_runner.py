@@ -37,6 +37,7 @@ class SinkRunner(TaskRunner):
         self.pipeline = pipeline
         self.consumer = new_consumer(_Listener(self))
         self.stopping = retries.stopping  # one event ends all waiting
+        pipeline.ask_what_follows(lambda: sum(self.consumer.lag().values()))
         self.errors = tolerance.counters
         self._subscription = subscription
         self._tolerance = tolerance
@@ -154,8 +155,6 @@ class SinkRunner(TaskRunner):
         for each in fetched:
             if len(each.records):
                 self._note_topic(each.topic)
-        if fetched:
-            self.pipeline.say_how_much_follows(sum(self.consumer.lag().values()))
         if fetched and self.pipeline.prefers_more_than(max(len(each.records) for each in fetched)):
             self.consumer.expect(GOOD_BYTES)
         elif self.pipeline.is_by_rows:
