@@ -62,11 +62,14 @@ class FileStreamSinkTask(SinkTask):
         path = FileStreamSinkConnector.config_def.parse(config)["file"]
         self._file = Appender.to_path(path) if path else Appender(os.dup(self._standard_output), "standard output")
 
+    def prepare(self, batch):
+        return lines_of(batch)
+
     def put(self, records):
         gathered, size = [], 0
         start = self._file.mark()
         for batch in records:
-            text = lines_of(batch)
+            text = lines_of(batch) if batch.prepared is None else batch.prepared
             gathered.append(text)
             size += len(text)
             if size >= GATHER_BYTES:

@@ -181,20 +181,27 @@ def from_arrow(array, schema):
         columns = [from_arrow(array.field(field.index), field.schema) for field in schema.fields]
         rows = zip(*columns) if columns else iter([()] * len(array))
         return [Struct.trusted(schema, list(row)) if ok else None for row, ok in zip(rows, valid)]
+    if kind in (s.ARRAY, s.MAP):
+        first, ends = _ends(array)
     if kind == s.ARRAY:
-        items, ends = from_arrow(array.values, schema.value_schema), array.offsets.to_pylist()
+        items = from_arrow(array.values.slice(first, ends[-1]), schema.value_schema)
         return [items[ends[row] : ends[row + 1]] if ok else None for row, ok in enumerate(valid)]
     if kind == s.MAP:
-        keys, items = from_arrow(array.keys, schema.key_schema), from_arrow(array.items, schema.value_schema)
+        keys, items = from_arrow(array.keys.slice(first, ends[-1]), schema.key_schema), from_arrow(array.items.slice(first, ends[-1]), schema.value_schema)
         if schema.key_schema.type in (s.STRUCT, s.ARRAY, s.MAP):
             keys = [as_key(key) for key in keys]
-        ends = array.offsets.to_pylist()
         return [dict(zip(keys[a:b], items[a:b])) if ok else None for a, b, ok in zip(ends, ends[1:], valid)]
     if kind == s.STRING:
         return texts_of(ByteColumn.from_arrow(array))
     if kind != s.BYTES and not array.null_count:
         return array.to_numpy(zero_copy_only=False).tolist() if isinstance(array, pa.Array) else array.to_numpy().tolist()
     return array.to_pylist()
+
+
+def _ends(array):
+    """(the first item of an array of lists or maps, where each of these ends from there on): of the items of a slice there may be many more."""
+    offsets = buffer_of(array, len(array) + 1)
+    return int(offsets[0]), (offsets - offsets[0]).tolist()
 
 
 def unscaled_bytes(value):

@@ -199,8 +199,11 @@ class SourceBatch(Batch):
 class SinkBatch(Batch):
     """Records of one partition of the log, on their way to a sink.
 
-    `offsets` are theirs in the log, ascending but not without gaps; `origin` is the (topic, partition) they were fetched from.
+    `offsets` are theirs in the log, ascending but not without gaps; `origin` is the (topic, partition) they were fetched from; `prepared` is
+    what the task's `prepare` made of it, None where it was not asked.
     """
+
+    prepared = None
 
     def __init__(self, count, topic, value=None, value_schema=None, *, offsets=None, timestamp_type=NO_TIMESTAMP_TYPE, origin=None, **rest):
         super().__init__(count, topic, value, value_schema, **rest)

@@ -96,11 +96,8 @@ def _(column: StructColumn, low, high):
     return StructColumn(column.schema, [compact(part, low, high) for part in column.parts], high - low)
 
 
-@compact.register(pa.Array)
-@compact.register(pa.ChunkedArray)
-def _(column, low, high):
-    return take(column, np.arange(low, high))
-
+compact.register(pa.Array, lambda column, low, high: pa.concat_arrays([column[low:high]]))
+compact.register(pa.ChunkedArray, lambda column, low, high: column[low:high].combine_chunks())
 
 compact.register(ByteColumn, lambda column, low, high: column.slice(low, high).compact())
 compact.register(Shaped, lambda column, low, high: Shaped(column.shape, compact(column.column, low, high)))

@@ -5,7 +5,8 @@ Not the first records: those go by rows at once, and so does all that is too lit
 
 import time
 
-BY_ROWS_FIRST = 50_000  # in a run of large batches: about a second's work
+BY_ROWS_FIRST = 50_000  # in a run of large batches, where nobody knows how much follows: about a second's work
+TOO_MUCH = 200_000  # records: where so many are known to follow, only the first batch goes by rows, which would take longer than the start
 MOST_SECONDS = 10.0  # of waiting for one start; after them rows continue
 LOOK_SECONDS = 0.1
 LARGE = 2_000  # records of a batch where more seem to follow
@@ -17,6 +18,7 @@ class Backlog:
     def __init__(self, session, stopping=None):
         """`session` is the SessionHolder or None, `stopping` an event that ends the waiting."""
         self._session, self._stopping = session, stopping
+        self.follows = lambda: 0  # records that are known to
         self._by_rows = 0
         self._seconds_left = MOST_SECONDS
 
@@ -26,7 +28,9 @@ class Backlog:
     @property
     def waits(self):
         """Whether the next large batch will wait for Spark."""
-        return self._by_rows >= BY_ROWS_FIRST and self._seconds_left > 0 and self._session is not None and self._session.is_starting
+        if self._by_rows < LARGE or self._seconds_left <= 0 or self._session is None or not self._session.is_starting:
+            return False
+        return self._by_rows >= BY_ROWS_FIRST or self.follows() >= TOO_MUCH
 
     def spark_is_up(self):
         """Whether there is a session, where need be after waiting for it."""

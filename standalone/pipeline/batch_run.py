@@ -109,6 +109,7 @@ class BatchRun:
         self.by_spark = False  # whether a job did some of it
         self.reason = None  # why all of it went by rows, where it did
         self.by_columns = True  # but for single rows
+        self.ready = None  # the SinkBatch, where it was prepared
 
     @property
     def is_whole(self):

@@ -179,6 +179,10 @@ class Pipeline:
             self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
         return self._session.ready() is not None or self._backlog.waits
 
+    def ask_what_follows(self, follows):
+        """`follows()` tells from now on how many records are known to come after those that were begun. Any thread may ask."""
+        self._backlog.follows = follows
+
     @property
     def is_by_rows(self):
         """Whether rows do what comes next, however much that is: while Spark is not up."""
@@ -262,7 +266,8 @@ class Pipeline:
         """Work wire.Records that were fetched from that partition."""
         return self.begin_sink(topic, partition, records).result()
 
-    def begin_sink(self, topic, partition, records):
+    def begin_sink(self, topic, partition, records, prepare=None):
+        """`prepare` is asked what a SinkBatch's `prepared` shall be, where that can be done in the background."""
         if not records.count:
             return Work(Result)
         if not self._goes_by_columns(records.count):
@@ -271,8 +276,14 @@ class Pipeline:
         def end(run, why):
             return self._sink_by_rows(topic, partition, records, why) if run is None else self._end_sink(run, topic, partition)
 
+        def prepared(run):
+            if run.is_whole and self._first_here == len(self.segments):
+                run.ready = sink_batch(run.batch, topic, partition)
+                with contextlib.suppress(Exception):  # put comes to it again
+                    run.ready.prepared = prepare(run.ready)
+
         is_ahead = not self.is_identity and records.nbytes >= AHEAD_BYTES
-        return self._begun(lambda: self._decoded(topic, partition, records), end, is_ahead)
+        return self._begun(lambda: self._decoded(topic, partition, records), end, is_ahead, prepared if prepare is not None else None)
 
     def _decoded(self, topic, partition, records):
         """(a BatchRun of what was fetched, None), or (None, why it goes by rows)."""
@@ -292,7 +303,7 @@ class Pipeline:
         self._through(run, self.segments[self._first_here :])
         if run.is_whole:
             self._count(run)
-            return Result.of([], [], batches=[sink_batch(run.batch, topic, partition)])
+            return Result.of([], [], batches=[run.ready or sink_batch(run.batch, topic, partition)])
         rest = run.rest()
         if run.failures:
             run.without_failed()
@@ -311,9 +322,9 @@ class Pipeline:
 
     # --- run ---
 
-    def _begun(self, make, end, is_ahead=False):
-        """The batch that `make` gives, on its way up to the first link that remembers records: in the background where Spark will work on it,
-        and where kernels have much to do."""
+    def _begun(self, make, end, is_ahead=False, prepared=None):
+        """The batch that `make` gives, on its way up to the first link that remembers records: in the background where Spark will work on it
+        or kernels have much to do, and `prepared` there."""
 
         def work():
             run, why = make()
@@ -324,7 +335,14 @@ class Pipeline:
         if self._session is None or not is_ahead and self._needs_no_job_so_far():
             done = work()
             return Work(lambda: end(*done))
-        return Work(lambda: end(*future.result()), future := self._threads.submit(work))
+
+        def ahead():
+            run, why = work()
+            if run is not None and prepared is not None:
+                prepared(run)
+            return run, why
+
+        return Work(lambda: end(*future.result()), future := self._threads.submit(ahead))
 
     def _through(self, run, segments):
         """Take a batch through these segments."""
@@ -353,4 +371,3 @@ class Pipeline:
         self.counts.add(engine, run.count, redone, run.reason if engine == ROWS else None)
         if engine == ROWS:
             self._backlog.done_by_rows(run.count)
-

@@ -66,6 +66,17 @@ def test_values(records, expected, path, sink):
     assert path.read_text() == expected
 
 
+@pytest.mark.parametrize("records, expected", [case[1:] for case in VALUES], ids=[case[0] for case in VALUES])
+def test_what_was_prepared_is_written_as_it_is(records, expected, path, sink):
+    task = sink(path)
+    prepared = bytes(task.prepare(records))
+    assert prepared.decode() == expected
+    other = texts("not looked at")
+    other.prepared = prepared
+    task.put([other, texts("after")])
+    assert path.read_text() == expected + "after\n"
+
+
 def test_bytes_that_are_no_text_are_kept(path, sink):
     sink(path).put([batch(ByteColumn.of([b"bad \xff\x00"]))])
     assert path.read_bytes() == b"bad \xff\x00\n"

@@ -41,6 +41,10 @@ class ColumnBatch:
         """These rows alone."""
         return self.with_(count=len(rows), **{name: column.take(getattr(self, name), rows) for name in _ROWS})
 
+    def cut(self, low, high):
+        """The rows from low to high, not copied."""
+        return self.with_(count=high - low, **{name: column.cut(getattr(self, name), low, high) for name in _ROWS})
+
     def piece(self, low, high):
         """The rows from low to high, in their own buffers: to be carried to another process."""
         return self.with_(count=high - low, **{name: column.compact(getattr(self, name), low, high) for name in _ROWS})

@@ -21,6 +21,7 @@ from standalone.pipeline.spark.pieces import InFiles, InJob, are_here
 
 PIECES_PER_CORE = 2
 LEAST_PIECE_ROWS = 500
+ROWS_AT_ONCE = 2000  # of a piece, in the worker: as records so many stay near the processor, and the next ones use their memory again
 JOB_BYTES = 64 << 20  # pieces pass through Java's heap as they are
 
 
@@ -58,7 +59,7 @@ class PythonLinks(Segment):
             raise ByRows("it is too small for a Spark job, or Spark is not up")
         cores = self._holder.cores
         step = max(LEAST_PIECE_ROWS, -(-batch.count // (cores * PIECES_PER_CORE)))
-        cuts = [(low, min(low + step, batch.count)) for low in range(0, batch.count, step)]
+        cuts = _cuts(batch.count, step)
         work = _worker(self._way.work, self._kind, self._stages, list(sys.path))
         with self._way(pickled_pieces(batch, origin, rows, cuts)) as pieces:
             tables = job.run(self._holder, pieces.table, lambda session, chunk: _mapped(session, chunk, work), JOB_BYTES)
@@ -74,8 +75,13 @@ def pickled_pieces(batch, origin, rows, cuts):
 
 
 def made_of(results, origin, rows, cuts):
-    """What came back of the pieces: (a ColumnBatch or a list of records, their rows, the rows to do again)."""
-    done = [pickle.loads(each) for each in results]
+    """What came back of the pieces: (a ColumnBatch or a list of records, their rows or None for all, the rows to do again)."""
+    whole, numbers, redo = _joined([pickle.loads(each) for each in results], origin, rows, cuts)
+    return whole, None if np.array_equal(numbers, np.arange(len(rows))) else numbers, redo
+
+
+def _joined(done, origin, rows, cuts):
+    """What was made of the rows of each cut as one."""
     numbers = [low + numbers for (low, _), (_, numbers, _) in zip(cuts, done)]
     redo = np.concatenate([low + redo for (low, _), (_, _, redo) in zip(cuts, done)])
     made = [each for each, _, _ in done]
@@ -122,15 +128,22 @@ def work_piece(kind, stages, piece):
         _engines[key] = RowsEngine(pickle.loads(stages))
     batch, carried = pickle.loads(piece)
     origin = SinkOrigin(None, *carried) if kind == "sink" else SourceOrigin.carried_here(*carried)
+    rows = np.arange(batch.count)
+    cuts = _cuts(batch.count, ROWS_AT_ONCE)
     gc.disable()  # or Python would look through all these records again and again for rings, for a third of the time
     try:
-        return pickle.dumps(_worked(_engines[key], batch, origin), 5)
+        done = [_worked(_engines[key], batch.cut(low, high), rows[low:high], origin) for low, high in cuts]
+        return pickle.dumps(_joined(done, origin, rows, cuts), 5)
     finally:
         gc.enable()
 
 
-def _worked(engine, batch, origin):
-    records = origin.records(batch, np.arange(batch.count))
+def _cuts(count, step):
+    return [(low, min(low + step, count)) for low in range(0, count, step)]
+
+
+def _worked(engine, batch, rows, origin):
+    records = origin.records(batch, rows)
     failures = []
     made = list(engine.through(((row, row, record) for row, record in enumerate(records)), 0, None, failures))
     failed = {row for row, _ in failures}
