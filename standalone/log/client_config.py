@@ -82,7 +82,7 @@ def parse_address(text):
 _DURATION = re.compile(r"(?i)P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d{0,9})?)S)?)?")
 
 
-def _offset_reset(text):
+def offset_reset(text):
     """earliest, latest, none, or the milliseconds of by_duration:<ISO 8601 duration>: back from now."""
     text = str(text).strip()
     if not text.lower().startswith("by_duration:"):
@@ -248,7 +248,7 @@ class ConsumerConfig(ClientConfig):
         "group.remote.assignor": (lambda text: str(text).strip() or None, None),
         "partition.assignment.strategy": (_list, "org.apache.kafka.clients.consumer.RangeAssignor,"
                                                  "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
-        "auto.offset.reset": (_offset_reset, "latest"),
+        "auto.offset.reset": (offset_reset, "latest"),
         "enable.auto.commit": (_boolean, "true"),
         "auto.commit.interval.ms": (MILLISECONDS, 5_000),
         "isolation.level": (_one_of("read_uncommitted", "read_committed", fold=str.lower), "read_uncommitted"),

@@ -60,6 +60,13 @@ class Call:
         """Called if the client goes before it is answered."""
         self._connection.on_hang_up = action
 
+    def when_it_ends(self, key, action):
+        """Have `action` called when the connection ends, in place of what was asked for by the same key; None: nothing."""
+        if action is None:
+            self._connection.endings.pop(key, None)
+        else:
+            self._connection.endings[key] = action
+
     def answer(self, response):
         response.with_header(correlation_id=self._correlation_id)
         self._send([response.encode(header=True, framed=True)])

@@ -31,6 +31,7 @@ class Connection:
         self.events = 0  # what the selector watches, by the server
         self.turn = 0  # in which the server did something large for it last
         self.on_hang_up = None  # of the request that waits
+        self.endings = {}  # key -> what is to be done when the connection ends
         self.on_frame = on_frame
         self.repeat = None  # what the last heartbeat was answered (heartbeats.py)
         self.is_lent = False  # to the thread that answers heartbeats
@@ -234,4 +235,7 @@ class Connection:
         waiting, self.on_hang_up = self.on_hang_up, None
         if waiting:
             waiting()
+        endings, self.endings = self.endings, {}
+        for action in endings.values():
+            action()
         self.sock.close()

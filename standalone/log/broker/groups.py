@@ -8,12 +8,14 @@ A static member (with an instance id) that comes back under no member id takes i
 is unchanged and the group is stable, nobody else notices; the old self, if it still lives, is fenced.
 """
 
+import functools
 import uuid
 
 from standalone.log.broker.consumer_group import ConsumerMembers
 from standalone.log.broker.in_order import InOrder
 from standalone.log.broker.member import Committed, Joined, Member, Synced
 from standalone.log.broker.refusal import NONE, Refusal, codes
+from standalone.log.broker.share_group import ShareGroup
 from standalone.log.broker.subscription import same_subscription, subscribed_topics
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
@@ -41,13 +43,18 @@ class Group:
         self._timers = timers
         self._rebalance_timer = None
         self.consumers = None  # ConsumerMembers, of a group by the consumer protocol
+        self.share = None  # ShareGroup, of a share group
 
     @property
     def holds_nothing(self):
+        if self.share is not None:
+            return self.share.holds_nothing
         return self.is_empty and not self._promised and not self.offsets and not self.commits.is_waiting
 
     @property
     def is_empty(self):
+        if self.share is not None:
+            return not self.share.members.members
         return self.state == EMPTY and not self.members and not self.has_consumers
 
     @property
@@ -60,7 +67,7 @@ class Group:
     def join(self, member_id, instance_id, client, session_ms, rebalance_ms, protocol_type, protocols, must_know_its_id, reply):
         """`client` is (client id, host); `must_know_its_id`: a newcomer is first told its id, and joins again with it."""
         error = self._why_not_join(session_ms, protocol_type, protocols)
-        if self.has_consumers:
+        if self.has_consumers or self.share is not None:
             error = codes.InconsistentGroupProtocolError
         else:
             self.consumers = None
@@ -337,6 +344,8 @@ class Group:
 
     def check_commit(self, member_id, instance_id, generation):
         """Refusal if this member may not commit; a client that is no member (generation -1) may while the group is empty."""
+        if self.share is not None:
+            raise Refusal(codes.GroupIdNotFoundError, f"Group '{self.id}' is a share group, which commits no offsets.")
         if self.has_consumers:
             return self.consumers.check_commit(member_id, generation)
         if generation < 0 and not member_id and not instance_id:
@@ -379,14 +388,17 @@ class Group:
 class Groups:
     """All groups, and those of which only offsets are known."""
 
-    def __init__(self, store, topics, clock, timers):
+    def __init__(self, store, topics, clock, timers, configs=None):
         self._store = store
+        self._configs = configs
         self._topics = topics
         self._clock = clock
         self._timers = timers
         self._by_id = {}
         for group_id, topic, number, offset, leader_epoch, metadata, _ in store.offsets():
             self.make(group_id).offsets[topic, number] = Committed(offset, leader_epoch, metadata)
+        for group_id, topic, number, topic_id, start, rows in store.shares():
+            self.share(group_id).load(topic, number, topic_id, start, rows)
 
     def __iter__(self):
         return iter(sorted(self._by_id.values(), key=lambda group: group.id))
@@ -404,12 +416,31 @@ class Groups:
         """The members by the consumer protocol; the group comes to that protocol if it is empty. Refusal if it is not."""
         group = self.make(group_id)
         if group.consumers is None:
-            if group.members or group.state != EMPTY:
+            if group.members or group.state != EMPTY or group.share is not None:
                 raise Refusal(
-                    codes.GroupIdNotFoundError, f"Group '{group_id}' has members by the classic protocol; both at once are not offered."
+                    codes.GroupIdNotFoundError,
+                    f"Group '{group_id}' has members by the classic protocol, or is a share group; both at once are not offered.",
                 )
             group.consumers = ConsumerMembers(self._topics, self._clock, self._timers)
         return group.consumers
+
+    def share(self, group_id):
+        """The ShareGroup, made if there is no group of that id. Refusal if there is one of another kind."""
+        group = self.make(group_id)
+        if group.share is None:
+            if not group.holds_nothing:
+                raise Refusal(codes.GroupIdNotFoundError, f"Group '{group_id}' is not a share group.")
+            group.consumers = None
+            values = functools.partial(self._configs.values, group_id)
+            group.share = ShareGroup(group_id, self._topics, self._store, self._clock, self._timers, values)
+        return group.share
+
+    def known_share(self, group_id):
+        """The ShareGroup. Refusal if there is none."""
+        group = self._by_id.get(group_id)
+        if group is None or group.share is None:
+            raise Refusal(codes.GroupIdNotFoundError, f"There is no share group '{group_id}'.")
+        return group.share
 
     def delete(self, group_id):
         """Refusal if there is none, or if it has members."""
@@ -419,6 +450,8 @@ class Groups:
         if not group.is_empty:
             raise Refusal(codes.NonEmptyGroupError, f"Group '{group_id}' has members.")
         self._store.delete_group(group_id)
+        if group.share is not None:
+            group.share.close()
         group.state = DEAD
         del self._by_id[group_id]
 
@@ -433,6 +466,8 @@ class Groups:
         for group in self._by_id.values():
             for key in [key for key in group.offsets if key[0] == topic]:
                 del group.offsets[key]
+            if group.share is not None:
+                group.share.forget_topic(topic)
 
 
 class _MemberIdRequired(Exception):

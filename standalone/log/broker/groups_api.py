@@ -21,27 +21,22 @@ from kafka.protocol.metadata import FindCoordinatorResponse
 from standalone.log.broker.groups import DEAD, EMPTY, MAX_METADATA, PREPARING
 from standalone.log.broker.member import Committed
 from standalone.log.broker.node import NODE_ID
-from standalone.log.broker.operations import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID
+from standalone.log.broker.operations import CLUSTER, CLUSTER_ACTION, GROUP, TOPIC, TRANSACTIONAL_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
-GROUP_KEY, TRANSACTION_KEY = 0, 1
-CLASSIC, CONSUMER = "classic", "consumer"
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 NO_OFFSET, NO_EPOCH = -1, -1
 _NEVER = Committed(NO_OFFSET, NO_EPOCH, "")
 
 
 def find_coordinator(node, call, request):
-    """Versions 0-6: of every group and every transaction, this node. Left out: share groups, which have none."""
+    """Versions 0-6: of every group, every transaction and, from version 6 on, every share partition, this node."""
     host, port = call.address
-    kind = {GROUP_KEY: GROUP, TRANSACTION_KEY: TRANSACTIONAL_ID}.get(request.key_type)
 
     def answer(key):
         try:
-            if kind is None:
-                raise Refusal(
-                    codes.InvalidRequestError, "The embedded log coordinates consumer groups and transactions; it has no share groups."
-                )
-            call.require(kind, key)
+            _require_coordinated(call, request.key_type, key)
         except Refusal as refusal:
             return {"error_code": refusal.code, "error_message": refusal.message, "node_id": -1, "host": "", "port": -1}
         return {"error_code": NONE, "error_message": None, "node_id": NODE_ID, "host": host, "port": port}
@@ -51,6 +46,17 @@ def find_coordinator(node, call, request):
     Coordinator = FindCoordinatorResponse.Coordinator
     found = [Coordinator(version=call.version, key=key, **answer(key)) for key in request.coordinator_keys]
     return FindCoordinatorResponse(version=call.version, coordinators=found)
+
+
+def _require_coordinated(call, kind, key):
+    if kind == SHARE_KEY and call.version >= 6:
+        call.require(CLUSTER, operation=CLUSTER_ACTION)
+        if len(key.rsplit(":", 2)) != 3:
+            raise Refusal(codes.InvalidRequestError, f"'{key}' names no share partition: groupId:topicId:partition does.")
+    elif kind in (GROUP_KEY, TRANSACTION_KEY):
+        call.require(GROUP if kind == GROUP_KEY else TRANSACTIONAL_ID, key)
+    else:
+        raise Refusal(codes.InvalidRequestError, f"Groups, transactions and share partitions have coordinators, nothing of kind {kind}.")
 
 
 # --- Members
@@ -373,7 +379,7 @@ def list_groups(node, call, request):
         Group(
             version=call.version,
             group_id=group.id,
-            protocol_type=CONSUMER if kind == CONSUMER else group.protocol_type or "",
+            protocol_type=group.protocol_type or "" if kind == CLASSIC else kind,
             group_state=state,
             group_type=kind,
         )
@@ -387,6 +393,8 @@ def list_groups(node, call, request):
 def _kind_and_state(group):
     if group.consumers is not None:
         return group, CONSUMER, group.consumers.state
+    if group.share is not None:
+        return group, SHARE, group.share.members.state
     return group, CLASSIC, group.state
 
 
@@ -401,8 +409,8 @@ def describe_groups(node, call, request):
             groups.append(Group(version=call.version, error_code=error, error_message=None, group_id=group_id, members=[], **blank))
             continue
         group = node.groups.get(group_id)
-        if group is not None and group.consumers is not None:
-            group = None  # ConsumerGroupDescribe reports it
+        if group is not None and (group.consumers is not None or group.share is not None):
+            group = None  # ConsumerGroupDescribe or ShareGroupDescribe reports it
         if group is None:
             error = codes.GroupIdNotFoundError.errno if call.version >= 6 else NONE
             message = f"There is no group '{group_id}'." if call.version >= 6 else None

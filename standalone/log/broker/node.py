@@ -3,9 +3,11 @@
 import logging
 
 from standalone.log.broker import compaction
+from standalone.log.broker.group_configs import GroupConfigs
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.options import FSYNC
 from standalone.log.broker.records import Preparation
+from standalone.log.broker.share_sessions import ShareSessions
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
 from standalone.log.broker.transactions import Transactions
@@ -35,7 +37,9 @@ class Node:
         self.store = Store(folder)
         self.topics = Topics(folder, self.store, settings, lambda jobs: hand_over(jobs, None))
         self._skip_known_producer_ids()
-        self.groups = Groups(self.store, self.topics, clock, timers)
+        self.group_configs = GroupConfigs(self.store)
+        self.groups = Groups(self.store, self.topics, clock, timers, self.group_configs)
+        self.share_sessions = ShareSessions()
         self.transactions = Transactions(self)
         self.users = Users(self.store)
         self._new_bytes = 0
@@ -149,6 +153,9 @@ class Node:
         self._look_after(list(self.topics.partitions()))
         self.groups.tidy()
         self.transactions.tidy()
+        if self.store.has_long_journal():
+            self.store.shorten_journal()
+            self.flush(lambda errors: None, [self.store])
         self.timers.after(HOUSEKEEPING_SECONDS, self._keep_house)
 
     def _look_after(self, partitions):

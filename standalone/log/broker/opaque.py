@@ -1,4 +1,4 @@
-"""ProduceRequest and FetchResponse whose record bytes are never copied.
+"""ProduceRequest, FetchResponse and ShareFetchResponse whose record bytes are never copied.
 
 kafka-python's message classes decode records into their own bytes and encode them into one growing buffer, which copies each
 megabyte twice. Here both messages are made from the same definitions, with another codec for the one field `records`: decoded it is a
@@ -8,6 +8,8 @@ view of the receive buffer; encoded it is left out and its place noted, so that 
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
 from kafka.protocol.schemas.fields.codecs.encode_buffer import EncodeBuffer
+
+from standalone.log.broker import messages
 
 
 class _View:
@@ -45,8 +47,10 @@ class ProduceRequest(ApiMessage):
     """Decoded from a memoryview, `records` are slices of it."""
 
 
-class FetchResponse(ApiMessage):
+class _Spliced:
     """`records` are None or slices of files; `encode_pieces` gives the answer as bytes and such slices in turn."""
+
+    __slots__ = ()
 
     def encode_pieces(self):
         """(pieces without the frame's length, their bytes together); the header must be set."""
@@ -61,6 +65,14 @@ class FetchResponse(ApiMessage):
             at = position
         pieces.append(out.buf[at : out.pos])
         return pieces, out.pos + sum(piece.length for _, piece in out.splices)
+
+
+class FetchResponse(_Spliced, ApiMessage):
+    pass
+
+
+class ShareFetchResponse(_Spliced, ApiMessage, load_json=messages):
+    pass
 
 
 class _SplicedBuffer(EncodeBuffer):
@@ -80,3 +92,4 @@ def _field(message, *path):
 
 _field(ProduceRequest, "topic_data", "partition_data", "records")._type = _View
 _field(FetchResponse, "responses", "partitions", "records")._type = _View
+_field(ShareFetchResponse, "responses", "partitions", "records")._type = _View

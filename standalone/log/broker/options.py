@@ -237,16 +237,25 @@ def refuse_topic_config(name, text):
     known = TOPIC_CONFIGS.get(name)
     if known is None:
         return None if name in RETIRED_TOPIC_CONFIGS else f"Kafka has no topic config '{name}'. It has {', '.join(TOPIC_CONFIGS)}."
+    try:
+        typed_config(f"Topic config '{name}'", known, text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def typed_config(what, known, text):
+    """The value of a config of a topic or a group; ValueError: it cannot be that."""
     if text is None:
-        return f"Topic config '{name}' has no value."
+        raise ValueError(f"{what} has no value.")
     try:
         value = _typed(known.type, text, known.low, known.high)
     except ValueError as error:
-        return f"Topic config '{name}': {error}."
+        raise ValueError(f"{what}: {error}.") from None
     chosen = [item for item in value.split(",") if item] if known.type == LIST else [value]
     if known.allowed and not set(chosen) <= set(known.allowed):
-        return f"Topic config '{name}' cannot be '{text}'; it may be {' or '.join(known.allowed)}."
-    return None
+        raise ValueError(f"{what} cannot be '{text}'; it may be {' or '.join(known.allowed)}.")
+    return value
 
 
 def _typed(kind, value, low, high):

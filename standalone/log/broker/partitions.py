@@ -243,6 +243,14 @@ class Partition:
             self._remember(next_offset, segment, stop)
         return FileSlice(segment.file, position, stop - position)
 
+    def read_batches(self, offset, limit, at_least_one, up_to):
+        """As `read`, with the (position, header) of each batch, read from the file as they are asked for."""
+        piece = self.read(offset, limit, at_least_one, up_to)
+        if piece is None:
+            return None, ()
+        segment, _ = self._locate(offset)
+        return piece, segment.walk(piece.position, piece.position + piece.length)
+
     def available(self, offset, up_to=None):
         """About how many bytes a reader at `offset` has before it: never 0 while there is a record."""
         if offset >= (self.high_watermark if up_to is None else up_to):

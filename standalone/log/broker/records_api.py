@@ -239,7 +239,7 @@ def list_offsets(node, call, request):
             answer = Topic.ListOffsetsPartitionResponse(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
                 partition = _partition(node, call, wanted.name, None, part.partition_index)
-                answer.timestamp, answer.offset = _offset_for(partition, part.timestamp, committed_only)
+                answer.timestamp, answer.offset = offset_for(partition, part.timestamp, committed_only)
                 answer.leader_epoch = LEADER_EPOCH if answer.offset != NO_OFFSET else -1
             except Refusal as refusal:
                 answer.error_code = refusal.code
@@ -248,7 +248,7 @@ def list_offsets(node, call, request):
     return ListOffsetsResponse(version=call.version, topics=topics)
 
 
-def _offset_for(partition, timestamp, committed_only):
+def offset_for(partition, timestamp, committed_only):
     """(timestamp, offset)"""
     if timestamp == OffsetSpec.LATEST:
         return NO_TIME, partition.last_stable_offset if committed_only else partition.high_watermark

@@ -11,6 +11,12 @@ class InvalidRegularExpression(codes.BrokerResponseError):
     errno = 128
 
 
+class ShareSessionLimitReached(codes.BrokerResponseError):
+    """And this one."""
+
+    errno = 133
+
+
 class Refusal(Exception):
     """`kind` is kafka-python's error class of the code, e.g. codes.InvalidTopicError."""
 
@@ -20,4 +26,4 @@ class Refusal(Exception):
         self.message = message
 
 
-__all__ = ["NONE", "InvalidRegularExpression", "Refusal", "codes"]
+__all__ = ["NONE", "InvalidRegularExpression", "Refusal", "ShareSessionLimitReached", "codes"]

@@ -17,6 +17,8 @@ from standalone.log.broker import (
     records_api,
     sasl_api,
     security_api,
+    share_groups_api,
+    share_records_api,
     topics_api,
     transactions_api,
 )
@@ -111,13 +113,20 @@ REQUESTS = (
     Row(messages.ConsumerGroupDescribeRequest, 0, 1, consumer_groups_api.describe, {GROUP: DESCRIBE, TOPIC: DESCRIBE}),
     Row(admin.AlterConfigsRequest, 0, 2, configs_api.alter_configs, dict.fromkeys(_CONFIGURED, ALTER_CONFIGS)),
     Row(admin.ListConfigResourcesRequest, 0, 1, configs_api.list_config_resources, {CLUSTER: DESCRIBE_CONFIGS}, CLUSTER_NAME),
+    Row(messages.ShareGroupHeartbeatRequest, 1, 1, share_groups_api.heartbeat, {GROUP: READ, TOPIC: DESCRIBE}, _GROUP_ID),
+    Row(messages.ShareGroupDescribeRequest, 1, 1, share_groups_api.describe, {GROUP: DESCRIBE, TOPIC: DESCRIBE}),
+    Row(messages.ShareFetchRequest, 1, 2, share_records_api.share_fetch, {GROUP: READ, TOPIC: READ}, _GROUP_ID),
+    Row(messages.ShareAcknowledgeRequest, 1, 2, share_records_api.share_acknowledge, {GROUP: READ, TOPIC: READ}, _GROUP_ID),
+    Row(messages.DescribeShareGroupOffsetsRequest, 0, 1, share_groups_api.describe_offsets, {GROUP: DESCRIBE, TOPIC: DESCRIBE}),
+    Row(messages.AlterShareGroupOffsetsRequest, 0, 0, share_groups_api.alter_offsets, {GROUP: READ, TOPIC: READ}, _GROUP_ID),
+    Row(messages.DeleteShareGroupOffsetsRequest, 0, 0, share_groups_api.delete_offsets, {GROUP: DELETE, TOPIC: READ}, _GROUP_ID),
     Row(sasl.SaslHandshakeRequest, 0, 1, sasl_api.handshake),
     Row(sasl.SaslAuthenticateRequest, 0, 2, sasl_api.authenticate),
     Row(admin.DescribeTopicPartitionsRequest, 0, 0, topics_api.describe_topic_partitions, {TOPIC: DESCRIBE}),
 )
 HANDLERS = {row.request.API_KEY: row for row in REQUESTS}
 API_VERSIONS = metadata.ApiVersionsRequest.API_KEY
-WITH_RECORDS = {producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY}
+WITH_RECORDS = {producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY, messages.ShareFetchRequest.API_KEY}
 BEFORE_LOGIN = {API_VERSIONS, sasl.SaslHandshakeRequest.API_KEY, sasl.SaslAuthenticateRequest.API_KEY}
 
 _RESPONSES = {

@@ -39,6 +39,11 @@ CREATE TABLE IF NOT EXISTS offsets (
     offset INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, metadata TEXT, committed_ms INTEGER NOT NULL,
     PRIMARY KEY (group_id, topic, partition)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shares (
+    group_id TEXT, topic TEXT, partition INTEGER,
+    topic_id TEXT NOT NULL, start INTEGER NOT NULL, runs TEXT NOT NULL,
+    PRIMARY KEY (group_id, topic, partition)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
     kind TEXT, name TEXT, body TEXT NOT NULL,
     PRIMARY KEY (kind, name)
@@ -87,6 +92,17 @@ class Store:
 
     # --- Flushing, as a partition does
 
+    def has_long_journal(self):
+        """Whether a flush is due, which empties it, though nobody waits for one: what groups commit is fsynced by nobody else."""
+        try:
+            return os.path.getsize(self.path + "-wal") > CHECKPOINT_BYTES
+        except OSError:
+            return False
+
+    def shorten_journal(self):
+        """Have the next flush do it."""
+        self.writes += 1
+
     @property
     def is_dirty(self):
         return self.synced_writes < self.writes
@@ -116,7 +132,7 @@ class Store:
     def delete_topic(self, name):
         """With the offsets that groups have committed on it."""
         with self._durably():
-            for table, column in (("topics", "name"), ("starts", "topic"), ("offsets", "topic")):
+            for table, column in (("topics", "name"), ("starts", "topic"), ("offsets", "topic"), ("shares", "topic")):
                 self._db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
 
     def starts(self):
@@ -147,6 +163,22 @@ class Store:
     def delete_group(self, group):
         with self._transaction():
             self._db.execute("DELETE FROM offsets WHERE group_id = ?", (group,))
+            self._db.execute("DELETE FROM shares WHERE group_id = ?", (group,))
+
+    def shares(self):
+        """[(group, topic, partition, topic id, start offset, rows of InFlight)]"""
+        rows = self._db.execute("SELECT group_id, topic, partition, topic_id, start, runs FROM shares ORDER BY group_id, topic, partition")
+        return [(*key, uuid.UUID(topic_id), start, json.loads(runs)) for *key, topic_id, start, runs in rows]
+
+    def save_shares(self, group, rows):
+        """rows: [(topic, partition, topic id in hex, start offset, rows of InFlight)]"""
+        with self._transaction():
+            values = [(group, *key, json.dumps(runs, separators=(",", ":"))) for *key, runs in rows]
+            self._db.executemany("REPLACE INTO shares VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    def delete_shares(self, group, topic):
+        with self._transaction():
+            self._db.execute("DELETE FROM shares WHERE group_id = ? AND topic = ?", (group, topic))
 
     # --- Documents: what is small, kept as JSON by kind and name
 

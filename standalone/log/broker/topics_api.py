@@ -22,7 +22,8 @@ from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 UNKNOWN_ID = uuid.UUID(int=0)
-FEATURES = (("transaction.version", 2),)  # KIP-890: each end of a transaction raises the epoch
+# KIP-932: share groups; KIP-890: each end of a transaction raises the epoch
+FEATURES = (("share.version", 1), ("transaction.version", 2))
 
 def api_versions(node, call, request):
     """Versions 0-4: what this server does. A newer version is answered by the server itself, in version 0."""
