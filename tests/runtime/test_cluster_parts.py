@@ -1,4 +1,4 @@
-"""What tasks on a cluster are made of, each part alone: shares of partitions, the line, the relayed group, keys and secrets, the archive."""
+"""What tasks on a cluster are made of, each part alone: shares of partitions, the channel, the relayed group, keys and secrets, the archive."""
 
 import socket
 import sys
@@ -15,7 +15,7 @@ from standalone.log.link import Waker
 from standalone.log.relayed_group import RelayedGroup
 from standalone.pipeline.spark import executors
 from standalone.runtime.cluster import shares
-from standalone.runtime.cluster.line import Exchange, LineLost, new_key, open_line
+from standalone.runtime.cluster.control_channel import ChannelLost, ChannelServer, new_key, open_channel
 from standalone.runtime.cluster.modules import make_archive
 from standalone.runtime.cluster.options import PROTECTIONS, check_protection, runs_on_cluster, secret_texts
 from standalone.runtime.cluster.shares import Holder, Shares, shared_out
@@ -184,56 +184,56 @@ def test_what_the_group_takes_back_is_committed_before_others_have_it(sharing):
     assert isinstance(one.commit({("t", 0): 9}), LogRetriableError)
 
 
-# ---- the line
+# ---- the control channel
 
 
 @pytest.fixture
-def exchange():
-    lines = []
+def server():
+    channels = []
 
-    def serve(line):
-        lines.append(line)
+    def serve(channel):
+        channels.append(channel)
         while True:
-            kind, number, body = line.receive()
+            kind, number, body = channel.receive()
             if kind == "double":
-                line.answer(number, 2 * body)
+                channel.answer(number, 2 * body)
 
-    exchange = Exchange("127.0.0.1", 0, serve)
-    exchange.lines = lines
-    yield exchange
-    exchange.close()
+    server = ChannelServer("127.0.0.1", 0, serve)
+    server.channels = channels
+    yield server
+    server.close()
 
 
-def _listening(line):
+def _listening(channel):
     def listen():
-        with pytest.raises(LineLost):
-            line.receive()
+        with pytest.raises(ChannelLost):
+            channel.receive()
 
     thread = threading.Thread(target=listen, daemon=True)
     thread.start()
     return thread
 
 
-def test_a_question_is_answered_and_an_end_is_heard(exchange):
-    line = open_line(("127.0.0.1", exchange.port), exchange.key)
-    thread = _listening(line)
-    assert [line.ask("double", number) for number in (1, 21)] == [2, 42]
-    wait_for(lambda: exchange.lines)
-    exchange.lines[0].close()
+def test_a_question_is_answered_and_an_end_is_heard(server):
+    channel = open_channel(("127.0.0.1", server.port), server.key)
+    thread = _listening(channel)
+    assert [channel.ask("double", number) for number in (1, 21)] == [2, 42]
+    wait_for(lambda: server.channels)
+    server.channels[0].close()
     thread.join(60)
-    with pytest.raises(LineLost):
-        line.ask("double", 1)
+    with pytest.raises(ChannelLost):
+        channel.ask("double", 1)
 
 
-def test_who_does_not_know_the_key_is_not_heard(exchange):
-    with pytest.raises(LineLost, match="cannot be reached"):
-        open_line(("127.0.0.1", exchange.port), new_key())
-    with socket.create_connection(("127.0.0.1", exchange.port)) as stranger:
+def test_who_does_not_know_the_key_is_not_heard(server):
+    with pytest.raises(ChannelLost, match="cannot be reached"):
+        open_channel(("127.0.0.1", server.port), new_key())
+    with socket.create_connection(("127.0.0.1", server.port)) as stranger:
         stranger.sendall(b"\0\0\0\x05hello")
         stranger.settimeout(60)
         while stranger.recv(1000):
             pass  # it is hung up on
-    assert not exchange.lines
+    assert not server.channels
 
 
 # ---- the group of a consumer whose member is elsewhere

@@ -7,7 +7,7 @@ from standalone.errors import ConfigError
 from standalone.pipeline.spark.session import is_cluster
 
 HERE, CLUSTER = "worker", "cluster"
-RUN_ON, LINE_PORT = "tasks.run.on", "tasks.line.port"
+RUN_ON, CONTROL_PORT = "tasks.run.on", "tasks.control.port"
 
 OPTIONS = (
     Option(
@@ -17,8 +17,8 @@ OPTIONS = (
         default=HERE, check=one_of(HERE, CLUSTER),
     ),
     Option(
-        LINE_PORT, INT, LOW,
-        "Port at spark.driver.host on which the worker hears tasks that run on a cluster; 0 takes any that is free.",
+        CONTROL_PORT, INT, LOW,
+        "Port at spark.driver.host to which tasks on a cluster connect for their control channel; 0 takes any that is free.",
         default=0, check=between(0, 65535),
     ),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Tasks that run elsewhere, without Spark: processes of this machine stand for its executors, and one that is killed is started again as Spark does.
+"""Tasks that run on executors, without Spark: processes of this machine stand for its executors, and one that is killed is started again as Spark does.
 tests/runtime/test_cluster.py has the real thing."""
 
 import itertools
@@ -19,7 +19,7 @@ from tests.runtime.local import LocalWorker, wait_for
 from tests.suite.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
-_FAR_END = """
+_EXECUTOR = """
 import importlib, pickle, sys
 entry, payload, place = pickle.load(sys.stdin.buffer)
 sys.path.insert(0, place["folder"])
@@ -52,7 +52,7 @@ class Processes:
                     raise SparkGone("the job was cancelled")
                 environment = {**os.environ, "NUMBA_CACHE_DIR": str(ROOT / "standalone" / "__pycache__")}
                 process = self._running[group] = subprocess.Popen(
-                    [sys.executable, "-c", _FAR_END], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=environment
+                    [sys.executable, "-c", _EXECUTOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=environment
                 )
             place = {"host": socket.gethostname(), "attempt": attempt, "stage": 0, "folder": str(self.folder)}
             said, _ = process.communicate(pickle.dumps((entry, payload, place)))
