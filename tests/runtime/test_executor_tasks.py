@@ -34,18 +34,20 @@ class Processes:
 
     folder = None
 
-    def __init__(self, holder, archive):
-        self._archive = archive
+    def __init__(self, holder, send):
+        self._send = send
+        self.sparkContext = self
         self._running, self._cancelled = {}, set()
         self._lock = threading.Lock()
 
     def driver(self, stopping):
         return "127.0.0.1", "127.0.0.1"
 
+    def addArchive(self, name):
+        zipfile.ZipFile(name.partition("#")[0]).extractall(self.folder)
+
     def run(self, group, entry, payload, stopping):
-        with self._lock:
-            if not self.folder.exists():
-                zipfile.ZipFile(self._archive()).extractall(self.folder)
+        self._send(self)
         for attempt in itertools.count():
             with self._lock:
                 if group in self._cancelled:
@@ -54,7 +56,7 @@ class Processes:
                 process = self._running[group] = subprocess.Popen(
                     [sys.executable, "-c", _EXECUTOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=environment
                 )
-            place = {"host": socket.gethostname(), "attempt": attempt, "stage": 0, "folder": str(self.folder)}
+            place = {"host": socket.gethostname(), "attempt": attempt, "stage": 0, "folder": str(self.folder), "import_seconds": 0.0}
             said, _ = process.communicate(pickle.dumps((entry, payload, place)))
             if process.returncode == 0:
                 return pickle.loads(said)

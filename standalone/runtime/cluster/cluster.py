@@ -6,9 +6,6 @@
     modules.py           what executors import                 options.py           keys, and secrets
 """
 
-import contextlib
-import os
-import tempfile
 import threading
 
 from standalone.errors import ConfigError
@@ -16,7 +13,6 @@ from standalone.log.client_config import ConsumerConfig
 from standalone.log.consumer import Consumer
 from standalone.pipeline.spark.executors import LongJobs
 from standalone.runtime.cluster.control_channel import HEARTBEAT_SECONDS, ChannelServer
-from standalone.runtime.cluster.modules import make_archive
 from standalone.runtime.cluster.options import CONTROL_PORT, RUN_ON, check_protection
 from standalone.runtime.cluster.payload import TaskPayload, secrets_within
 from standalone.runtime.cluster.remote_runner import RemoteRunner
@@ -27,7 +23,7 @@ from standalone.stage import QueryTransform
 class Cluster:
     """The worker's. `worker` gives what tasks need of it; everything is started with the first task."""
 
-    def __init__(self, worker, clients, heartbeats, offsets, state, topics, session):
+    def __init__(self, worker, clients, heartbeats, offsets, state, topics, session, modules):
         self.clock = worker.clock
         self._worker = worker
         self._config = worker.config
@@ -38,22 +34,20 @@ class Cluster:
         self._topics = topics
         self._session = session
         self._lock = threading.Lock()
-        self._folder = None
         self._server = None
-        self._plugins = []
         self._runners = {}  # (connector, number) -> RemoteRunner that runs
         self._shares = {}  # connector -> Shares
         self._users = {}  # Shares -> the runners that have it
         self._closing = threading.Event()
-        self.jobs = LongJobs(session, self._archive)
+        self._modules = modules
+        self.jobs = LongJobs(session, modules.send)
         self._address = None
 
     # ---------------------------------------------------------------- made
     def new_runner(self, plan, number, task_config, listen, paused):
         """A RemoteRunner. Raises ConfigError where the connector cannot run there."""
         self._check(plan)
-        self._archive()
-        payload = TaskPayload.of(plan, number, task_config, worker=self._worker, state=self._state, plugins=self._plugins)
+        payload = TaskPayload.of(plan, number, task_config, worker=self._worker, state=self._state, plugins=self._modules.plugins())
         return RemoteRunner(self, plan, payload, connector=plan["name"], number=number, listener=listen, paused=paused)
 
     def _check(self, plan):
@@ -64,17 +58,6 @@ class Cluster:
                 "connector in the worker (tasks.run.on=worker in its configuration), where Sql is computed by the same cluster"
             })  # fmt: skip
         check_protection(secrets_within(plan, self._worker), self._config.spark())
-
-    def _archive(self):
-        with self._lock:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="connect-modules-")
-                self._plugins = make_archive(self._archive_path, self._config["plugin.path"])
-            return self._archive_path
-
-    @property
-    def _archive_path(self):
-        return os.path.join(self._folder.name, "modules.zip")
 
     def _join_shares(self, runner):
         with self._lock:
@@ -132,13 +115,9 @@ class Cluster:
     def close(self):
         self._closing.set()
         with self._lock:
-            server, folder = self._server, self._folder
-            self._server = self._folder = None
+            server, self._server = self._server, None
         if server is not None:
             server.close()
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                folder.cleanup()
 
     def listening(self, stopping):
         """Where tasks call, and with which key, once there is a Spark session: as TaskPayload.for_job takes it."""

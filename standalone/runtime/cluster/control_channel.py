@@ -31,7 +31,9 @@ _ANSWER, _HEARTBEAT = "answer", "heartbeat"
 
 
 class ChannelLost(ConnectError):
-    """The other end is gone, or silent."""
+    """The other end has closed it, or `is_silent`: it has sent nothing for TIMEOUT_SECONDS."""
+
+    is_silent = False
 
 
 def new_key():
@@ -91,6 +93,7 @@ class Channel:
                 kind, number, body = orjson.loads(self._connection.recv_bytes(MOST_BYTES))
             except (EOFError, OSError, ValueError, TypeError) as error:
                 lost = ChannelLost(f"The control channel is lost: {error or type(error).__name__}.")
+                lost.is_silent = isinstance(error, BlockingIOError)
                 self._give_up(lost)
                 raise lost from error
             if kind == _ANSWER:

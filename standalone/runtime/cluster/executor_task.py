@@ -20,6 +20,7 @@ from standalone.log.heartbeats import Heartbeats
 from standalone.log.relayed_group import RelayedGroup
 from standalone.runtime.cluster.control_channel import HEARTBEAT_SECONDS, ChannelLost, open_channel
 from standalone.runtime.cluster.payload import TaskPayload
+from standalone.runtime.cluster.start_times import Steps
 from standalone.runtime.cluster.worker_proxies import Forwarder, GroupProxy, OffsetsProxy, StateProxy
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
@@ -54,12 +55,15 @@ class _ExecutorTask:
     def __init__(self, payload, place):
         self._payload = payload
         self._place = place
+        self._steps = Steps({"imports": place["import_seconds"]})
         self._channel = open_channel(payload.address, payload.key)
+        self._steps.done("control channel")
         self._lock = threading.Lock()
         self._runner = None
         self._group = None
         self._offsets = OffsetsProxy(self._channel)
         self._over = threading.Event()
+        self._done = threading.Event()
         self._waiting = []  # what was asked of the runner before it was there
         self._ended = UNASSIGNED, None
         self._handler = _ToWorker(Forwarder(self._channel))
@@ -75,8 +79,10 @@ class _ExecutorTask:
         root.addHandler(self._handler)
         try:
             threading.Thread(target=self._listen, name="channel", daemon=True).start()
+            threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
             self._work()
         finally:
+            self._done.set()
             root.removeHandler(self._handler)
             root.setLevel(level)
             self._channel.close()
@@ -94,6 +100,7 @@ class _ExecutorTask:
         with self._lock:
             self._runner = runner
             waiting, self._waiting = self._waiting, []
+        self._steps.done("configuration")
         runner.start()
         for act in waiting:
             act(runner)
@@ -159,6 +166,10 @@ class _ExecutorTask:
     def _say(self, state, trace=None):
         self._ended = state, trace
         try:
+            if self._steps is not None and state != UNASSIGNED:
+                steps, self._steps = self._steps, None
+                steps.done("start")
+                self._channel.send("started", steps.told())
             self._channel.send("state", [state, trace])
         except ChannelLost:
             self._over.set()
@@ -177,6 +188,11 @@ class _ExecutorTask:
         except ChannelLost:
             self._over.set()
             self._runner.stop()
+
+    def _beat(self):
+        """Also while the task is configured and started: on a busy machine that takes longer than a channel may be silent."""
+        while not self._done.wait(HEARTBEAT_SECONDS):
+            self._channel.heartbeat()
 
     def _listen(self):
         try:

@@ -14,6 +14,7 @@ from standalone.pipeline.spark.job import SparkGone
 from standalone.runtime.cluster.control_channel import ChannelLost
 from standalone.runtime.cluster.executor_task import ENTRY
 from standalone.runtime.cluster.shares import Holder
+from standalone.runtime.cluster.start_times import described
 from standalone.runtime.failures.tolerance import ErrorCounters
 from standalone.runtime.metrics import SinkMeter, SourceMeter
 from standalone.runtime.tasks.lifecycle import FAILED, RUNNING, UNASSIGNED, TaskRunner, log_context
@@ -21,7 +22,10 @@ from standalone.runtime.tasks.lifecycle import FAILED, RUNNING, UNASSIGNED, Task
 log = logging.getLogger(__name__)
 
 SLOT_SECONDS = 20.0  # without an executor until somebody is told why
-AGAIN_SECONDS = 15.0  # from the loss of a channel to another job, where Spark has started nothing
+# From the loss of a channel to another job, where Spark has started nothing: a process that ended is missed by Spark, too, and to cancel what it
+# is about to start would only cost time; of a machine that is silent it may know nothing for minutes.
+AGAIN_SECONDS = 60.0
+AGAIN_IF_SILENT_SECONDS = 5.0
 MOST_SHORT_LIVES = 10  # attempts, one after the other, that were cut off within SHORT_SECONDS
 SHORT_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
@@ -48,6 +52,8 @@ class RemoteRunner(TaskRunner):
         self._job = 0
         self._short_lives = 0
         self._waits_since = None  # without an executor
+        self._given_at = 0.0  # to Spark, or when the former attempt was cut off
+        self._again_seconds = AGAIN_SECONDS
         self._warned = False
         self._end = None  # (state, trace) that the task ended in
         self._progress = False
@@ -91,8 +97,9 @@ class RemoteRunner(TaskRunner):
                 "cluster may have none free for it, or may not be reached.",
                 *(self.number, self.connector, waited),
             )
-        if waited > AGAIN_SECONDS and self._newest[1] >= 0 and self._newest[0] == self._job:
+        if waited > self._again_seconds and self._newest[1] >= 0 and self._newest[0] == self._job:
             self._waits_since = self._clock.monotonic()
+            self._again_seconds = AGAIN_SECONDS
             self.cluster.jobs.cancel(self._group)
 
     # ---------------------------------------------------------------- its own thread
@@ -146,7 +153,8 @@ class RemoteRunner(TaskRunner):
                 self.say(UNASSIGNED)
 
     def _wait_from_now(self):
-        self._waits_since, self._warned = self._clock.monotonic(), False
+        self._given_at = self._waits_since = self._clock.monotonic()
+        self._warned = False
 
     # ---------------------------------------------------------------- channels
     def attend(self, channel, hello):
@@ -156,6 +164,7 @@ class RemoteRunner(TaskRunner):
             what = f"task {self.number} of connector '{self.connector}'"
             log.warning("An executor on %s still ran an older attempt of %s: it is not heard", hello["host"], what)
             return
+        is_silent = False
         with log_context(f"{self.connector}|task-{self.number}"):
             try:
                 while True:
@@ -163,10 +172,10 @@ class RemoteRunner(TaskRunner):
                     if self._attempt is not attempt:
                         return
                     attempt.handle(kind, number, body)
-            except ChannelLost:
-                pass
+            except ChannelLost as lost:
+                is_silent = lost.is_silent
             finally:
-                self._cut_off(attempt)
+                self._cut_off(attempt, is_silent)
 
     def _begin(self, attempt, which):
         with self._lock:
@@ -182,7 +191,7 @@ class RemoteRunner(TaskRunner):
         attempt.tell("stop" if self.stopping.is_set() else "pause" if self.paused else "resume")
         return True
 
-    def _cut_off(self, attempt):
+    def _cut_off(self, attempt, is_silent):
         """Its channel is lost, or it has ended."""
         with self._lock:
             if self._attempt is not attempt:
@@ -199,6 +208,7 @@ class RemoteRunner(TaskRunner):
             self._end = FAILED, trace_of(ConnectError(f"Its process on the executor ended {often}: the executor's own log says why."))
             self.cluster.jobs.cancel(self._group)
             return
+        self._again_seconds = AGAIN_IF_SILENT_SECONDS if is_silent else AGAIN_SECONDS
         self._wait_from_now()
         self.say(UNASSIGNED)
 
@@ -218,6 +228,9 @@ class RemoteRunner(TaskRunner):
             self.say(state, trace)
         if state == RUNNING:
             self._warned = False
+
+    def on_started(self, attempt, told):
+        log.info("Runs on %s, %s", attempt.worker_id, described(told, self._clock.monotonic() - self._given_at))
 
     def on_end(self):
         if self._end is None:
@@ -278,6 +291,9 @@ class _Attempt:
 
     def _on_state(self, number, body):
         self._runner.on_state(*body)
+
+    def _on_started(self, number, told):
+        self._runner.on_started(self, told)
 
     def _on_source_ended(self, number, body):
         self._runner.has_ended = True
