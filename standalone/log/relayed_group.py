@@ -82,13 +82,13 @@ class RelayedGroup:
         """The member does."""
 
     def polling(self, now_polling):
-        """Nobody counts: who is silent loses his line."""
+        """Nobody counts: a task that is silent loses its control channel."""
 
     def partitions_counted(self, counts):
         """The member does."""
 
     def close(self, timeout_s, leave=True):
-        """The line ends with the task."""
+        """The control channel ends with the task."""
 
     # ---- its commits
 

@@ -12,7 +12,8 @@ from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.cluster.cluster import Cluster
-from standalone.runtime.cluster.options import runs_on_cluster
+from standalone.runtime.cluster.modules import Modules
+from standalone.runtime.cluster.options import for_executors, runs_on_cluster, tasks_default_to_cluster
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_clients import LogClients
@@ -47,7 +48,10 @@ class Worker:
         self._clients = LogClients(self.config, self._clusters, clock, self.log_settings)
         self._heartbeats = Heartbeats(clock)
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
-        self._session = SessionHolder(self.config.spark(), self.config["spark.start"])
+        self._modules = Modules(self.config["plugin.path"])  # that executors import
+        on_cluster = tasks_default_to_cluster(self.config)
+        spark = for_executors(self.config.spark()) if on_cluster else self.config.spark()
+        self._session = SessionHolder(spark, self.config["spark.start"], prepare=self._modules.send if on_cluster else None)
         self._embedded = None
         self.schemas = SchemaRegistries(self.config)
         self.config.embedded_registry = self.schemas.embedded_url
@@ -79,7 +83,7 @@ class Worker:
             topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), state=self.state,
             note_event=lambda *event: self.state.note_event(*event, self.id), note_end=lambda: self.note_end(),
         )  # fmt: skip
-        self._cluster = Cluster(self, self._clients, self._heartbeats, self.offsets, self.state, self.topics, self._session)
+        self._cluster = Cluster(self, self._clients, self._heartbeats, self.offsets, self.state, self.topics, self._session, self._modules)
         self._reach_cluster()
         if self.config["spark.start"] == "eager":
             self._session.request()
@@ -92,7 +96,7 @@ class Worker:
 
     def close(self):
         self._closing.set()
-        steps = [self._heartbeats.stop, self._session.stop, self._clusters.close, self.schemas.close]
+        steps = [self._heartbeats.stop, self._session.stop, self._modules.close, self._clusters.close, self.schemas.close]
         if self._cluster is not None:
             steps.insert(0, self._cluster.close)
         steps += [part.close for part in (self.offsets, self.state) if part is not None]

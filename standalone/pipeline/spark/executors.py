@@ -1,6 +1,6 @@
 """Work that lasts, on a Spark cluster: one job with one task, which holds a core of an executor until it returns.
 
-    jobs = LongJobs(holder, archive)                 archive: a zip of modules that executors import
+    jobs = LongJobs(holder, send)                    send(session): sees to it that executors have the modules
     jobs.run("task-1", "package.module:function", payload)   what `function(payload, place)` returned there
 
 Spark gives a task whose executor ended to another executor, as often as it takes: `place["attempt"]` counts. What travels is the closure alone,
@@ -8,7 +8,6 @@ under Spark's own authentication and encryption.
 """
 
 import contextlib
-import threading
 
 from standalone.errors import ConnectError
 from standalone.pipeline.spark.job import SparkGone
@@ -24,11 +23,9 @@ class NotThere(ConnectError):
 class LongJobs:
     """Any thread may call; `run` waits until the work is over."""
 
-    def __init__(self, holder, archive):
+    def __init__(self, holder, send):
         self._holder = holder
-        self._archive = archive
-        self._lock = threading.Lock()
-        self._sent_to = None  # the session that has the archive
+        self._send = send
 
     def driver(self, stopping):
         """(host at which executors reach this process, address to listen at), once a session is up. Raises ConnectError, SparkGone."""
@@ -41,7 +38,7 @@ class LongJobs:
         session = self._session(stopping)
         context = session.sparkContext
         try:
-            self._send_archive(session, context)
+            self._send(session)
             context.setJobGroup(group, group, interruptOnCancel=True)
             (done,) = context.parallelize([0], 1).mapPartitions(_work(entry, payload, ARCHIVE)).collect()
         except Exception as error:
@@ -69,12 +66,6 @@ class LongJobs:
                 raise ConnectError(f"Spark does not start: {self._holder.failure}")
         return session
 
-    def _send_archive(self, session, context):
-        with self._lock:
-            if self._sent_to is not session:
-                context.addArchive(f"{self._archive()}#{ARCHIVE}")
-                self._sent_to = session
-
 
 def _work(entry, payload, archive):
     """The function that travels. By value, with nothing of ours in it: where it arrives our modules are not there yet."""
@@ -84,12 +75,14 @@ def _work(entry, payload, archive):
         import os
         import socket
         import sys
+        import time
 
         from pyspark import SparkFiles, TaskContext
 
         context = TaskContext.get()
         place = {"host": socket.gethostname(), "attempt": context.attemptNumber() if context else 0, "stage": context.stageId() if context else 0}
-        folder = os.path.join(SparkFiles.getRootDirectory(), archive)
+        began = time.monotonic()
+        folder = os.path.abspath(os.path.join(SparkFiles.getRootDirectory(), archive))
         if folder not in sys.path:
             sys.path.insert(0, folder)
         module, _, name = entry.partition(":")
@@ -97,7 +90,7 @@ def _work(entry, payload, archive):
             function = getattr(importlib.import_module(module), name)
         except ImportError as error:
             return iter([{"missing": f"{type(error).__name__}: {error}", "host": place["host"], "python": sys.executable}])
-        return iter([function(payload, {**place, "folder": folder})])
+        return iter([function(payload, {**place, "folder": folder, "import_seconds": time.monotonic() - began})])
 
     work.__module__ = "__main__"  # so that it is pickled by value
     return work

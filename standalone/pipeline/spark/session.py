@@ -117,8 +117,8 @@ class SessionHolder:
     thread, `_live`, starts and ends sessions.
     """
 
-    def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS):
-        """`archive_after_seconds` None: make no class-data archive; one that is there is used."""
+    def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS, prepare=None):
+        """`archive_after_seconds` None: make no class-data archive; one that is there is used. `prepare(session)` is called before its first job."""
         self.conf = settled(dict(conf or {}))
         self.start = start
         self.cache_dir = cache_dir or default_cache_dir()
@@ -128,6 +128,7 @@ class SessionHolder:
         self.job_seconds = 0.0
         self.exit_code = None  # of the last Java process that has ended
         self._java = java
+        self._prepare = prepare
         self.archive_after_seconds = archive_after_seconds  # as of the next start
         self._lock = threading.Lock()
         self._settled = threading.Event()  # a session is up, or its start failed, or it was stopped
@@ -315,6 +316,8 @@ class SessionHolder:
         context.pythonExec = self.conf.get("spark.pyspark.python", sys.executable)  # its workers need the packages that we have
         context._accumulatorServer.handle_error = lambda *_: None  # it would print how the Java process's end looks to it
         session = SparkSession(context)
+        if self._prepare is not None:
+            self._prepare(session)
         _warm(session)
         log.info("Spark %s is up after %.1f s.", session.version, time.monotonic() - began)
         return session
