@@ -29,6 +29,7 @@ from standalone.errors import ConfigError, ConnectError
 from standalone.plugins import Plugins
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.streams import columns as c
+from standalone.streams.fitting import field_of, fit
 
 CONNECTOR_CLASS = "connector.class"
 _SECONDS = 60.0  # in which a batch that is done again has to come again
@@ -213,10 +214,10 @@ def rows_of(records, schema):
     }
     arrays = []
     for field in arrow:
-        take = taken.get(field.name) or (lambda record, name=field.name: c.field_of(record.value, name))
-        fit = c.fit(field.type)
+        take = taken.get(field.name) or (lambda record, name=field.name: field_of(record.value, name))
+        fit_one = fit(field.type)
         found = (take(record) for record in records)
-        arrays.append(pa.array([None if each is None else fit(each) for each in found], field.type))
+        arrays.append(pa.array([None if each is None else fit_one(each) for each in found], field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=arrow)
 
 

@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 _FETCH_BYTES = 8 << 20
 _WAIT_MS = 100
+_SHORTEST_WAIT_SECONDS = 0.005  # a broker that answers sooner, and has nothing, does not wait
 _PATIENCE_SECONDS = 60.0
 _COMMITTED = "read_committed"
 
@@ -93,6 +94,28 @@ class Ranges:
             elif SYSTEM.monotonic() > deadline:
                 raise ConnectError(f"The records of {topic}-{partition} from offset {at} to {high} did not come within {_PATIENCE_SECONDS:.0f} s.")
 
+    def wait_for_more(self, ends, seconds):
+        """Have the broker wait until a partition has records that can be read beyond these ends ({pair: offset}), so long at the most.
+
+        Returns whether it did, or has some: not where partitions have different leaders, and not where it fails or does not wait.
+        """
+        try:
+            ids = {topic: self._cluster.topic(topic, timeout=seconds).id for topic, _ in ends}
+            leaders = {pair: self._cluster.leader(*pair) for pair in ends}
+            nodes = {leader and leader.node for leader in leaders.values()}
+            if len(nodes) != 1 or None in nodes:
+                return False
+            wanted = [(topic, ids[topic], partition, ends[topic, partition], leader.epoch) for (topic, partition), leader in leaders.items()]
+            begun = SYSTEM.monotonic()
+            answers = self._fetched(nodes.pop(), wanted, int(seconds * 1000), 1)
+        except ConnectError:
+            for pair in ends:
+                self._forget(*pair)
+            return False
+        if any(answer.error_code for answer in answers):
+            return False
+        return any(answer.records is not None for answer in answers) or SYSTEM.monotonic() - begun >= _SHORTEST_WAIT_SECONDS
+
     def close(self):
         for link in self._links.values():
             link.close()
@@ -103,15 +126,20 @@ class Ranges:
         leader = self._cluster.leader(topic, partition)
         if leader is None:
             raise LogRetriableError(f"{topic}-{partition} has no leader.")
-        link = self._links.get(leader.node)
+        wanted = [(topic, self._cluster.topic(topic).id, partition, at, leader.epoch)]
+        return self._fetched(leader.node, wanted, _WAIT_MS, _FETCH_BYTES)[0]
+
+    def _fetched(self, node, wanted, wait_ms, most_bytes):
+        """Answers of what fetch.request takes."""
+        link = self._links.get(node)
         if link is None or link.stale:
-            link = self._links[leader.node] = self._cluster.connect(leader.node)
+            link = self._links[node] = self._cluster.connect(node)
         message, ceiling = fetch.request(
-            [(topic, self._cluster.topic(topic).id, partition, at, leader.epoch)],
+            wanted,
             min_bytes=1,
-            max_wait_ms=_WAIT_MS,
-            max_bytes=_FETCH_BYTES,
-            partition_bytes=_FETCH_BYTES,
+            max_wait_ms=wait_ms,
+            max_bytes=most_bytes,
+            partition_bytes=most_bytes,
             isolation=ISOLATION[self._isolation],
             rack=self._config["client.rack"],
         )
@@ -119,8 +147,8 @@ class Ranges:
         received = link.receive()
         _, version = link.forget(correlation)
         code, answers = fetch.read(received[1], version)
-        raise_for(code, f"Reading {topic}-{partition} at offset {at}")
-        return answers[0]
+        raise_for(code, f"Reading {', '.join(f'{topic}-{partition} at offset {at}' for topic, _, partition, at, _ in wanted)}")
+        return answers
 
     def _forget(self, topic, partition):
         leader = self._cluster.leader(topic, partition)

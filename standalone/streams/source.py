@@ -13,7 +13,7 @@ stream's own:
 | `startingOffsets`, `endingOffsets` | `earliest`, `latest`, or JSON: {"topic": {"0": 23, "1": -2}} (-2 is earliest, -1 latest) |
 | `maxOffsetsPerTrigger` | a batch of a stream has no more |
 | `minPartitions` | ranges are cut until there are so many |
-| `maxWaitMs` | how long a stream that is at its end waits for a record before it says that there is none (200) |
+| `maxWaitMs` | how long a stream that is at its end waits for a record before it says that there is none (500) |
 | `errors.tolerance` | `all` skips records that cannot be read |
 | `key.windowed`, `key.window.ms` | keys have a window of this kind after them: `time` (of that size) or `session` |
 | `value.delimiter` | values are strings, cut by it into the fields of the schema |
@@ -48,6 +48,7 @@ from standalone.streams.settings import check_options, settings_of
 
 CONNECTOR_CLASS = "connector.class"
 _LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.005, 0.04  # between looks at the ends of partitions, where nothing comes
+_MAX_WAIT_MS = 500
 _TOPICS_SECONDS = 5.0  # between looks for new topics and partitions
 _EARLIEST, _LATEST = -2, -1
 
@@ -166,8 +167,9 @@ class _Topics:
         return found
 
     def read(self, partition):
-        decoder = decoder_of(self._raw, self._schema)
-        ranges = _ranges_of(tuple(sorted(self._raw.items())))
+        options = tuple(sorted(self._raw.items()))
+        decoder = _kept(options, self._schema.json(), lambda: decoder_of(self._raw, self._schema))
+        ranges = _kept(options, None, lambda: Ranges(settings_of(self._raw).clients))
         for records in ranges.read(partition.topic, partition.partition, partition.low, partition.high):
             yield decoder.batch(partition.topic, partition.partition, records)
 
@@ -209,17 +211,19 @@ class TopicStreamReader(_Topics, DataSourceStreamReader, SupportsTriggerAvailabl
         return _shown(ends)
 
     def _wait_for_more(self, start):
-        """Ends, as soon as there is more than `start`; looked forever more seldom."""
+        """Ends, as soon as there is more than `start`. The broker is asked to wait; where it cannot, it is looked for, ever more seldom."""
         now = SYSTEM.monotonic()
-        deadline, pause, quiet = now + int(self._options.get("maxwaitms", 200)) / 1000, _LOOK_SECONDS, threading.Event()
+        deadline, pause, quiet = now + int(self._options.get("maxwaitms", _MAX_WAIT_MS)) / 1000, _LOOK_SECONDS, threading.Event()
         if now >= self._look_again_at or not self._known:
             self._known, self._look_again_at = self._pairs(), now + _TOPICS_SECONDS
         while True:
             ends = {**start, **self._ranges().ends(self._known)}
-            if ends != start or SYSTEM.monotonic() >= deadline:
+            left = deadline - SYSTEM.monotonic()
+            if ends != start or left <= 0:
                 return ends
-            SYSTEM.wait(quiet, pause)
-            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
+            if not self._ranges().wait_for_more({pair: ends[pair] for pair in self._known}, left):
+                SYSTEM.wait(quiet, min(pause, left))
+                pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
 
     def _ends_now(self, start):
         return {**start, **self._ranges().ends(self._pairs())}
@@ -284,16 +288,19 @@ def decoder_of(options, schema):
     )
 
 
-_kept = {}
+_keeping = {}
 
 
-def _ranges_of(options):
-    """Spark keeps its Python workers: so are their connections."""
-    if options not in _kept:
-        if len(_kept) > 16:
-            _kept.pop(next(iter(_kept))).close()
-        _kept[options] = Ranges(settings_of(dict(options)).clients)
-    return _kept[options]
+def _kept(options, schema, make):
+    """Spark keeps its Python workers: so are their connections, and converters with what they have learnt of schemas."""
+    key = options, schema
+    if key not in _keeping:
+        if len(_keeping) > 32:
+            oldest = _keeping.pop(next(iter(_keeping)))
+            if isinstance(oldest, Ranges):
+                oldest.close()
+        _keeping[key] = make()
+    return _keeping[key]
 
 
 def _newest_schemas(options):
