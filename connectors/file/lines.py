@@ -51,6 +51,18 @@ class JavaLines:
         """How many of the last bytes may be a part of a line end of which more follows."""
         return int(len(data) > 0 and data[-1] == CR)
 
+    @staticmethod
+    def late_end(data, begin, final=False):
+        """How many bytes from `begin` on are the end of the line before, which was taken without one."""
+        if not begin or data[begin - 1] == LF:
+            return 0
+        found = data[begin : begin + 2].tobytes()
+        if data[begin - 1] == CR:
+            return int(found[:1] == b"\n")
+        if found == b"\r":
+            return int(bool(final))  # an LF may follow
+        return 2 if found == b"\r\n" else int(found[:1] in (b"\n", b"\r"))
+
 
 def _ends(part):
     """Where lines end, and where the next ones begin."""
