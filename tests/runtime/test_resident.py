@@ -1,9 +1,15 @@
 """What a worker gives back of its memory, and when."""
 
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 
 from standalone import kernels
 from standalone.runtime.supervision.resident import Resident, give_back_all, unchanged_parts
+
+ROOT = pathlib.Path(__file__).parents[2]
 
 
 def resident_kb(library):
@@ -38,3 +44,14 @@ def test_memory_is_given_back_when_there_was_work_and_is_little_now():
         now[0] += used
         resident.look()
         assert np.allclose(given_back, expected)
+
+
+def test_a_worker_that_ships_lines_loads_nothing_that_it_does_without():
+    """pandas takes 44 MB: sqlite_utils would load it."""
+    code = (
+        "import sys, standalone.runtime.process, standalone.rest.app, connectors.logs.source\n"
+        "print(*(name for name in ('pandas', 'pyspark', 'pyarrow.compute', 'fastavro', 'sqlalchemy') if name in sys.modules))\n"
+        "import pandas"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT)
+    assert done.stdout.split() == []
