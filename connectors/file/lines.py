@@ -53,15 +53,8 @@ class JavaLines:
 
     @staticmethod
     def late_end(data, begin, final=False):
-        """How many bytes from `begin` on are the end of the line before, which was taken without one."""
-        if not begin or data[begin - 1] == LF:
-            return 0
-        found = data[begin : begin + 2].tobytes()
-        if data[begin - 1] == CR:
-            return int(found[:1] == b"\n")
-        if found == b"\r":
-            return int(bool(final))  # an LF may follow
-        return 2 if found == b"\r\n" else int(found[:1] in (b"\n", b"\r"))
+        """How many bytes from `begin` on are the end of the line before, which was taken without one. To Java that is an empty line."""
+        return 0
 
 
 def _ends(part):

@@ -61,25 +61,6 @@ def test_split_finds_what_the_expression_finds(parts, begin):
     assert split(text, begin) == (wanted, end + begin)
 
 
-LATE_ENDS = [
-    (b"", b"\n", False, 0),
-    (b"a\n", b"\nb", False, 0),
-    (b"a", b"b\n", False, 0),
-    (b"a", b"\nb", False, 1),
-    (b"a", b"\r\nb", False, 2),
-    (b"a", b"\rb", False, 1),
-    (b"a", b"\r", False, 0),
-    (b"a", b"\r", True, 1),
-    (b"a\r", b"\nb", False, 1),
-    (b"a\r", b"b", False, 0),
-]
-
-
-@pytest.mark.parametrize("taken, behind, final, size", LATE_ENDS)
-def test_the_late_end_of_a_line_that_was_taken_without_it(taken, behind, final, size):
-    assert lines.JavaLines.late_end(np.frombuffer(taken + behind, np.uint8), len(taken), final) == size
-
-
 @pytest.mark.parametrize("text, found", [(b"ab\ncd", (2, 3)), (b"ab\r\ncd", (2, 4)), (b"ab\rcd", (2, 3)), (b"ab\r", None), (b"ab", None), (b"", None)])
 def test_the_first_end(text, found):
     assert lines.first_end(np.frombuffer(text, np.uint8)) == found
