@@ -51,6 +51,11 @@ class JavaLines:
         """How many of the last bytes may be a part of a line end of which more follows."""
         return int(len(data) > 0 and data[-1] == CR)
 
+    @staticmethod
+    def late_end(data, begin, final=False):
+        """How many bytes from `begin` on are the end of the line before, which was taken without one. To Java that is an empty line."""
+        return 0
+
 
 def _ends(part):
     """Where lines end, and where the next ones begin."""

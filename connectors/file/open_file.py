@@ -176,7 +176,7 @@ class OpenFile:
             return lines, lines is None
         data, starts, lengths, end, at_end = self._look(size, final)
         unfinished = len(data) - end - (self._limits.lines.pending(data) if end < len(data) else 0)
-        if not len(starts) and unfinished > self._limits.line_bytes:
+        if not len(starts) and unfinished > self._limits.line_bytes and end == len(self._behind):
             self.held = Held.of(data[end:])
             lines = self._over_long(size, final)
             return lines, lines is None
@@ -198,7 +198,9 @@ class OpenFile:
             data = buffer[: os.preadv(self.descriptor, [buffer], self.position - lead)]
             self._must_be_as_it_was(data[:lead].tobytes())
             at_end = len(data) < len(buffer) or self.position + wanted >= size
-            starts, lengths, end = self._limits.lines.split(data, lead, final if at_end else False)
+            is_final = final if at_end else False
+            begin = lead + self._limits.lines.late_end(data, lead, is_final)
+            starts, lengths, end = self._limits.lines.split(data, begin, is_final)
             if at_end or len(starts) or wanted > self._limits.line_bytes + 1:
                 return data, starts, lengths, end, at_end
             wanted *= 2

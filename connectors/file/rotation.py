@@ -22,7 +22,7 @@ SURE_BYTES = 2 * MARK_BYTES
 _FORMER = ("old", "bak", "prev", "previous")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Place:
     """A position in a file, in bytes, and the marks to know the file by. Without marks (inode 0): whichever file has the name."""
 
@@ -57,7 +57,7 @@ class Place:
         return self.position <= MARK_BYTES or checksum(os.pread(descriptor, MARK_BYTES, 0), MARK_BYTES) == self.head
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Held:
     """What was seen of a line that is not finished yet: the bytes after a place."""
 

@@ -10,7 +10,6 @@
 """
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from standalone.data import schema as s
 from standalone.data.arrow import DECIMAL, from_arrow, unscaled_bytes
@@ -44,6 +43,8 @@ def to_sql(array, schema):
 
 
 def _to_sql(array, schema):
+    import pyarrow.compute as pc  # takes memory: a worker whose chains compute nothing does without it
+
     if schema.name == s.DECIMAL:
         scale = int((schema.parameters or {}).get(s.SCALE, 0))
         return pa.array(from_arrow(array, schema), pa.decimal128(_DIGITS, scale))
@@ -67,6 +68,8 @@ def _to_sql(array, schema):
 
 def from_sql(array, kind, nullable):
     """(Arrow array as data/arrow.py has them, its schema) of a column that SQL made; `kind` is Spark's type, which knows about nulls."""
+    import pyarrow.compute as pc
+
     name = kind.typeName()
     if name == "decimal":
         return _decimals(array), s.decimal_schema(kind.scale, optional=nullable)
@@ -108,6 +111,8 @@ def _mask(array):
 
 def _floored(array, unit):
     """Whole numbers divided, downwards also below zero."""
+    import pyarrow.compute as pc
+
     down = pc.divide(array, unit)
     return pc.subtract(down, pc.greater(pc.multiply(down, unit), array).cast(pa.int64()))
 

@@ -23,6 +23,7 @@ from standalone.runtime.log_writer import LogWriter
 from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.runtime.schema_registries import SchemaRegistries
+from standalone.runtime.supervision import resident
 from standalone.runtime.supervision.loggers import Loggers
 from standalone.runtime.supervision.state import State
 from standalone.runtime.tasks.active_topics import ActiveTopics
@@ -93,6 +94,7 @@ class Worker:
         """Make offsets durable every offset.flush.interval.ms, and tell the herder's source tasks."""
         self._herder = herder
         threading.Thread(target=self._flush_offsets, name="offsets", daemon=True).start()
+        threading.Thread(target=self._give_memory_back, name="memory", daemon=True).start()
 
     def close(self):
         self._closing.set()
@@ -205,6 +207,11 @@ class Worker:
             except Exception as error:  # whatever it is: without this thread no offset would be durable any more
                 self._offsets_trouble = f"Source offsets could not be made durable: {error}"
                 log.error("Source offsets could not be synced; retrying in %.0f s: %s", seconds, error)
+
+    def _give_memory_back(self):
+        memory = resident.Resident()
+        while not self.clock.wait(self._closing, resident.SECONDS):
+            memory.look()
 
     # ---------------------------------------------------------------- connectors and tasks
     def plan(self, props):
