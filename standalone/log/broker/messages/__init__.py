@@ -1,4 +1,4 @@
-"""Messages of Kafka's protocol that kafka-python does not carry, from definitions of the same form: KIP-848's consumer groups."""
+"""Messages of Kafka's protocol that kafka-python lacks, in the same definition format: KIP-848's consumer groups."""
 
 import sys
 
