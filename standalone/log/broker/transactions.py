@@ -347,7 +347,7 @@ class Transactions:
                 if owner is not None and owner.is_ending:
                     continue
                 if owner is not None and owner.epoch == epoch:
-                    # A power loss kept the batch but lost the partition's entry: the producer sends the batch again and is acknowledged as a duplicate.
+                    # After a power loss the batch may be there without the partition entry: the producer retries and gets a duplicate acknowledged.
                     self.add_partitions(owner, {(partition.topic, partition.number)})
                     continue
                 logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)
