@@ -1,4 +1,4 @@
-"""The option that every converter has: which part of the record it works on. The worker itself gives it."""
+"""The option that every converter has: which part of the record it converts. The worker sets it."""
 
 from standalone import LOW, STRING, Option, one_of
 

@@ -1,4 +1,4 @@
-"""The keys that all converters with a schema registry share, under Confluent's names and at Confluent's defaults."""
+"""Options shared by all converters with a schema registry, with Confluent's names and defaults."""
 
 import logging
 import uuid
@@ -21,7 +21,7 @@ _CEL = "io.confluent.kafka.schemaregistry.rules.cel.CelValidator"
 NO_RULES = "Rules of data contracts are not run here"
 NO_CLASSES = "Values become structs, not objects of classes"
 
-# Keys that are taken for the sake of files made for Java; why they have no effect here
+# Options accepted for compatibility with Java configurations, and why they have no effect here
 WITHOUT_EFFECT = {
     "propagate.schema.tags": NO_RULES,
     "rule.executors": NO_RULES,
@@ -38,7 +38,7 @@ WITHOUT_EFFECT = {
 
 
 def without_effect(reasons):
-    """A function that makes options of keys without effect; `reasons` says why each has none."""
+    """Return a function that makes options without effect; `reasons` gives the reason for each."""
 
     def option(name, kind, importance, default, check=None):
         return Option(name, kind, importance, f"Has no effect. {reasons[name]}.", default, check)
@@ -82,7 +82,7 @@ def _part_options(part):
 
 
 def _client_option(name, **changes):
-    """The option of the client itself, as the converters have it."""
+    """The registry client's option, as converters declare it."""
     found = next(option for option in CLIENT if option.name == name)
     attributes = {field: getattr(found, field) for field in ("name", "type", "importance", "doc", "default", "check")}
     return Option(**{**attributes, **changes})
@@ -183,7 +183,7 @@ VALIDATION_RULES = _unused("validation.rules.execution", STRING, MEDIUM, "DISABL
 
 
 def tell_of_unused(name, config, more=()):
-    """Say once which of the keys that were set have no effect, and why."""
+    """Log once which of the configured options have no effect, and why."""
     for key, reason in {**WITHOUT_EFFECT, **dict(more)}.items():
         if key in getattr(config, "originals", {}):
             log.warning("%s: %s has no effect. %s.", name, key, reason)

@@ -19,7 +19,7 @@ from standalone.schema_registry.framing import head
 
 
 class AvroConverter(RegistryConverter):
-    """Avro in the log, after the id that the value's schema has in the registry. A null is not bytes.
+    """Avro in the log, prefixed with the schema's id in the registry. A null becomes a null.
 
     value.converter=io.confluent.connect.avro.AvroConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -57,7 +57,7 @@ class AvroConverter(RegistryConverter):
         super().configure(config)
         self._options = SchemaOptions(config)
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
@@ -77,7 +77,7 @@ class AvroConverter(RegistryConverter):
         except SerializationError as error:
             raise self.unreadable(topic, error) from error
 
-    # Columnar form: one kernel goes through the bytes of a whole batch.
+    # Columnar form: one kernel reads or writes the bytes of a whole batch.
     def column_writer(self, topic, schema):
         encoder = self._encoder(topic, schema)
         return encoder.head, encoder.columns
@@ -109,7 +109,7 @@ class AvroConverter(RegistryConverter):
             return _Encoder(mark, Binary.anything(), anything.write)
         is_own = registered == own
         if not is_own and (node := self._parsed(registered)) is None:
-            raise SerializationError("The registered schema is that of values without a schema, but the value has one.")
+            raise SerializationError("The registered schema is for schemaless values, but the value has a schema.")
         binary = Binary(node)
         columns = Encoding.of(schema, node, self._options, self.before_each(head(mark))) if is_own else None
         return _Encoder(mark, binary, writer_of(schema, node, self._options, binary.name_in_union), columns)
@@ -129,7 +129,7 @@ class AvroConverter(RegistryConverter):
         return _Decoder(schema, Binary(node, fails_on_rest), reader_of(schema, node), columns)
 
     def _parsed(self, registered):
-        """The Node of a registered schema; None of that of values without one."""
+        """The Node of a registered schema; None for the schema of schemaless values."""
         text = registered.text
         if f'"{names.ANYTHING.rpartition(".")[2]}"' in text or names.ANYTHING in text:
             said = json.loads(text)

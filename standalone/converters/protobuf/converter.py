@@ -1,4 +1,4 @@
-"""ProtobufConverter: values as Protobuf messages, their .proto files in a schema registry."""
+"""ProtobufConverter: values as Protobuf messages with .proto files in a schema registry."""
 
 from typing import Callable, NamedTuple
 
@@ -28,7 +28,7 @@ _unused = without_effect(_UNUSED)
 
 
 class ProtobufConverter(RegistryConverter):
-    """Protobuf in the log, after the id that the message's .proto file has in the registry, and the message's place in that file.
+    """Protobuf in the log, prefixed with the id of its .proto file in the registry and the message's index in that file.
 
     value.converter=io.confluent.connect.protobuf.ProtobufConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -64,12 +64,12 @@ class ProtobufConverter(RegistryConverter):
         super().configure(config)
         self._options = ProtobufOptions(config)
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
         if value is None:
-            raise DataError(f"ProtobufConverter: null in the place of a required {schema.name or schema.type}.")
+            raise DataError(f"ProtobufConverter: null for a required {schema.name or schema.type}.")
         try:
             encoder = self._encoder(topic, schema)
             message = encoder.make()
@@ -90,7 +90,7 @@ class ProtobufConverter(RegistryConverter):
         except (SerializationError, DecodeError) as error:
             raise self.unreadable(topic, error) from error
 
-    # Columnar form: kernels go through the bytes of a whole batch.
+    # Columnar form: kernels read or write the bytes of a whole batch.
     def column_writer(self, topic, schema):
         if schema is None:
             return None, None
