@@ -1,4 +1,4 @@
-"""Columns as in SQL: the forms of data/arrow.py become SQL decimals, dates and timestamps, and back.
+"""Convert columns of data/arrow.py to SQL decimals, dates and timestamps, and back.
 
 | Connect | SQL |
 |---|---|
@@ -6,7 +6,7 @@
 | Date | date |
 | Timestamp | timestamp |
 | Time | bigint, milliseconds of the day |
-| everything else | the like |
+| everything else | the same |
 """
 
 import pyarrow as pa
@@ -36,11 +36,11 @@ _PLAIN = {
 
 
 def to_sql(array, schema):
-    """An Arrow array as data/arrow.py makes it, as SQL's. Raises DataError where a number is too large for SQL."""
+    """Convert an Arrow array of data/arrow.py to SQL's types. Raise DataError if a number is too large for SQL."""
     try:
         return _to_sql(array, schema)
     except pa.ArrowInvalid as error:
-        raise DataError(f"A value cannot be had in SQL: {error}.") from error
+        raise DataError(f"A value cannot be converted to SQL: {error}.") from error
 
 
 def _to_sql(array, schema):
@@ -66,7 +66,7 @@ def _to_sql(array, schema):
 
 
 def from_sql(array, kind, nullable):
-    """(Arrow array as data/arrow.py has them, its schema) of a column that SQL made; `kind` is Spark's type, which knows about nulls."""
+    """Convert a column from SQL: return (Arrow array of data/arrow.py, schema); `kind` is Spark's type, with nullability."""
     name = kind.typeName()
     if name == "decimal":
         return _decimals(array), s.decimal_schema(kind.scale, optional=nullable)
@@ -107,7 +107,7 @@ def _mask(array):
 
 
 def _floored(array, unit):
-    """Whole numbers divided, downwards also below zero."""
+    """Divide integers, rounding down also below zero."""
     down = pc.divide(array, unit)
     return pc.subtract(down, pc.greater(pc.multiply(down, unit), array).cast(pa.int64()))
 

@@ -1,4 +1,4 @@
-"""/connectors: list, create, look at, change, restart, delete; their topics and offsets."""
+"""/connectors: list, create, get, change, restart, delete; topics and offsets."""
 
 import re
 from urllib.parse import quote
@@ -12,7 +12,7 @@ from standalone.runtime.herder import check_target
 from standalone.runtime.offsets import changes as offset_changes
 
 _VIEWS = ("status", "info")
-_WHOLE = re.compile(r"\+?\d{1,99}")  # as Java reads an int: in the digits of any script
+_WHOLE = re.compile(r"\+?\d{1,99}")  # as Java parses an int: digits of any script
 _MOST = (1 << 31) - 1
 
 
@@ -28,7 +28,7 @@ def routes(herder):
     def create(request, said):
         said = body_object(said)
         if not isinstance(said.get("config"), dict):
-            raise BadRequestError("The request has no 'config': it must be an object of texts.")
+            raise BadRequestError("The request has no 'config': it must be an object with string values.")
         name, config = _name(said.get("name")), texts(said["config"])
         _must_agree(config, name, "The request")
         target = check_target(said["initial_state"]) if said.get("initial_state") is not None else None
@@ -147,11 +147,11 @@ def routes(herder):
 
 _BUSY = (409,)
 _EXPAND = {"type": "array", "items": {"enum": list(_VIEWS)}}
-_FRAMEWORK_ONLY = " The connector did not say that it needs nothing more: if it keeps its own positions, set those, too."
+_FRAMEWORK_ONLY = " If the connector also stores positions outside Connect, set those, too."
 
 
 def _expanded(herder, name, wanted):
-    """The views of one connector; None if it was deleted meanwhile."""
+    """Return the views of a connector; None if it was deleted meanwhile."""
     try:
         return {view: getattr(herder, view)(name) for view in wanted}
     except NotFoundError:
@@ -174,10 +174,10 @@ def _location(name):
 
 
 def texts(config):
-    """A configuration as strings; Connect takes numbers and booleans as they were written (see Operation.as_texts)."""
+    """Return a configuration as strings; numbers and booleans keep their original text (see Operation.as_texts)."""
     wrong = [key for key, value in config.items() if isinstance(value, (dict, list))]
     if wrong:
-        raise BadRequestError(f"The values of a config are texts, but not that of {', '.join(wrong)}.")
+        raise BadRequestError(f"The values of a config must be strings; {', '.join(wrong)} is not.")
     return {key: _text(value) for key, value in config.items()}
 
 
@@ -188,10 +188,10 @@ def _text(value):
 def _name(name):
     name = _text(name)
     if not isinstance(name, str) or not name.strip():
-        raise BadRequestError("The request has no 'name' of a connector.")
+        raise BadRequestError("The request has no connector 'name'.")
     name = name.strip()
     if any(ord(char) < 32 or ord(char) == 127 for char in name):
-        raise BadRequestError("A connector's name holds no control characters.")
+        raise BadRequestError("A connector's name must not contain control characters.")
     return name
 
 

@@ -1,8 +1,8 @@
-"""Every metric of /metrics: its name, its labels and what it means. The page docs/metrics.md and the HELP lines are made of it."""
+"""Every metric of /metrics: name, labels and description. docs/metrics.md and the HELP lines are generated from it."""
 
 import collections
 
-Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name after the prefix: meaning}
+Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name after the prefix: description}
 
 STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 _TASK = ("connector", "task")
@@ -226,7 +226,7 @@ FAMILIES = [
 
 
 def each():
-    """(family, name, labels, meaning) of every metric."""
+    """Yield (family, name, labels, description) of every metric."""
     for family in FAMILIES:
         for key, meaning in family.metrics.items():
             name, *more = (key,) if isinstance(key, str) else key
@@ -237,7 +237,7 @@ MEANINGS = {name: meaning for _, name, _, meaning in each()}
 
 
 def to_markdown():
-    """The lines of the page: a table a family."""
+    """Yield the page's lines: a table per family."""
     shown = None
     for family, name, labels, meaning in each():
         if family is not shown:

@@ -1,4 +1,4 @@
-"""/connector-plugins: which plugins there are, what each can be set, and whether a configuration would do."""
+"""/connector-plugins: list plugins, their config keys, and validate configurations."""
 
 from standalone.config import STRING, Password, key_info, text_of
 from standalone.errors import BadRequestError
@@ -25,7 +25,7 @@ def routes(herder):
         if not given:
             raise BadRequestError("The configuration has no 'connector.class'.")
         if not herder.same_connector(named, given):
-            raise BadRequestError(f"The configuration's connector.class '{given}' is not the plugin '{named}' of the address.")
+            raise BadRequestError(f"The configuration's connector.class '{given}' is not the plugin '{named}' in the path.")
         return json_answer(_verdict(herder.examine(props), props, given))
 
     one = "/connector-plugins/{name}/config"
@@ -47,7 +47,7 @@ _HANGS = (409,)
 
 
 def _verdict(found, props, connector_class):
-    """ConfigInfos, as Connect calls it."""
+    """Return ConfigInfos, as Connect calls it."""
     shown = [(option, value) for option, value in found if option is None or not option.internal or option.name in props]
     return {
         "name": connector_class,

@@ -1,9 +1,9 @@
-"""/sql: statements and what they answer; /queries: the queries that they have made.
+"""/sql: run SQL statements; /queries: the persistent queries.
 
-    POST   /sql                    {"sql": "…; …", "properties": {…}}   [an answer for each statement: a message, a table, or a cursor]
-    GET    /sql/cursors/{id}       rows that have come since, waited for ?wait.ms=… at most (10 s); {"rows": […], "done": …}
-    DELETE /sql/cursors/{id}       no more of it
-    GET    /queries                names                GET /queries/{name}           configuration, states, figures
+    POST   /sql                    {"sql": "…; …", "properties": {…}}   [a result per statement: a message, a table, or a cursor]
+    GET    /sql/cursors/{id}       new rows, waits up to ?wait.ms=… (10 s); {"rows": […], "done": …}
+    DELETE /sql/cursors/{id}       close it
+    GET    /queries                names                GET /queries/{name}           configuration, states, metrics
     GET    /queries/{name}/history                      PUT /queries/{name}/pause, resume   POST /queries/{name}/restart
 """
 
