@@ -1,10 +1,10 @@
-"""What the options of a stream mean: a worker's keys, given one by one or as a file (`config`), and the clients that come of them.
+"""Options of a stream: a worker's keys, given singly or as a file (`config`), and the clients built from them.
 
-    config=FILE             a worker's properties file: its keys serve, and stay out of Spark's plans and logs
+    config=FILE             a worker's properties file: its keys apply, but do not appear in Spark's plans and logs
     bootstrap.servers, key.converter, value.converter, consumer.*, producer.*, admin.*, config.providers.*
-                            as in a worker's file; they go before those of `config`
+                            as in a worker's file; they override those of `config`
 
-Options travel in Spark's plans, so a key that holds a secret is refused there: it belongs into the file, or into a provider's reference.
+Options are visible in Spark's plans, so keys that hold a secret are rejected: put them into the file, or use a config provider.
 """
 
 import functools
@@ -27,7 +27,7 @@ _EMBEDDED = "embedded"
 
 
 class Settings:
-    """Of one stream, in one process. `config` is a WorkerConfig."""
+    """Settings of one stream in one process. `config` is a WorkerConfig."""
 
     def __init__(self, props):
         self.config = WorkerConfig.of({**_DEFAULTS, **props})
@@ -39,13 +39,13 @@ class Settings:
         self.clients = LogClients(self.config, _clusters(), SYSTEM, lambda properties: {"bootstrap.servers": bootstrap})
 
     def converter(self, part):
-        """The converter of "key" or "value", configured."""
+        """Return the configured converter of "key" or "value"."""
         key = f"{part}.converter"
         return self.config[key].of(converter_props(key, self.config.originals), is_key=part == "key")
 
 
 def settings_of(options):
-    """The Settings of a stream's options; those of equal options are made once a process."""
+    """Return the Settings of a stream's options, cached per process."""
     return _made(tuple(sorted(options.items())))
 
 
@@ -58,7 +58,7 @@ def _made(options):
 
 
 def check_options(options):
-    """Refuse a secret that Spark's plans would show. Raises ConfigError."""
+    """Reject secrets that Spark's plans would show. Raise ConfigError."""
     for key, value in options.items():
         if any(word in key.lower() for word in _SECRET) and value and not str(value).startswith("${"):
             raise ConfigError.of(
