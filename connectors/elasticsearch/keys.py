@@ -1,4 +1,4 @@
-"""The keys of ElasticsearchSink, by the names of Confluent's connector, and what does not go together among them."""
+"""The keys of ElasticsearchSink, with the names of Confluent's connector, and conflicts between them."""
 
 import re
 import urllib.parse
@@ -36,7 +36,7 @@ def _are_addresses(name, value):
     for each in value or [""]:
         found = urllib.parse.urlsplit(each)
         if found.scheme not in ("http", "https") or not found.hostname:
-            raise ConfigError(f"'{each}' is not an address: write http://host:9200, multiple with commas between them")
+            raise ConfigError(f"'{each}' is not an address: write http://host:9200, or several separated by commas")
 
 
 def _stream_part(name, value):
@@ -160,7 +160,7 @@ def is_stream(config):
 
 
 def resources(config):
-    """{topic: the index, alias or data stream that is its own}. Raises ConfigError."""
+    """Return {topic: index, alias or data stream} of the configured pairs. Raise ConfigError."""
     found = {}
     for pair in config["topic.to.external.resource.mapping"]:
         topic, colon, resource = (part.strip() for part in pair.partition(":"))
@@ -173,7 +173,7 @@ def resources(config):
 
 
 def contradictions(config):
-    """{key: message} of what does not go together."""
+    """Return {key: message} of conflicting keys."""
     found = {}
 
     def both(one, other, message):
@@ -181,9 +181,9 @@ def contradictions(config):
         found.setdefault(other, message)
 
     if (config["connection.username"] is None) != (config["connection.password"] is None):
-        both("connection.username", "connection.password", "connection.username and connection.password belong together: set both or neither")
+        both("connection.username", "connection.password", "connection.username and connection.password must both be set, or neither")
     if config["connection.username"] is not None and config["connection.api.key"] is not None:
-        both("connection.username", "connection.api.key", "either a name and a password, or an API key")
+        both("connection.username", "connection.api.key", "set either a name and a password, or an API key")
     if config["linger.ms"] > config["flush.timeout.ms"]:
         both("linger.ms", "flush.timeout.ms", f"linger.ms={config['linger.ms']} is more than flush.timeout.ms={config['flush.timeout.ms']}")
     needed = config["batch.size"] * config["max.in.flight.requests"]
@@ -197,9 +197,9 @@ def contradictions(config):
     if not config["proxy.host"]:
         for key in ("proxy.username", "proxy.password"):
             if config[key]:
-                found[key] = f"{key} is set, and proxy.host is not"
+                found[key] = f"{key} is set, but proxy.host is not"
     if bool(config["proxy.username"]) != (config["proxy.password"] is not None):
-        both("proxy.username", "proxy.password", "proxy.username and proxy.password belong together: set both or neither")
+        both("proxy.username", "proxy.password", "proxy.username and proxy.password must both be set, or neither")
     _check_tls(config, found)
     _check_targets(config, found, both)
     _check_ways(config, found, both)
@@ -212,17 +212,17 @@ def _check_tls(config, found):
     if is_ssl and not all(secure):
         found["elastic.security.protocol"] = "SSL, but not all addresses of connection.url begin with https://"
     if any(secure) and not all(secure):
-        found["connection.url"] = "either all addresses begin with https://, or none does"
+        found["connection.url"] = "either all addresses must begin with https://, or none"
 
 
 def _check_targets(config, found, both):
     usage, kind, pairs = config["external.resource.usage"].upper(), config["data.stream.type"].upper(), config["topic.to.external.resource.mapping"]
     if usage != DISABLED and (kind != "NONE" or config["data.stream.dataset"]):
-        message = "either data.stream.*, or what already exists (external.resource.usage)"
+        message = "set either data.stream.* or external.resource.usage"
         both("external.resource.usage", "data.stream.type", message)
         found["data.stream.dataset"] = message
     if (kind != "NONE") != bool(config["data.stream.dataset"]):
-        both("data.stream.type", "data.stream.dataset", "data.stream.type and data.stream.dataset belong together: set both or neither")
+        both("data.stream.type", "data.stream.dataset", "data.stream.type and data.stream.dataset must both be set, or neither")
     if usage == DISABLED and pairs:
         both("external.resource.usage", "topic.to.external.resource.mapping", "pairs are given, but external.resource.usage is disabled")
     if usage != DISABLED and not pairs:
@@ -238,18 +238,18 @@ def _check_targets(config, found, both):
     topics = {topic.strip() for topic in config.originals.get("topics", "").split(",") if topic.strip()}
     if usage != DISABLED and pairs and topics != set(known) and topics:
         wrong = ", ".join(sorted(topics ^ set(known)))
-        found["topic.to.external.resource.mapping"] = f"topics and pairs must name the same topics; these are in one of the two: {wrong}"
+        found["topic.to.external.resource.mapping"] = f"topics and pairs must name the same topics; these occur in only one of them: {wrong}"
 
 
 def _check_ways(config, found, both):
     if is_stream(config) and config["behavior.on.null.values"].upper() == "DELETE":
         found["behavior.on.null.values"] = "documents of data streams cannot be deleted: set ignore or fail"
     if is_upsert(config) and is_stream(config):
-        found["write.method"] = "documents of data streams are only ever added: set write.method=insert"
+        found["write.method"] = "documents of data streams cannot be updated: set write.method=insert"
     if is_upsert(config) and config["use.autogenerated.ids"]:
         both("write.method", "use.autogenerated.ids", "upsert needs its own ids: set use.autogenerated.ids=false")
     if config["data.stream.timestamp.field"] and not is_stream(config):
-        found["data.stream.timestamp.field"] = "is for data streams alone"
+        found["data.stream.timestamp.field"] = "is only for data streams"
     tolerates = config.originals.get("errors.tolerance", "none").strip().lower() == "all"
     keeps = config.originals.get("errors.deadletterqueue.topic.name") or config.originals.get("errors.log.enable", "").strip().lower() == "true"
     if config["behavior.on.malformed.documents"].upper() == "REPORT" and not (tolerates and keeps):

@@ -1,4 +1,4 @@
-"""MirrorHeartbeatConnector: a record a second on the target, from which anyone who mirrors that cluster sees that the way is open."""
+"""MirrorHeartbeatConnector: a record per second on the target, which shows downstream mirrors that replication works."""
 
 import threading
 
@@ -26,7 +26,7 @@ class MirrorHeartbeatConnector(SourceConnector):
     )
 
     def validate(self, config):
-        return cluster_errors(config, [TARGET])  # of the source its name is enough
+        return cluster_errors(config, [TARGET])  # for the source its alias is enough
 
     def start(self, config):
         self.config = config

@@ -1,4 +1,4 @@
-"""The keys of the three mirror connectors, by MirrorMaker 2's names: those that all have, and what is common in reading them."""
+"""The keys of the three mirror connectors, with MirrorMaker 2's names: shared keys and helpers."""
 
 import re
 
@@ -22,7 +22,7 @@ def patterns_are_right(name, value):
 
 
 def class_key(name, ours, doc):
-    """A key that names one of Java's classes: those in `ours` have a counterpart here."""
+    """An option that names one of Java's classes; those in `ours` are supported."""
     return Option(name, STRING, LOW, f"{doc} One of {', '.join(ours)}.", default=ours[0], check=one_of(*ours))
 
 
@@ -66,17 +66,17 @@ POLL_TIMEOUT = Option(
 
 
 def seconds(name, default, doc):
-    """The option of an interval."""
+    """An option for an interval in seconds."""
     return Option(name, LONG, LOW, doc, default=default, check=at_least(1))
 
 
-# What is before settings of clients (clients.py).
+# Prefixes of client settings (clients.py).
 _CLIENTS = ("consumer.", "producer.", "admin.")
 PASSING = (*_CLIENTS, *(f"{side}{kind}" for side in ("source.", "target.") for kind in ("cluster.", *_CLIENTS)))
 
 
 class Names:
-    """Whole names that fit one of these patterns, and none of those."""
+    """Matches whole names that fit one of these patterns and none of the excluded ones."""
 
     def __init__(self, include, exclude):
         self._include, self._exclude = [[re.compile(each) for each in patterns or ()] for patterns in (include, exclude)]
@@ -86,11 +86,11 @@ class Names:
 
 
 def cluster_errors(config, needed=(SOURCE, TARGET)):
-    """{key: message}: the clusters must be named, and be two. Where one is is not its own key: its alias bears the message."""
+    """Return {key: message}: both clusters must be configured and differ. A missing address is reported at the cluster's alias."""
     errors = {}
     for side in needed:
         if not config.get(f"{side}.cluster.bootstrap.servers"):
             errors[f"{side}.cluster.alias"] = f"{side}.cluster.bootstrap.servers is missing: host:port of its brokers, separated by commas"
     if config.get("source.cluster.alias") == config.get("target.cluster.alias", TARGET):
-        errors["target.cluster.alias"] = "is that of the source: a cluster cannot be mirrored to itself"
+        errors["target.cluster.alias"] = "is the source's: a cluster cannot be mirrored to itself"
     return errors

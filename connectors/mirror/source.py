@@ -1,10 +1,10 @@
-"""MirrorSourceConnector: topics of one cluster on another, record by record as they are.
+"""MirrorSourceConnector: mirror topics from one cluster to another, record by record.
 
-    topics.py        which, and what they are made like        policy.py   what they are called
-    offset_syncs.py  which offset of the source stands where on the target
+    topics.py        topics to mirror and their settings        policy.py   their names
+    offset_syncs.py  pairs of source and target offsets
 
 A record keeps key, value, headers, timestamp and partition. Set the converters of the connector (key, value and header) to
-org.apache.kafka.connect.converters.ByteArrayConverter: then no byte of them is looked at. The source offset of a partition is that of
+org.apache.kafka.connect.converters.ByteArrayConverter: then bytes pass through unchanged. The source offset of a partition is that of
 the last record mirrored.
 """
 
@@ -55,7 +55,7 @@ CLUSTER = "cluster"  # of source partitions
 
 
 class MirrorSourceConnector(SourceConnector):
-    """Copy topics of one Kafka cluster to another, and what belongs to them: partitions, configurations, ACLs."""
+    """Copy topics from one Kafka cluster to another, with partitions, configurations and ACLs."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
     passing = PASSING
@@ -103,7 +103,7 @@ class MirrorSourceConnector(SourceConnector):
         return cluster_errors(config)
 
     def exactly_once_support(self, config):
-        """With read_committed alone: else records of aborted transactions are mirrored as if they counted."""
+        """Only with read_committed: otherwise records of aborted transactions would be mirrored as committed."""
         isolation = config.get("source.consumer.isolation.level") or config.get("consumer.isolation.level") or ""
         return ExactlyOnceSupport.SUPPORTED if isolation.lower() == "read_committed" else ExactlyOnceSupport.UNSUPPORTED
 
@@ -135,7 +135,7 @@ class MirrorSourceConnector(SourceConnector):
 
     def _refresh(self):
         if self._topics.refresh():
-            log.info("The topics that are mirrored have changed: their partitions are reassigned")
+            log.info("The topics to mirror have changed: reassigning partitions to tasks")
             self.context.request_task_reconfiguration()
 
     def task_configs(self, max_tasks):
@@ -166,7 +166,7 @@ class MirrorSourceConnector(SourceConnector):
 
 
 class MirrorSourceTask(SourceTask):
-    """Reads its share of the source's partitions."""
+    """Mirrors its partitions of the source cluster."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorSourceTask"
 
@@ -200,7 +200,7 @@ class MirrorSourceTask(SourceTask):
         try:
             return [self._batch(*each) for each in self._consumer.poll(self._patience)]
         except LogRetriableError as error:
-            log.warning("The source cluster cannot be read for the moment: %s", error)
+            log.warning("The source cluster cannot be read now, retrying: %s", error)
             return None
 
     def _batch(self, topic, number, records, _):
@@ -223,7 +223,7 @@ class MirrorSourceTask(SourceTask):
         )
 
     def commit_batch(self, batch, rows, topic, partition, offset):
-        """These rows are on the target from `offset` on."""
+        """Record that these rows are on the target from `offset` on."""
         if self._syncs is not None and offset is not None and len(rows):
             place = batch.source_partition
             offsets = [batch.offset_of(row)[OFFSET] for row in (int(rows[0]), int(rows[-1]))]
@@ -246,7 +246,7 @@ class MirrorSourceTask(SourceTask):
 
 
 def assigned(text):
-    """[(topic, number)] of task.assigned.partitions."""
+    """Parse task.assigned.partitions into [(topic, number)]."""
     return [(topic, int(number)) for topic, _, number in (each.rpartition("-") for each in text.split(","))]
 
 

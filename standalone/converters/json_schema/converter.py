@@ -43,7 +43,7 @@ _unused = without_effect(_UNUSED)
 
 
 def _inclusion(name, value):
-    """Accept Jackson's values, or none."""
+    """One of Jackson's, or none."""
     if value is not None:
         _INCLUSIONS(name, value)
 
