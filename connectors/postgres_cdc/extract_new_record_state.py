@@ -1,4 +1,4 @@
-"""ExtractNewRecordState: the row in place of the envelope that reports its change."""
+"""ExtractNewRecordState: replace a change's envelope by its row."""
 
 from standalone import (
     BOOLEAN,
@@ -24,7 +24,7 @@ _DELETED = "deleted"
 
 
 class ExtractNewRecordState(Transform):
-    """Take the row out of a change's envelope: `after`, or of a deletion what delete.tombstone.handling.mode says. Other records pass as they are.
+    """Extract the row from a change's envelope: `after`; for deletions see delete.tombstone.handling.mode. Other records pass unchanged.
 
     {"before": null, "after": {"id": 1, "v": "a"}, "op": "c", …}  ->  {"id": 1, "v": "a"}
     add.fields=op,source.lsn                                       ->  {"id": 1, "v": "a", "__op": "c", "__source_lsn": 77}
@@ -72,7 +72,7 @@ class ExtractNewRecordState(Transform):
             if self._deletions == TO_TOMBSTONE and is_deletion:
                 return self._with_headers(record, envelope).with_value(None, None)
             if row is None or not is_deletion or not self._rewrites:
-                return None  # a truncation, which reports no row, or a deletion that is not to be told
+                return None  # a truncation, which has no row, or a dropped deletion
         if self._route:
             record = record.with_(topic=self._topic(row))
         schema = self._schema(envelope.schema, row.schema)
@@ -106,7 +106,7 @@ class ExtractNewRecordState(Transform):
 
 
 class _Reference:
-    """A field of the envelope: `op`, `source.lsn`, `lsn` (of the source), `id` (of the transaction), each with `:new name` or not."""
+    """A field of the envelope: `op`, `source.lsn`, `lsn` (of the source), `id` (of the transaction), optionally with `:new name`."""
 
     def __init__(self, said, prefix):
         field, _, alias = said.strip().partition(":")

@@ -1,4 +1,4 @@
-"""The keys of PostgresCdcSource, by Debezium's names."""
+"""The options of PostgresCdcSource, with Debezium's names."""
 
 from standalone import (
     BOOLEAN,
@@ -36,7 +36,7 @@ def pgoutput_only(name, value):
     """pgoutput, which is part of PostgreSQL."""
     if str(value).lower() != "pgoutput":
         raise ConfigError(
-            f"'{name}' must be pgoutput, which every PostgreSQL has: {value} would be a plug-in of the server, whose form is not read here"
+            f"'{name}' must be pgoutput, which every PostgreSQL has: the output plug-in {value} is not supported"
         )
 
 
@@ -545,7 +545,7 @@ def _topic_prefix(name, value):
 
 SOURCE = ConfigDef(*_connection(), *_replication(), *_filters(), *_snapshot(), *_values(), *_rest())
 
-# Set, they do nothing: who sets them is told.
+# Options without effect; a configuration that sets one gets a warning.
 IDLE = (
     "signal.data.collection",
     "notification.enabled.channels",

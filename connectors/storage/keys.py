@@ -1,4 +1,4 @@
-"""What can be set of sinks that write files: the keys of storage-common, under Confluent's names, types and defaults."""
+"""Options of file sinks: those of storage-common, with Confluent's names, types and defaults."""
 
 from connectors.storage.classes import Choice
 from connectors.storage.date_patterns import DatePattern, zone_of
@@ -33,7 +33,7 @@ PARQUET_CODECS = ("none", "snappy", "gzip", "brotli", "lz4", "zstd")
 
 
 def class_key(name, importance, doc, choice, default=REQUIRED):
-    """A key that names a Java class, or one of ours: a string, for there is no Java class to load."""
+    """An option that names a Java class, or one of ours: of type STRING, since there is no Java class to load."""
     return Option(name, STRING, importance, doc, default=default, check=choice)
 
 
@@ -223,17 +223,17 @@ HDFS = ConfigDef(
 
 
 def refusals(config):
-    """{key: message} of what keys say against each other."""
+    """Return {key: message} of conflicting options."""
     errors = {}
     partitioner = PARTITIONERS.find(config["partitioner.class"])
     if config["rotate.schedule.interval.ms"] > 0 and not config["timezone"]:
-        errors["timezone"] = "must be given where rotate.schedule.interval.ms is: the clock strikes from midnight on in that zone"
+        errors["timezone"] = "must be given where rotate.schedule.interval.ms is: intervals count from midnight in that zone"
     if issubclass(partitioner, TimeBasedPartitioner):
         if not config["timezone"]:
             errors["timezone"] = f"must be given with {partitioner.__name__}"
         if partitioner is TimeBasedPartitioner:
             if config["partition.duration.ms"] <= 0:
-                errors["partition.duration.ms"] = "must be given with TimeBasedPartitioner: the length of a stretch in milliseconds"
+                errors["partition.duration.ms"] = "must be given with TimeBasedPartitioner: the time span of a folder in milliseconds"
             if not config["path.format"]:
                 errors["path.format"] = "must be given with TimeBasedPartitioner: 'year'=YYYY/'month'=MM, for example"
         pattern = partitioner.pattern or config["path.format"]
@@ -246,7 +246,7 @@ def refusals(config):
         errors["partition.field.name"] = "must name at least one field with FieldPartitioner"
     if config.get("hive.integration"):
         if FORMATS.find(config["format.class"]) not in HIVE_FORMATS:
-            errors["hive.integration"] = f"must be false with files that no table of Hive is made of here; it is made of {', '.join(HIVE_FORMATS)}"
+            errors["hive.integration"] = f"must be false with this format: Hive tables are supported for {', '.join(HIVE_FORMATS)}"
         elif config["directory.delim"] != "/":
             errors["directory.delim"] = "must be / with hive.integration=true"
     return errors

@@ -1,4 +1,4 @@
-"""What can be set of TableSink: the keys of Apache's Iceberg sink, under its names and defaults, and a few for Delta and for names by topic."""
+"""Options of TableSink: those of Apache's Iceberg sink, with its names and defaults, and a few for Delta and table names."""
 
 import re
 
@@ -58,7 +58,7 @@ KEYS = ConfigDef(
 
 
 def refusals(config, originals):
-    """{key: message} of what keys say against each other."""
+    """Return {key: message} of conflicting options."""
     errors = {}
     is_delta = config["table.format"] == DELTA
     if is_delta and not config["delta.location"]:
@@ -90,13 +90,13 @@ def refusals(config, originals):
 
 
 def _named(originals):
-    """Tables that have their own keys."""
+    """Return the tables with options of their own."""
     ends = (".id-columns", ".partition-by", ".route-regex", ".commit-branch")
     return sorted({key[len(ONE_TABLE) :].rpartition(".")[0] for key in originals if key.startswith(ONE_TABLE) and key.endswith(ends)})
 
 
 class TableSettings:
-    """What holds for one table: its own keys before those for all."""
+    """Options of one table: its own override those for all."""
 
     def __init__(self, config, originals, table):
         def own(name):
@@ -115,7 +115,7 @@ class TableSettings:
 
 
 def _split(text):
-    """At commas that are in no parentheses."""
+    """Split at commas outside parentheses."""
     return [part.strip() for part in re.split(r",(?![^(]*\))", text or "") if part.strip()]
 
 
@@ -124,28 +124,28 @@ _OF_TIME = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
 def partitions(terms, is_delta=False):
-    """Terms of partition-by as Spark's SQL has them."""
+    """Convert the terms of partition-by to Spark SQL."""
     made = []
     for term in terms:
         found = re.fullmatch(r"(\w+)\(\s*([^,()]+?)\s*(?:,\s*(\d+)\s*)?\)", term)
         if found is None:
             if not re.fullmatch(r"[^()]+", term):
-                raise ConfigError(f"'{term}' is not a partition: country, day(at), bucket(id, 16) are some")
+                raise ConfigError(f"'{term}' is not a partition: write a column, day(at) or bucket(id, 16), for example")
             made.append(quoted(term))
             continue
         kind, column, number = found[1].lower(), quoted(found[2]), found[3]
         kind = kind.removesuffix("s") if kind.removesuffix("s") in _OF_TIME else kind
         if is_delta:
-            raise ConfigError(f"'{term}' cannot be: tables of Delta are partitioned by columns as they are")
+            raise ConfigError(f"'{term}' is not supported: Delta tables are partitioned by plain columns")
         if kind in _OF_TIME and number is None:
             made.append(f"{_OF_TIME[kind]}({column})")
         elif kind in _WITH_NUMBER and number is not None:
             made.append(_WITH_NUMBER[kind].format(column, number))
         else:
-            raise ConfigError(f"'{term}' is not a partition: year, month, day, hour of a column, bucket and truncate of a column and a number")
+            raise ConfigError(f"'{term}' is not a partition: use year, month, day, hour of a column, or bucket, truncate of a column and a number")
     return made
 
 
 def quoted(name):
-    """A column, or one within structs, for SQL."""
+    """Quote a column, or a path within structs, for SQL."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))

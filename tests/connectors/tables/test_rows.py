@@ -124,7 +124,7 @@ def test_rows_take_the_shape_of_the_table():
     rows = pa.table({"id": pa.array([1], pa.int32()), "more": [True]})
     assert fitted(rows, existing, evolves=True, ignores_case=True).to_pylist() == [{"Id": 1, "name": None, "more": True}]
     assert fitted(rows, existing, evolves=False, ignores_case=True).to_pylist() == [{"Id": 1, "name": None}]
-    with pytest.raises(DataError, match="No column holds both"):
+    with pytest.raises(DataError, match="Old and new values do not fit"):
         fitted(pa.table({"name": [1]}), existing, evolves=True, ignores_case=False)
 
 
