@@ -7,7 +7,7 @@
                  members of the process
     admin        admin.py
     all of them  client.py (metadata, requests) ─ connection.py ─ connection_setup.py ─ security.py ─ tls.py, jaas.py, oauth.py, kerberos.py
-                 link.py (requests under way), steps.py (waiting for many at once), retry.py (backoff), error_codes.py, broker_errors.py
+                 link.py (requests in flight), steps.py (waiting for many at once), retry.py (backoff), error_codes.py, broker_errors.py
     settings     client_config.py, client_keys.py
     record batch record_batch.py, record_loops.py, batch_header.py, compression.py, varint.py
 

@@ -69,7 +69,7 @@ class Intake:
         return unknown
 
     def expire(self, born_before, error):
-        """Fail records handed over before `born_before`; return the age of the oldest left, or None."""
+        """Fail records handed over before `born_before`; return when the oldest of the rest was handed over, or None."""
         oldest = None
         for name, pieces in list(self._unrouted.items()):
             while pieces and pieces[0].delivery.born < born_before:

@@ -154,7 +154,7 @@ class Pipeline:
             return False
         if self._needs_no_job_so_far():
             return count >= min(MIN_ROWS_WITHOUT_JOB, self._min_rows)
-        # If Spark does not run the chain's job, decoding and rows are faster than columns.
+        # Without Spark, the rows engine is faster for a chain that computes than columns.
         return count >= self._min_rows and self._is_worth_a_job(count)
 
     def _why_rows(self, count):

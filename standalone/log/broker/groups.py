@@ -318,7 +318,7 @@ class Group:
         if self.members.get(member.id) is not member:
             return
         if member.on_joined:
-            self._alive(member)  # it waits for other members, which is no timeout of its own
+            self._alive(member)  # it waits for other members: not its own timeout
         left = member.deadline - self._clock.monotonic()
         if left > 0:
             self._timers.after(left, lambda: self._check_session(member))

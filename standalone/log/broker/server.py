@@ -409,7 +409,7 @@ class _BrokerThread:
             call.hang_up(f"request {key} version {version}, which cannot be read: {error}")
             return
         if key in WITH_RECORDS:
-            connection.repeat = None  # not handed over between two records' requests
+            connection.repeat = None  # a connection that sends records is not lent for the heartbeats in between
         writes = self._node.store.writes
         try:
             if row.named:

@@ -187,7 +187,7 @@ class Transactions:
         return self._end(transaction, wanted, then)
 
     def end_epoch(self, transaction, identity, commit, then):
-        """Like `end`, and the producer continues with a bumped epoch (KIP-890). `identity` is the epoch that it sent."""
+        """Like `end`, and the producer continues with a bumped epoch (KIP-890). `identity` is the (producer id, epoch) of the request."""
         if transaction.is_ending:
             raise Refusal(codes.ConcurrentTransactionsError)
         if transaction.previous == identity:

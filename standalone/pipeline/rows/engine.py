@@ -72,7 +72,7 @@ class RowsEngine:
         return [functools.partial(self._asked, run[0]) if asks else functools.partial(_worked, self._part(run)) for run, asks in zip(runs, is_query)]
 
     def transformed(self, records):
-        """Apply a statement to these records, {row: record}, all at once; return their outcomes as a function like `transform`."""
+        """Transform all these records, {row: record}, together; return a function that looks up the results like `transform`."""
         made, failures = {row: [] for row in records}, []
         for _, row, record in self.through([(row, row, record) for row, record in records.items()], 0, None, failures):
             made[row].append(record)
