@@ -30,13 +30,13 @@ _LINE_END, _NULL = b"\n", b"null"
 class FileStreamSinkConnector(SinkConnector):
     """Append each record's value, and a line end, to a file.
 
-    Strings and bytes are written as they are, other values as Java prints them; a null is written as null.
+    Strings and bytes are written unchanged, other values in Java's toString format; a null is written as null.
     """
 
     java_name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
     config_def = ConfigDef(
-        Option("file", STRING, HIGH, "The file to append to. It is made if need be; its folder is not. Standard output, if not given.", default=None),
+        Option("file", STRING, HIGH, "The file to append to, created if missing; its folder must exist. Default: standard output.", default=None),
     )  # fmt: skip
 
     def validate(self, config):

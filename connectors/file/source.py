@@ -57,20 +57,20 @@ class FileStreamSourceConnector(SourceConnector):
     config_def = ConfigDef(
         Option("file", STRING, HIGH, "The file to read. Standard input, if it is not given.", default=None),
         Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
-        Option("batch.size", INT, LOW, "How many records the task hands on at once at most. If not given, as many as it can read.", default=2000),
+        Option("batch.size", INT, LOW, "Maximum records per poll. If not given, as many as it can read.", default=2000),
         Option(
             "file.max.line.bytes", INT, LOW,
-            "The longest line that is read, in bytes without the line end. A line must also fit into a request to the log.",
+            "Maximum line length in bytes, without the line end. A line must also fit into a produce request.",
             default=16 << 20, check=at_least(1), internal=True,
         ),
         Option(
             "file.long.lines", STRING, LOW,
-            "What happens to a longer line: fail (the task fails, nothing is lost), cut (its beginning is published), skip.",
+            "What to do with a longer line: fail (the task fails, nothing is lost), cut (publish its beginning), skip.",
             default=FAIL, check=one_of(FAIL, CUT, SKIP), internal=True,
         ),
         Option(
             "file.rotate.wait.ms", INT, LOW,
-            "How long a file that was renamed or deleted must not have grown before it counts as read to its end, and the next one is read.",
+            "How long a renamed or deleted file must not grow before it counts as complete and the next file is read.",
             default=1000, check=at_least(0), internal=True,
         ),
     )  # fmt: skip

@@ -45,25 +45,25 @@ class MirrorCheckpointConnector(SourceConnector):
 
     config_def = BASE.extend(
         POLL_TIMEOUT,
-        Option("groups", LIST, HIGH, "Names, or regular expressions of whole names, of the groups.", default=".*", check=patterns_are_right),
+        Option("groups", LIST, HIGH, "Names, or regular expressions for whole names, of the groups.", default=".*", check=patterns_are_right),
         Option(
-            "groups.exclude", LIST, HIGH, "Those of groups that are left out, whatever `groups` says.",
+            "groups.exclude", LIST, HIGH, "Groups to exclude, even if `groups` matches them.",
             default="console-consumer-.*,connect-.*,__.*", check=patterns_are_right,
         ),
         class_key(
             "group.filter.class", ["org.apache.kafka.connect.mirror.DefaultGroupFilter"],
-            "What decides which groups have checkpoints: groups and groups.exclude.",
+            "Filter of groups to checkpoint, by groups and groups.exclude.",
         ),
-        Option("refresh.groups.enabled", BOOLEAN, LOW, "Whether groups that come later have checkpoints, too.", default=True),
-        seconds("refresh.groups.interval.seconds", 600, "How often is looked for them."),
+        Option("refresh.groups.enabled", BOOLEAN, LOW, "Whether new groups are checkpointed, too.", default=True),
+        seconds("refresh.groups.interval.seconds", 600, "Interval between checks for them."),
         Option("emit.checkpoints.enabled", BOOLEAN, LOW, "Whether checkpoints are written.", default=True),
         seconds("emit.checkpoints.interval.seconds", 60, "How often."),
         Option(
-            "sync.group.offsets.enabled", BOOLEAN, LOW, "Whether groups without members on the target are given the translated offsets.",
+            "sync.group.offsets.enabled", BOOLEAN, LOW, "Whether translated offsets are committed for groups without members on the target.",
             default=False,
         ),
         seconds("sync.group.offsets.interval.seconds", 60, "How often."),
-        Option("checkpoints.topic.replication.factor", SHORT, LOW, "Of the topic of checkpoints, where it has to be made.", default=3),
+        Option("checkpoints.topic.replication.factor", SHORT, LOW, "Replication factor of the checkpoints topic, if it is created.", default=3),
         SYNCS_LOCATION,
         TOPIC_FILTER,
     )  # fmt: skip

@@ -20,9 +20,9 @@ class MirrorHeartbeatConnector(SourceConnector):
     passing = PASSING
 
     config_def = BASE.extend(
-        Option("emit.heartbeats.enabled", BOOLEAN, LOW, "Whether any are written.", default=True),
+        Option("emit.heartbeats.enabled", BOOLEAN, LOW, "Whether heartbeats are written.", default=True),
         Option("emit.heartbeats.interval.seconds", LONG, LOW, "How often.", default=1, check=at_least(1)),
-        Option("heartbeats.topic.replication.factor", SHORT, LOW, "Of the topic, where it has to be made.", default=3),
+        Option("heartbeats.topic.replication.factor", SHORT, LOW, "Replication factor of the heartbeats topic, if it has to be created.", default=3),
     )
 
     def validate(self, config):

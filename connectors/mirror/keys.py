@@ -7,7 +7,7 @@ from standalone import BOOLEAN, HIGH, LIST, LONG, LOW, MEDIUM, STRING, ConfigDef
 
 SOURCE, TARGET = "source", "target"
 MIRROR = "org.apache.kafka.connect.mirror."
-_SECURITY = "A setting of both clusters' clients, unless source.cluster. or target.cluster. before it says otherwise."
+_SECURITY = "A setting of both clusters' clients; the prefix source.cluster. or target.cluster. overrides it."
 
 
 def patterns_are_right(name, value):
@@ -27,41 +27,41 @@ def class_key(name, ours, doc):
 
 
 BASE = ConfigDef(
-    Option("enabled", BOOLEAN, LOW, "Whether it does anything at all.", default=True),
-    Option("source.cluster.alias", STRING, HIGH, "Name of the cluster that is read; remote topics begin with it."),
-    Option("target.cluster.alias", STRING, HIGH, "Name of the cluster that is written to. What came from it is not sent back.", default="target"),
-    Option("admin.timeout.ms", LONG, LOW, "How long a question to a cluster (topics, groups …) may take.", default=60000, check=at_least(1)),
+    Option("enabled", BOOLEAN, LOW, "Whether the connector is active.", default=True),
+    Option("source.cluster.alias", STRING, HIGH, "Name of the source cluster, the prefix of remote topics."),
+    Option("target.cluster.alias", STRING, HIGH, "Name of the target cluster. Records that came from it are not mirrored back.", default="target"),
+    Option("admin.timeout.ms", LONG, LOW, "Timeout of admin requests to a cluster (topics, groups …).", default=60000, check=at_least(1)),
     class_key(
         "replication.policy.class",
         [f"{MIRROR}DefaultReplicationPolicy", f"{MIRROR}IdentityReplicationPolicy"],
-        "How topics are called on the target: alias.topic, or as on the source.",
+        "Names of topics on the target: alias.topic, or as on the source.",
     ),
-    Option("replication.policy.separator", STRING, LOW, "Stands between alias and topic.", default="."),
+    Option("replication.policy.separator", STRING, LOW, "Separator between alias and topic.", default="."),
     Option(
         "replication.policy.internal.topic.separator.enabled", BOOLEAN, LOW,
-        "Whether it is in the names of MirrorMaker's own topics, too; else they have dots.", default=True,
+        "Whether MirrorMaker's internal topics use it, too; else they use dots.", default=True,
     ),
     class_key(
         "forwarding.admin.class", ["org.apache.kafka.clients.admin.ForwardingAdmin"],
         "How topics, ACLs and configurations are changed on the target.",
     ),
     Option(
-        "metric.reporters", LIST, LOW, "Java classes that are told of metrics; here they are at GET /metrics.",
+        "metric.reporters", LIST, LOW, "Java classes that receive metrics; here metrics are at GET /metrics.",
         default="org.apache.kafka.common.metrics.JmxReporter",
     ),
     Option(
-        "security.protocol", STRING, MEDIUM, "How both clusters are spoken to, unless source.cluster. or target.cluster. before it says otherwise.",
+        "security.protocol", STRING, MEDIUM, "Protocol of both clusters; the prefix source.cluster. or target.cluster. overrides it.",
         default="PLAINTEXT", check=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     *security_keys.options(security_keys.TLS + security_keys.SASL, _SECURITY),
 )  # fmt: skip
 
 SYNCS_LOCATION = Option(
-    "offset-syncs.topic.location", STRING, LOW, "Which cluster has the topic of offset syncs.", default=SOURCE, check=one_of(SOURCE, TARGET)
+    "offset-syncs.topic.location", STRING, LOW, "The cluster that stores the offset syncs topic.", default=SOURCE, check=one_of(SOURCE, TARGET)
 )
-TOPIC_FILTER = class_key("topic.filter.class", [f"{MIRROR}DefaultTopicFilter"], "What decides which topics are mirrored: topics and topics.exclude.")
+TOPIC_FILTER = class_key("topic.filter.class", [f"{MIRROR}DefaultTopicFilter"], "Filter of topics to mirror, by topics and topics.exclude.")
 POLL_TIMEOUT = Option(
-    "consumer.poll.timeout.ms", LONG, LOW, "How long one look at the source cluster waits for records.", default=1000, check=at_least(0)
+    "consumer.poll.timeout.ms", LONG, LOW, "Poll timeout of the source cluster's consumer.", default=1000, check=at_least(0)
 )
 
 

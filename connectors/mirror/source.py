@@ -61,13 +61,13 @@ class MirrorSourceConnector(SourceConnector):
     passing = PASSING
 
     config_def = BASE.extend(
-        Option("topics", LIST, HIGH, "Regular expressions of whole names of the topics to mirror.", default=".*", check=patterns_are_right),
+        Option("topics", LIST, HIGH, "Regular expressions for the whole names of topics to mirror.", default=".*", check=patterns_are_right),
         Option(
-            "topics.exclude", LIST, HIGH, "Those of topics that are not, whatever `topics` says.",
+            "topics.exclude", LIST, HIGH, "Topics to exclude, even if `topics` matches them.",
             default=r".*[\-\.]internal,.*\.replica,__.*", check=patterns_are_right,
         ),
         Option(
-            "config.properties.exclude", LIST, HIGH, "Names, or regular expressions of them, of topic configurations that are not brought over.",
+            "config.properties.exclude", LIST, HIGH, "Names, or regular expressions, of topic configs that are not synced.",
             default=(
                 r"follower\.replication\.throttled\.replicas,leader\.replication\.throttled\.replicas,message\.timestamp\.difference\.max\.ms,"
                 r"message\.timestamp\.type,unclean\.leader\.election\.enable,min\.insync\.replicas"
@@ -77,24 +77,24 @@ class MirrorSourceConnector(SourceConnector):
         TOPIC_FILTER,
         class_key(
             "config.property.filter.class", ["org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"],
-            "What decides which topic configurations are brought over: config.properties.exclude.",
+            "Filter of topic configs to sync, by config.properties.exclude.",
         ),
         POLL_TIMEOUT,
-        Option("refresh.topics.enabled", BOOLEAN, LOW, "Whether topics and partitions that come later are mirrored, too.", default=True),
-        seconds("refresh.topics.interval.seconds", 600, "How often is looked for them."),
-        Option("sync.topic.configs.enabled", BOOLEAN, LOW, "Whether configurations of topics are brought over when they change.", default=True),
+        Option("refresh.topics.enabled", BOOLEAN, LOW, "Whether new topics and partitions are mirrored, too.", default=True),
+        seconds("refresh.topics.interval.seconds", 600, "Interval between checks for them."),
+        Option("sync.topic.configs.enabled", BOOLEAN, LOW, "Whether changed topic configs are synced.", default=True),
         seconds("sync.topic.configs.interval.seconds", 600, "How often."),
-        Option("sync.topic.acls.enabled", BOOLEAN, LOW, "Whether ACLs of topics are brought over.", default=True),
+        Option("sync.topic.acls.enabled", BOOLEAN, LOW, "Whether topic ACLs are synced.", default=True),
         seconds("sync.topic.acls.interval.seconds", 600, "How often."),
-        Option("replication.factor", INT, LOW, "Of the topics that are made on the target; -1: its default.", default=2),
-        Option("offset-syncs.topic.replication.factor", SHORT, LOW, "Of the topic of offset syncs, where it has to be made.", default=3),
+        Option("replication.factor", INT, LOW, "Replication factor of topics created on the target; -1: its default.", default=2),
+        Option("offset-syncs.topic.replication.factor", SHORT, LOW, "Replication factor of the offset syncs topic, if it is created.", default=3),
         Option(
-            "offset.lag.max", LONG, LOW, "After how many records the place of one on the target is noted again: how far translated offsets may lag.",
+            "offset.lag.max", LONG, LOW, "Maximum records between two offset syncs, and so the maximum lag of translated offsets.",
             default=100,
         ),
         SYNCS_LOCATION,
-        Option("emit.offset-syncs.enabled", BOOLEAN, LOW, "Whether they are noted at all: MirrorCheckpointConnector needs them.", default=True),
-        Option("heartbeats.replication.enabled", BOOLEAN, LOW, "Whether heartbeats are mirrored, whatever `topics` says.", default=True),
+        Option("emit.offset-syncs.enabled", BOOLEAN, LOW, "Whether offset syncs are written: MirrorCheckpointConnector needs them.", default=True),
+        Option("heartbeats.replication.enabled", BOOLEAN, LOW, "Whether heartbeats are mirrored, regardless of `topics`.", default=True),
     )  # fmt: skip
 
     _schedule = _source = _target = None

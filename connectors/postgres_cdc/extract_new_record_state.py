@@ -37,18 +37,18 @@ class ExtractNewRecordState(Transform):
             "delete.tombstone.handling.mode",
             STRING,
             MEDIUM,
-            "What happens to a deletion and of the record without a value after it. drop: neither is told; tombstone: the latter; rewrite: the "
-            "row as it was, with __deleted=true, and false in all others; rewrite-with-tombstone: both; delete-to-tombstone: the deletion becomes a "
-            "record without a value, and the one after it is dropped.",
+            "What to do with a deletion and its tombstone. drop: drop both; tombstone: only the tombstone passes; rewrite: the "
+            "old row with __deleted=true (false in other rows); rewrite-with-tombstone: both; delete-to-tombstone: the deletion becomes a "
+            "tombstone, and its own tombstone is dropped.",
             default=TOMBSTONE,
             check=case_insensitive_one_of(DROP, TOMBSTONE, REWRITE, REWRITE_WITH_TOMBSTONE, TO_TOMBSTONE),
         ),
         Option("add.fields", LIST, LOW, "Fields of the envelope to add to the row: op, ts_ms, table, source.lsn, lsn:position …", default=""),
-        Option("add.fields.prefix", STRING, LOW, "Stands before their names.", default="__"),
+        Option("add.fields.prefix", STRING, LOW, "Prefix of their names.", default="__"),
         Option("add.headers", LIST, LOW, "The same, as headers.", default=""),
-        Option("add.headers.prefix", STRING, LOW, "Stands before their names.", default="__"),
-        Option("route.by.field", STRING, LOW, "A field of the row that has the record's topic.", default=""),
-        Option("replace.null.with.default", BOOLEAN, LOW, "Whether a null is told as the column's default, where it has one.", default=True),
+        Option("add.headers.prefix", STRING, LOW, "Prefix of their names.", default="__"),
+        Option("route.by.field", STRING, LOW, "A field of the row that contains the record's topic.", default=""),
+        Option("replace.null.with.default", BOOLEAN, LOW, "Whether a null is replaced by the column's default, if it has one.", default=True),
     )
 
     def configure(self, config):

@@ -50,22 +50,22 @@ class FilesSourceConnector(SourceConnector):
     """
 
     config_def = ConfigDef(
-        Option("path", STRING, HIGH, "A folder, with all below it, or a pattern of files: /in/*.parquet. Names that begin with . or _ are left out."),
+        Option("path", STRING, HIGH, "A folder, read recursively, or a file pattern: /in/*.parquet. Names that begin with . or _ are ignored."),
         Option("topic", STRING, HIGH, "The topic to publish to."),
         Option(
-            "format", STRING, MEDIUM, "What the files are. Empty: by the end of their names; those that say nothing are left out.", default="",
+            "format", STRING, MEDIUM, "Format of the files. Empty: by their extension; files with unknown extensions are ignored.", default="",
             check=one_of("", *FORMATS),
         ),
         Option(
-            "finished.action", STRING, MEDIUM, "What happens to a file whose records are all stored.", default="keep",
+            "finished.action", STRING, MEDIUM, "What to do with a file whose records are all stored.", default="keep",
             check=one_of("keep", "move", "delete"),
         ),
-        Option("finished.folder", STRING, MEDIUM, "Where it is moved to.", default=""),
-        Option("batch.size", INT, LOW, "How many records are read at once.", default=5000, check=at_least(1)),
-        Option("settled.after.ms", LONG, LOW, "How long a file must not have changed to count as complete.", default=1000, check=at_least(0)),
+        Option("finished.folder", STRING, MEDIUM, "The folder to move it to.", default=""),
+        Option("batch.size", INT, LOW, "Records per batch.", default=5000, check=at_least(1)),
+        Option("settled.after.ms", LONG, LOW, "How long a file must be unchanged to count as complete.", default=1000, check=at_least(0)),
         Option("look.interval.ms", LONG, LOW, "How often to look for new files.", default=1000, check=at_least(1)),
         Option(
-            "bad.files", STRING, LOW, "What a file does that cannot be read: the task fails, or the file is left.", default="fail",
+            "bad.files", STRING, LOW, "What to do with an unreadable file: fail the task, or skip the file.", default="fail",
             check=one_of("fail", "skip"),
         ),
         Option(_TASK, INT, LOW, "Which of the tasks this is.", default=0, internal=True),

@@ -28,7 +28,7 @@ class S3SinkConnector(SinkConnector):
 
     java_name = "io.confluent.connect.s3.S3SinkConnector"
     config_def = ConfigDef(
-        class_key("storage.class", keys.HIGH, f"Only {_STORAGE} is known here.", _STORAGES),
+        class_key("storage.class", keys.HIGH, f"Only {_STORAGE} is supported.", _STORAGES),
         class_key("format.class", keys.HIGH, "How objects are encoded.", FORMATS),
         *keys.STORAGE,
         *(option for option in keys.CONNECTOR if option.name != "shutdown.timeout.ms"),

@@ -59,10 +59,10 @@ class LakeSinkConnector(SinkConnector):
         *keys.HIVE,
         Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
         Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
-        Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
+        Option("text.compression.level", INT, LOW, "gzip's compression level; -1: its default.", default=-1, check=between(-1, 9)),
         Option("json.decimal.format", STRING, LOW, "Decimals in JSON: BASE64 or NUMERIC.", default="BASE64", check=one_of("BASE64", "NUMERIC")),
-        Option("format.bytearray.extension", STRING, LOW, "What names of files of bytes end in.", default=".bin"),
-        Option("format.bytearray.separator", STRING, LOW, "Stands after each record in files of bytes. Without it: a line end.", default=None),
+        Option("format.bytearray.extension", STRING, LOW, "File extension of BytesFormat.", default=".bin"),
+        Option("format.bytearray.separator", STRING, LOW, "Separator after each record in BytesFormat. Default: a line end.", default=None),
     )  # fmt: skip
 
     def validate(self, config):

@@ -2,4 +2,4 @@
 
 from standalone import LOW, STRING, Option, one_of
 
-PART = Option("converter.type", STRING, LOW, "What the converter is for; the worker sets it.", check=one_of("key", "value", "header"))
+PART = Option("converter.type", STRING, LOW, "The part that the converter converts; the worker sets it.", check=one_of("key", "value", "header"))

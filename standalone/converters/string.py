@@ -21,7 +21,7 @@ class StringConverter(Converter, HeaderConverter):
     config_def = ConfigDef(
         PART,
         Option(
-            *("converter.encoding", STRING, HIGH, "The name of the character set, as Java knows it.", "UTF-8"),
+            *("converter.encoding", STRING, HIGH, "The name of the character set in Java.", "UTF-8"),
             width="MEDIUM",
             display="Encoding",
         ),

@@ -21,7 +21,7 @@ def routes(worker):
         return json_answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
 
     return [
-        resource("/", GET=Operation(root, "What this worker is", {200: shapes.WORKER})),
+        resource("/", GET=Operation(root, "Version and cluster id of the worker", {200: shapes.WORKER})),
         resource("/health", GET=Operation(health, "How it is", {200: shapes.HEALTH, 500: shapes.HEALTH, 503: shapes.HEALTH})),
     ]
 

@@ -10,14 +10,14 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _PARAMETERS = {
     "name": {"description": "Name of the connector, plugin or logger.", "schema": {"type": "string", "minLength": 1}},
     "query": {"description": "Name of the query.", "schema": {"type": "string", "minLength": 1}},
-    "cursor": {"description": "What POST /sql has called it.", "schema": {"type": "string", "minLength": 1}},
+    "cursor": {"description": "The cursor's id, as returned by POST /sql.", "schema": {"type": "string", "minLength": 1}},
     "task": {"description": "Number of the task, from 0.", "schema": {"type": "integer", "minimum": 0}},
 }
 _WHY = {
-    200: "Done", 201: "Created", 202: "Accepted: it is on its way", 204: "Done; there is nothing to tell",
+    200: "Done", 201: "Created", 202: "Accepted, in progress", 204: "Done, without content",
     400: "The request cannot be understood, or the configuration is wrong", 401: "Credentials are missing or wrong",
-    403: "The worker's configuration forbids it", 404: "There is nothing of that name", 405: "Not a method of this address",
-    406: "The answer is of another media type than those accepted", 409: "The name is taken, or this is not the moment",
+    403: "The worker's configuration forbids it", 404: "Not found", 405: "The path does not support this method",
+    406: "None of the accepted media types is available", 409: "The name is in use, or the operation is not possible now",
     413: "The body is too large", 415: "The body is not application/json", 500: "The worker cannot do its work",
     503: "The worker is still starting",
 }  # fmt: skip

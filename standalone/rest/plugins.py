@@ -31,12 +31,12 @@ def routes(herder):
     one = "/connector-plugins/{name}/config"
     connectors_only = {"connectorsOnly": {**shapes.YES_NO, "default": True}}
     return [
-        resource("/connector-plugins", GET=Operation(listed, "The plugins that there are", {200: shapes.PLUGINS}, query=connectors_only)),
-        resource(one, GET=Operation(config, "What can be set of a plugin", {200: shapes.KEYS}, problems=_HANGS)),
+        resource("/connector-plugins", GET=Operation(listed, "List plugins", {200: shapes.PLUGINS}, query=connectors_only)),
+        resource(one, GET=Operation(config, "Configuration keys of a plugin", {200: shapes.KEYS}, problems=_HANGS)),
         resource(
             f"{one}/validate",
             PUT=Operation(
-                *(validate, "Whether a configuration would do, key by key", {200: shapes.VERDICT}),
+                *(validate, "Validate a configuration", {200: shapes.VERDICT}),
                 **{"body": shapes.CONFIG_SENT, "problems": _HANGS, "as_texts": True},
             ),
         ),
