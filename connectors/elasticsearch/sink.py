@@ -70,14 +70,14 @@ def _asked(config):
     try:
         server.who()
         topics = [topic.strip() for topic in config.originals.get("topics", "").split(",") if topic.strip()]
-        return _lacking_rights(config, server, topics)
+        return _missing_permissions(config, server, topics)
     except (ConnectError, ConfigError) as error:
         return {"connection.url": str(error)}
     finally:
         server.close()
 
 
-def _lacking_rights(config, server, topics):
+def _missing_permissions(config, server, topics):
     """Ask servers with X-Pack security for missing permissions."""
     try:
         names = [Targets(config, server).name(topic) for topic in topics]
@@ -137,7 +137,7 @@ class ElasticsearchSinkTask(SinkTask):
             while parts[1]:
                 self._take(parts[1])
         self._parts.clear()
-        self._send_what_is_due()
+        self._send_due()
 
     def flush(self, offsets):
         """Wait until everything is stored, without a limit."""
@@ -227,7 +227,7 @@ class ElasticsearchSinkTask(SinkTask):
 
     # --- From lines to requests --------------------------------------------------------------------------------------
 
-    def _send_what_is_due(self):
+    def _send_due(self):
         if not self._pending:
             return
         left = self._pending_since + self._linger_seconds - time.monotonic()

@@ -150,7 +150,7 @@ class Appender:
         except OSError as error:
             taken_back = self._take_back(mark)
             raise ConnectError(
-                f"FileStreamSink cannot write to '{self.name}': {error.strerror} (errno {error.errno}). {taken_back}{_way_out(error.errno)}"
+                f"FileStreamSink cannot write to '{self.name}': {error.strerror} (errno {error.errno}). {taken_back}{_advice(error.errno)}"
             ) from error
 
     def sync(self):
@@ -202,7 +202,7 @@ def _sync_folder(path):
         os.close(descriptor)
 
 
-def _way_out(code):
+def _advice(code):
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
         return "Free disk space, then restart the task."
     return "Fix the cause, then restart the task."

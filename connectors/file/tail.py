@@ -41,7 +41,7 @@ class FileTail:
                 try:
                     lines = self._file.read()
                 except Rewritten:
-                    self._begin_anew()
+                    self._restart_truncated()
                     continue
                 if lines is not None:
                     return lines
@@ -167,7 +167,7 @@ class FileTail:
 
     # --- Switching files --------------------------------------------------------------------------------------------
 
-    def _begin_anew(self):
+    def _restart_truncated(self):
         """Handle truncation of the open file. A copy made before, if any, holds the unread rest."""
         place, size = self._file.place(), self._file.status().st_size
         copy = rotation.find_copy(os.path.realpath(self.path), place, self._file.held)

@@ -111,7 +111,7 @@ class Stream:
         if operation in self._skipped or not self._filters.table(relation.schema, relation.table):
             self._count(lsn)
             return []
-        return self._handed_on(lsn, _KINDS[operation], lambda place, block: self._records_of(change, place, block))
+        return self._returned_records(lsn, _KINDS[operation], lambda place, block: self._records_of(change, place, block))
 
     def _records_of(self, change, place, block):
         while True:
@@ -133,7 +133,7 @@ class Stream:
         if "t" in self._skipped or not taken:
             self._count(lsn)
             return []
-        return self._handed_on(
+        return self._returned_records(
             lsn, "TRUNCATE",
             lambda place, block: [part for each in taken for part in self._records.truncated(self._shape(each.oid), place, block)],
         )  # fmt: skip
@@ -144,7 +144,7 @@ class Stream:
             if not is_taken:
                 self._count(lsn)
                 return []
-            return self._handed_on(lsn, "MESSAGE", lambda place, block: self._records.message(told, place, block))
+            return self._returned_records(lsn, "MESSAGE", lambda place, block: self._records.message(told, place, block))
         if not is_taken or told.lsn < self.position.commit:
             return []
         place = Place(time.time_ns() // 1000, told.lsn, None, self.position.commit, xmin=self.xmin)
@@ -166,7 +166,7 @@ class Stream:
             return self.position, False
         return Position(self.position.commit, transaction.event, transaction.begin.xid), True
 
-    def _handed_on(self, lsn, kind, parts):
+    def _returned_records(self, lsn, kind, parts):
         """Return the records of `parts(place, block)`; `block(table)` returns the transaction block, and counts."""
         transaction = self._transaction
         before = self._offset(lsn, kind)

@@ -129,7 +129,7 @@ class FilesSourceTask(SourceTask):
             stored = self._stored(path)
             if stored is not None and stored.get(FINISHED) and file.is_told_by(stored):
                 del self._finished[path]
-                self._dispose_of(file)
+                self._finish_file(file)
 
     # --- Choosing files ---
 
@@ -179,7 +179,7 @@ class FilesSourceTask(SourceTask):
         if stored is not None and file.is_told_by(stored):
             row = stored[ROW]
             if stored.get(FINISHED):
-                self._dispose_of(file)  # the worker stopped before it could
+                self._finish_file(file)  # the worker stopped before it could
                 return None
         format = self.config["format"] or format_of(file.path)
         progress = Progress()
@@ -204,7 +204,7 @@ class FilesSourceTask(SourceTask):
             return None
         if found is None:  # an empty file, or nothing new
             self._reading = None
-            self._dispose_of(reading.file)
+            self._finish_file(reading.file)
             return None
         schema, values, first, is_last = found
         file, count = reading.file, len(values)
@@ -231,7 +231,7 @@ class FilesSourceTask(SourceTask):
         done = self._bytes_done + (reading.file.size * reading.progress.share if reading is not None else 0)
         return int(100 * done / max(1, self._bytes))
 
-    def _dispose_of(self, file):
+    def _finish_file(self, file):
         """Finish a file whose records are all stored."""
         self._left[file.path] = file
         action = self.config["finished.action"]

@@ -149,7 +149,7 @@ class Hive:
         try:
             client = self._connected(session)
             for topic in list(self._pending):
-                self._bring_up(session._jvm, client, topic, *self._pending[topic])
+                self._start_session(session._jvm, client, topic, *self._pending[topic])
                 del self._pending[topic]
         except ConnectError:
             raise
@@ -177,7 +177,7 @@ class Hive:
             self._of = session
         return self._client
 
-    def _bring_up(self, jvm, client, topic, schema, folders):
+    def _start_session(self, jvm, client, topic, schema, folders):
         place, url = self._place_of(topic)
         database, name = self._config["hive.database"], table_name(self._config["hive.table.name"], topic)
         if topic not in self._complete:

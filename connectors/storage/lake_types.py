@@ -154,11 +154,11 @@ def _moments(array, schema, kind):
         short = array.cast(pa.int32())
         return short if kind == pa.int32() else short.cast(kind)
     if kind == WITHOUT_ZONES.timestamp:
-        _hold_to_orc(array)
+        _check_orc_range(array)
     return array.cast(kind)
 
 
-def _hold_to_orc(array):
+def _check_orc_range(array):
     """Reject fractional seconds before 1970: pyarrow's ORC writer (26.0) rounds them towards 1970, and Java's readers then fail on the file."""
     millis = _numbers(array)
     wrong = np.flatnonzero((millis < 0) & (millis % 1000 != 0))

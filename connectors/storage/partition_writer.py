@@ -88,7 +88,7 @@ class PartitionWriter:
             batch = batch.slice(int(batch.offsets.searchsorted(self.next_offset)), len(batch))
         if not len(batch):
             return
-        for low, high, is_null in self._stretches(batch):
+        for low, high, is_null in self._runs(batch):
             part = batch.slice(low, high)
             if is_null and self._parts.tombstones is None:
                 for record in part.records():
@@ -97,7 +97,7 @@ class PartitionWriter:
             else:
                 self._take(part, now_ms, is_null)
 
-    def _stretches(self, batch):
+    def _runs(self, batch):
         """Yield (from, to, whether their values are null and need special handling) of the rows, in order."""
         nulls = None if self._parts.writes_nulls else _nulls_of(batch.value, len(batch))
         if nulls is None or not nulls.any():
@@ -126,7 +126,7 @@ class PartitionWriter:
         self._held = self._first if self._held is None else self._held
         self.next_offset = self._first
         self.rewound = True
-        self._throw_away()
+        self._discard_uncommitted()
 
     def _encoded(self, batch, now_ms, is_null):
         """Return ([(suffix, format, schema)] of the files, their encoded columns, {row: error}); files with another schema are closed."""
@@ -244,9 +244,9 @@ class PartitionWriter:
                 self._stored(self._versions.current, {each.folder for each in self._closed})
             if self._ledger.is_clean:
                 self._held = None
-            self._throw_away()
+            self._discard_uncommitted()
 
-    def _throw_away(self):
+    def _discard_uncommitted(self):
         for file in self._open.values():
             file.discard()
         self._open, self._closed, self._first = {}, None, None
@@ -277,7 +277,7 @@ class PartitionWriter:
 
     def let_go(self):
         """Discard what is not committed."""
-        self._throw_away()
+        self._discard_uncommitted()
         self._ledger.let_go()
 
 

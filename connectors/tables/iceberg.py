@@ -47,9 +47,9 @@ class IcebergTables(Tables):
         own.sql(f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({columns}) USING iceberg{by}{table_properties(settings.create_props)}")
 
     def offsets(self, own, table, pairs):
-        return self._told_by(own, table)
+        return self._recorded_in(own, table)
 
-    def _told_by(self, own, table):
+    def _recorded_in(self, own, table):
         """Return {pair: next offset} of the newest snapshot with the property; each snapshot repeats the offsets of other partitions."""
         loaded = own._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(own._jsparkSession, self.name(table))
         snapshot = loaded.currentSnapshot()

@@ -131,13 +131,13 @@ class JsonConverter(Converter, HeaderConverter):
                 return None, read_schemaless(_parsed(data))
         if self._fixed is not None:
             schema, read = self._fixed
-            return schema, _quickly(read, data) or read(_parsed(data))
+            return schema, _read_quickly(read, data) or read(_parsed(data))
         if self._prefix is not None:
             opening, schema, read = self._prefix
             if data.startswith(opening):
-                if data.endswith(b"}") and (value := _quickly(read, data[len(opening) : -1])) is not None:
+                if data.endswith(b"}") and (value := _read_quickly(read, data[len(opening) : -1])) is not None:
                     return schema, value
-                if (node := _payload_behind(opening, data)) is not MISSING:
+                if (node := _payload_after(opening, data)) is not MISSING:
                     return schema, read(node)
         return self._read_envelope(data)
 
@@ -232,7 +232,7 @@ def _parsed(data, what="the message"):
         raise DataError(f"JsonConverter cannot read {what}: {error}") from unread
 
 
-def _quickly(read, data):
+def _read_quickly(read, data):
     """Return an object or array decoded fast; None if the exact value or error requires the slow reader."""
     try:
         return read(json_quick.read(data))
@@ -240,7 +240,7 @@ def _quickly(read, data):
         return None
 
 
-def _payload_behind(opening, data):
+def _payload_after(opening, data):
     """Return the payload of an envelope that begins with these bytes, or MISSING if the slow reader is needed."""
     try:
         text = str(data, "utf-8")

@@ -73,7 +73,7 @@ def split(
                     break
                 step += 1
                 continue
-            at = _behind_blanks(data, at, end)
+            at = _after_blanks(data, at, end)
             if at >= end:
                 at = -1
                 break
@@ -96,7 +96,7 @@ def split(
             elif what == LIST:
                 kind = steps[step, 2]
                 states[steps[step, 3], row] = PRESENT
-                at = _behind_blanks(data, at + 1, end) if data[at] == 91 else -1
+                at = _after_blanks(data, at + 1, end) if data[at] == 91 else -1
                 more = 0 <= at < end and data[at] != 93
                 while more:  # items must not be null
                     item = ends[number, row]
@@ -121,10 +121,10 @@ def split(
                     if at < 0:
                         break
                     ends[number, row] += 1
-                    at = _behind_blanks(data, at, end)
+                    at = _after_blanks(data, at, end)
                     more = at < end and data[at] == 44
                     if more:
-                        at = _behind_blanks(data, at + 1, end)
+                        at = _after_blanks(data, at + 1, end)
                         if at >= end:
                             at = -1
                             break
@@ -140,7 +140,7 @@ def split(
             if at < 0:
                 break
             step += 1
-        if at < 0 or _behind_blanks(data, at, end) != end:
+        if at < 0 or _after_blanks(data, at, end) != end:
             bad[row] = True
             for each in range(len(ends)):
                 ends[each, row] = ends[each, row - 1] if row else 0
@@ -171,21 +171,21 @@ def _token(data, at, end, tokens, begin, length):
     """Return the end of a token; -1 if it is not there."""
     if at + length <= end and _same(data, at, tokens, begin, length):
         return at + length
-    at = _behind_blanks(data, at, end)
+    at = _after_blanks(data, at, end)
     if at >= end or data[at] != tokens[begin]:
         return -1
     at = at + 1
     if length == 1:
         return at
-    at, length = _behind_blanks(data, at, end), length - 2
+    at, length = _after_blanks(data, at, end), length - 2
     if at + length > end or not _same(data, at, tokens, begin + 1, length):
         return -1
-    at = _behind_blanks(data, at + length, end)
+    at = _after_blanks(data, at + length, end)
     return at + 1 if at < end and data[at] == 58 else -1
 
 
 @compiled
-def _behind_blanks(data, at, end):
+def _after_blanks(data, at, end):
     while at < end and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
         at += 1
     return at

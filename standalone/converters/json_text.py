@@ -153,7 +153,7 @@ class _Reader:
         self.at = 0
 
     def document(self):
-        self._skip_blanks()
+        self._skip_whitespace()
         if self.at == len(self.text):
             return MISSING
         value = self._value()
@@ -183,13 +183,13 @@ class _Reader:
     def _next_item(self, inside):
         """Read the next member of an object or array into it. Return _END if it is closed, an _Open if a nested one begins."""
         closing = "]" if isinstance(inside.items, list) else "}"
-        self._skip_blanks()
+        self._skip_whitespace()
         if self._takes(closing) if inside.first else not self._takes(","):
             if not inside.first and not self._takes(closing):
                 raise self._wrong(f"expected ',' or '{closing}'")
             return _END
         inside.first = False
-        self._skip_blanks()
+        self._skip_whitespace()
         name = None
         if closing == "}":
             if not self._takes('"'):
@@ -197,10 +197,10 @@ class _Reader:
             name = self._string()
             if len(name) > _LONGEST_NAME:
                 raise self._wrong(f"a name of {len(name)} characters; at most {_LONGEST_NAME} are read")
-            self._skip_blanks()
+            self._skip_whitespace()
             if not self._takes(":"):
                 raise self._wrong("expected ':'")
-            self._skip_blanks()
+            self._skip_whitespace()
         value = self._value()
         item = value.items if isinstance(value, _Open) else value
         if closing == "}":
@@ -260,7 +260,7 @@ class _Reader:
                 self.at += 1
                 parts.append(_ESCAPES[letter])
 
-    def _skip_blanks(self):
+    def _skip_whitespace(self):
         self.at = _BLANKS.match(self.text, self.at).end()
 
     def _takes(self, letter):

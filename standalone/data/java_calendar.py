@@ -105,7 +105,7 @@ def _day(said, year, carried):
     """Return the day of these fields, `carried` days later."""
     if "week_year" in said:
         return _first_day_of_weeks(said["week_year"]) + 7 * (said["week_of_year"] - 1) + said["day_of_week"] - SUNDAY + carried
-    group = _believed(said)
+    group = _decisive_fields(said)
 
     def counted(julian):
         return carried + _day_by(group, said, year, julian)
@@ -129,7 +129,7 @@ def _first_day_of_weeks(week_year):
     return first_week(first_of_year(week_year))
 
 
-def _believed(said):
+def _decisive_fields(said):
     """Return the field that, with its group, determines the day: of all complete groups the one set last."""
     stamp = {name: at for at, name in enumerate(said, 1)}
     weekday_at = stamp.get("day_of_week", 0)

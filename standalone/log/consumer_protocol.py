@@ -95,7 +95,7 @@ class ConsumerProtocolGroup(GroupLink):
     @property
     def wakes_at(self):
         with self._lock:
-            return self._retry_at if self._has_news() and not self._awaited else float("inf")
+            return self._retry_at if self._has_changes() and not self._awaited else float("inf")
 
     def _resolved(self, given):
         """Return the assigned {pair}s whose topic names are known; request metadata for the others."""
@@ -115,7 +115,7 @@ class ConsumerProtocolGroup(GroupLink):
             if not topic.error_code:
                 self._names[topic.id] = topic.name
 
-    def _has_news(self):
+    def _has_changes(self):
         """Whether a heartbeat must be sent before its interval ends; holds the lock."""
         if self._left or self._topics is None or isinstance(self._verdict, LogError):
             return False
@@ -124,7 +124,7 @@ class ConsumerProtocolGroup(GroupLink):
     def _tell(self):
         now = self._clock.monotonic()
         with self._lock:
-            if self._awaited or now < self._retry_at or not self._has_news():
+            if self._awaited or now < self._retry_at or not self._has_changes():
                 return
             request, handler = self._next(now, TASK)
         self.send(request, handler)

@@ -242,7 +242,7 @@ class PartitionQueue:
         Later sequences change, so batches that may be in the log already are not sent again.
         """
         if batch.uncertain:
-            self.refused(batch, _unknown_fate(batch, self.name))
+            self.refused(batch, _unknown_outcome(batch, self.name))
             return
         self.lost(batch)
         self._renumber = True
@@ -368,7 +368,7 @@ class PartitionQueue:
             batches, self._batches = self._batches, collections.deque()
             for batch in batches:
                 if batch.uncertain:
-                    batch.fail(_unknown_fate(batch, self.name))
+                    batch.fail(_unknown_outcome(batch, self.name))
                     continue
                 batch.data, batch.sequence = self._pack_whole(batch.pieces, self._sequence), self._sequence
                 self._sequence = record_batch.next_sequence(self._sequence, batch.count)
@@ -398,7 +398,7 @@ class PartitionQueue:
         self._batches.rotate(at)
 
 
-def _unknown_fate(batch, name):
+def _unknown_outcome(batch, name):
     return LogFatalError(
         f"{batch.count} records for partition {name} may or may not be in the log: their acknowledgement was lost, and earlier records "
         "failed for good, so a retry could duplicate them.",

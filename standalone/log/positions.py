@@ -258,7 +258,7 @@ class Positions:
                 part.topic_id = self._subscription.topic_id(part.topic)
             if committed is None:
                 self._never_read(part)
-            elif _is_of_topic_made_anew(committed.metadata, self.mark(part)):
+            elif _is_of_recreated_topic(committed.metadata, self.mark(part)):
                 if self._policy is None:
                     raise self._no_position(part, MADE_ANEW)
                 log.warning("Topic %s was deleted and recreated since offset %d of %s was committed: reading it from its beginning.",
@@ -332,7 +332,7 @@ class Positions:
         self._backoff.reset()
 
 
-def _is_of_topic_made_anew(found, own):
+def _is_of_recreated_topic(found, own):
     """Whether a commit's metadata names another topic id of the same cluster; other metadata means nothing."""
     found, own = _MARK.fullmatch(found or ""), _MARK.fullmatch(own)
     return bool(found and own) and found.group(1) == own.group(1) and found.group(2) != own.group(2)

@@ -445,7 +445,7 @@ class Sender:
             queue.halve(batch)
         elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and not queue.should_be_in_order(batch):
             queue.lost(batch, uncertain=False)  # an earlier batch failed, and is retried or failed
-        elif idempotent and self._begins_anew(queue, code):
+        elif idempotent and self._may_restart_sequence(queue, code):
             log.warning("%s Starting a new sequence with them.", error)
             queue.restart(batch)
         elif (is_retriable(code) or code == codes.CONCURRENT_TRANSACTIONS) and batch.attempts <= self._config["retries"]:
@@ -456,26 +456,26 @@ class Sender:
         else:
             self._refuse(batch, LogFatalError(str(error), error.java_class))
 
-    def _begins_anew(self, queue, code):
+    def _may_restart_sequence(self, queue, code):
         """Whether sequences may restart; not within a transaction, where part of it may be in the log."""
         lost_count = code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID)
         return lost_count and queue.restarts < MOST_RESTARTS and self._transactions is None
 
     def _refuse(self, batch, error):
         """Fail the batch for good."""
-        self._halt_behind(batch)
+        self._halt_after(batch)
         batch.queue.refused(batch, error)
 
     def _leave_out(self, batch, bad):
         """Fail these rows of the batch, [(row numbers, error)], for good."""
         if self._halts:
-            self._halt_behind(batch)
+            self._halt_after(batch)
             rows, error = min(bad, key=lambda each: each[0].min())
             first = int(rows.min())
             bad = [(np.array([first]), error), (np.arange(first + 1, batch.count), held_back(batch.queue.topic))]
         batch.queue.leave_out(batch, bad)
 
-    def _halt_behind(self, batch):
+    def _halt_after(self, batch):
         """With `halts`, send nothing after a rejected record: later records would be duplicated once it is fixed and sent again."""
         if not self._halts:
             return

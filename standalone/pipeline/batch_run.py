@@ -48,7 +48,7 @@ class SinkOrigin:
         return self._origin
 
     def columns(self, records):
-        """Convert records to a ColumnBatch; None if their schemas differ."""
+        """Convert records to a ColumnBatch; None if they differ in topic, partition or timestamp type."""
         first = records[0]
         topic, partition, timestamp_type = first.original_topic, first.original_partition, first.timestamp_type
         for each in records:

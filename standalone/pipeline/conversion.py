@@ -135,7 +135,7 @@ def decoded(converter, topic, column, count, refused=None, headers=None):
             return converter.read(topic, column[row], headers and headers[row])
 
         schema, values, bad = found
-        return schema, *_mended(read, len(column), schema, values, _numbers(bad), {} if refused is None else refused)
+        return schema, *_with_retried_rows(read, len(column), schema, values, _numbers(bad), {} if refused is None else refused)
     try:
         schema, value = converter.to_connect(topic, None)  # the same for every row
     except Exception as error:
@@ -143,7 +143,7 @@ def decoded(converter, topic, column, count, refused=None, headers=None):
     return schema, None if value is None else [value] * count, NO_ROWS
 
 
-def _mended(read, count, schema, values, bad, refused):
+def _with_retried_rows(read, count, schema, values, bad, refused):
     """Retry bad rows with the row form; return (column with their values, rows still bad). A few unusual rows then stay in the batch;
     rows with errors or another schema do not."""
     if schema is None or not len(bad):

@@ -113,14 +113,14 @@ def shown_bytes(data):
         return None
     cut = len(data) > MOST_SHOWN_BYTES
     try:
-        text = _without_torn_end(data[:MOST_SHOWN_BYTES]).decode() if cut else data.decode()
+        text = _without_partial_character(data[:MOST_SHOWN_BYTES]).decode() if cut else data.decode()
         encoding = "utf-8"
     except UnicodeDecodeError:
         text, encoding = data[:MOST_SHOWN_BYTES].hex(" "), "hex"
     return {"text": text, "encoding": encoding, "bytes": len(data), "cut": cut}
 
 
-def _without_torn_end(data):
+def _without_partial_character(data):
     """Drop an incomplete last character left by the truncation."""
     for back in range(1, 4):
         byte = data[-back]

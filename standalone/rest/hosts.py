@@ -23,7 +23,7 @@ class AllowedHosts:
         self._told = set()
 
     async def __call__(self, scope, receive, send):
-        if scope["type"] == "http" and (host := self._stranger(scope)) is not None:
+        if scope["type"] == "http" and (host := self._foreign_host(scope)) is not None:
             from standalone.rest.resource import json_answer
 
             self._tell(host)
@@ -32,7 +32,7 @@ class AllowedHosts:
             return
         await self._app(scope, receive, send)
 
-    def _stranger(self, scope):
+    def _foreign_host(self, scope):
         """Return the first host in the request that is not the worker's; None if there is none."""
         if ALL in self._known:
             return None

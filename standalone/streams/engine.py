@@ -63,10 +63,10 @@ class Streams:
 
     def restore(self):
         """Start the stored queries."""
-        self._drop_what_was_cut_off()
+        self._drop_interrupted()
         self.queries.restore(())
 
-    def _drop_what_was_cut_off(self):
+    def _drop_interrupted(self):
         """Remove sources whose statement was interrupted by the worker's end, before its query was stored: it can be run again."""
         stored = {name for name, *_ in self._state.connectors()}
         for source in self.catalog.all():
@@ -267,7 +267,7 @@ class _Run:
         except ConnectError:
             raise
         except Exception as error:
-            raise SqlError(f"The columns of {source.name} are invalid: {_spark_words(error)}") from error
+            raise SqlError(f"The columns of {source.name} are invalid: {_spark_message(error)}") from error
 
     def _make_topic(self, source, compacted=False):
         configs = {"cleanup.policy": "compact"} if compacted else {}
@@ -333,7 +333,7 @@ class _Run:
 
     def _told(self, select, error):
         """Convert Spark's error to a SqlError at the word that it is about."""
-        words, at = _spark_words(error), select.at
+        words, at = _spark_message(error), select.at
         try:
             for context in error.getQueryContext():
                 word = context.fragment().split(".")[-1].strip("`")
@@ -395,7 +395,7 @@ class _Run:
         except ConnectError:
             raise
         except Exception as error:
-            raise self._wrong(statement.at, f"the values are invalid: {_spark_words(error)}") from error
+            raise self._wrong(statement.at, f"the values are invalid: {_spark_message(error)}") from error
         write_table(self._streams.place.settings(sink), sink, found, table.schema)
         return _said(f"{len(rows)} row{'s are' if len(rows) > 1 else ' is'} in {sink.topic}.")
 
@@ -579,7 +579,7 @@ def _duration(text):
     return duration_ms(text)
 
 
-def _spark_words(error):
+def _spark_message(error):
     """Return the first sentences of Spark's error, without its error class and plan."""
     text = str(getattr(error, "desc", None) or error)
     text = text.split(" SQLSTATE:")[0].split("\n== SQL")[0].split(";\n'")[0].strip()

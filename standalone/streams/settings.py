@@ -54,7 +54,7 @@ def _made(options):
     given = dict(options)
     path = given.pop(FILE, None)
     check_options(given)
-    return Settings({**(properties.load(path) if path else {}), **{key: value for key, value in given.items() if _is_worker_s(key)}})
+    return Settings({**(properties.load(path) if path else {}), **{key: value for key, value in given.items() if _is_worker_key(key)}})
 
 
 def check_options(options):
@@ -74,5 +74,5 @@ def _clusters():
 _WORKER_PREFIXES = ("consumer.", "producer.", "admin.", "config.providers", "key.converter", "value.converter", "security.", "sasl.", "ssl.")
 
 
-def _is_worker_s(key):
+def _is_worker_key(key):
     return key in ("bootstrap.servers", "plugin.path") or key.startswith(_WORKER_PREFIXES)

@@ -97,12 +97,12 @@ class Leaves:
             return self.UNKNOWN
         if column is None:
             return self.NULL
-        return self._taken_apart(name, columnar(column, schema, self.count), schema)
+        return self._split_parts(name, columnar(column, schema, self.count), schema)
 
-    def _taken_apart(self, name, column, schema):
+    def _split_parts(self, name, column, schema):
         if schema.type == s.STRUCT and not null_count(column):
             parts = zip(fields_of(column), schema.fields)
-            return tuple(self._taken_apart(f"{name}_{field.index}", part, field.schema) for part, field in parts)
+            return tuple(self._split_parts(f"{name}_{field.index}", part, field.schema) for part, field in parts)
         return self._leaf(name, column, schema)
 
     def _leaf(self, name, column, schema):
