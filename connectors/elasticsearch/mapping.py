@@ -71,5 +71,5 @@ def lacking(wanted, found, path=""):
             continue
         kind, has = field["type"], there.get("type", "object")
         if kind != has and has not in _FITS.get(kind, ()):
-            conflicts.append(f"'{where}' is of type {has} there, and the schema asks for {kind}")
+            conflicts.append(f"'{where}' is of type {has} there, but the schema requires {kind}")
     return more, conflicts

@@ -112,5 +112,5 @@ class Targets:
             log.info("Added to the mapping of '%s': %s", name, ", ".join(sorted(more)))
         for conflict in conflicts:
             log.warning(
-                "In '%s' %s. The server refuses documents that do not fit; connectctl reindex makes an index with another mapping.", name, conflict
+                "In '%s' %s. The server rejects documents that do not fit; connectctl reindex creates an index with another mapping.", name, conflict
             )

@@ -91,7 +91,7 @@ def from_sql(array, kind, nullable):
         items, schema = from_sql(array.items, kind.valueType, kind.valueContainsNull)
         return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_mask(array)), _made(SchemaBuilder.map(key_schema, schema), nullable)
     if array.type not in _PLAIN:
-        raise DataError(f"The statement makes a column of type {kind.simpleString()}, which records cannot hold. CAST it to another.")
+        raise DataError(f"The statement returns a column of type {kind.simpleString()}, which records cannot hold. CAST it to another.")
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.string()), Schema.OPTIONAL_STRING
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(array.type)

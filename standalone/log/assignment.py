@@ -27,7 +27,7 @@ class Assignment:
     def __init__(self, names):
         unknown = [name for name in names if name not in STRATEGIES]
         if unknown or not names:
-            problem = f"{', '.join(unknown) or 'nothing'} is not to be had here; there are {', '.join(STRATEGIES)}"
+            problem = f"{', '.join(unknown) or 'nothing'} is not supported; supported are {', '.join(STRATEGIES)}"
             raise ConfigError.of({"partition.assignment.strategy": problem})
         self._strategies = {STRATEGIES[name].name: STRATEGIES[name]() for name in names}
 

@@ -114,7 +114,7 @@ def verify(buffer, at=0):
     check_header(header)
     if at + header.size > len(buffer):
         there = len(buffer) - at
-        raise CorruptBatchError(f"The record batch at offset {header.base_offset} is {header.size} bytes long; {there} are there.")
+        raise CorruptBatchError(f"The record batch at offset {header.base_offset} is {header.size} bytes long, but only {there} bytes are available.")
     found = checksum(np.frombuffer(buffer, np.uint8)[at : at + header.size])
     if found != header.crc:
         raise wrong_checksum(header.base_offset, header.crc, found)
@@ -164,7 +164,7 @@ def wrong_length(base_offset, size):
 
 def wrong_checksum(base_offset, expected, found):
     return CorruptBatchError(
-        f"The record batch at offset {base_offset} is not what was written: "
+        f"The record batch at offset {base_offset} is corrupt: "
         f"its checksum (CRC-32C) should be 0x{expected:08x}, its bytes make 0x{found:08x}."
     )
 

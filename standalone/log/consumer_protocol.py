@@ -211,7 +211,7 @@ class ConsumerProtocolGroup(GroupLink):
     def _hints(self):
         return {
             codes.UNSUPPORTED_ASSIGNOR: "group.remote.assignor names an assignor that the broker lacks. Remove it to use the broker's default.",
-            codes.UNSUPPORTED_VERSION: "The brokers do not speak group.protocol=consumer, or it is turned off there: set group.protocol=classic.",
+            codes.UNSUPPORTED_VERSION: "The brokers do not support group.protocol=consumer, or have it disabled: set group.protocol=classic.",
             codes.GROUP_ID_NOT_FOUND: "The group has members of the classic protocol, and the broker does not allow both: stop them first, or "
                                       "set group.protocol=classic.",
         }

@@ -66,7 +66,7 @@ class Kerberos:
         except self._gssapi.exceptions.GSSError as problem:
             passing = getattr(problem, "min_code", None) in KDC_UNREACHABLE or (getattr(problem, "min_code", 0) or 0) - 2**32 in KDC_UNREACHABLE
             kind, name = (LogRetriableError, "DisconnectException") if passing else (LogFatalError, "SaslAuthenticationException")
-            raise kind(f"Kerberos gives no ticket for {self._service}: {problem}.", java_class(name)) from problem
+            raise kind(f"Kerberos issued no ticket for {self._service}: {problem}.", java_class(name)) from problem
 
 
 def _principal(gssapi, options):

@@ -499,7 +499,7 @@ class Sender:
 
     def _refused_as_too_large(self, batch):
         return LogFatalError(
-            f"A record for {batch.queue.name} makes a batch of {len(batch.data)} bytes, more than the topic allows: increase the topic's "
+            f"A record for {batch.queue.name} needs a batch of {len(batch.data)} bytes, more than the topic allows: increase the topic's "
             f"max.message.bytes (or the broker's message.max.bytes). max.request.size here is {self._largest}.",
             java_class("RecordTooLargeException"),
         )

@@ -144,7 +144,7 @@ FAMILIES = [
             "record_send_total": "Records acknowledged.",
             "outgoing_byte_total": "Bytes of their batches, compressed.",
             "request_total": "Requests sent.",
-            "record_retry_total": "Batches sent again.",
+            "record_retry_total": "Retried batches.",
             "record_error_total": "Records given up.",
             "batch_size_max": "Bytes of the largest batch.",
         },

@@ -71,7 +71,7 @@ class Streams:
         stored = {name for name, *_ in self._state.connectors()}
         for source in self.catalog.all():
             if source.query and source.query not in stored:
-                log.warning("The statement that makes %s was interrupted when the worker ended: run it again", source.name)
+                log.warning("The statement that creates %s was interrupted when the worker ended: run it again", source.name)
                 self.catalog.remove(source.name)
 
     def close(self, seconds):
@@ -305,7 +305,7 @@ class _Run:
         except BaseException:
             self._catalog.remove(source.name)
             raise
-        return {**_said(f"{statement.kind.capitalize()} {statement.name} is made by query {name}."), "query": name}
+        return {**_said(f"{statement.kind.capitalize()} {statement.name} is created by query {name}."), "query": name}
 
     def _new_name(self, props, usual):
         """Return a new query name. A name given by the user may be that of an earlier query, whose marks are in the log."""
@@ -511,12 +511,12 @@ class _Run:
         connectors = self._streams.connectors
         if statement.name in connectors.names():
             if statement.if_not_exists:
-                return _said(f"Connector {statement.name} was there already.")
+                return _said(f"Connector {statement.name} already exists.")
         info, _ = connectors.create(statement.name, {**statement.properties, "name": statement.name})
         if info["type"] != statement.kind.lower():
             connectors.delete(statement.name)
             raise SqlError(f"{statement.properties.get('connector.class')} is a {info['type']}: write CREATE {info['type'].upper()} CONNECTOR.")
-        return _said(f"Connector {statement.name} is made.")
+        return _said(f"Created connector {statement.name}.")
 
     def _OnConnector(self, statement, own):
         connectors = self._streams.connectors
@@ -539,7 +539,7 @@ class _Run:
             self._properties.pop(statement.key, None)
         else:
             self._properties[statement.key] = statement.value
-        return _said(f"{statement.key} is {statement.value or 'as it is by default'}, for statements after this one.")
+        return _said(f"{statement.key} is {statement.value or 'the default'} for later statements.")
 
     def _Define(self, statement, own):
         return _said(f"{statement.name} is {'set' if statement.value is not None else 'gone'}.")

@@ -33,7 +33,7 @@ class Settings:
         self.config = WorkerConfig.of({**_DEFAULTS, **props})
         if self.config.embedded:
             raise ConfigError.of(
-                {"bootstrap.servers": "is missing: give the address of a Kafka, or that of a running worker's embedded log (embedded.log.listener)"}
+                {"bootstrap.servers": "is missing: set the address of Kafka, or of a running worker's embedded log (embedded.log.listener)"}
             )
         bootstrap = self.config.bootstrap()
         self.clients = LogClients(self.config, _clusters(), SYSTEM, lambda properties: {"bootstrap.servers": bootstrap})
@@ -62,7 +62,7 @@ def check_options(options):
     for key, value in options.items():
         if any(word in key.lower() for word in _SECRET) and value and not str(value).startswith("${"):
             raise ConfigError.of(
-                {key: f"is a secret, and options are shown in Spark's plans: put it into a worker's file and give that file's path as '{FILE}'"}
+                {key: f"is a secret, and options are shown in Spark's plans: put it into a worker's file and set '{FILE}' to the path of that file"}
             )
 
 

@@ -145,7 +145,7 @@ class _Topics:
         try:
             found = {(topic, int(number)): int(offset) for topic, each in json.loads(said).items() for number, offset in each.items()}
         except (ValueError, AttributeError, TypeError):
-            raise ConfigError.of({key: f'is "{said}": give earliest, latest, or JSON such as {{"topic": {{"0": 23}}}}'}) from None
+            raise ConfigError.of({key: f'is "{said}": use earliest, latest, or JSON such as {{"topic": {{"0": 23}}}}'}) from None
         begins, ends = self._ranges().begins(pairs), self._ranges().ends(pairs)
         named = {pair: found.get(pair, _EARLIEST if default == "earliest" else _LATEST) for pair in pairs}
         places = {_EARLIEST: begins, _LATEST: ends}

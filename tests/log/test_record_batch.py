@@ -456,7 +456,7 @@ def test_damaged_records_are_named(body, count, message):
         param("count", 2, "contradicts itself", id="more records than offsets"),
         param("base_offset", -1, "contradicts itself", id="negative offset"),
         param("attributes", 7, "codec 7", id="unknown codec"),
-        param("crc", 1, "at offset 0 is not what was written: .* should be 0x00000001, its bytes make 0x", id="wrong checksum"),
+        param("crc", 1, "at offset 0 is corrupt: .* should be 0x00000001, its bytes make 0x", id="wrong checksum"),
     ],
 )
 def test_a_header_that_cannot_be_is_named(field, value, message):

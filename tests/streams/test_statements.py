@@ -99,7 +99,7 @@ REFUSED = [
     ("CREATE STREAM x_s AS SELECT usr FROM orders EMIT CHANGES;", "key column 'id' is missing"),
     ("CREATE STREAM x_s AS SELECT usr, count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "Write CREATE TABLE"),
     ("CREATE TABLE x_s AS SELECT id, usr FROM orders EMIT CHANGES;", "Write CREATE STREAM"),
-    ("CREATE TABLE x_s AS SELECT count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "'usr' is in GROUP BY and not selected"),
+    ("CREATE TABLE x_s AS SELECT count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "'usr' is in GROUP BY and must be selected"),
     ("CREATE TABLE x_s AS SELECT usr FROM orders GROUP BY usr EMIT CHANGES;", "only its key"),
     ("SELECT usr, count(*) AS n FROM orders GROUP BY usr EMIT FINAL;", "EMIT FINAL needs a WINDOW"),
     ("SELECT usr, count(*) AS n FROM orders WINDOW SESSION (1 MINUTE) GROUP BY usr EMIT CHANGES;", "write EMIT FINAL"),
