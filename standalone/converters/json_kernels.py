@@ -27,6 +27,9 @@ def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS
     """Compute each string's escaped size; 0 if nothing needs escaping, MALFORMED if not UTF-8. Return (sum, malformed count)."""
     total, malformed = 0, 0
     for row in range(len(starts)):
+        sizes[row] = 0
+        if lengths[row] <= 0:  # the slice of a null at 0 would be data[0:-1]: the whole batch for each null
+            continue
         low, high = starts[row], starts[row] + lengths[row]
         special, wide = False, np.uint8(0)
         found = data[low:high]
@@ -34,8 +37,7 @@ def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS
             byte = found[place]
             special |= (byte < 32) | (byte == 34) | (byte == 92) | (byte >= 240)
             wide |= byte
-        sizes[row] = 0
-        if wide >= 128 and lengths[row] > 0 and not is_utf8(data, low, high):
+        if wide >= 128 and not is_utf8(data, low, high):
             sizes[row] = -2
             malformed += 1
         elif special:
