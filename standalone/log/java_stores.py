@@ -58,7 +58,7 @@ def _read_jks(data, password, key_password):
     if password is not None:
         salted = password.encode("utf-16-be") + b"Mighty Aphrodite"
         if not hmac.compare_digest(hashlib.sha1(salted + data[:-DIGEST_BYTES]).digest(), data[-DIGEST_BYTES:]):
-            raise StoreError("the password is wrong, or the file was modified")
+            raise StoreError("the password does not match, or the file was modified")
     try:
         return _Jks(data).entries(key_password if key_password is not None else password)
     except (struct.error, IndexError, UnicodeDecodeError) as problem:
@@ -119,7 +119,7 @@ def _unseal(sealed, password):
         state = hashlib.sha1(secret + state).digest()
         plain += bytes(a ^ b for a, b in zip(cipher[at : at + DIGEST_BYTES], state))
     if not hmac.compare_digest(hashlib.sha1(secret + plain).digest(), digest):
-        raise StoreError("the key's password is wrong (ssl.key.password)")
+        raise StoreError("the password does not match that of the key (ssl.key.password)")
     return bytes(plain)
 
 

@@ -283,7 +283,7 @@ def test_a_message_of_another_file_is_found_by_reference():
 @pytest.mark.parametrize(
     "text, data, said",
     [
-        ('syntax = "proto3"; message R { R r = 1; }', HEAD + b"\0", "'R' holds itself"),
+        ('syntax = "proto3"; message R { R r = 1; }', HEAD + b"\0", "'R' contains itself"),
         ('syntax = "proto3"; message R { int32 = 1; }', HEAD + b"\0", "The Protobuf schema is not valid"),
         (ORDER, HEAD + b"\x02\x08", r"message indexes \[4\] do not exist"),
         (ORDER, HEAD + b"\x02", "amid the message indexes"),

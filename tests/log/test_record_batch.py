@@ -501,7 +501,7 @@ def test_a_batch_that_is_not_whole_is_not_verified():
     batch = bytes(pack(values_of(b"v" * 50)))
     with pytest.raises(CorruptBatchError, match="too few for a record batch"):
         record_batch.verify(batch[:40])
-    with pytest.raises(CorruptBatchError, match=f"is {len(batch)} bytes long; 80 are there"):
+    with pytest.raises(CorruptBatchError, match=f"is {len(batch)} bytes long, but only 80 bytes"):
         record_batch.verify(batch[:80])
 
 
