@@ -141,7 +141,7 @@ class Compaction:
         partition.cleaned.add(self._upto, self._now_ms, self._oldest_ms)
         logger.info("%s: compacted up to offset %d, %d bytes to %d.", partition, self._upto, before, partition.size)
 
-    # --- Two passes over the segments
+    # --- Two scans of the segments
 
     def _find_latest(self):
         for source in self._sources:
