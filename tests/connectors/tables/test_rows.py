@@ -53,7 +53,7 @@ def test_records_find_their_tables(props, expected):
         ({"iceberg.tables": "a.b", "iceberg.table.a.b.commit-branch": "audit"}, "iceberg.table.a.b.commit-branch", "main"),
         ({"iceberg.tables": "a.b", "iceberg.table.a.b.route-regex": "("}, "iceberg.table.a.b.route-regex", "not a pattern"),
         ({"iceberg.tables": "a.b", "table.format": "delta"}, "delta.location", "must be given"),
-        ({"iceberg.tables": "a.b", "table.format": "delta", "delta.location": "/x", "iceberg.tables.default-partition-by": "day(x)"}, "iceberg.tables.default-partition-by", "as they are"),
+        ({"iceberg.tables": "a.b", "table.format": "delta", "delta.location": "/x", "iceberg.tables.default-partition-by": "day(x)"}, "iceberg.tables.default-partition-by", "by plain columns"),
     ],
 )  # fmt: skip
 def test_a_configuration_that_cannot_be_is_refused(props, key, text):
@@ -88,7 +88,7 @@ def keyed(key, key_schema=Schema.INT64):
         param(keyed([1, 5]), ["id"], [(1, False), (5, True)], id="a key that is a number"),
         param(keyed([{"id": 1}, {"id": 5}], None), ["id"], [(1, False), (5, True)], id="a key that is an object"),
         param(keyed([1, 5]), ["id", "b"], "has the id columns id, b", id="a key of fewer columns"),
-        param(keyed([{"x": 1}, {"x": 5}], None), ["id"], "has no field id", id="a key of other columns"),
+        param(keyed([{"x": 1}, {"x": 5}], None), ["id"], "lacks the field id", id="a key of other columns"),
         param(keyed(None, None), ["id"], "but this one has no key", id="no key"),
     ],
 )
