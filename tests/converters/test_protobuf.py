@@ -305,7 +305,7 @@ def test_what_cannot_be_read(text, data, said):
             {"a": []},
             "a list of lists",
         ),
-        (SchemaBuilder.struct().field("a", SchemaBuilder.array(Schema.OPTIONAL_STRING).build()).build(), {"a": [None]}, "holds a null"),
+        (SchemaBuilder.struct().field("a", SchemaBuilder.array(Schema.OPTIONAL_STRING).build()).build(), {"a": [None]}, "contains a null"),
         (SchemaBuilder.struct().field("a-b", Schema.STRING).build(), {"a-b": "x"}, "The Protobuf schema is not valid"),
     ],
 )
