@@ -1,12 +1,12 @@
-"""Between records as bytes and the columns of a DataFrame.
+"""Convert between record bytes and DataFrame columns.
 
-| column | of the record |
+| column | content |
 |---|---|
-| `_key`, `_value` | the key, the value as a whole, as their converters read and write them |
-| `_topic`, `_partition`, `_offset`, `_timestamp`, `_headers` | what their names say |
+| `_key`, `_value` | the whole key or value, as converted by their converters |
+| `_topic`, `_partition`, `_offset`, `_timestamp`, `_headers` | metadata of the record |
 | `_window_start`, `_window_end` | the window of a windowed key, in milliseconds, as Kafka Streams writes it after the key |
 | `_tombstone` | whether the value is null |
-| any other | the field of the value that has this name; regardless of case where there is none of the very name |
+| any other | the value's field of this name; case-insensitive if there is no exact match |
 """
 
 import csv
@@ -40,13 +40,13 @@ META = {
     HEADERS: t.ArrayType(t.StructType([t.StructField("name", t.StringType()), t.StructField("value", t.BinaryType())])),
 }
 
-TIME, SESSION = "time", "session"  # kinds of windows
+TIME, SESSION = "time", "session"  # window types
 _LONG = struct.Struct(">q")
 _LONGS = struct.Struct(">qq")
 
 
 class Decoder:
-    """Of one stream. `delimiter`: values are strings of fields in the order of the schema. `windows` is TIME, SESSION or None."""
+    """Decodes one stream's records. `delimiter`: values are strings with delimited fields in schema order. `windows` is TIME, SESSION or None."""
 
     def __init__(self, schema, key_converter, value_converter, *, skips=False, delimiter=None, windows=None, window_ms=None):
         self._schema = to_arrow_schema(schema, timezone="UTC")
@@ -212,20 +212,20 @@ class Decoder:
 
 
 def windowed(key, kind, start, end):
-    """The bytes of a key in a window, as Kafka Streams' serializers write them."""
+    """Return the bytes of a windowed key, as Kafka Streams' serializers write them."""
     key = key or b""
     return key + (_LONGS.pack(end, start) if kind == SESSION else _LONG.pack(start))
 
 
 class Encoder:
-    """Of one stream that is written: a table of Arrow, with Spark's types of its columns, as records."""
+    """Encodes one output stream: an Arrow table, with its columns' Spark types, as records."""
 
     def __init__(self, key_converter, value_converter, *, delimiter=None, windows=None):
         self._key, self._value = key_converter, value_converter
         self._delimiter, self._windows = delimiter, windows
 
     def records(self, topic, table, schema):
-        """(wire.Records, list of partitions or None) of a pa.Table whose columns are those of `schema`, a StructType."""
+        """Return (wire.Records, partitions or None) of a pa.Table with the columns of `schema`, a StructType."""
         count, columns = table.num_rows, {}
         for field in schema.fields:
             columns[field.name] = table.column(field.name).combine_chunks(), field
@@ -291,7 +291,7 @@ def _delimited(row, delimiter):
 
 
 def spark_type(schema):
-    """Spark's type of a Connect schema; None where there is no schema."""
+    """Return the Spark type of a Connect schema; None without a schema."""
     if schema is None:
         return None
     if schema.name == "org.apache.kafka.connect.data.Decimal":

@@ -1,7 +1,7 @@
-"""Ranges of offsets, as a stream reads them: which partitions there are, how far they reach, and the records between two offsets.
+"""Read ranges of offsets: partitions, begin and end offsets, and the records between two offsets.
 
-A range is read by plain fetches over a connection that is kept: nothing is placed, subscribed or committed, for Spark keeps the offsets.
-Only what is committed is read, and a range ends before the first transaction that is still open.
+A range is read by plain fetches over cached connections, without subscription or commits, since Spark stores the offsets. Reads are
+read_committed: a range ends before the first open transaction.
 """
 
 import logging
@@ -37,7 +37,7 @@ class Ranges:
         self._links = {}  # Node -> Connection
 
     def pairs(self, topics=None, pattern=None):
-        """All partitions of these topics, or of those whose whole name matches; a topic that is not there has none yet."""
+        """All partitions of these topics, or of topics that fully match the pattern; a missing topic has none yet."""
         if pattern is not None:
             fits = compile_java(pattern).fullmatch
             names = sorted(name for name in self._admin.list_topics() if fits(name))
@@ -51,17 +51,17 @@ class Ranges:
         return self._admin.list_offsets(dict.fromkeys(pairs, EARLIEST)) if pairs else {}
 
     def ends(self, pairs, also_open=False):
-        """{pair: the offset after the last record that can be read}; `also_open`: once all transactions that are open now have ended."""
+        """Return {pair: last stable offset}; with `also_open`, wait until all transactions open now have ended."""
         return self._admin.list_offsets(dict.fromkeys(pairs, LATEST), 0 if also_open else ISOLATION[self._isolation]) if pairs else {}
 
     def at_time(self, pairs, ms):
-        """{pair: the first offset of that time or later, or the end}"""
+        """Return {pair: first offset at or after that time, or the end}."""
         ends = self.ends(pairs)
         found = self._admin.list_offsets(dict.fromkeys(pairs, ms)) if pairs else {}
         return {pair: ends[pair] if offset < 0 else offset for pair, offset in found.items()}
 
     def read(self, topic, partition, low, high):
-        """wire.Records of the offsets from `low` up to `high`, without it; also where some of them are gone."""
+        """Return wire.Records of offsets `low` (inclusive) to `high` (exclusive); some may be missing."""
         at, deadline, backoff = low, SYSTEM.monotonic() + _PATIENCE_SECONDS, Backoff(self._config, "retry.backoff")
         while at < high:
             try:
@@ -92,7 +92,7 @@ class Ranges:
             if at > before:
                 deadline = SYSTEM.monotonic() + _PATIENCE_SECONDS
             elif SYSTEM.monotonic() > deadline:
-                raise ConnectError(f"The records of {topic}-{partition} from offset {at} to {high} did not come within {_PATIENCE_SECONDS:.0f} s.")
+                raise ConnectError(f"The records of {topic}-{partition} from offset {at} to {high} did not arrive within {_PATIENCE_SECONDS:.0f} s.")
 
     def wait_for_more(self, ends, seconds):
         """Have the broker wait until a partition has records that can be read beyond these ends ({pair: offset}), so long at the most.

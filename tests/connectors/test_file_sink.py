@@ -179,7 +179,7 @@ task.flush({})
 
 def test_what_was_written_of_a_failed_put_is_taken_back(path):
     done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
-    assert "taken back" in done.stdout and str(path) in done.stdout, done.stderr
+    assert "was undone" in done.stdout and str(path) in done.stdout, done.stderr
     assert path.read_bytes() == (b"a" * 99 + b"\n") * 5000 + b"d" * 99 + b"\n"
 
 

@@ -9,7 +9,7 @@
     transactions transactions.py
     all of them  node.py (what handlers share; flushing), store.py (SQLite), timers.py; options.py, security_options.py
 
-Words are Kafka's: a partition is a row of segments, each with an index; it has a high watermark, up to which it is read, and a last stable offset,
-up to which no transaction is open; producers have ids, epochs and sequences; a group has a generation, or an epoch, and members. Two are our
-own: the *owner* is the thread that alone changes anything, and what is *durable* is fsynced.
+The terms are Kafka's: a partition is a list of segments, each with an index; it has a high watermark, up to which consumers read, and a last
+stable offset, up to which no transaction is open; producers have ids, epochs and sequences; a group has a generation or an epoch, and members.
+Two terms are added: the *owner* is the one thread that changes state; *durable* means fsynced.
 """

@@ -1,8 +1,7 @@
 """DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources: configs of topics, of groups, of the broker and of its loggers.
 
-Each gets the node, the call it answers and the decoded request, and returns the response. The broker's configs are all of Kafka's:
-those that a key of the worker sets have its value, the others Kafka's default, which says nothing of what this log does. They are
-read only.
+Each handler gets the node, its call and the decoded request, and returns the response. The broker's configs list all of Kafka's:
+those that a worker key sets have its value, the others show Kafka's default, which does not affect this log. They are read-only.
 """
 
 import functools
@@ -26,7 +25,7 @@ TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE, GROUP_SOURCE = 1, 4, 5, 8
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3  # what IncrementalAlterConfigs does
 TYPE_NUMBERS = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
 
-# The broker's configs that a key of the worker sets.
+# Broker configs that a worker key sets.
 BROKER_CONFIGS = {
     "auto.create.topics.enable": "embedded.log.auto.create.topics.enable",
     "connections.max.idle.ms": "embedded.log.connections.max.idle.ms",
@@ -53,7 +52,7 @@ FIXED_BROKER_CONFIGS = {
 
 @functools.cache
 def kafkas_broker_configs():
-    """[(name, type, default)] of Kafka 4.3; a missing default is None."""
+    """Return [(name, type, default)] of Kafka 4.3's broker configs; a default may be None."""
     text = importlib.resources.files(__package__).joinpath("broker_configs.tsv").read_text()
     rows = (line.split("\t") for line in text.splitlines())
     return [(name, kind, None if default == "null" else default) for name, kind, default in rows]
@@ -97,7 +96,7 @@ def describe_configs(node, call, request):
 
 
 def _require(call, resource):
-    """Refusal if the client may not look at, or change, the configs of this resource."""
+    """Raise Refusal if the client may not describe or alter the configs of this resource."""
     if resource.resource_type == TOPIC:
         call.require(operations.TOPIC, resource.resource_name)
     elif resource.resource_type == GROUP:
@@ -111,13 +110,13 @@ def _synonyms(call, Config, synonyms):
 
 
 def _configs(node, resource):
-    """[(name, type, value, source, synonyms, doc)]; a synonym is (name, value, source), that which counts first."""
+    """Return [(name, type, value, source, synonyms, doc)]; a synonym is (name, value, source), highest precedence first."""
     kind, name = resource.resource_type, resource.resource_name
     if kind == TOPIC:
         topic = config_topic(node, name)
         return [_topic_config(node, topic, name, known) for name, known in options.TOPIC_CONFIGS.items()]
     if kind == BROKER and name in ("", str(NODE_ID)):
-        # Without a name it is the dynamic defaults of all brokers that are asked for: there are none.
+        # An empty name asks for the cluster-wide dynamic defaults, of which there are none.
         return [_broker_config(node, *row) for row in kafkas_broker_configs()] if name else []
     if kind == GROUP:
         if not name:
@@ -238,7 +237,7 @@ def config_topic(node, name):
 
 
 def source_of(node, name, own):
-    """Where the value of a topic's config comes from."""
+    """Return the source of a topic config's value."""
     if name in own:
         return TOPIC_SOURCE
     key = options.TOPIC_CONFIGS[name].fallback

@@ -1,8 +1,8 @@
 """ProduceRequest, FetchResponse and ShareFetchResponse whose record bytes are never copied.
 
-kafka-python's message classes decode records into their own bytes and encode them into one growing buffer, which copies each
-megabyte twice. Here both messages are made from the same definitions, with another codec for the one field `records`: decoded it is a
-view of the receive buffer; encoded it is left out and its place noted, so that the bytes may come from a file.
+kafka-python's message classes copy records when they decode and again when they encode. Here both messages use the same definitions with
+another codec for the field `records`: decoding gives a view of the receive buffer; encoding skips the bytes and notes their place, so that
+they may come from a file.
 """
 
 from kafka.protocol.api_message import ApiMessage
@@ -13,7 +13,7 @@ from standalone.log.broker import messages
 
 
 class _View:
-    """A codec of kafka-python's kind: it writes the source of the compiled decoders and encoders."""
+    """A codec for kafka-python: it emits source code of the compiled decoders and encoders."""
 
     batchable = False
 
@@ -44,7 +44,7 @@ class _View:
 
 
 class ProduceRequest(ApiMessage):
-    """Decoded from a memoryview, `records` are slices of it."""
+    """When decoded from a memoryview, `records` are slices of it."""
 
 
 class _Spliced:
@@ -53,7 +53,7 @@ class _Spliced:
     __slots__ = ()
 
     def encode_pieces(self):
-        """(pieces without the frame's length, their bytes together); the header must be set."""
+        """Return (pieces without the length prefix, their total size); the header must be set."""
         version = self.API_VERSION
         flexible = self.flexible_version_q(version)
         out = _SplicedBuffer()

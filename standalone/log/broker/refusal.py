@@ -1,4 +1,4 @@
-"""A request, or a part of one, that the log does not do: Kafka's error code and our words."""
+"""A rejected request, or part of one: Kafka's error code and a message."""
 
 import kafka.errors as codes
 
@@ -6,7 +6,7 @@ NONE = 0
 
 
 class InvalidRegularExpression(codes.BrokerResponseError):
-    """Of Kafka's errors kafka-python lacks this one."""
+    """An error of Kafka's that kafka-python lacks."""
 
     errno = 128
 
@@ -18,7 +18,7 @@ class ShareSessionLimitReached(codes.BrokerResponseError):
 
 
 class Refusal(Exception):
-    """`kind` is kafka-python's error class of the code, e.g. codes.InvalidTopicError."""
+    """`kind` is kafka-python's class for the error code, e.g. codes.InvalidTopicError."""
 
     def __init__(self, kind, message=None):
         super().__init__(message or kind.__name__)

@@ -1,7 +1,7 @@
-"""The requests that the embedded log does: ApiVersions answers from this table, and nothing else is done.
+"""The table of supported requests, which ApiVersions reports; all others are rejected.
 
-A row says what a client must be allowed to do with what the request names (ACLs). What names one resource is looked at before the handler is
-called (`named`); of several, each with its own error, the handler asks the call, which has the row's operations.
+A row lists the operations that the client needs (ACLs). If the request names one resource (`named`), it is checked before the handler
+runs; for several, each with its own error code, the handler checks through its call, which has the row's operations.
 """
 
 from typing import Any, NamedTuple
@@ -43,14 +43,14 @@ from standalone.log.broker.refusal import codes
 
 
 class Row(NamedTuple):
-    """handler(node, call, request) -> response, or None if the call is answered later."""
+    """handler(node, call, request) -> response, or None if the response follows later."""
 
     request: Any
     low: int  # version
     high: int
     handler: Any
-    needs: dict = {}  # kind of resource -> operation
-    named: str | None = None  # the field that names the one resource, of the kind that `needs` has first; or CLUSTER_NAME
+    needs: dict = {}  # resource type -> operation
+    named: str | None = None  # the field with the only resource, of the first type in `needs`; or CLUSTER_NAME
 
     @property
     def first_need(self):
@@ -138,9 +138,9 @@ _RESPONSES = {
 
 
 def refusal_of(key, version, refusal=None):
-    """The answer to a request that is refused as a whole; by default UNSUPPORTED_VERSION, for it is not offered.
+    """Return the response to a request that is rejected as a whole, by default with UNSUPPORTED_VERSION.
 
-    None where Kafka's protocol has no field for it, or nobody knows it.
+    None if the response has no field for an error, or the request is unknown.
     """
     kind = _RESPONSES.get(key)
     if kind is None or not 0 <= version <= kind.max_version:

@@ -1,8 +1,8 @@
-"""Links without a columnar form that remember nothing: run record by record in Spark's Python workers, on all cores.
+"""Stateless links without a columnar form: run record by record in Spark's Python workers, on all cores.
 
-A batch goes there in pieces (pieces.py), each pickled as columns, and comes back as columns where the records still have them in common,
-else as records. The stages are copied, so this is only for those that keep no state between records: the ones of this package, and others
-that say `stateless = True`.
+A batch is sent in pieces (pieces.py), each pickled as columns, and returns as columns if the records still share a schema, else as records.
+The stages are copied, so this is only for stages without state between records: those of this package, and others with
+`stateless = True`.
 """
 
 import gc
@@ -26,29 +26,29 @@ JOB_BYTES = 64 << 20  # pieces pass through Java's heap as they are
 
 
 def may_be_copied(links):
-    """Whether copies of the stages do the same as the stages themselves."""
+    """Whether copies of the stages behave like the originals."""
     stages = [stage for link in links for stage in (link.transform, link.predicate) if stage is not None]
     return all(type(stage).__module__.startswith("standalone.") or stage.stateless for stage in stages)
 
 
 def copied(chain):
-    """The chain, pickled. Raises what pickle raises."""
+    """Pickle the chain. Raise pickle's errors."""
     from pyspark import cloudpickle
 
     for stage in (each for link in chain.links for each in (link.transform, link.predicate) if each is not None):
         module = sys.modules.get(type(stage).__module__)
         if module is not None and not module.__name__.startswith("standalone."):
-            cloudpickle.register_pickle_by_value(module)  # a file of plugin.path is on no path that a worker knows
+            cloudpickle.register_pickle_by_value(module)  # workers cannot import files of plugin.path
     return cloudpickle.dumps(chain)
 
 
 class PythonLinks(Segment):
-    """The segment of such links. Spark is asked for once a batch is large enough."""
+    """The segment of such links. It requests Spark once a batch is large enough."""
 
     title = "links of Python"
 
     def __init__(self, low, chain, holder, is_worth_a_job):
-        """`chain` has these links alone. Raises what pickle raises."""
+        """`chain` has only these links. Raise pickle's errors."""
         super().__init__(low, len(chain.links))
         self._kind, self._stages = chain.kind, copied(chain)
         self._holder, self._way = holder, InFiles if are_here(holder.conf["spark.master"]) else InJob
@@ -70,7 +70,7 @@ class PythonLinks(Segment):
 
 
 def pickled_pieces(batch, origin, rows, cuts):
-    """One for each of these cuts."""
+    """Pickle one piece per cut."""
     return [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
 
 
@@ -101,7 +101,7 @@ def _mapped(session, chunk, work):
 
 
 def _worker(way, kind, stages, path):
-    """The function that runs in Spark's Python process. It is sent by value and finds this package by our own path."""
+    """Return the function that runs in Spark's Python worker. It is pickled by value and finds this package by our path."""
 
     def work(batches):
         import sys
@@ -118,11 +118,11 @@ def _worker(way, kind, stages, path):
     return work
 
 
-_engines = {}  # of this process, by the stages they were made of: it works many batches
+_engines = {}  # of this process, by their stages: it processes many batches
 
 
 def work_piece(kind, stages, piece):
-    """Work one pickled piece: the pickled (ColumnBatch, or records, their rows, failed rows). Called in the other process."""
+    """Process one pickled piece in the worker; return the pickled (ColumnBatch or records, their rows, failed rows)."""
     key = hashlib.sha1(stages).digest()
     if key not in _engines:
         _engines[key] = RowsEngine(pickle.loads(stages))
