@@ -1,4 +1,4 @@
-"""What Java's clients take for TLS and SASL, as options of connectors that talk to servers themselves."""
+"""TLS and SASL options of Java's clients, for connectors that connect to servers themselves."""
 
 from standalone import BOOLEAN, CLASS, DOUBLE, HIGH, INT, LIST, LONG, LOW, MEDIUM, PASSWORD, SHORT, STRING, Option
 
@@ -8,7 +8,7 @@ _TYPES = {
 }  # fmt: skip
 _IMPORTANCES = {"H": HIGH, "M": MEDIUM, "L": LOW}
 
-# A line a key: importance, type, name, default (- for none).
+# One key per line: importance, type, name, default (- for none).
 TLS = """
 M STRING ssl.protocol TLSv1.3
 M STRING ssl.provider -

@@ -222,6 +222,13 @@ class SinkTask:
     def open(self, partitions):
         """These (topic, partition) pairs are now this task's."""
 
+    def prepare(self, batch):
+        """What to find in `batch.prepared` when that SinkBatch is put: what is made of it alone, and takes long, can be made while others are put.
+
+        Only for tasks that take batches. Any thread may call, several at once; not every batch is prepared, and nothing is said of what it raises.
+        """
+        return None
+
     def put(self, records):
         """Take these records. What has been put need not be stored before flush."""
         raise NotImplementedError(f"{type(self).__name__} must define put(records)")

@@ -1,6 +1,11 @@
-"""Packages that only some plugins need, and the extra of ours that installs them: pip install 'connect-standalone[avro]'."""
+"""Packages that only some plugins need, and the extra of ours that installs them: pip install 'connect-standalone[avro]'.
 
+Also the other way around: packages that are installed and not wanted, `with without("pandas"): ...`.
+"""
+
+import contextlib
 import importlib.util
+import sys
 
 # Module -> extra, as setup.cfg lists their packages.
 EXTRAS = {
@@ -38,6 +43,20 @@ def is_installed(module):
         return importlib.util.find_spec(module) is not None
     except ModuleNotFoundError:  # the package around it is missing
         return False
+
+
+@contextlib.contextmanager
+def without(module):
+    """What is imported within finds no such module, unless it is loaded already. For libraries that load what they can do without."""
+    if module in sys.modules:
+        yield
+        return
+    sys.modules[module] = None
+    try:
+        yield
+    finally:
+        if sys.modules.get(module, module) is None:
+            del sys.modules[module]
 
 
 def installed():

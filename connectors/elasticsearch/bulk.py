@@ -1,4 +1,4 @@
-"""A bulk request: lines of multiple batches one after another, and what the server says of each."""
+"""A bulk request: lines of several batches, and the server's result for each line."""
 
 import numpy as np
 import orjson
@@ -9,7 +9,7 @@ PATH = "/_bulk?filter_path=errors,items.*.status,items.*.error"
 _FINE = b'"errors":false'
 DONE, CONFLICT, LATER, BAD, FATAL = "done", "conflict", "later", "bad", "fatal"
 _LATER = (429, 502, 503, 504)
-# Whatever their status: the state of the index or of the server, not the document's fault. Those pass by themselves or when someone acts.
+# Errors caused by the state of the index or server, not by the document, whatever their status. They pass by themselves or after a fix.
 _PASSING = {
     "cluster_block_exception",
     "es_rejected_execution_exception",
@@ -23,7 +23,7 @@ _WHOLE_INDEX = {"security_exception", "index_closed_exception", "index_not_found
 
 
 class Piece:
-    """Lines of one batch: `rows[n]` is the row behind line n, `ids[n]` its id where order depends on ids, else `ids` is None."""
+    """Lines of one batch: `rows[n]` is the row of line n, `ids[n]` its id if order depends on ids, else `ids` is None."""
 
     __slots__ = ("lines", "batch", "rows", "ids", "pair")
 
@@ -50,7 +50,7 @@ class Piece:
 
 
 class Bulk:
-    """Pieces that go in one request. `ids` are those that no other request may hold at the same time."""
+    """Pieces of one request. No other request may contain its `ids` at the same time."""
 
     def __init__(self, pieces):
         self.pieces = pieces
@@ -62,7 +62,7 @@ class Bulk:
         return texts[0] if len(texts) == 1 else b"".join(texts)
 
     def find(self, line):
-        """(piece, place in it) of a line."""
+        """Return (piece, index in it) of a line."""
         for piece in self.pieces:
             if line < len(piece):
                 return piece, line
@@ -70,7 +70,7 @@ class Bulk:
         raise IndexError(line)
 
     def take(self, lines):
-        """A bulk of these lines alone, ascending numbers."""
+        """Return a bulk of these lines only, ascending numbers."""
         lines, low, pieces = np.asarray(lines), 0, []
         for piece in self.pieces:
             places = lines[(lines >= low) & (lines < low + len(piece))] - low
@@ -84,7 +84,7 @@ class Bulk:
         return self.take(range(middle)), self.take(range(middle, self.count))
 
     def with_followers(self, lines):
-        """These lines, and after each the later ones of the same document: what is merged into it must come in order."""
+        """Add to these lines all later lines of the same documents: updates must arrive in order."""
         if not self.ids:
             return lines
         ids = [id_ for piece in self.pieces for id_ in piece.ids]
@@ -95,14 +95,14 @@ class Bulk:
 
 
 def _together(lines):
-    """The lines as one memoryview; not copied where they are one after another already, as they do when they were just made."""
+    """Return the lines as one memoryview, without a copy if they are already contiguous."""
     low, high = int(lines.starts[0]), int(lines.starts[-1] + lines.lengths[-1])
     stands = high - low == lines.nbytes and bool((lines.starts[1:] == lines.starts[:-1] + lines.lengths[:-1]).all())
     return memoryview(lines.data)[low:high] if stands else memoryview(lines.compact().data)
 
 
 def judged(answer, count):
-    """[(line, verdict, the server's word for the error, its reason)] of the lines that are not done, of a bulk's answer."""
+    """Parse a bulk response: [(line, verdict, error type, reason)] of the lines that are not done."""
     if _FINE in answer[:64]:
         return []
     items = orjson.loads(answer).get("items", ())
@@ -120,7 +120,7 @@ def _verdict(action, said):
     status, error = said["status"], said.get("error") or {}
     kind = error.get("type") if isinstance(error, dict) else None
     if status == 404 and action == "delete" and not kind:
-        return DONE  # it was not there
+        return DONE  # already absent
     if status == 409:
         return LATER if action == "update" else CONFLICT
     if status in _LATER or kind in _PASSING or status >= 500:

@@ -1,17 +1,17 @@
-"""What a task has done, by numbers."""
+"""Metrics of a task."""
 
 import collections
 import threading
 
 
 class Counts:
-    """Threads may count at the same time."""
+    """Counters, which several threads may update."""
 
     def __init__(self):
         self._lock = threading.Lock()
         self.documents = self.bytes = self.requests = self.conflicts = self.retries = 0
         self.seconds = self.longest_seconds = 0.0
-        self.refusals = collections.Counter()  # by the server's word for the reason
+        self.refusals = collections.Counter()  # by the server's error type
 
     def answered(self, seconds, size):
         with self._lock:
@@ -55,7 +55,7 @@ class Counts:
             average = self.seconds / self.requests if self.requests else 0.0
             refused = ", ".join(f"{kind}: {count}" for kind, count in self.refusals.most_common(5)) or "none"
             return (
-                f"{self.documents} documents, {self.bytes} bytes in {self.requests} requests ({1000 * average:.0f} ms each, "
-                f"{1000 * self.longest_seconds:.0f} ms the longest), {self.retries} sent again, "
-                f"{self.conflicts} older than what is there, refused: {refused}"
+                f"{self.documents} documents, {self.bytes} bytes in {self.requests} requests ({1000 * average:.0f} ms on average, "
+                f"{1000 * self.longest_seconds:.0f} ms at most), {self.retries} retried, "
+                f"{self.conflicts} older than the stored version, rejected: {refused}"
             )

@@ -1,10 +1,10 @@
-"""Values as documents: what a schema's values look like in JSON, and columns of them.
+"""Convert values to JSON documents, by rows or columns.
 
-Strings are JsonConverter's own, without an envelope. Before, with `schema.ignore=false`:
+The JSON is JsonConverter's, without an envelope. With `schema.ignore=false` values are adjusted first:
 
-- a Date becomes the milliseconds that the server's type `date` is; JSON of Connect has the days since 1970, which it would take for
-  milliseconds,
-- a map whose keys are not strings, or all of them without `compact.map.entries`, becomes a list of {"key": …, "value": …},
+- a Date becomes milliseconds for the server's type `date`; JsonConverter's days since 1970 would be read as
+milliseconds,
+- a map with other than string keys, or any map without `compact.map.entries`, becomes a list of {"key": …, "value": …},
 - Decimals are written as numbers.
 """
 
@@ -21,7 +21,7 @@ KEY, VALUE = "key", "value"
 
 
 class Documents:
-    """Writes the values of batches. `is_plain`: as the server finds them, with no look at schemas (schema.ignore)."""
+    """Converts the values of batches to documents. `is_plain`: without adjustment (schema.ignore)."""
 
     def __init__(self, is_plain, compact_maps):
         self._is_plain = is_plain
@@ -31,11 +31,11 @@ class Documents:
         self._shapes = functools.lru_cache(256)(lambda schema: shape_of(schema, compact_maps))
 
     def schema(self, schema):
-        """The schema of the values as they are written."""
+        """Return the schema of the adjusted values."""
         return schema if schema is None or self._is_plain else self._shapes(schema)
 
     def texts(self, batch):
-        """(a ByteColumn of the documents, null where the value is null; {row: DataError} of what is none)."""
+        """Return (a ByteColumn of the documents, null for null values; {row: DataError} of values that are not documents)."""
         count = len(batch)
         if batch.value is None:
             return ByteColumn.repeat(None, count), {}
@@ -78,11 +78,11 @@ class Documents:
         return ByteColumn.of(items), errors
 
 
-# --- What a schema becomes ------------------------------------------------------------------------------------------
+# --- Adjusted schemas -----------------------------------------------------------------------------------------------
 
 
 def shape_of(schema, compact_maps):
-    """The schema of its values as they are written; the very same where nothing changes."""
+    """Return the adjusted schema; the same object if nothing changes."""
     if schema.name == DATE:
         return timestamp_schema(optional=schema.optional, default=schema.default)
     if schema.logical or schema.type not in (STRUCT, ARRAY, MAP):
@@ -119,11 +119,11 @@ def _entry(key, item):
     return SchemaBuilder.struct().field(KEY, key).field(VALUE, item).build()
 
 
-# --- Its values, one and many ---------------------------------------------------------------------------------------
+# --- Adjusted values and columns ------------------------------------------------------------------------------------
 
 
 def reshaped_value(value, before, after):
-    """A value of a schema as one of what `shape_of` makes of that."""
+    """Convert a value from schema `before` to its adjusted schema `after`."""
     if value is None or before is after:
         return value
     if before.type == STRUCT:
@@ -132,7 +132,7 @@ def reshaped_value(value, before, after):
     if before.type == ARRAY:
         return [reshaped_value(item, before.value_schema, after.value_schema) for item in value]
     if before.type != MAP:
-        return value  # a Date: the moment stays
+        return value  # a Date: the point in time is the same
     if after.type == MAP:
         return {key: reshaped_value(item, before.value_schema, after.value_schema) for key, item in value.items()}
     entry = after.value_schema
@@ -144,14 +144,14 @@ def reshaped_value(value, before, after):
 
 
 def reshaped(column, before, after):
-    """The same of a column."""
+    """Convert a column likewise."""
     if before is after or column is None:
         return column
     if isinstance(column, StructColumn):
         parts = [reshaped(part, old.schema, new.schema) for part, old, new in zip(column.parts, before.fields, after.fields)]
         return StructColumn(after, parts, column.count)
     if before.type not in (STRUCT, ARRAY, MAP):
-        return column  # a Date and a Timestamp are both stored as milliseconds
+        return column  # Date and Timestamp are both stored as milliseconds
     column = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
     nulls = column.is_null() if column.null_count else None
     if before.type == STRUCT:

@@ -1,6 +1,6 @@
-"""Batches as the lines of a bulk request: an action with its index, id and version, and the document after it.
+"""Convert batches to lines of a bulk request: an action with index, id and version, followed by the document.
 
-Kernels put them together, a row a string; only what is odd (a key of another kind, a time to be taken out of the document) is done row by row.
+Kernels build them, one text per row; only unusual rows (other key types, a time taken from the document) are built in Python.
 
     {"index":{"_index":"orders","_id":"7","version":12,"version_type":"external"}}
     {"id":7,"item":"pen"}
@@ -23,11 +23,11 @@ _TEXT = Schema.STRING.type
 
 
 class Malformed(DataError):
-    """A document that the server would not take, or has not."""
+    """The server rejected the document, or would reject it."""
 
 
 class Lines:
-    """Of one task."""
+    """Builds the lines of one task."""
 
     def __init__(self, config):
         self._config = config
@@ -46,23 +46,23 @@ class Lines:
         return self._config["schema.ignore"] or topic in self._config["topic.schema.ignore"]
 
     def is_versioned(self, topic):
-        """Whether each document has a version of ours, by which a later record is never undone by an earlier one."""
+        """Whether documents get external versions, so that a late record never overwrites a newer one."""
         return not (self._upserts or self._streams or self.ignores_key(topic))
 
     def schema(self, batch):
-        """The schema that the index's mapping is to follow, or None. Raises DataError where there must be one and is none."""
+        """Return the schema for the index's mapping, or None. Raise DataError if a schema is required but missing."""
         if self.ignores_schema(batch.topic) or batch.nulls().all():
             return None
         if batch.value_schema is None:
             raise DataError(
-                f"A value of the topic '{batch.topic}' has no schema to make a mapping of. Set schema.ignore=true: the server finds out the types."
+                f"A value of the topic '{batch.topic}' has no schema to build a mapping from. Set schema.ignore=true to let the server detect types."
             )
-        # Of a map the keys become fields as they come; what is neither is judged value by value.
+        # A map's keys become fields dynamically; other values are validated one by one.
         return self._documents[False].schema(batch.value_schema) if batch.value_schema.type == STRUCT else None
 
     def of(self, batch, name):
-        """(lines, rows, ids, errors): a ByteColumn with what represents each of those rows, their ids where order depends on them, else
-        None, and {row: DataError} of the others; rows that are neither are skipped."""
+        """Return (lines, rows, ids, errors): a ByteColumn of lines, their rows, their ids if order depends on ids, else None, and
+        {row: DataError} of bad rows; other rows are skipped."""
         count, topic = len(batch), batch.topic
         texts, errors = self._documents[self.ignores_schema(topic)].texts(batch)
         nulls = batch.nulls()
@@ -84,7 +84,7 @@ class Lines:
             lines, ids = lines.take(rows), None if ids is None else ids.take(rows)
         return lines, rows, list(ids) if self._upserts else None, errors
 
-    # --- What is a document, and what is not -------------------------------------------------------------------------
+    # --- Validate documents --------------------------------------------------------------------------------------------
 
     def _judge_nulls(self, batch, nulls, wanted, errors):
         if self._nulls == "FAIL":
@@ -102,7 +102,7 @@ class Lines:
     # --- Ids and versions ------------------------------------------------------------------------------------------
 
     def _ids(self, batch, nulls, wanted, errors):
-        """A ByteColumn of the ids as JSON; rows without a good one are among the errors, or not wanted."""
+        """Return a ByteColumn of JSON ids; rows without a valid id get an error, or are not wanted."""
         if self.ignores_key(batch.topic):
             partition = batch.origin[1] if isinstance(batch.partition, list) else batch.partition
             return self._between(f'"{_escaped(batch.topic)}+{partition}+', self._digits(batch.offsets), '"')
@@ -113,15 +113,15 @@ class Lines:
         if lacking.any():
             wanted &= ~(lacking & nulls)  # nothing to delete
             for row in np.flatnonzero(lacking & ~nulls).tolist():
-                errors.setdefault(row, DataError("The key is the document's id and must not be null. Set key.ignore=true to do without."))
+                errors.setdefault(row, DataError("The key is the document's id and must not be null. Set key.ignore=true to index without keys."))
         for row in np.flatnonzero((texts.lengths == 2) | (texts.lengths > MOST_ID_BYTES + 2)).tolist():
             size = len(json.loads(texts[row]).encode("utf-8", "replace"))
             if not 0 < size <= MOST_ID_BYTES:
-                errors.setdefault(row, DataError(f"The key is the document's id, which has 1 to {MOST_ID_BYTES} bytes; this one has {size}."))
+                errors.setdefault(row, DataError(f"The key is the document's id and must have 1 to {MOST_ID_BYTES} bytes; this one has {size}."))
         return texts
 
     def _keys(self, batch):
-        """The keys as JSON strings by columns, or None."""
+        """Return the keys as JSON strings in columnar form, or None."""
         key, schema, count = batch.key, batch.key_schema, len(batch)
         if key is None:
             return ByteColumn.repeat(None, count)
@@ -145,7 +145,7 @@ class Lines:
             elif isinstance(key, int) and not isinstance(key, bool):
                 text = f'"{int(key)}"'.encode()
             elif key is not None and wanted[row]:
-                errors.setdefault(row, DataError(f"The key is the document's id and must be a text or a whole number, not {_kind(batch, key)}."))
+                errors.setdefault(row, DataError(f"The key is the document's id and must be a string or a whole number, not {_kind(batch, key)}."))
             items.append(text)
         return ByteColumn.of(items)
 
@@ -161,7 +161,7 @@ class Lines:
                 items.append(b"%d" % int(text))
             except ValueError:
                 found = "none" if given is None else repr(text)
-                errors.setdefault(row, DataError(f"The header '{header}' must hold the document's version, a whole number; found {found}."))
+                errors.setdefault(row, DataError(f"The header '{header}' must contain the document's version, a whole number; found {found}."))
                 items.append(None)
         return ByteColumn.of(items)
 
@@ -173,10 +173,10 @@ class Lines:
         none = np.zeros(len(texts), bool)
         return assembled(len(texts), none, before.encode(), [(b"", _part(texts), b"")], behind.encode())
 
-    # --- Times of data streams ---------------------------------------------------------------------------------------
+    # --- Timestamps of data streams ----------------------------------------------------------------------------------
 
     def _stamped(self, batch, texts, errors):
-        """The documents with a field @timestamp, which data streams ask for."""
+        """Add the field @timestamp, which data streams require."""
         fields, shape = self._config["data.stream.timestamp.field"], batch.value_schema or getattr(batch.value, "shape", None)
         times = batch.timestamps if batch.timestamps is not None else np.full(len(batch), -1, np.int64)
         if not fields and shape is not None and shape.type == STRUCT and shape.fields and TIMESTAMP not in shape and not batch.nulls().any():
@@ -195,7 +195,7 @@ class Lines:
                 document[TIMESTAMP] = (None if time < 0 else time) if found is None else found
                 items[row] = json.dumps(document, ensure_ascii=False, separators=(",", ":")).encode()
             except (ConnectError, ValueError) as error:
-                errors[row] = DataError(f"The document's time cannot be set: {error}")
+                errors[row] = DataError(f"The document's @timestamp cannot be set: {error}")
         return ByteColumn.of(items)
 
     # --- Lines -------------------------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ def _of(texts, keep):
 
 
 def _choice(mask, one, other):
-    """The one text where the mask is set, the other elsewhere."""
+    """`one` where the mask is set, `other` elsewhere."""
     data = np.frombuffer(one + other, np.uint8) if one or other else NOTHING
     starts = np.where(mask, 0, len(one)).astype(np.int64)
     return Part(data, NOTHING, starts, np.where(mask, len(one), len(other)).astype(np.int32))

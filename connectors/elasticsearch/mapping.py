@@ -1,4 +1,4 @@
-"""Mappings: what the server is told of a schema's fields, and what one that it has lacks."""
+"""Index mappings: build them from schemas, and find fields that an existing mapping lacks."""
 
 from connectors.elasticsearch.documents import ARRAY, MAP, STRUCT
 
@@ -18,31 +18,31 @@ _LOGICAL = {
     "org.apache.kafka.connect.data.Time": "date",
     "org.apache.kafka.connect.data.Timestamp": "date",
 }
-# A string can be searched by its words, and by itself where it is short.
+# Strings are searchable by words and, if short, as a whole.
 _TEXT = {"type": "text", "fields": {"keyword": {"type": "keyword", "ignore_above": 256}}}
 _NUMBERS = {"byte", "short", "integer", "long", "float", "double", "half_float", "scaled_float", "unsigned_long"}
 _TEXTS = {"text", "keyword", "match_only_text", "constant_keyword", "wildcard", "ip", "date", "version", "search_as_you_type"}
-# Whatever these say of the field, documents of these types fit it: type in the schema -> types in the mapping.
+# Schema type -> mapping types that accept its values.
 _FITS = {"text": _TEXTS | {"binary"}, "double": _NUMBERS, "date": {"date", "date_nanos", "long"}, "boolean": {"boolean", "keyword", "text"}}
 _FITS |= {kind: _NUMBERS | {"date", "date_nanos", "keyword", "text"} for kind in ("byte", "short", "integer", "long", "float")}
 
 
 def mapping_of(schema):
-    """The mapping of one field; of a document's own schema {"properties": …}. `schema` is as documents are written."""
+    """Return the mapping of a field; for the document's schema {"properties": …}. `schema` is that of the adjusted values."""
     if schema.name in _LOGICAL:
         return _with_default({"type": _LOGICAL[schema.name]}, schema)
     if schema.type == STRUCT:
         return {"properties": {field.name: mapping_of(field.schema) for field in schema.fields}}
     if schema.type == ARRAY:
-        return mapping_of(schema.value_schema)  # any field may have multiple values
+        return mapping_of(schema.value_schema)  # any field may have several values
     if schema.type == MAP:
-        return {"type": "object", "dynamic": True}  # its keys become fields as they come
+        return {"type": "object", "dynamic": True}  # keys become fields dynamically
     kind = _PLAIN.get(schema.type)
     return dict(_TEXT) if kind is None else _with_default({"type": kind}, schema)
 
 
 def _with_default(mapping, schema):
-    """A null is searched for as the schema's default."""
+    """Index a null as the schema's default."""
     default = schema.default
     if default is None or mapping["type"] == "binary":
         return mapping
@@ -51,7 +51,7 @@ def _with_default(mapping, schema):
 
 
 def lacking(wanted, found, path=""):
-    """(properties that a mapping lacks, [what of it is of another kind]). Both arguments are "properties"."""
+    """Return (missing properties, [descriptions of conflicting ones]). Both arguments are "properties"."""
     more, conflicts = {}, []
     for name, field in wanted.items():
         there = found.get(name)
@@ -64,12 +64,12 @@ def lacking(wanted, found, path=""):
                 inner, problems = lacking(field["properties"], there.get("properties", {}), f"{where}.")
                 conflicts += problems
                 if inner:
-                    # The server wants to be told again that it is nested.
+                    # The server requires the type nested to be repeated.
                     more[name] = {**({"type": there["type"]} if "type" in there else {}), "properties": inner}
             else:
                 conflicts.append(f"'{where}' is of type {there.get('type')} there, and a struct in the schema")
             continue
         kind, has = field["type"], there.get("type", "object")
         if kind != has and has not in _FITS.get(kind, ()):
-            conflicts.append(f"'{where}' is of type {has} there, and the schema asks for {kind}")
+            conflicts.append(f"'{where}' is of type {has} there, but the schema requires {kind}")
     return more, conflicts

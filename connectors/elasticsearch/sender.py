@@ -1,7 +1,7 @@
-"""Bulk requests on their way: several at a time, each on its own thread until every document of it is settled.
+"""Send bulk requests: several in flight, each on its own thread until all its documents are settled.
 
-What the server refuses for now is sent again, those documents alone; what it refuses permanently is told to `refused`. A request that
-cannot be settled is the sender's failure: it stays among the outstanding ones, so that no offset passes it.
+Documents rejected temporarily are retried on their own; those rejected permanently are passed to `refused`. A request that cannot be
+settled fails the sender and stays outstanding, so that no later offset is committed.
 """
 
 import concurrent.futures
@@ -18,11 +18,11 @@ from standalone import ConnectError
 log = logging.getLogger(__name__)
 
 _LONGEST_PAUSE_SECONDS = 60.0
-_HALVED = (400, 413)  # a whole request that is refused for one document, or for its size
+_HALVED = (400, 413)  # the server rejected the whole request for one document, or for its size
 
 
 class Sender:
-    """`refused(piece, place, error)` is told of a document that is malformed, on any thread; it raises where that fails the task."""
+    """`refused(piece, place, error)` handles a malformed document, on any thread; it raises if that fails the task."""
 
     def __init__(self, config, server, counts, refused):
         self._server, self._counts, self._refused = server, counts, refused
@@ -31,12 +31,12 @@ class Sender:
         self._backoff_seconds = config["retry.backoff.ms"] / 1000
         self._threads = concurrent.futures.ThreadPoolExecutor(self._most, thread_name_prefix="bulk")
         self._changed = threading.Condition()
-        self._outstanding = []  # bulks that are not settled, those that failed among them
-        self._ids = set()  # of documents in them, where order depends on ids
+        self._outstanding = []  # unsettled bulks, including failed ones
+        self._ids = set()  # of documents in them, if order depends on ids
         self._running = 0
         self._failure = None
         self._closing = threading.Event()
-        self.trouble = None  # why the last request did not pass, until one does
+        self.trouble = None  # why the last request failed, until one succeeds
         self.progress_at = time.monotonic()
 
     def raise_failure(self):
@@ -48,7 +48,7 @@ class Sender:
         return self._running < self._most
 
     def send(self, bulk, seconds):
-        """Whether it is on its way: there may be no room for this long. Raises the failure."""
+        """Send a bulk; return False if there is no free slot for `seconds`. Raise the sender's failure."""
         with self._changed:
             if not self._running:
                 self.progress_at = time.monotonic()
@@ -63,12 +63,12 @@ class Sender:
         return True
 
     def wait(self, seconds):
-        """Whether all is settled within this long."""
+        """Wait up to `seconds`; return whether everything is settled."""
         with self._changed:
             return self._changed.wait_for(lambda: not self._running, seconds) and not self._outstanding
 
     def first_offsets(self):
-        """{(topic, partition): the lowest offset that is not settled}."""
+        """Return {(topic, partition): the lowest unsettled offset}."""
         found = {}
         with self._changed:
             for bulk in self._outstanding:
@@ -78,7 +78,7 @@ class Sender:
         return found
 
     def disown(self, pairs):
-        """Offsets of these are somebody else's from now on."""
+        """Ignore these partitions from now on: another task owns them."""
         with self._changed:
             for bulk in self._outstanding:
                 for piece in bulk.pieces:
@@ -89,7 +89,7 @@ class Sender:
         self._closing.set()
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    # --- On its own thread --------------------------------------------------------------------------------------
+    # --- On the request's thread ------------------------------------------------------------------------------------
 
     def _settle(self, bulk):
         problem = None
@@ -130,14 +130,14 @@ class Sender:
             if tries > self._max_retries:
                 raise ConnectError(
                     f"{left.count} documents are not stored after {tries} tries (max.retries={self._max_retries}): {reason} "
-                    "Their offsets are not committed: once the server takes them, restart the task."
+                    "Their offsets are not committed. Restart the task once the server accepts them."
                 )
             self._counts.retried(left.count)
             self._pause(tries, reason, left.count)
             bulk = left
 
     def _attempt(self, bulk):
-        """None where all is settled, else (a bulk of the rest, why). Raises Unreachable, Refused."""
+        """Return None if all is settled, else (a bulk of the rest, why). Raise Unreachable or Refused."""
         body, begun = bulk.body(), time.monotonic()
         status, answer = self._server.send("POST", b.PATH, body)
         if status >= 300:
@@ -152,7 +152,7 @@ class Sender:
             elif verdict == b.CONFLICT:
                 self._counts.conflict()
             elif verdict == b.FATAL:
-                way = "Fix the index or the user's rights, then restart the task."
+                way = "Fix the index or the user's permissions, then restart the task."
                 failure = failure or ConnectError(f"A document could not be written: {reason}. {way}")
             else:
                 failure = failure or self._refuse(bulk, line, kind, reason)
@@ -161,19 +161,19 @@ class Sender:
             raise failure
         if not again:
             return None
-        return bulk.take(bulk.with_followers(again)), f"the server takes {len(again)} of {bulk.count} documents not now ({why})."
+        return bulk.take(bulk.with_followers(again)), f"the server rejects {len(again)} of {bulk.count} documents for now ({why})."
 
     def _refuse(self, bulk, line, kind, reason):
-        """The error that fails the task by it, or None."""
+        """Handle a rejected document; return the error if it fails the task, else None."""
         self._counts.refused(kind)
         try:
-            self._refused(*bulk.find(line), Malformed(f"The server refuses the document: {reason}"))
+            self._refused(*bulk.find(line), Malformed(f"The server rejects the document: {reason}"))
         except ConnectError as error:
             return error
         return None
 
     def _divide(self, bulk, error):
-        """A request that is refused as a whole: by halves, until the document that it is for is alone."""
+        """Bisect a request that is rejected as a whole until the bad document is alone."""
         if bulk.count > 1:
             for half in bulk.halves():
                 self._deliver(half)
@@ -182,6 +182,6 @@ class Sender:
 
     def _pause(self, tries, reason, count):
         seconds = min(self._backoff_seconds * 2 ** min(tries - 1, 30), _LONGEST_PAUSE_SECONDS) * random.uniform(0.5, 1.0)
-        log.warning("%d documents are sent again in %.1f s, try %d of %d: %s", count, seconds, tries, self._max_retries, reason)
+        log.warning("Retrying %d documents in %.1f s, attempt %d of %d: %s", count, seconds, tries, self._max_retries, reason)
         if self._closing.wait(seconds):
-            raise ConnectError("The task was stopped before these documents were stored; they come again.")
+            raise ConnectError("The task was stopped before these documents were stored; they will be redelivered.")

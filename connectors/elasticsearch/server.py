@@ -1,6 +1,6 @@
-"""One request to the servers: addresses in turn, one that is away is skipped; and what an answer says of who answers.
+"""Requests to the servers: round-robin over addresses, skipping unreachable ones; and server detection.
 
-Plain HTTP: the official clients refuse the other's servers, and cost many times what a request does.
+Plain HTTP: each official client rejects the other product, and costs many times what a request does.
 """
 
 import base64
@@ -20,18 +20,18 @@ from standalone import ConfigError, ConnectError, RetriableError, tls_context
 log = logging.getLogger(__name__)
 
 NDJSON, JSON = "application/x-ndjson", "application/json"
-PASSING = (408, 429, 502, 503, 504)  # of a whole request: the same may do later
+PASSING = (408, 429, 502, 503, 504)  # retriable statuses of a whole request
 LEAST_VERSION = 7
-_FIRST_REST_SECONDS, _LONGEST_REST_SECONDS = 0.5, 30.0  # of an address that is away
+_FIRST_REST_SECONDS, _LONGEST_REST_SECONDS = 0.5, 30.0  # for which an unreachable address is skipped
 _MOST_SHOWN = 500
 
 
 class Unreachable(RetriableError):
-    """No answer, or one that says: later."""
+    """No response, or one that asks to retry later."""
 
 
 class Refused(ConnectError):
-    """The server says no to a whole request. `status` is HTTP's, `kind` the server's word for the reason."""
+    """The server rejects a whole request. `status` is HTTP's, `kind` the server's error type."""
 
     def __init__(self, message, status, kind):
         super().__init__(message)
@@ -39,12 +39,12 @@ class Refused(ConnectError):
 
 
 class Server:
-    """Serves threads. Close it when done."""
+    """Thread-safe HTTP client. Close it when done."""
 
     def __init__(self, config, clock=time.monotonic):
         self._config, self._clock = config, clock
         self._urls = [_without_user(url) for url in config["connection.url"]]
-        self._away = {}  # address -> (until when it is skipped, for how long)
+        self._away = {}  # address -> (until when to skip it, for how long)
         self._turn = 0
         self._lock = threading.Lock()
         self._last_used = clock()
@@ -55,18 +55,18 @@ class Server:
         self._pool.clear()
 
     def who(self):
-        """(its version as text, "elasticsearch" or "opensearch"). Raises ConfigError where it is neither, or too old."""
+        """Return (version, "elasticsearch" or "opensearch"). Raise ConfigError if it is neither, or too old."""
         answer = self.ask("GET", "/")
         about = answer.get("version") if isinstance(answer, dict) else None
         if not isinstance(about, dict) or "number" not in about:
             raise ConfigError(f"{self._shown} answers, but is neither Elasticsearch nor OpenSearch. Check connection.url.")
         number, kind = str(about["number"]), about.get("distribution", "elasticsearch")
         if kind == "elasticsearch" and int(number.partition(".")[0]) < LEAST_VERSION:
-            raise ConfigError(f"{self._shown} is Elasticsearch {number}; {LEAST_VERSION} and later are served, and every OpenSearch.")
+            raise ConfigError(f"{self._shown} is Elasticsearch {number}; supported are {LEAST_VERSION} and later, and every OpenSearch.")
         return number, kind
 
     def ask(self, method, path, body=None, what=None, absent=False):
-        """The answer's JSON. Raises Unreachable, Refused, or ConfigError where the login fails; with `absent`, None for a 404."""
+        """Return the response's JSON. Raise Unreachable, Refused, or ConfigError if the login fails; with `absent`, return None for a 404."""
         data = None if body is None else orjson.dumps(body)
         status, answer = self.send(method, path, data, JSON)
         if status == 404 and absent:
@@ -76,10 +76,10 @@ class Server:
         try:
             return orjson.loads(answer) if answer else {}
         except ValueError:
-            raise ConfigError(f"{self._shown} answers, but not in JSON: it is not Elasticsearch, nor OpenSearch. Check connection.url.") from None
+            raise ConfigError(f"{self._shown} answers, but not in JSON: it is neither Elasticsearch nor OpenSearch. Check connection.url.") from None
 
     def send(self, method, path, data=None, kind=NDJSON):
-        """(status, bytes) of the first address that answers. Raises Unreachable."""
+        """Return (status, bytes) from the first address that responds. Raise Unreachable."""
         headers = {**self._headers, "Content-Type": kind} if data is not None else self._headers
         if data is not None and self._config["connection.compression"]:
             data = gzip.compress(data, 1)
@@ -93,20 +93,20 @@ class Server:
                 problem = error
                 self._rest(url, error)
                 if not isinstance(error, urllib3.exceptions.NewConnectionError | urllib3.exceptions.ConnectTimeoutError):
-                    break  # it may have taken the request: who asks decides whether to ask again
+                    break  # the server may have processed it: the caller decides whether to retry
                 continue
             self._away.pop(url, None)
             return answer.status, answer.data
         raise Unreachable(f"{self._shown} cannot be reached: {_reason(problem)}. Is it running there (connection.url)?") from problem
 
     def refusal(self, status, answer, what):
-        """The error of an answer that is none."""
+        """Return the error for an error response."""
         kind, reason = reason_of(_parsed(answer))
         said = f"Could not {what}: {self._shown} answers {status}" + (f" ({reason})" if reason else "")
         if status in (401, 403) and kind != "cluster_block_exception":
             way = "does not know these credentials" if status == 401 else "does not allow it"
             keys = "connection.username, connection.password or connection.api.key"
-            return ConfigError(f"{said}. It {way}: check {keys}, and the rights of that user.")
+            return ConfigError(f"{said}. It {way}: check {keys}, and the user's permissions.")
         if status in PASSING or kind == "cluster_block_exception":
             return Unreachable(f"{said}.")
         return Refused(f"{said}.", status, kind)
@@ -118,7 +118,7 @@ class Server:
     # --- Addresses ---------------------------------------------------------------------------------------------------
 
     def _in_turn(self):
-        """All addresses, from the next one on; those that are away last."""
+        """Return all addresses, starting with the next one; unreachable ones last."""
         with self._lock:
             first, self._turn = self._turn, (self._turn + 1) % len(self._urls)
         now = self._clock()
@@ -128,7 +128,7 @@ class Server:
     def _rest(self, url, error):
         _, seconds = self._away.get(url, (0, _FIRST_REST_SECONDS / 2))
         if url not in self._away and len(self._urls) > 1:
-            log.warning("%s is skipped for now: %s", url, _reason(error))
+            log.warning("Skipping unreachable %s for now: %s", url, _reason(error))
         seconds = min(2 * seconds, _LONGEST_REST_SECONDS)
         self._away[url] = self._clock() + seconds, seconds
 
@@ -159,7 +159,7 @@ class Server:
 
 
 def reason_of(answer):
-    """(the server's word for it, the reason with its causes) of an answer's "error"; strings, empty where there is none."""
+    """Return (error type, reason with causes) of a response's "error" as strings, empty if there is none."""
     error = answer.get("error", answer) if isinstance(answer, dict) else answer
     if not isinstance(error, dict):
         return "", str(error or "")[:_MOST_SHOWN]
@@ -173,7 +173,7 @@ def reason_of(answer):
 
 
 def quoted(name):
-    """A name as a part of a path."""
+    """Quote a name as a URL path segment."""
     return urllib.parse.quote(name, safe="")
 
 
@@ -206,13 +206,13 @@ def _credentials(config):
 
 
 def _without_user(url):
-    """The address alone: a user and password in it go into a header, and into no message."""
+    """Return the address without user and password: they go into a header, and not into messages."""
     found = urllib.parse.urlsplit(url)
     return urllib.parse.urlunsplit((found.scheme, found.netloc.rpartition("@")[2], found.path.rstrip("/"), "", ""))
 
 
 def _seconds(ms):
-    return ms / 1000 if ms else None  # 0 is not a bound, as in Java
+    return ms / 1000 if ms else None  # 0 means no limit, as in Java
 
 
 def _reason(error):

@@ -1,11 +1,11 @@
 """ElasticsearchSink: records as documents of Elasticsearch or OpenSearch.
 
-    targets.py    which index, and that it is there with the right mapping      mapping.py   mappings of schemas
-    documents.py  values as JSON                                                lines.py     batches as lines of bulk requests
-    sender.py     requests in flight, answers, what is sent again               server.py    addresses, logins, one request
+    targets.py    index names, creation and mappings      mapping.py   mappings of schemas
+    documents.py  values to JSON                                                lines.py     batches to lines of bulk requests
+    sender.py     requests in flight, retries               server.py    addresses, logins, one request
 
-Records are taken in columns and sent in parallel. Of a document with a key the record's offset is its version: whatever comes late or
-twice, the index ends with the last record of each key.
+Records are processed in columns and sent in parallel. For a document with a key the record's offset is its version: despite late or repeated
+requests, the index ends with the last record of each key.
 """
 
 import collections
@@ -25,11 +25,11 @@ from standalone import ConfigError, ConnectError, DataError, RetriableError, Sin
 
 log = logging.getLogger(__name__)
 
-PORTION_BYTES = 8 << 20  # about what is made into lines at a time
+PORTION_BYTES = 8 << 20  # size of one portion of lines
 LEAST_PORTION = 500
-ROOM_SECONDS = 2.0  # a put that finds no room for this long is to come again
-COMMIT_SECONDS = 1.0  # what is on its way may arrive before a commit, where it need not
-BUSY_MS = 20  # until the next look, where a request that is not full waits for a free place
+ROOM_SECONDS = 2.0  # after so long without a free slot the put is retried later
+COMMIT_SECONDS = 1.0  # wait for requests in flight before a commit, if it need not be complete
+BUSY_MS = 20  # between attempts to send a partial request
 
 
 class ElasticsearchSinkConnector(SinkConnector):
@@ -44,7 +44,7 @@ class ElasticsearchSinkConnector(SinkConnector):
         return contradictions(parsed) if parsed is not None else {}
 
     def try_out(self, config):
-        """Who the server is, and whether this user may write."""
+        """Check the server and the user's permissions."""
         parsed = _parsed(config)
         return _asked(parsed) if parsed is not None else {}
 
@@ -52,14 +52,14 @@ class ElasticsearchSinkConnector(SinkConnector):
         return [{**self.config, "taskId": str(number)} for number in range(max_tasks)]
 
     def alter_offsets(self, config, offsets):
-        return True  # what is indexed stays
+        return True  # indexed documents stay
 
 
 def _parsed(config):
     try:
         return KEYS.parse(config)
     except ConfigError:
-        return None  # told key by key
+        return None  # reported key by key
 
 
 def _asked(config):
@@ -70,28 +70,28 @@ def _asked(config):
     try:
         server.who()
         topics = [topic.strip() for topic in config.originals.get("topics", "").split(",") if topic.strip()]
-        return _lacking_rights(config, server, topics)
+        return _missing_permissions(config, server, topics)
     except (ConnectError, ConfigError) as error:
         return {"connection.url": str(error)}
     finally:
         server.close()
 
 
-def _lacking_rights(config, server, topics):
-    """Of servers that can be asked: those with X-Pack's security."""
+def _missing_permissions(config, server, topics):
+    """Ask servers with X-Pack security for missing permissions."""
     try:
         names = [Targets(config, server).name(topic) for topic in topics]
         wanted = ["write", "create_index"] if config["external.resource.usage"].upper() == "DISABLED" else ["write"]
         asked = {"index": [{"names": names, "privileges": wanted}]}
         answer = server.ask("POST", "/_security/user/_has_privileges", asked, absent=True) if names else None
     except (Refused, Unreachable, DataError):
-        return {}  # it has no such question, or the names are not to be known yet
+        return {}  # not supported, or names not known yet
     lacking = sorted(
         f"{right} on '{name}'" for name, rights in (answer or {}).get("index", {}).items() for right, has in rights.items() if not has
     )
     if not lacking:
         return {}
-    return {"connection.username": f"this user lacks rights: {', '.join(lacking)}"}
+    return {"connection.username": f"this user lacks permissions: {', '.join(lacking)}"}
 
 
 class ElasticsearchSinkTask(SinkTask):
@@ -120,10 +120,10 @@ class ElasticsearchSinkTask(SinkTask):
         self._bulk_bytes = self.config["bulk.size.bytes"]
         self._linger_seconds = self.config["linger.ms"] / 1000
         self._flush_seconds = self.config["flush.timeout.ms"] / 1000
-        self._pending = collections.deque()  # Pieces that are not in a request yet
+        self._pending = collections.deque()  # Pieces not in a request yet
         self._pending_since = None
-        self._row_bytes = 0  # of the last lines, about
-        self._parts = {}  # of a put that is to come again: id of a batch -> (the batch, what is left of it by topics)
+        self._row_bytes = 0  # estimated, from the last lines
+        self._parts = {}  # of a put to be retried: id of a batch -> (the batch, its remaining parts by topic)
 
     def open(self, partitions):
         self._let_go(partitions)
@@ -137,14 +137,14 @@ class ElasticsearchSinkTask(SinkTask):
             while parts[1]:
                 self._take(parts[1])
         self._parts.clear()
-        self._send_what_is_due()
+        self._send_due()
 
     def flush(self, offsets):
-        """Wait until all is stored, as long as that may take."""
+        """Wait until everything is stored, without a limit."""
         is_sync = self.config["flush.synchronously"]
         try:
             self._send(everything=True)
-        except RetriableError:  # later, with what else is to be stored
+        except RetriableError:  # retried with the rest
             if is_sync:
                 raise
         if not self._sender.wait(self._flush_seconds if is_sync else COMMIT_SECONDS) and is_sync:
@@ -152,13 +152,13 @@ class ElasticsearchSinkTask(SinkTask):
             raise RetriableError(f"Not all documents are stored after flush.timeout.ms={self.config['flush.timeout.ms']}. {self._trouble()}")
 
     def pre_commit(self, offsets):
-        """Up to the first record that is not stored."""
+        """Commit up to the first record that is not stored."""
         try:
             self.flush(offsets)
         except RetriableError:
             raise
-        except ConnectError as error:  # the next put fails by it; what is stored is stored
-            log.warning("Offsets are committed up to what could not be stored: %s", error)
+        except ConnectError as error:  # the next put raises it; stored records are committed
+            log.warning("Committing offsets before the first record that could not be stored: %s", error)
         first = self._sender.first_offsets()
         for piece in self._pending:
             first[piece.pair] = min(piece.first_offset, first.get(piece.pair, piece.first_offset))
@@ -186,7 +186,7 @@ class ElasticsearchSinkTask(SinkTask):
     # --- From batches to lines ---------------------------------------------------------------------------------------
 
     def _take(self, parts):
-        """Make lines of the first of these batches, a portion at a time, and send what fills a request. What is pending is taken off."""
+        """Convert the first of these batches to lines, portion by portion, and send full requests. Processed parts are removed."""
         while parts[0] is not None:
             self._send()
             batch = parts[0]
@@ -211,7 +211,7 @@ class ElasticsearchSinkTask(SinkTask):
             return
         try:
             schema = self._lines.schema(batch)
-        except DataError as error:  # what has no value needs no schema
+        except DataError as error:  # a null value needs no schema
             schema, nulls = None, batch.nulls()
             for row in np.flatnonzero(~nulls).tolist():
                 self._bad(batch, row, error)
@@ -227,7 +227,7 @@ class ElasticsearchSinkTask(SinkTask):
 
     # --- From lines to requests --------------------------------------------------------------------------------------
 
-    def _send_what_is_due(self):
+    def _send_due(self):
         if not self._pending:
             return
         left = self._pending_since + self._linger_seconds - time.monotonic()
@@ -239,7 +239,7 @@ class ElasticsearchSinkTask(SinkTask):
             self.context.timeout(BUSY_MS)
 
     def _send(self, everything=False):
-        """Send requests that are full, or all of it. RetriableError where there is no room for too long."""
+        """Send full requests, or everything. Raise RetriableError if there is no free slot for too long."""
         while bulk := self._next_bulk(everything):
             if not self._sender.send(bulk, ROOM_SECONDS):
                 self._pending.extendleft(reversed(bulk.pieces))
@@ -248,13 +248,13 @@ class ElasticsearchSinkTask(SinkTask):
                 if waited > self._flush_seconds:
                     raise ConnectError(f"Nothing was stored for {waited:.0f} s (flush.timeout.ms). {self._trouble()}")
                 self.context.timeout(BUSY_MS)
-                raise RetriableError(f"All {self.config['max.in.flight.requests']} requests are under way. {self._trouble()}")
+                raise RetriableError(f"All {self.config['max.in.flight.requests']} requests are in flight. {self._trouble()}")
 
     def _trouble(self):
-        return self._sender.trouble or "The server has not answered them yet."
+        return self._sender.trouble or "The server has not responded yet."
 
     def _next_bulk(self, everything):
-        """The next request's worth of what is pending, or None if there is not enough for a full one."""
+        """Take the next bulk from the pending pieces, or None if there is not enough for a full one."""
         count = size = 0
         taken, full = [], False
         while self._pending and not full:
@@ -275,7 +275,7 @@ class ElasticsearchSinkTask(SinkTask):
         return Bulk(taken)
 
     def _fitting(self, piece, count, size):
-        """How many lines of it still go into a request; of an empty one, one at least."""
+        """Return how many of its lines still fit the request; at least one for an empty request."""
         fit = min(len(piece), self._batch_size - count)
         if self._bulk_bytes >= 0:
             ends = size + np.cumsum(piece.lines.lengths[:fit], dtype=np.int64)
@@ -285,11 +285,11 @@ class ElasticsearchSinkTask(SinkTask):
     # --- Records that are not documents -------------------------------------------------------------------------------
 
     def _refused(self, piece, place, error):
-        """The server refuses a document; called on any thread."""
+        """Handle a rejected document; called on any thread."""
         self._judge_malformed(piece.record(place), error)
 
     def _bad(self, batch, row, error):
-        """A record that cannot be made a document."""
+        """Handle a record that cannot become a document."""
         record = batch.slice(row, row + 1).records()[0]
         if isinstance(error, Malformed):
             self.counts.refused("no_document")
@@ -315,7 +315,7 @@ def _place(record):
 
 
 def _by_topic(batch):
-    """A batch by the topics of its records: one of each, in which their order stays."""
+    """Split a batch by its records' topics; order is kept within each."""
     if not isinstance(batch.topic, list):
         return [batch]
     rows = collections.defaultdict(list)

@@ -1,4 +1,4 @@
-"""Where the records of a topic go: the index, alias or data stream, what it is called, and that it is there with the right mapping."""
+"""Targets of topics: name an index, alias or data stream, create it if needed, and update its mapping."""
 
 import logging
 
@@ -15,7 +15,7 @@ _THERE = ("resource_already_exists_exception",)
 
 
 def index_name(topic):
-    """The index of a topic: in lower case, no longer than a name may be, without a leading - or _. Raises DataError where it is none."""
+    """Return a topic's index name: lower case, truncated, without a leading - or _. Raise DataError if it is invalid."""
     name = topic.lower()[:MOST_BYTES]
     if name.startswith(("-", "_")):
         name = name[1:]
@@ -23,13 +23,13 @@ def index_name(topic):
         name = name.replace(".", "dot")
     wrong = sorted(_FORBIDDEN & set(name))
     if wrong or not name or name.startswith(("-", "_", "+")) or len(name.encode()) > MOST_BYTES:
-        found = f"it holds {' '.join(wrong)}" if wrong else "it is empty, too long, or begins with - _ or +"
-        raise DataError(f"The topic '{topic}' cannot be the name of an index: {found}. Rename it on the way, with RegexRouter for one.")
+        found = f"it contains {' '.join(wrong)}" if wrong else "it is empty, too long, or begins with - _ or +"
+        raise DataError(f"The topic '{topic}' cannot be the name of an index: {found}. Rename it with a transform such as RegexRouter.")
     return name
 
 
 class Targets:
-    """Of one task. `server` is asked; what is known to be there is asked for once."""
+    """The targets of one task. Each is looked up on the server once."""
 
     def __init__(self, config, server):
         self._config = config
@@ -50,7 +50,7 @@ class Targets:
     def _name(self, topic):
         if self._usage != DISABLED:
             if topic not in self._named:
-                raise DataError(f"The topic '{topic}' has no pair in topic.to.external.resource.mapping, and external.resource.usage asks for one.")
+                raise DataError(f"The topic '{topic}' has no pair in topic.to.external.resource.mapping, which external.resource.usage requires.")
             return self._named[topic]
         if not self._is_stream:
             return index_name(topic)
@@ -59,7 +59,7 @@ class Targets:
         return "-".join(part.lower().replace("${topic}", topic.lower()) for part in parts)[:100]
 
     def prepare(self, name, schema):
-        """Have it made if it is not there, with the fields of that schema; None: with none. Raises what the server's no is."""
+        """Create the target if missing, and add the schema's fields to its mapping (None: no fields). Raise the server's error."""
         if name not in self._there:
             self._make(name, schema)
             self._there.add(name)
@@ -69,7 +69,7 @@ class Targets:
             known.add(schema)
 
     def forget(self, name):
-        """It is not known to be there any more."""
+        """Look it up again before the next use."""
         self._there.discard(name)
         self._mapped.pop(name, None)
 
@@ -83,7 +83,7 @@ class Targets:
         if self._usage != DISABLED:
             kind = "data stream" if self._usage == DATASTREAM else "index, alias or data stream"
             usage = f"external.resource.usage={self._usage.lower()}"
-            raise ConnectError(f"There is no {kind} '{name}', and {usage} makes none. Create it, then restart the task.")
+            raise ConnectError(f"There is no {kind} '{name}', and {usage} does not create one. Create it, then restart the task.")
         body = {"mappings": mapping_of(schema)} if schema is not None else {}
         try:
             if self._is_stream:
@@ -92,8 +92,8 @@ class Targets:
                 self._server.ask("PUT", where, body, what=f"create the index '{name}'")
         except Refused as refused:
             if refused.kind in _THERE:
-                return  # another task was quicker
-            hint = f" Has it an index template with a data_stream for '{name}'?" if self._is_stream else ""
+                return  # another task created it first
+            hint = f" Is there an index template with a data_stream for '{name}'?" if self._is_stream else ""
             raise ConnectError(f"{refused}{hint}") from refused
         log.info("Created the %s '%s'", "data stream" if self._is_stream else "index", name)
 
@@ -108,9 +108,9 @@ class Targets:
             try:
                 self._server.ask("PUT", f"/{quoted(name)}/_mapping", {"properties": more}, what=f"add fields to the mapping of '{name}'")
             except Refused as refused:
-                raise ConnectError(f"{refused} The schema's fields do not go into '{name}': reindex it, or set schema.ignore=true.") from refused
+                raise ConnectError(f"{refused} The schema's fields do not fit '{name}': reindex it, or set schema.ignore=true.") from refused
             log.info("Added to the mapping of '%s': %s", name, ", ".join(sorted(more)))
         for conflict in conflicts:
             log.warning(
-                "In '%s' %s. The server refuses documents that do not fit; connectctl reindex makes an index with another mapping.", name, conflict
+                "In '%s' %s. The server rejects documents that do not fit; connectctl reindex creates an index with another mapping.", name, conflict
             )

@@ -1,6 +1,6 @@
-"""Lines in a buffer: where each begins and how long it is, found without copying a byte.
+"""Lines in a buffer: find their starts and lengths without copying.
 
-A line ends at LF, CR LF or a lone CR, as in Java. A CR that is the last byte waits: an LF may follow.
+Lines end with LF, CR LF or a lone CR, as in Java. A CR at the end of the buffer is pending: an LF may follow.
 """
 
 import numpy as np
@@ -9,12 +9,12 @@ LF, CR = 10, 13
 
 
 def split(data, begin=0, final=False):
-    """(starts, lengths, end) of the finished lines in data[begin:]; `end` is where the first unfinished one begins.
+    """Return (starts, lengths, end) of the complete lines in data[begin:]; `end` is the start of the first incomplete one.
 
-    `final`: nothing will follow, so that the rest is a line, too.
+    `final`: no more data follows, so the rest is a line, too.
     """
     part = data[begin:]
-    has_cr = part.tobytes().find(b"\r") >= 0  # a search for one byte costs a tenth of what follows, which is short where there is none
+    has_cr = part.tobytes().find(b"\r") >= 0  # searching one byte costs a tenth of the following, which is short without CR
     ends, next_starts = _ends_with_cr(part) if has_cr else _ends(part)
     starts = np.empty(len(ends), np.int64)
     starts[:1] = 0
@@ -31,7 +31,7 @@ def split(data, begin=0, final=False):
 
 
 def first_end(data, begin=0):
-    """Where the line that begins at `begin` is over: (its length, where the next one begins), or None if that is not in sight."""
+    """Return (length, start of the next line) of the line at `begin`, or None if its end is not in the data."""
     seen = data[begin:].tobytes()
     ends = [at for at in (seen.find(b"\n"), seen.find(b"\r")) if at >= 0]
     if not ends or (seen[min(ends)] == CR and min(ends) == len(seen) - 1):
@@ -41,19 +41,24 @@ def first_end(data, begin=0):
 
 
 class JavaLines:
-    """Lines as above, for an OpenFile. Others have other ends: see connectors/logs."""
+    """The line format above, for an OpenFile. connectors/logs has other formats."""
 
     split = staticmethod(split)
     first_end = staticmethod(first_end)
 
     @staticmethod
     def pending(data):
-        """How many of the last bytes may be a part of a line end of which more follows."""
+        """How many of the last bytes may belong to an incomplete line end."""
         return int(len(data) > 0 and data[-1] == CR)
+
+    @staticmethod
+    def late_end(data, begin, final=False):
+        """How many bytes from `begin` on are the end of the line before, which was taken without one. To Java that is an empty line."""
+        return 0
 
 
 def _ends(part):
-    """Where lines end, and where the next ones begin."""
+    """Return the ends of lines, and the starts of the following ones."""
     ends = np.flatnonzero(part == LF)
     return ends, ends + 1
 
@@ -62,7 +67,7 @@ def _ends_with_cr(part):
     ends = np.flatnonzero((part == LF) | (part == CR))
     if len(ends) and ends[-1] == len(part) - 1 and part[-1] == CR:
         ends = ends[:-1]
-    # The LF of a CR LF ends nothing: its line was over at the CR, and the next one begins after the LF.
+    # In CR LF the line ends at the CR, and the next one begins after the LF.
     behind_cr = (part[ends] == LF) & (ends > 0) & (part[ends - 1] == CR)
     next_starts = ends + 1
     next_starts[:-1][behind_cr[1:]] += 1

@@ -1,4 +1,4 @@
-"""One open file: its finished lines from a position on, the place after each, and whether it is still what it was."""
+"""One open file: read complete lines from a position, with offsets, and detect truncation and rewriting."""
 
 import dataclasses
 import errno
@@ -22,37 +22,37 @@ FAIL, CUT, SKIP = "fail", "cut", "skip"
 
 @dataclasses.dataclass(frozen=True)
 class Limits:
-    """How much is read at once, and what happens to a line that is too long."""
+    """Read size, and the policy for long lines."""
 
     chunk_bytes: int = 4 << 20
     line_bytes: int = 16 << 20
     long_lines: str = FAIL
     rotate_wait: float = 1.0
-    lines: object = JavaLines  # where lines end
-    line_key: str = "file.max.line.bytes"  # how the options are called that bound a line
+    lines: object = JavaLines  # line format
+    line_key: str = "file.max.line.bytes"  # name of the option that limits line length
     policy_key: str = "file.long.lines"
 
 
 class Lines:
-    """Finished lines, as slices of what was read, and the place after each."""
+    """Complete lines, as slices of the read buffer, and the offset after each."""
 
     def __init__(self, data, starts, lengths, end, base=0):
         self.data = data
         self.starts = starts
         self.lengths = lengths
-        self._end = end  # where, in data, the first line begins that is not among them
-        self._base = base  # where data begins in the file
+        self._end = end  # position in data of the first line not included
+        self._base = base  # position of data in the file
         self._file = None
 
     def of(self, *file):
-        """They are of that file: inode, when it was written, checksum of its head."""
+        """Set the file's identity: inode, modification time, checksum of its head."""
         self._file = file
 
     def __len__(self):
         return len(self.lengths)
 
     def offset(self, row):
-        """The source offset after that line: where the next one begins."""
+        """The source offset after that line, where the next one begins."""
         following = int(self.starts[row + 1]) if row + 1 < len(self.starts) else self._end
         position = self._base + following
         inode, written_ns, head = self._file
@@ -61,21 +61,21 @@ class Lines:
 
     @property
     def begins_file(self):
-        """Whether the first of them begins where the file does."""
+        """Whether the first line is at the beginning of the file."""
         return self._base == 0 and len(self.starts) > 0 and int(self.starts[0]) == 0
 
     def positions(self):
-        """Where each begins in the file."""
+        """Positions of the lines in the file."""
         return (self.starts + self._base).tolist()
 
     def bytes_behind(self, position):
-        """The last bytes before a position in the file."""
+        """Return the last bytes before a position in the file."""
         at = position - self._base
         return self.data[at - min(MARK_BYTES, position) : at].tobytes()
 
 
 def refused_file(config):
-    """{key: message} where the file of a configuration may not be opened."""
+    """Return {key: message} if the configured file must not be opened."""
     try:
         if config.get("file"):
             check_allowed_file(config["file"])
@@ -85,11 +85,11 @@ def refused_file(config):
 
 
 class Rewritten(Exception):
-    """What was read of the file is not in it any more."""
+    """The file no longer contains what was read."""
 
 
 class OpenFile:
-    """A regular file, and how far it has been read."""
+    """A regular file and the read position in it."""
 
     def __init__(self, path, limits, complete=False):
         self.path = path
@@ -100,21 +100,21 @@ class OpenFile:
             raise OSError(errno.EISDIR if stat.S_ISDIR(status.st_mode) else errno.EINVAL, "it is not a regular file")
         self.inode = status.st_ino
         self.device = status.st_dev
-        self.complete = complete  # nobody writes to it any more
-        self.long_lines = 0  # how many were cut or skipped
+        self.complete = complete  # no process writes to it any more
+        self.long_lines = 0  # lines truncated or skipped
         self._limits = limits
-        self._written_ns = status.st_mtime_ns  # when it had last been written when we last read it
+        self._written_ns = status.st_mtime_ns  # modification time at the last read
         self._grew = time.monotonic() - max(0.0, time.time() - status.st_mtime)
         self.restart()
 
     def restart(self):
-        """From its beginning."""
+        """Read again from the beginning."""
         self.position = 0
-        self._behind = b""  # the last bytes before the position
+        self._behind = b""  # last bytes before the position
         self._head = 0
-        self._seen = None  # size and time of writing when all that was there had been looked at
-        self._passed = 0  # no line end is between the position and here
-        self.held = NOTHING  # what was seen after the position: a line that is not finished
+        self._seen = None  # size and modification time when everything had been scanned
+        self._passed = 0  # scanned without a line end since the position
+        self.held = NOTHING  # checksum of the incomplete line after the position
 
     def go_on_from(self, position):
         self.restart()
@@ -130,21 +130,21 @@ class OpenFile:
 
     @property
     def seen(self):
-        """Size and time of writing when all that was there had been looked at; None if there may be more."""
+        """Size and modification time when everything had been scanned; None if there may be more."""
         return self._seen
 
     def quiet_for(self):
-        """Seconds since it last grew, as far as we know."""
+        """Seconds since it last grew, as far as known."""
         return math.inf if self.complete else time.monotonic() - self._grew
 
     def close(self):
         os.close(self.descriptor)
 
     def read(self, final=False):
-        """The next Lines, or None when there are none. `final`: what lacks a line end at the end of the file is a line, too. Whatever else is
-        true goes to `split` as it is: lines that end by what follows them may be over without the last line being so.
+        """Return the next Lines, or None. `final`: the rest at the end of the file is a line even without a line end. Other true values are passed
+        to `split`: in formats where the following line ends a line, the last one may still be incomplete.
 
-        Raises Rewritten if the file has been truncated, even if it is larger again.
+        Raises Rewritten if the file was truncated, even if it is larger again.
         """
         while True:
             status = self.status()
@@ -167,7 +167,7 @@ class OpenFile:
                 return lines
 
     def _lines(self, size, final):
-        """(Lines, maybe none of them, or None if there is nothing finished; whether all up to `size` has been looked at)"""
+        """Return (Lines, possibly empty, or None if no line is complete; whether everything up to `size` was scanned)."""
         if not self.held.is_behind(self.descriptor, self.position):
             raise Rewritten
         if self._passed:
@@ -176,7 +176,7 @@ class OpenFile:
             return lines, lines is None
         data, starts, lengths, end, at_end = self._look(size, final)
         unfinished = len(data) - end - (self._limits.lines.pending(data) if end < len(data) else 0)
-        if not len(starts) and unfinished > self._limits.line_bytes:
+        if not len(starts) and unfinished > self._limits.line_bytes and end == len(self._behind):
             self.held = Held.of(data[end:])
             lines = self._over_long(size, final)
             return lines, lines is None
@@ -188,8 +188,8 @@ class OpenFile:
         return lines, is_all
 
     def _look(self, size, final):
-        """What `split` finds in the bytes that follow, as far as it takes to see the end of a line, and whether they reach the end of
-        the file. They begin a little before the position, so as to know the place again."""
+        """Split the bytes that follow, as many as needed to find a line end; also return whether they reach the end of the file. They
+        start a little before the position, to verify the content there."""
         lead = len(self._behind)
         wanted = self._limits.chunk_bytes
         while True:
@@ -198,7 +198,9 @@ class OpenFile:
             data = buffer[: os.preadv(self.descriptor, [buffer], self.position - lead)]
             self._must_be_as_it_was(data[:lead].tobytes())
             at_end = len(data) < len(buffer) or self.position + wanted >= size
-            starts, lengths, end = self._limits.lines.split(data, lead, final if at_end else False)
+            is_final = final if at_end else False
+            begin = lead + self._limits.lines.late_end(data, lead, is_final)
+            starts, lengths, end = self._limits.lines.split(data, begin, is_final)
             if at_end or len(starts) or wanted > self._limits.line_bytes + 1:
                 return data, starts, lengths, end, at_end
             wanted *= 2
@@ -232,7 +234,7 @@ class OpenFile:
         return starts[kept], lengths[kept], end
 
     def _over_long(self, size, final):
-        """The line at the position is longer than allowed and its end is not in sight: look for that, keeping nothing."""
+        """Search the end of a line that exceeds the limit, without buffering it."""
         policy, longest = self._limits.long_lines, self._limits.line_bytes
         if policy == FAIL:
             raise self._too_long(size - self.position)
@@ -246,7 +248,7 @@ class OpenFile:
                 continue
             looked_at = len(data) - self._limits.lines.pending(data)
             if looked_at <= 0:
-                break  # half a line end at the very end: more may follow
+                break  # possibly half a line end: more may follow
             at += looked_at
         if end is None:
             if final is not True:
@@ -278,13 +280,13 @@ class OpenFile:
         longest = self._limits.line_bytes
         return ConnectError(
             f"The line at byte {self.position} of '{self.path}' has {length} bytes or more; '{self._limits.line_key}' allows {longest}. "
-            f"Raise that, or set '{self._limits.policy_key}' to 'cut' or 'skip'."
+            f"Increase it, or set '{self._limits.policy_key}' to 'cut' or 'skip'."
         )
 
     def _warn_of_long(self, count):
         self.long_lines += count
         log.warning(
-            "%d line(s) of '%s', behind byte %d, are longer than %s=%d: %s.",
+            "%d line(s) of '%s', after byte %d, are longer than %s=%d: %s.",
             count, self.path, self.position, self._limits.line_key, self._limits.line_bytes,
-            "the rest of each is left out" if self._limits.long_lines == CUT else "left out",
+            "truncated" if self._limits.long_lines == CUT else "skipped",
         )  # fmt: skip

@@ -1,7 +1,7 @@
-"""Rotated files: knowing a file again under another name, and which of its siblings were written after it.
+"""File rotation: find a file again under another name, and the siblings written after it.
 
-A place in a file is remembered with marks of what was read there, because neither a name nor an inode number says for sure which
-file it is: names move on at each rotation, inode numbers are given out again, and a file may be truncated and grow again.
+A position is stored with checksums of what was read, because neither name nor inode identify a file: rotation renames files, inodes
+are reused, and a file may be truncated and grow again.
 """
 
 import math
@@ -16,25 +16,25 @@ from standalone import ConfigError, ConnectError, check_allowed_file, open_allow
 MARK_BYTES = 256
 POSITION, MARKS = "position", "_file"
 
-# Where so much was read, equal marks mean equal content, whatever the inode. Below, two files may well begin with the same banner.
+# From this size on, equal checksums mean the same content, whatever the inode. Shorter files may share a header.
 SURE_BYTES = 2 * MARK_BYTES
 
 _FORMER = ("old", "bak", "prev", "previous")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Place:
-    """A position in a file, in bytes, and the marks to know the file by. Without marks (inode 0): whichever file has the name."""
+    """A byte position in a file, with checksums that identify the file. Without them (inode 0) any file with the name matches."""
 
     position: int
     inode: int = 0
-    written_ns: int = 0  # when the file had last been written when it was read
-    head: int = 0  # checksum of the first bytes, where more than MARK_BYTES are before the position
+    written_ns: int = 0  # modification time when it was read
+    head: int = 0  # checksum of the first bytes, if more than MARK_BYTES precede the position
     tail: int = 0  # checksum of the last bytes before the position
 
     @classmethod
     def of_offset(cls, offset):
-        """Of a stored source offset; None of none. Java's offsets, and those set by hand, have no marks."""
+        """From a stored source offset; None for none. Offsets from Java, and those set by hand, have no checksums."""
         if offset is None:
             return None
         position = offset.get(POSITION)
@@ -50,26 +50,26 @@ class Place:
         return cls(position, inode, written_ns, head, tail)
 
     def is_in(self, descriptor):
-        """Whether the open file has, before the position, what was read there."""
+        """Whether the open file contains, before the position, what was read there."""
         tail = min(MARK_BYTES, self.position)
         if checksum(os.pread(descriptor, tail, self.position - tail), tail) != self.tail:
             return False
         return self.position <= MARK_BYTES or checksum(os.pread(descriptor, MARK_BYTES, 0), MARK_BYTES) == self.head
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Held:
-    """What was seen of a line that is not finished yet: the bytes after a place."""
+    """The start of an incomplete line: the bytes after a position."""
 
     size: int = 0
-    head: int = 0  # checksum of the first of them, MARK_BYTES at most
+    head: int = 0  # checksum of its first bytes, MARK_BYTES at most
 
     @classmethod
     def of(cls, data):
         return cls(len(data), zlib.crc32(data[:MARK_BYTES])) if len(data) else NOTHING
 
     def is_behind(self, descriptor, position):
-        """Whether the open file has, after the position, what was seen there; more may follow."""
+        """Whether the open file contains these bytes after the position; more may follow."""
         if not self.size:
             return True
         first = min(MARK_BYTES, self.size)
@@ -80,23 +80,23 @@ NOTHING = Held()
 
 
 def offset_of(position, inode, written_ns, head, tail):
-    """The source offset of a place. A row of its own may be made for each record, hence no Place in between."""
+    """Return a place's source offset. Called per record, hence without a Place."""
     return {POSITION: position, MARKS: f"{inode:x}-{written_ns:x}-{head:x}-{tail:x}"}
 
 
 def checksum(data, size):
-    """Of marks; None if fewer bytes than `size` are there."""
+    """Return a checksum; None if there are fewer bytes than `size`."""
     return zlib.crc32(data) if len(data) == size else None
 
 
 @dataclass(frozen=True)
 class Sibling:
-    """A file beside the one that is followed."""
+    """A file next to the followed one."""
 
     path: str
     inode: int
     written_ns: int
-    rank: int  # among files written in the same instant, the later one's is higher
+    rank: int  # breaks ties of modification time: higher is newer
 
     @property
     def age(self):
@@ -104,7 +104,7 @@ class Sibling:
 
 
 def find_again(path, place):
-    """The file with that place in it, now under another name: the one of that inode, or else a copy. None if there is none."""
+    """Find the renamed file that contains the place: by inode, or else a copy. None if there is none."""
     for sibling in _siblings(path, lambda name, inode: inode == place.inode):
         if _holds(sibling, place):
             return sibling
@@ -112,7 +112,7 @@ def find_again(path, place):
 
 
 def find_copy(path, place, held=NOTHING):
-    """The oldest file named as a rotated one, written since, that has what was read, and seen, of another."""
+    """Find the oldest rotated file, written since, that contains another file's read and pending bytes."""
     if place.position == 0 and not held.size:
         return None
     copies = [sibling for sibling in generations(path) if sibling.written_ns >= place.written_ns and sibling.inode != place.inode]
@@ -120,14 +120,14 @@ def find_copy(path, place, held=NOTHING):
 
 
 def generations(path):
-    """The rotated files of that path, the oldest first."""
+    """Return the path's rotated files, oldest first."""
     pattern = _rotated_name(os.path.basename(path))
     found = _siblings(path, lambda name, inode: pattern.fullmatch(name))
     return sorted(found, key=lambda sibling: sibling.age)
 
 
 def newer(path, place):
-    """The rotated files that were written after the one with that place in it, the oldest first."""
+    """Return the rotated files written after the one with that place, oldest first."""
     found = generations(path)
     itself = next((sibling for sibling in found if sibling.inode == place.inode and place.position and _holds(sibling, place)), None)
     age = itself.age if itself else (place.written_ns, math.inf)
@@ -135,9 +135,9 @@ def newer(path, place):
 
 
 def position_in_bytes(descriptor, position):
-    """The position after a stored offset without marks. Java counts UTF-16 units there, though it means bytes.
+    """Return the byte position of a stored offset without checksums. Java counts UTF-16 units, though it means bytes.
 
-    Where the position in bytes is not where a line begins, but the position in UTF-16 units is, that is the one.
+    If no line begins at that byte, but one does at that count of UTF-16 units, the latter is meant.
     """
     if position == 0 or os.pread(descriptor, 1, position - 1) in (b"\n", b"\r"):
         return position
@@ -153,7 +153,7 @@ def position_in_bytes(descriptor, position):
 
 
 def _rotated_name(name):
-    """What a rotation may have made of a name: app.log.1, app.log-20260131, app-2026-01-31.log, app.log.old; nothing compressed."""
+    """Match names of rotated files: app.log.1, app.log-20260131, app-2026-01-31.log, app.log.old; not compressed ones."""
     stem, extension = os.path.splitext(name)
     numbers = r"[-._](?P<{}>\d[\d\-_.:TZ]*)"
     behind = re.escape(name) + numbers.format("behind")
@@ -173,11 +173,11 @@ def _siblings(path, wanted):
                 try:
                     status = entry.stat(follow_symlinks=False)
                 except OSError:
-                    continue  # rotated on or deleted while we look
+                    continue  # renamed or deleted meanwhile
                 if stat.S_ISREG(status.st_mode) and _may_be_read(entry.name, folder):
                     found.append(Sibling(os.path.join(folder, entry.name), status.st_ino, status.st_mtime_ns, _rank(pattern, entry.name)))
     except OSError:
-        return []  # a folder that is gone or closed to us has no siblings to offer
+        return []  # the folder is gone or not readable
     return found
 
 
@@ -190,7 +190,7 @@ def _may_be_read(name, folder):
 
 
 def _rank(pattern, name):
-    """A higher number is an older file, a later date a newer one."""
+    """Rank rotated names: a higher number is older, a later date newer."""
     match = pattern.fullmatch(name)
     text = match and (match["behind"] or match["inside"])
     if not text:

@@ -1,7 +1,7 @@
 """FileStreamSink: append each record's value to a file, or to standard output, as a line.
 
-Every write is checked: if the disk is full the task fails, what it had written of those records is taken back, and their offsets
-are not committed. They are committed only after an fsync.
+Every write is checked: if the disk is full, the task fails, partial writes are truncated, and offsets are not committed. Offsets are
+committed only after an fsync.
 """
 
 import errno
@@ -30,23 +30,23 @@ _LINE_END, _NULL = b"\n", b"null"
 class FileStreamSinkConnector(SinkConnector):
     """Append each record's value, and a line end, to a file.
 
-    Strings and bytes are written as they are, other values as Java prints them; a null is written as null.
+    Strings and bytes are written unchanged, other values in Java's toString format; a null is written as null.
     """
 
     java_name = "org.apache.kafka.connect.file.FileStreamSinkConnector"
 
     config_def = ConfigDef(
-        Option("file", STRING, HIGH, "The file to append to. It is made if need be; its folder is not. Standard output, if not given.", default=None),
+        Option("file", STRING, HIGH, "The file to append to, created if missing; its folder must exist. Default: standard output.", default=None),
     )  # fmt: skip
 
     def validate(self, config):
         return refused_file(config)
 
     def task_configs(self, max_tasks):
-        return [dict(self.config) for _ in range(max_tasks)]  # appends do not get in each other's way
+        return [dict(self.config) for _ in range(max_tasks)]  # several tasks can append to one file
 
     def alter_offsets(self, config, offsets):
-        return True  # what was written stays; there is nothing else to change
+        return True  # written lines stay; there is nothing else to reset
 
 
 class FileStreamSinkTask(SinkTask):
@@ -62,11 +62,14 @@ class FileStreamSinkTask(SinkTask):
         path = FileStreamSinkConnector.config_def.parse(config)["file"]
         self._file = Appender.to_path(path) if path else Appender(os.dup(self._standard_output), "standard output")
 
+    def prepare(self, batch):
+        return lines_of(batch)
+
     def put(self, records):
         gathered, size = [], 0
         start = self._file.mark()
         for batch in records:
-            text = lines_of(batch)
+            text = lines_of(batch) if batch.prepared is None else batch.prepared
             gathered.append(text)
             size += len(text)
             if size >= GATHER_BYTES:
@@ -85,7 +88,7 @@ class FileStreamSinkTask(SinkTask):
 
 
 def lines_of(batch):
-    """The values of a batch as text, a line each: bytes, or an array of them."""
+    """Convert a batch's values to lines of text: bytes, or an array of them."""
     if batch.value is None:
         return (_NULL + _LINE_END) * len(batch)
     if (texts := batch.texts()) is not None:
@@ -102,15 +105,15 @@ def _as_bytes(value, schema):
 
 
 class Appender:
-    """A file open for appending, which says so when something was not written."""
+    """A file opened for appending, with checked writes."""
 
     def __init__(self, descriptor, name):
         self.name = name
         self._descriptor = descriptor
         self._is_regular = stat.S_ISREG(os.fstat(descriptor).st_mode)
         self._unsynced = False
-        self._new_in = None  # the folder whose entry for this file is not stored yet
-        self._lost = None  # why what was written can no longer be trusted
+        self._new_in = None  # folder whose entry for this file is not fsynced yet
+        self._lost = None  # why earlier writes may be lost
 
     @classmethod
     def to_path(cls, path):
@@ -129,11 +132,11 @@ class Appender:
         return appender
 
     def mark(self):
-        """Where a regular file ends now: what is written from here on can be taken back."""
+        """Return the end of a regular file, to which a failed write is truncated."""
         return [os.fstat(self._descriptor).st_size, 0] if self._is_regular else None
 
     def write(self, pieces, mark):
-        """Append all of it, or raise ConnectError and leave the file as it was at the mark."""
+        """Append all pieces, or raise ConnectError and truncate the file to the mark."""
         self._must_be_sound()
         rest = memoryview(pieces[0] if len(pieces) == 1 else b"".join(pieces)).cast("B")
         self._unsynced = True
@@ -150,11 +153,11 @@ class Appender:
         except OSError as error:
             taken_back = self._take_back(mark)
             raise ConnectError(
-                f"FileStreamSink cannot write to '{self.name}': {error.strerror} (errno {error.errno}). {taken_back}{_way_out(error.errno)}"
+                f"FileStreamSink cannot write to '{self.name}': {error.strerror} (errno {error.errno}). {taken_back}{_advice(error.errno)}"
             ) from error
 
     def sync(self):
-        """Store what was written."""
+        """fsync what was written."""
         self._must_be_sound()
         if not self._unsynced or not self._is_regular:
             return
@@ -163,7 +166,7 @@ class Appender:
             if self._new_in is not None:
                 _sync_folder(self._new_in)
         except OSError as error:
-            # The kernel forgets pages that it could not write: another fsync would succeed and mean nothing.
+            # The kernel drops pages that it failed to write: the next fsync would succeed although data is lost.
             self._lost = f"{error.strerror}, errno {error.errno}"
             raise ConnectError(f"FileStreamSink cannot store '{self.name}': fsync failed ({self._lost}). The offsets are not committed.") from error
         self._new_in = None
@@ -174,7 +177,7 @@ class Appender:
 
     def _must_be_sound(self):
         if self._lost is not None:
-            raise ConnectError(f"'{self.name}' takes no more: an earlier fsync failed ({self._lost}), and what was written before it may be lost.")
+            raise ConnectError(f"'{self.name}' is not written any more: an earlier fsync failed ({self._lost}), and earlier writes may be lost.")
 
     def _wait_for_room(self):
         waiting = select.poll()
@@ -187,11 +190,11 @@ class Appender:
         start, written = mark
         if not written:
             return "Nothing of these records was written. "
-        # Whatever another program appended or cut off meanwhile is not ours to take away.
+        # Another program has written to the file meanwhile: do not truncate its data.
         if os.fstat(self._descriptor).st_size != start + written:
             return f"{written} bytes of these records were written before that and will be written again. "
         os.ftruncate(self._descriptor, start)
-        return "What was written of these records was taken back. "
+        return "The partial write of these records was undone. "
 
 
 def _sync_folder(path):
@@ -202,10 +205,10 @@ def _sync_folder(path):
         os.close(descriptor)
 
 
-def _way_out(code):
+def _advice(code):
     if code in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
-        return "Make room, then restart the task."
-    return "Fix that, then restart the task."
+        return "Free disk space, then restart the task."
+    return "Fix the cause, then restart the task."
 
 
 FileStreamSinkConnector.task_class = FileStreamSinkTask

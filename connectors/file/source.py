@@ -1,7 +1,7 @@
 """FileStreamSource: follow a text file, or read standard input, and publish each line.
 
-Beyond what Kafka's own does it notices rotation, truncation and replacement, counts bytes where Kafka's counts characters, and
-wakes when the file is written to.
+Unlike Kafka's it detects rotation, truncation and replacement, counts bytes instead of characters, and is notified of
+writes.
 """
 
 import os
@@ -40,8 +40,8 @@ from standalone import (
 
 FILENAME, POSITION = "filename", "position"
 
-IDLE_SECONDS = 1.0  # poll comes back after this long, also with nothing
-GATHER_SECONDS = 0.002  # between two polls that both find little, so that a busy writer's lines come in batches
+IDLE_SECONDS = 1.0  # poll returns at least this often
+GATHER_SECONDS = 0.002  # pause between two small polls, so that frequent writes are batched
 GATHER_BYTES = 1 << 16
 STANDARD_INPUT = 0
 
@@ -49,7 +49,7 @@ STANDARD_INPUT = 0
 class FileStreamSourceConnector(SourceConnector):
     """Follow a text file and publish each finished line as a string.
 
-    A line is finished once its line end is there (LF, CR LF or CR); a half-written last line waits.
+    A line is complete once its line end is written (LF, CR LF or CR); an incomplete last line waits.
     """
 
     java_name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
@@ -57,20 +57,20 @@ class FileStreamSourceConnector(SourceConnector):
     config_def = ConfigDef(
         Option("file", STRING, HIGH, "The file to read. Standard input, if it is not given.", default=None),
         Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
-        Option("batch.size", INT, LOW, "How many records the task hands on at once at most. If not given, as many as it can read.", default=2000),
+        Option("batch.size", INT, LOW, "Maximum records per poll. If not given, as many as it can read.", default=2000),
         Option(
             "file.max.line.bytes", INT, LOW,
-            "The longest line that is read, in bytes without the line end. A line must also fit into a request to the log.",
+            "Maximum line length in bytes, without the line end. A line must also fit into a produce request.",
             default=16 << 20, check=at_least(1), internal=True,
         ),
         Option(
             "file.long.lines", STRING, LOW,
-            "What happens to a longer line: fail (the task fails, nothing is lost), cut (its beginning is published), skip.",
+            "What to do with a longer line: fail (the task fails, nothing is lost), cut (publish its beginning), skip.",
             default=FAIL, check=one_of(FAIL, CUT, SKIP), internal=True,
         ),
         Option(
             "file.rotate.wait.ms", INT, LOW,
-            "How long a file that was renamed or deleted must not have grown before it counts as read to its end, and the next one is read.",
+            "How long a renamed or deleted file must not grow before it counts as complete and the next file is read.",
             default=1000, check=at_least(0), internal=True,
         ),
     )  # fmt: skip
@@ -82,14 +82,14 @@ class FileStreamSourceConnector(SourceConnector):
         return ExactlyOnceSupport.SUPPORTED if config.get("file") else ExactlyOnceSupport.UNSUPPORTED  # standard input has no offsets
 
     def task_configs(self, max_tasks):
-        return [dict(self.config)]  # one file has one reader, however many tasks are allowed
+        return [dict(self.config)]  # one file has one reader, whatever tasks.max is
 
     def alter_offsets(self, config, offsets):
         if not config.get("file"):
             raise ConnectError("Offsets of a connector without 'file' cannot be altered: standard input has none.")
         for partition, offset in offsets:
             if offset is None:
-                continue  # whatever there is may be reset
+                continue  # any offset may be reset
             if partition is None or FILENAME not in partition:
                 raise ConnectError(f"The source partition {partition!r} has no '{FILENAME}': it must be {{\"{FILENAME}\": \"<file>\"}}.")
             position = offset.get(POSITION)
@@ -101,7 +101,7 @@ class FileStreamSourceConnector(SourceConnector):
 
 
 class FileStreamSourceTask(SourceTask):
-    """One reader of one file."""
+    """The reader of one file."""
 
     java_name = "org.apache.kafka.connect.file.FileStreamSourceTask"
 
@@ -111,8 +111,8 @@ class FileStreamSourceTask(SourceTask):
         self._standard_input = standard_input
         self._tail = self._watch = None
         self._stopped = False
-        self._lines, self._row = None, 0  # what was read, and how much of it was handed on
-        self._handed_on_at = 0.0  # when poll last came back with little
+        self._lines, self._row = None, 0  # the last read lines, and how many of them were returned
+        self._handed_on_at = 0.0  # when poll last returned few records
 
     def start(self, config):
         self.config = config
@@ -130,7 +130,7 @@ class FileStreamSourceTask(SourceTask):
             raise ConfigError.of({"file": f"'{path}' is a folder; it must name a file"}, "FileStreamSource cannot start")
         elif _is_stream(path):
             self._partition = None
-            # Open for writing, too, so that it does not end when the last one who writes to it goes.
+            # Open FIFOs for writing too, so that they do not end when the last writer closes.
             self._read_stream(open_allowed(path, os.O_RDWR if stat.S_ISFIFO(os.stat(path).st_mode) else os.O_RDONLY), limits)
         else:
             self._partition = {FILENAME: path}

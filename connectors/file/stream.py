@@ -1,4 +1,4 @@
-"""Lines of a stream: standard input, a pipe, a terminal. There are no positions in it, so nothing to continue from after a restart."""
+"""Lines of a stream: standard input, a pipe, a terminal. A stream has no positions, so a restart cannot resume."""
 
 import logging
 import os
@@ -16,20 +16,20 @@ _READ_BYTES = 1 << 20
 
 
 class StreamTail:
-    """Reads what is there; never waits."""
+    """Reads available data without blocking."""
 
     def __init__(self, descriptor, limits, on_end):
         self._descriptor = descriptor
         self._limits = limits
-        self._on_end = on_end  # called once when the stream is over
+        self._on_end = on_end  # called once at the end of the stream
         self._ready = select.poll()
         self._ready.register(descriptor, select.POLLIN)
-        self._rest = b""  # the line that is not finished yet
-        self._dropping = False  # it was too long: what follows up to its end is left out
+        self._rest = b""  # the incomplete line
+        self._dropping = False  # a line was too long: skip up to its end
         self._ended = False
 
     def read(self):
-        """The next Lines, or None if there are none for now."""
+        """Return the next Lines, or None if there are none now."""
         while not self._ended and self._ready.poll(0):
             read = os.read(self._descriptor, _READ_BYTES)
             if not read:
@@ -49,7 +49,7 @@ class StreamTail:
     def _end(self):
         self._ended = True
         if self._rest:
-            log.warning("The input ended within a line: its last %d bytes lack a line end and are left out.", len(self._rest))
+            log.warning("The input ended without a line end: its last %d bytes are dropped.", len(self._rest))
         self._on_end()
 
     def _split(self, read):
@@ -72,7 +72,7 @@ class StreamTail:
         return Lines(data, starts, lengths, end)
 
     def _drop_rest(self, starts, lengths, end):
-        """The unfinished line is too long: keep no more of it than a CR that may be half of its end."""
+        """The incomplete line is too long: keep only a CR that may be half of its end."""
         if not self._dropping:
             self._refuse(len(self._rest))
             if self._limits.long_lines == CUT:
@@ -86,7 +86,7 @@ class StreamTail:
         if policy == FAIL:
             raise ConnectError(
                 f"A line of the input has {length} bytes or more; 'file.max.line.bytes' allows {longest}. "
-                "Raise that, or set 'file.long.lines' to 'cut' or 'skip'."
+                "Increase it, or set 'file.long.lines' to 'cut' or 'skip'."
             )
         done = "cut" if policy == CUT else "left out"
         log.warning("A line of the input has %d bytes or more, file.max.line.bytes is %d: %s.", length, longest, done)

@@ -1,8 +1,8 @@
-"""Following one path: the lines of the file that has it, then of the next one that gets it, through every kind of rotation.
+"""Follow a path: read the file at the path, then the next file that gets the path, through all kinds of rotation.
 
-Files are read one after the other, never side by side, so that one position says what has been read. A file that lost the path is
-read to its end first: until the path has a new file with something in it, and the old one has not grown for `rotate_wait` seconds.
-Its last line needs no line end then. Rotated siblings written in between, and the copy that a copytruncate made, are read in turn.
+Files are read one after another, so that a single position shows the progress. A file that lost the path is read to its end first: until
+a new file with content has the path and the old one has not grown for `rotate_wait` seconds. Its last line then needs no line
+end. Rotated siblings written in between, and the copy made by copytruncate, are read in order.
 """
 
 import dataclasses
@@ -21,19 +21,19 @@ log = logging.getLogger(__name__)
 
 
 class FileTail:
-    """The lines under one path, from a place on."""
+    """Reads the lines of one path from a position on."""
 
     def __init__(self, path, limits, follow, place=None):
         self.path = path
         self._limits = limits
-        self._follow = follow  # called with the descriptor of each file before it is read
-        self._lost = place  # where we were in a file that is not open
-        self._left = None  # the end of the file that is over and closed
+        self._follow = follow  # called with each file's descriptor before it is read
+        self._lost = place  # position in a file that is not open
+        self._left = None  # end position of the completed and closed file
         self._file = None
         self._trouble = None
 
     def read(self):
-        """The next Lines, or None if there are none for now."""
+        """Return the next Lines, or None if there are none now."""
         try:
             while True:
                 if self._file is None and not self._open():
@@ -41,7 +41,7 @@ class FileTail:
                 try:
                     lines = self._file.read()
                 except Rewritten:
-                    self._begin_anew()
+                    self._restart_truncated()
                     continue
                 if lines is not None:
                     return lines
@@ -52,7 +52,7 @@ class FileTail:
             raise ConnectError(f"'{self.path}' cannot be read: {error.strerror} (errno {error.errno}).") from error
 
     def patience(self):
-        """Seconds until it is worth looking again though nothing is reported."""
+        """Seconds after which to check again without a notification."""
         if self._file is None or not self._has_lost_the_path():
             return math.inf
         left = self._limits.rotate_wait - self._file.quiet_for()
@@ -63,10 +63,10 @@ class FileTail:
             self._file.close()
             self._file = None
 
-    # --- Which file -----------------------------------------------------------------------------------------------
+    # --- Choosing the file ----------------------------------------------------------------------------------------
 
     def _open(self):
-        """Open the file that is next; whether there is one."""
+        """Open the next file; return whether there is one."""
         current = self._open_path()
         if self._left is not None:
             return self._open_following(current)
@@ -77,7 +77,7 @@ class FileTail:
         return self._find(current, self._lost)
 
     def _find(self, current, place):
-        """Go on where reading stopped, whatever has happened to the file meanwhile."""
+        """Resume at the stored position, even if the file was rotated or truncated meanwhile."""
         if current and current.inode == place.inode and place.is_in(current.descriptor):
             return self._use(current, place.position)
         again = rotation.find_again(os.path.realpath(self.path), place)
@@ -89,28 +89,28 @@ class FileTail:
             return self._use(current, place.position)
         newer = self._newer(place, current and current.inode)
         if newer:
-            log.warning("What was read of '%s' is gone: continuing with '%s', written since.", self.path, newer[0].path)
+            log.warning("The file read before as '%s' is gone: continuing with '%s', written since.", self.path, newer[0].path)
             return self._use_instead(current, newer[0].path)
         if current:
             same = current.inode == place.inode
             log.warning(
                 "'%s' %s: %d bytes were read, it has %d. It is read from its beginning.",
-                self.path, "was truncated or rewritten" if same else "is another file than the one that was read, which is gone",
+                self.path, "was truncated or rewritten" if same else "is a different file; the one read before is gone",
                 place.position, current.status().st_size,
             )  # fmt: skip
         return self._use(current)
 
     def _open_following(self, current):
-        """The file after one that was read to its end."""
+        """Open the file after one that was read to its end."""
         newer = self._newer(self._left, current and current.inode)
         if newer:
             return self._use_instead(current, newer[0].path)
         if current and self._left.position >= SURE_BYTES and self._left.is_in(current.descriptor):
-            return self._use(current, self._left.position)  # a copy has taken its place
+            return self._use(current, self._left.position)  # a copy has replaced it
         return self._use(current)
 
     def _by_hand(self, current, place):
-        """A position without marks counts in whichever file there is."""
+        """Apply a position without checksums to whatever file exists."""
         position = rotation.position_in_bytes(current.descriptor, place.position)
         size = current.status().st_size
         if position != place.position:
@@ -135,7 +135,7 @@ class FileTail:
         return True
 
     def _use_instead(self, current, path, position=0, complete=False):
-        """Read another file than the one that has the path. If it went away in this very moment, we look again at the next call."""
+        """Read a file other than the one at the path. If it has just vanished, the next call checks again."""
         if current is not None:
             current.close()
         try:
@@ -145,14 +145,14 @@ class FileTail:
         return self._use(file, position)
 
     def _open_path(self):
-        """The file that has the path, or None: none has, or we may not read it."""
+        """Open the file at the path; return None if it is missing or not readable."""
         try:
             file = OpenFile(self.path, self._limits)
         except OSError as error:
             self._wait_for_path(error)
             return None
         if self._trouble is not None:
-            log.info("'%s' is there now.", self.path)
+            log.info("'%s' exists now.", self.path)
             self._trouble = None
         return file
 
@@ -165,13 +165,13 @@ class FileTail:
         else:
             log.warning("'%s' cannot be opened (%s): waiting until it can.", self.path, error.strerror)
 
-    # --- From file to file ------------------------------------------------------------------------------------------
+    # --- Switching files --------------------------------------------------------------------------------------------
 
-    def _begin_anew(self):
-        """The open file was truncated. A copy made before that, if there is one, has what we have not seen."""
+    def _restart_truncated(self):
+        """Handle truncation of the open file. A copy made before, if any, holds the unread rest."""
         place, size = self._file.place(), self._file.status().st_size
         copy = rotation.find_copy(os.path.realpath(self.path), place, self._file.held)
-        first = f"What was not read of it yet is read from its copy '{copy.path}'. " if copy else ""
+        first = f"The unread rest is read from its copy '{copy.path}'. " if copy else ""
         told = "'%s' was truncated: %d bytes were read, it has %d. %sIt is read from its beginning."
         log.warning(told, self._file.path, place.position, size, first)
         if copy is None:
@@ -182,7 +182,7 @@ class FileTail:
         self._use_instead(None, copy.path, place.position, complete=True)
 
     def _move_on(self):
-        """At the end of the open file. True: it is over and closed; Lines: what was left of it; None: more may come."""
+        """At the end of the open file: return True if it is complete and closed, Lines for its rest, or None if more may come."""
         if not self._has_lost_the_path():
             return None
         file = self._file
@@ -190,7 +190,7 @@ class FileTail:
         newer = self._newer(file.place(), status and status.st_ino)
         deleted = file.status().st_nlink == 0
         if not newer and not (status and status.st_size) and not deleted:
-            return None  # anyone who writes may not have noticed yet, and continue here
+            return None  # writers may not have noticed the rotation yet
         if file.quiet_for() < self._limits.rotate_wait:
             return None
         rest = file.read(final=True)
@@ -198,7 +198,7 @@ class FileTail:
             return rest
         log.info("'%s' was %s; the old file is read to its end, byte %d.", self.path, "deleted" if deleted else "rotated", file.position)
         place = file.place()
-        self._left = dataclasses.replace(place, inode=0) if deleted else place  # the inode number may soon be another file's
+        self._left = dataclasses.replace(place, inode=0) if deleted else place  # the inode may be reused
         self._follow(None)
         self.close()
         return True

@@ -1,6 +1,6 @@
-"""Waiting for a file to change: inotify where there is one, looking again every this often where there is not.
+"""Wait for a file to change: by inotify, or by polling where it is not available.
 
-A Watch has one reader, which waits; `wake` may be called from any thread and makes the wait return.
+One thread waits on a Watch; `wake` may be called from any thread and ends the wait.
 """
 
 import ctypes
@@ -14,7 +14,7 @@ import time
 
 log = logging.getLogger(__name__)
 
-LOOK_AGAIN_SECONDS = 0.2  # between two looks at a file that nobody reports changes of
+LOOK_AGAIN_SECONDS = 0.2  # polling interval without notifications
 
 _MODIFY, _ATTRIB, _MOVED_FROM, _MOVED_TO, _CREATE, _DELETE = 0x2, 0x4, 0x40, 0x80, 0x100, 0x200
 _DELETE_SELF, _MOVE_SELF, _ONLY_FOLDERS = 0x400, 0x800, 0x1000000
@@ -25,7 +25,7 @@ _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "l
 
 
 class Watch:
-    """Waits for changes of one path: of the file that is open, and of the names in its folder."""
+    """Waits for changes of one path: of the open file, and of names in its folder."""
 
     def __init__(self, path):
         self._path = path
@@ -34,9 +34,9 @@ class Watch:
         self._waiting.register(self._waker.descriptor, select.POLLIN)
         self._complained = False
         self._file_watch = None
-        self._folder_watches = {}  # folder -> its watch; a symbolic link is watched where it is and where it leads to
+        self._folder_watches = {}  # folder -> its watch; a symbolic link is watched where it is and at its target
         self._names = ()
-        self._blind = False  # whether changes go unreported, so that we must look ourselves
+        self._blind = False  # without notifications, we must poll
         self._events = new_inotify()
         if self._events is None:
             self._complain("the limit of inotify instances is reached, sysctl fs.inotify.max_user_instances")
@@ -45,21 +45,21 @@ class Watch:
         self._watch_folders()
 
     def follow(self, descriptor):
-        """From now on report changes of this open file (None: of none). Call it before reading what already exists."""
+        """Watch this open file from now on (None: none). Call it before reading existing content."""
         if self._events is None:
             return
         self._watch_folders()
         if self._file_watch is not None:
-            libc().inotify_rm_watch(self._events, self._file_watch)  # fails where the file is gone; its watch went with it
+            libc().inotify_rm_watch(self._events, self._file_watch)  # fails if the file is gone, as its watch is removed with it
             self._file_watch = None
         if descriptor is not None:
-            # By way of /proc it is the very file that is open, whatever its name has become by now.
+            # The path in /proc refers to the open file itself, whatever its name is now.
             self._file_watch = self._add(f"/proc/self/fd/{descriptor}", _OF_FILE)
             if self._file_watch is not None and is_remote(os.fstat(descriptor).st_dev):
                 self._complain("it is on a network filesystem")
 
     def wait(self, seconds):
-        """Until something may have changed, or `wake` was called, or the time is over. Returns whether there was a reason."""
+        """Wait for a possible change, `wake`, or the timeout. Return whether there was a reason."""
         if not self._sees_all():
             self._watch_folders()
         deadline = time.monotonic() + seconds
@@ -75,11 +75,11 @@ class Watch:
         return True
 
     def pause(self, seconds):
-        """Let the time pass, whatever changes, unless woken."""
+        """Wait for the given time, regardless of changes, unless woken."""
         self._waker.wait(seconds)
 
     def wake(self):
-        """End this wait and all later ones. From any thread."""
+        """End this wait and all later ones. Callable from any thread."""
         self._waker.wake()
 
     def close(self):
@@ -121,10 +121,10 @@ class Watch:
         self._blind = True
         if not self._complained:
             self._complained = True
-            log.warning("Changes of '%s' are not reported (%s): it is looked at every %d ms.", self._path, why, LOOK_AGAIN_SECONDS * 1000)
+            log.warning("Changes of '%s' are not reported (%s): it is polled every %d ms.", self._path, why, LOOK_AGAIN_SECONDS * 1000)
 
     def _concerns_us(self):
-        """Take the events that wait; whether one of them is about our file or its name."""
+        """Read pending events; return whether one concerns our file or its name."""
         try:
             data = os.read(self._events, 65536)
         except BlockingIOError:
@@ -136,14 +136,14 @@ class Watch:
             at += EVENT.size + size
             folder = next((folder for folder, each in self._folder_watches.items() if each == watch), None)
             if folder is not None and mask & (_DELETE_SELF | _MOVE_SELF):
-                self._folder_watches[folder] = None  # that folder is another one now, if there is one
-            # A name that ours is a part of may be what our file was moved to. A watch of -1 says that events were lost.
+                self._folder_watches[folder] = None  # the folder was replaced or deleted
+            # A name that contains ours may be the rotated file. A watch of -1 means that events were lost.
             ours = ours or folder is None or not size or any(part in name for part in self._names)
         return ours
 
 
 class StreamWatch:
-    """Waits for bytes in a pipe, terminal or other stream."""
+    """Waits for data on a pipe, terminal or other stream."""
 
     def __init__(self, descriptor):
         self._descriptor = descriptor
@@ -153,11 +153,11 @@ class StreamWatch:
         self._waiting.register(descriptor, select.POLLIN)
 
     def wait(self, seconds):
-        """Until there is something to read, or the stream is over, or `wake` was called, or the time is over."""
+        """Wait for data, the end of the stream, `wake`, or the timeout."""
         self._waiting.poll(seconds * 1000)
 
     def ended(self):
-        """The stream is over: wait for `wake` only."""
+        """The stream is over: wait only for `wake`."""
         self._waiting.unregister(self._descriptor)
 
     def pause(self, seconds):
@@ -171,12 +171,12 @@ class StreamWatch:
 
 
 class Waker:
-    """What ends a wait from another thread, once and for all."""
+    """Ends a wait permanently, from another thread."""
 
     def __init__(self):
         self.woken = False
         self.descriptor = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
-        self._lock = threading.Lock()  # so that nobody writes to a descriptor that was closed and is another's by now
+        self._lock = threading.Lock()  # prevents writes to a closed descriptor that may be reused
 
     def wake(self):
         with self._lock:
@@ -206,13 +206,13 @@ def libc():
 
 
 def new_inotify():
-    """A new inotify instance, or None where there is none to be had."""
+    """Return a new inotify instance, or None if there is none available."""
     descriptor = libc().inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
     return descriptor if descriptor >= 0 else None
 
 
 def is_remote(device):
-    """Whether files of that device may be changed by other machines, which inotify does not see."""
+    """Whether other machines may change files on that device, which inotify does not report."""
     number = f"{os.major(device)}:{os.minor(device)}"
     try:
         with open("/proc/self/mountinfo") as mounts:

@@ -60,7 +60,9 @@ def numbers(texts, kind):
 def decimals(texts, scale, name=""):
     """Strings of decimals as Connect's Decimal of that scale."""
     try:
-        if scale == 0 or scale > 0 and _have_digits(texts, scale):
+        if scale == 0:
+            return _unscaled(pc.cast(texts, pa.int64()), 0)
+        if scale > 0 and _have_digits(texts, scale):
             return _unscaled(pc.cast(pc.replace_substring(texts, ".", ""), pa.int64()), scale)
     except pa.ArrowInvalid:
         pass  # more digits than fit, or no number

@@ -35,9 +35,10 @@ class Births:
         key = status.st_dev, status.st_ino
         fact = path, status.st_size, status.st_mtime_ns
         known = self._known.get(key)
-        made = known[1] if known is not None and known[0] == fact else born(path)
-        self._next[key] = fact, made
-        return (*key, made)
+        if known is None or known[0] != fact:
+            known = fact, born(path)
+        self._next[key] = known
+        return (*key, known[1])
 
     def turn(self):
         """The look is over; files that it did not find are forgotten."""

@@ -88,7 +88,8 @@ class CompressedFile:
             more = self._take(wanted)
             lead = len(self._behind)
             data = np.frombuffer(self._behind + self._rest + more, np.uint8)
-            starts, lengths, end = self._limits.lines.split(data, lead, self.at_end)
+            begin = lead + self._limits.lines.late_end(data, lead, self.at_end)
+            starts, lengths, end = self._limits.lines.split(data, begin, self.at_end)
             if len(starts) or self.at_end:
                 lines = self._lines(data, starts, lengths, end)
                 if len(lines):
@@ -148,7 +149,7 @@ class CompressedFile:
 
 def holds(path, place, held=NOTHING):
     """Whether the file of that path, compressed or not, has before the place what was read there. Where nothing was read yet, what was
-    held of its first line tells;"""
+    held of its first line tells. None: it is compressed, and that much of it cannot be had, yet or at all."""
     if place.position == 0 and not held.size:
         return False
     try:
@@ -163,17 +164,36 @@ def holds(path, place, held=NOTHING):
             return place.is_in(descriptor) if place.position else held.is_behind(descriptor, 0)
         finally:
             os.close(descriptor)
-    except OSError:
-        return False
+    except OSError as error:
+        return None if _is_cut_off(path, error) else False
 
 
 def first_bytes(path, count):
-    """The first bytes of a file, decompressed; fewer where there are fewer or it cannot be read."""
+    """The first bytes of a file, decompressed; fewer where there are fewer or it cannot be read. None: it is compressed, and not even those
+    can be had, yet or at all."""
     try:
         descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
             if compression(path):
                 return pa.CompressedInputStream(pa.PythonFile(file, mode="r"), compression(path)).read(count)
             return file.read(count)
-    except OSError:
-        return b""
+    except OSError as error:
+        return None if _is_cut_off(path, error) else b""
+
+
+def place_at_end(path):
+    """The Place behind the last byte of a file that is not compressed. Raises OSError."""
+    descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+    try:
+        status = os.fstat(descriptor)
+        size = status.st_size
+        marks = min(MARK_BYTES, size)
+        head = zlib.crc32(os.pread(descriptor, MARK_BYTES, 0)) if size > MARK_BYTES else 0
+        return Place(size, status.st_ino, status.st_mtime_ns, head, zlib.crc32(os.pread(descriptor, marks, size - marks)))
+    finally:
+        os.close(descriptor)
+
+
+def _is_cut_off(path, error):
+    """Whether it was a codec that failed: the operating system's errors have a number."""
+    return compression(path) is not None and error.errno is None

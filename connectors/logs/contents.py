@@ -1,6 +1,7 @@
 """Whether a file has the content of one that we read: a copy, maybe compressed, maybe of a file that was truncated since."""
 
 import collections
+import itertools
 import os
 import zlib
 
@@ -29,19 +30,27 @@ class Contents:
         self._sizes = {size for _, size, _ in self._beginnings}
 
     def hold(self, path):
-        """Whether a file of the same folder was read that has the content of this one."""
+        """Whether a file of the same folder was read that has the content of this one. None: this one is compressed and begins like it, or
+        there is no beginning, and the rest cannot be had: it may still be written."""
         first, folder = first_bytes(path, MARK_BYTES), os.path.dirname(path)
+        if first is None:
+            return None
+        found = False
         alike = [self._beginnings.get((folder, size, zlib.crc32(first[:size])), ()) for size in self._sizes if size <= len(first)]
         for known in (known for files in alike for known in files):
-            if _repeats(path, known) or any(holds(path, place) for place in known.former_places()):
-                return True
-        return False
+            for verdict in itertools.chain([_repeats(path, known)], (holds(path, place) for place in known.former_places())):
+                if verdict:
+                    return True
+                if verdict is None:
+                    found = None
+        return found
 
 
 def _repeats(path, known):
     """Whether a file with a rotated name has what was read of that one. Where that is little, such as a banner, all of it must be the same."""
-    if not holds(path, known.place, known.held):
-        return False
+    verdict = holds(path, known.place, known.held)
+    if not verdict:
+        return verdict
     if known.place.position + known.held.size >= SURE_BYTES or compression(path):
         return True
     try:

@@ -1,8 +1,9 @@
 """Following all files that the globs name, through every kind of rotation: whose lines come next.
 
     discovery.py    what is there                    known.py        what is followed, and was
-    succession.py   who had a name before, and next  turns.py        who waits for whom
-    ready.py        whose turn it is                 open_files.py   which files are open
+    succession.py   who had a name before, and next  copies.py       which of them are copies
+    ready.py        whose turn it is                 turns.py        who waits for whom
+    open_files.py   which files are open
 
 A file is known by what it is, not by its name (log_file.py). One that loses its name is read to its end: until it has not grown for
 `rotate_wait` seconds. Anyone who gets the name after it waits for that, for some seconds at most, so that lines keep their order.
@@ -14,13 +15,14 @@ import time
 
 from connectors.file.open_file import Rewritten
 from connectors.file.rotation import Place
+from connectors.logs.copies import SECONDS_TO_SETTLE
 from connectors.logs.known import Known
 from connectors.logs.log_file import LogFile, Slots
 from connectors.logs.names import compression
 from connectors.logs.open_files import Gone, OpenFiles
 from connectors.logs.ready import Ready
 from connectors.logs.start_at_end import end_of
-from connectors.logs.succession import SECONDS_TO_SETTLE, Succession
+from connectors.logs.succession import Succession
 from connectors.logs.turns import Turns
 from standalone import ConfigError
 
@@ -61,6 +63,7 @@ class Follower:
                 self._turns.heard_of(file)
                 self._ready.add(file)
                 self._known.slots.give(file)
+                file.leave_mark()
                 return file, lines
         return None
 
@@ -136,7 +139,7 @@ class Follower:
                 lost.append(file)
             file.is_lost = True
         lost += known.rest()
-        self._succession.begin_look(unknown)
+        self._succession.begin_look(unknown, {each.path for each in unknown if not self._is_too_old(each)})
         for file in unread:
             self._succession.unread(file)
         self._succession.lost(lost)

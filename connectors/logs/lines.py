@@ -1,4 +1,7 @@
-"""Where lines end: at LF or CR LF, at a delimiter of one's own, or at LF in UTF-16. Each as an OpenFile takes it (connectors/file/lines.py)."""
+"""Where lines end: at LF or CR LF, at a delimiter of one's own, or at LF in UTF-16. Each as an OpenFile takes it (connectors/file/lines.py).
+
+What lacks a line end may be published as a line (`final`). If its end is written later, that is no line: `late_end` tells of it.
+"""
 
 import numpy as np
 
@@ -18,7 +21,8 @@ class FeedLines:
         lengths = (ends - starts).astype(np.int32)
         if len(ends):
             lengths -= (lengths > 0) & (data[ends - 1] == CR)
-        return _with_rest(data, starts, lengths, int(ends[-1]) + 1 if len(ends) else begin, final)
+        half_end = 1 if final is True and data[-1:].tobytes() == b"\r" else 0
+        return _with_rest(data, starts, lengths, int(ends[-1]) + 1 if len(ends) else begin, final, half_end)
 
     @staticmethod
     def first_end(data, begin=0):
@@ -28,6 +32,15 @@ class FeedLines:
     @staticmethod
     def pending(data):
         return 0
+
+    @staticmethod
+    def late_end(data, begin, final=False):
+        if not begin or data[begin - 1] == LF:
+            return 0
+        found = data[begin : begin + 2].tobytes()
+        if found[:1] == b"\n" or (final is True and found == b"\r"):
+            return 1
+        return 2 if found == b"\r\n" else 0
 
 
 class DelimitedLines:
@@ -53,6 +66,16 @@ class DelimitedLines:
         tail = data[-len(self._delimiter) :].tobytes()
         sizes = range(len(self._delimiter) - 1, 0, -1)
         return next((size for size in sizes if tail.endswith(self._delimiter[:size])), 0)
+
+    def late_end(self, data, begin, final=False):
+        size = len(self._delimiter)
+        before, behind = data[max(0, begin - size) : begin].tobytes(), data[begin : begin + size].tobytes()
+        if not begin or before == self._delimiter:
+            return 0
+        for taken in range(size - 1, -1, -1):  # so much of it was taken for a part of the line
+            if before.endswith(self._delimiter[:taken]) and behind.startswith(self._delimiter[taken:]):
+                return size - taken
+        return 0
 
     def _found(self, part):
         size = len(self._delimiter)
@@ -88,7 +111,8 @@ class WideLines:
         if len(ends):
             lengths -= (lengths > 0) & (units[ends - 1] == CR)
         end = begin + 2 * (int(ends[-1]) + 1 if len(ends) else 0)
-        return _with_rest(data, begin + 2 * starts, (2 * lengths).astype(np.int32), end, final)
+        half_end = 2 if final is True and len(units) and units[-1] == CR else 0
+        return _with_rest(data, begin + 2 * starts, (2 * lengths).astype(np.int32), end, final, half_end)
 
     def first_end(self, data, begin=0):
         ends = np.flatnonzero(self._units(data, begin) == LF)
@@ -97,14 +121,25 @@ class WideLines:
     def pending(self, data):
         return len(data) % 2
 
+    def late_end(self, data, begin, final=False):
+        if begin < 2:
+            return 0
+        before, *behind = self._units(data[begin - 2 : begin + 4], 0).tolist()
+        if before == LF:
+            return 0
+        if behind[:1] == [LF] or (final is True and behind == [CR]):
+            return 2
+        return 4 if behind == [CR, LF] else 0
+
     def _units(self, data, begin):
         part = data[begin : begin + (len(data) - begin) // 2 * 2]
         return np.frombuffer(part.tobytes(), self._kind)
 
 
-def _with_rest(data, starts, lengths, end, final):
+def _with_rest(data, starts, lengths, end, final, half_end=0):
+    """`half_end`: so many of the last bytes are the first half of a line end."""
     if final is True and end < len(data):
         starts = np.append(starts, np.int64(end))
-        lengths = np.append(lengths, np.int32(len(data) - end))
+        lengths = np.append(lengths, np.int32(len(data) - end - half_end))
         end = len(data)
     return starts, lengths, end

@@ -3,12 +3,15 @@
 import dataclasses
 import itertools
 import os
+import struct
 
 from connectors.file.rotation import MARK_BYTES, MARKS, NOTHING, POSITION, Held, Place, offset_of
 from standalone import ConnectError
 
 FILENAME, LINE, BORN, FORMER, SINCE, SLOT = "filename", "line", "_born", "_former", "_since", "slot"
 MOST_FORMER = 8
+MOST_MARKS = 16  # of a trail
+_MARK = struct.Struct("<QI")
 
 _numbers = itertools.count()
 
@@ -18,7 +21,7 @@ class LogFile:
 
     __slots__ = (
         "home", "path", "key", "line", "slot", "former", "reader", "seen", "noted", "after", "heard_at", "copy_of", "is_lost", "is_passed",
-        "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "since",
+        "is_over", "is_queued", "is_listed", "used_at", "dead_at", "trouble", "number", "facts", "since", "trail",
         "_place", "_held",
     )  # fmt: skip
 
@@ -46,6 +49,7 @@ class LogFile:
         self.number = next(_numbers)
         self.facts = None  # what is computed once a file: topic, headers
         self.since = 0  # files that were there then began at their end, in nanoseconds
+        self.trail = b""  # marks: positions where reading stopped, and the checksum of what is before each; the later ones are denser
         self._place = place
         self._held = NOTHING
 
@@ -84,6 +88,23 @@ class LogFile:
     def remember_copy(self, place):
         """A copy of it was read up to there, its end."""
         self.former = (*self.former, _marks(place))[-MOST_FORMER:]
+
+    def leave_mark(self):
+        """Reading stopped here: so a copy that is made now will be known, though we read on."""
+        if self.reader.complete:
+            return
+        place = self.reader.place()
+        mark = _MARK.pack(place.position, place.tail)
+        if place.position and not self.trail.endswith(mark):
+            self.trail += mark
+        if len(self.trail) > MOST_MARKS * _MARK.size:
+            older, step = MOST_MARKS // 2 * _MARK.size, 2 * _MARK.size
+            self.trail = b"".join(self.trail[at : at + _MARK.size] for at in range(0, older, step)) + self.trail[older:]
+
+    def last_mark(self, size, head):
+        """The last Place up to there where reading stopped, in a file of which that is the checksum of the first bytes; None if there is none."""
+        passed = [mark for mark in _MARK.iter_unpack(self.trail) if mark[0] <= size]
+        return Place(passed[-1][0], head=head, tail=passed[-1][1]) if passed else None
 
     def former_places(self):
         return [_place_of(marks) for marks in self.former]

@@ -6,8 +6,6 @@ An event whose end is not in sight stays in the file, unread: so it is whole how
 import re
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from connectors.logs.lines import FeedLines
 from standalone import ByteColumn
@@ -70,6 +68,7 @@ class Events:
         self._text = text
         self.first_end = lines.first_end
         self.pending = lines.pending
+        self.late_end = lines.late_end
 
     def split(self, data, begin=0, final=False):
         starts, lengths, end = self._lines.split(data, begin, final)
@@ -108,12 +107,17 @@ class Events:
 
 def matches(column, pattern):
     """For each line whether the pattern (RE2) is found in it. Bytes are Latin-1 to it, so that any will do."""
+    import pyarrow.compute as pc  # takes memory, which those that need no pattern do without
+
     found = pc.match_substring_regex(column.to_arrow(), pattern)
     return found.to_numpy(zero_copy_only=False)
 
 
 def refused_pattern(pattern):
     """Why it is not a regular expression of RE2; None if it is one."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
     try:
         pc.match_substring_regex(pa.array([b""], pa.binary()), pattern)
     except (pa.ArrowInvalid, re.error) as error:

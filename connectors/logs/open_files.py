@@ -51,6 +51,7 @@ class OpenFiles:
         elif place.position:
             reader.go_on_from(place.position)
         reader.held = held
+        file.leave_mark()
         return None
 
     def opened(self, path):

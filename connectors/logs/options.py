@@ -3,8 +3,8 @@
 import codecs
 
 from connectors.file.open_file import CUT, FAIL, SKIP, Limits
+from connectors.logs import formats
 from connectors.logs.encodings import ENCODINGS, UTF8, lines_of, to_utf8
-from connectors.logs.formats import FORMATS
 from connectors.logs.multiline import PRESETS, Events, Rule, refused_pattern
 from connectors.logs.rules import Rules
 from standalone import HIGH, INT, LIST, LONG, LOW, MEDIUM, STRING, ConfigDef, ConfigError, Option, at_least, non_empty, non_empty_list, one_of
@@ -26,7 +26,7 @@ CONFIG = ConfigDef(
         "The topic to publish to. ${file} stands for the file's name, ${folder} for its folder's, ${1}, ${2}, … for what the wildcards in "
         "'paths' stood for.", check=non_empty,
     ),
-    Option("format", STRING, HIGH, "What a line is.", default="raw", check=one_of(*FORMATS)),
+    Option("format", STRING, HIGH, "What a line is.", default="raw", check=one_of(*formats.FORMATS)),
     Option("format.regex", STRING, MEDIUM, "For format=regex: a regular expression (RE2) with named groups, which become fields.", default=None),
     Option("csv.columns", LIST, LOW, "For format=csv: the names of the columns. By default a file's first line tells them.", default=""),
     Option("csv.separator", STRING, LOW, "For format=csv: what is between two values.", default=","),
@@ -102,7 +102,7 @@ class Settings:
             errors["multiline.preset"] = "goes with no other pattern: take it away, or 'multiline.start', '.continue' and '.end'"
         if errors:
             raise ConfigError.of(errors)
-        self.format = FORMATS[config["format"]](config)
+        self.format = formats.load(config["format"])(config)
         self.rule = self._rule(config, patterns)
         self.encoding = config["encoding"]
 

@@ -97,8 +97,8 @@ class Records:
     def _facts(self, file):
         file.facts = _Facts(
             self._topic_of(file.home),
-            file.home.encode(errors="surrogateescape"),
-            {"file": file.home.encode(errors="replace").decode(), "host": self._host},
+            file.home.encode(errors="surrogateescape") if self._has_key else None,
+            {"file": file.home.encode(errors="replace").decode(), "host": self._host} if self._headers else {},
             self._settings.format.reader(lambda: _first_line(file, self._settings)),
         )
         return file.facts
@@ -124,6 +124,8 @@ class Records:
 
 
 class _Facts:
+    __slots__ = ("topic", "key", "header", "reader")
+
     def __init__(self, topic, key, header, reader):
         self.topic, self.key, self.header, self.reader = topic, key, header, reader
 
@@ -131,7 +133,7 @@ class _Facts:
 def _first_line(file, settings):
     """The first line of a file that is read from somewhere else on, as UTF-8; for what only the first line tells."""
     limits = settings.limits()
-    data = np.frombuffer(first_bytes(file.path, limits.line_bytes), np.uint8)
+    data = np.frombuffer(first_bytes(file.path, limits.line_bytes) or b"", np.uint8)
     starts, lengths, _ = limits.lines.split(data, 0, True)
     column = to_utf8(data, starts[:1], lengths[:1], settings.encoding, True)
     return column[0] if len(column) else b""

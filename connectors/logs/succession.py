@@ -2,18 +2,19 @@
 
 A file is known by what it is (device, inode, when it was made), a copy by the marks of what was read of its original, and, where
 nothing was read yet, of what was seen of its first line. What is neither has content that nobody has read: a rotated file of that
-kind is read if it was written since we last read the one that had its name before.
+kind is read if it was written since we last read the one that had its name before. copies.py tells which is which.
 """
 
+import contextlib
 import itertools
 import logging
 import math
 import os
 import time
 
-from connectors.file.rotation import MARK_BYTES, SURE_BYTES, Place
-from connectors.logs.compressed_file import holds
-from connectors.logs.contents import Contents
+from connectors.file.rotation import SURE_BYTES, Place
+from connectors.logs.compressed_file import holds, place_at_end
+from connectors.logs.copies import Copies
 from connectors.logs.known import is_the_same
 from connectors.logs.log_file import LogFile
 from connectors.logs.names import Siblings, bases_of, compression, is_surely_rotated
@@ -21,8 +22,6 @@ from connectors.logs.open_files import Gone
 from standalone import ConfigError
 
 log = logging.getLogger(__name__)
-
-SECONDS_TO_SETTLE = 2.0  # a compressed file that was written to since may still be written
 
 
 class Succession:
@@ -33,16 +32,18 @@ class Succession:
         self._turns = turns
         self._exclude = exclude
         self._rotate_wait = rotate_wait
+        self._judge = Copies(known)
         self._copies = set()  # keys of what has the content of another file
         self._unsettled = {}  # name -> files that had it, in order: who had it after each is to be found out
         self._unread = []  # files whose unread content may have been copied and truncated
         self._asked_for = set()  # keys of what was found and is not followed
-        self._siblings, self._contents = {}, None
+        self._siblings = {}
         self.is_undecided = False  # something cannot be known yet: look again soon
 
-    def begin_look(self, unknown):
-        """`unknown`: what was found and is not followed."""
-        self._siblings, self._contents = {}, None
+    def begin_look(self, unknown, coming):
+        """`unknown`: what was found and is not followed; `coming`: the names of what will be, unless it is a copy."""
+        self._siblings = {}
+        self._judge.begin_look(coming)
         self._asked_for = {each.key for each in unknown}
         self._copies &= self._asked_for
         self.is_undecided = False
@@ -177,7 +178,7 @@ class Succession:
                 continue
             if sibling.key in self._known.files or sibling.key in self._copies or (is_sure and not is_surely_rotated(os.path.basename(sibling.path))):
                 continue
-            verdict = self._is_copy(sibling.path, sibling.written_ns, home)
+            verdict = self._judge.is_copy(sibling, [home])
             if verdict is None:
                 self.is_undecided = True
                 return None
@@ -207,17 +208,6 @@ class Succession:
         self._known.keep(file)
         self._ready.add(file)
 
-    def _is_copy(self, path, written_ns, *homes):
-        """Whether a file has the content of one that is followed: a copy, maybe compressed. None: it cannot be known yet."""
-        self._contents = self._contents or Contents(self._known.by_home)
-        if self._contents.hold(path):
-            return True
-        if compression(path) and time.time() - written_ns / 1e9 < SECONDS_TO_SETTLE:
-            return None
-        if any(_begins(path, home) for home in homes):
-            return None  # its original is new, too, and maybe about to be truncated
-        return False
-
     # --- New files ---------------------------------------------------------------------------------------------------
 
     def new(self, each, names, make):
@@ -226,15 +216,19 @@ class Succession:
             return
         folder, name = os.path.split(each.path)
         homes = [os.path.join(folder, base) for base in bases_of(name)]
+        if not each.size and any(home in names or self._known.by_home.get(home) for home in homes):
+            return  # maybe a copy of which nothing is written yet
         for home in homes:
             self._look_for_truncation(home)
         if each.key in self._known.files:
             return  # it has what was truncated, or what was missed
-        verdict = self._is_copy(each.path, each.written_ns) if homes else self._is_put_back(each)
+        may_be_begun = is_surely_rotated(name) or each.size >= SURE_BYTES
+        verdict = self._judge.is_copy(each, homes if may_be_begun else ()) if homes else self._is_put_back(each)
         if verdict is None:
             self.is_undecided = True
         elif verdict and homes:
-            self._copies.add(each.key)
+            if not self._judge.is_part(each):  # what may grow is looked at again
+                self._copies.add(each.key)
         elif not verdict:
             file = make()
             self._turns.wait_for(file, self._known.last_of.get(each.path))
@@ -294,7 +288,8 @@ class Succession:
         """It was truncated after that place, and is open. A copy made before, if there is one, has what we have not seen."""
         line = file.line
         log.warning("'%s' was truncated or rewritten: %d bytes were read. It is read from its beginning.", file.path, place.position)
-        self._siblings, self._contents = {}, None
+        self._siblings = {}
+        self._judge.contents_changed()
         before = None
         copy = self._copy_of(file, place, held)
         if copy is not None:
@@ -304,9 +299,11 @@ class Succession:
             self._copies.discard(copy.key)
             self._turns.wait_for(before, file.after)
             self._follow(before)
+        else:
+            self._remember_shorter_copy(file, place)
         missed = self._missed(file.home, before or file, place, until=file if file.is_lost else None)
         file.reader.restart()
-        file.line, file.is_passed, file.seen = 0, False, None
+        file.line, file.is_passed, file.seen, file.trail = 0, False, None, b""
         last = self._chain(file.home, before, missed or ())
         if file.is_lost:
             self._known.last_of[file.home] = file
@@ -319,6 +316,21 @@ class Succession:
                 self._unread.append(file)
             else:
                 self._unsettled.setdefault(file.home, [before])
+
+    def _remember_shorter_copy(self, file, place):
+        """Where more was read after the copy was made, nothing is left to read in it: it is known by its end from now on.
+
+        It is one if reading had stopped where it ends, or else if half of it at least is what was read."""
+        for sibling in self._generations(file.home):
+            if sibling.key in self._known.files or compression(sibling.path) or sibling.size >= place.position:
+                continue
+            mark = file.last_mark(sibling.size, place.head)
+            is_sure = mark is not None and (mark.position == sibling.size or mark.position >= max(SURE_BYTES, sibling.size / 2))
+            if is_sure and holds(sibling.path, mark):
+                log.info("'%s' is a copy of it: its %d bytes were all read before.", sibling.path, sibling.size)
+                with contextlib.suppress(OSError):  # gone by now
+                    file.remember_copy(place_at_end(sibling.path))
+                return
 
     # --- What is beside --------------------------------------------------------------------------------------------
 
@@ -342,20 +354,5 @@ def _is_intact(file, place, held):
             return place.is_in(file.reader.descriptor) and held.is_behind(file.reader.descriptor, place.position)
         with open(file.path, "rb") as on_disk:
             return place.is_in(on_disk.fileno()) and held.is_behind(on_disk.fileno(), place.position)
-    except OSError:
-        return False
-
-
-def _begins(path, home):
-    """Whether the file of that name begins with all that is in the other, as far as its two ends tell."""
-    if compression(path):
-        return False
-    try:
-        with open(path, "rb") as part, open(home, "rb") as whole:
-            size = os.fstat(part.fileno()).st_size
-            if not 0 < size <= os.fstat(whole.fileno()).st_size or os.path.samestat(os.fstat(part.fileno()), os.fstat(whole.fileno())):
-                return False
-            ends = [(min(size, MARK_BYTES), 0), (min(size, MARK_BYTES), max(0, size - MARK_BYTES))]
-            return all(os.pread(part.fileno(), count, at) == os.pread(whole.fileno(), count, at) for count, at in ends)
     except OSError:
         return False

@@ -7,7 +7,7 @@ import numpy as np
 
 from connectors import security_keys
 from connectors.file.watch import Waker
-from connectors.logs.formats import FORMATS
+from connectors.logs import formats
 from connectors.logs.options import errors_of
 from connectors.logs.syslog_framing import AUTO, LF, OCTET_COUNTING
 from connectors.logs.syslog_listeners import TLS, Address, Listeners
@@ -110,7 +110,7 @@ class SyslogSourceTask(SourceTask):
         context = server_context(parsed) if any(each.protocol == TLS for each in addresses) else None
         self._topic, self._headers, self._unparsed = parsed["topic"], parsed["headers"], parsed["format.unparsed"]
         self._from_record = parsed["timestamp.from"] == RECORD
-        self._format = FORMATS[parsed["format"]](parsed).reader(None)
+        self._format = formats.load(parsed["format"])(parsed).reader(None)
         self.listeners = Listeners(
             addresses, parsed["framing"], parsed["max.message.bytes"], parsed["max.connections"], parsed["receive.buffer.bytes"], context, self._waker
         )

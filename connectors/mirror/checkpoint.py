@@ -1,8 +1,8 @@
-"""MirrorCheckpointConnector: where the source's consumer groups would be on the target.
+"""MirrorCheckpointConnector: translate the offsets of consumer groups from source to target.
 
-A checkpoint is a record of the topic ALIAS.checkpoints.internal on the target: a group's offset in a partition, and the one that stands
-for it there (offset_syncs.py). With sync.group.offsets.enabled groups that nobody uses on the target are given these offsets, so that their
-consumers can move over and continue.
+A checkpoint is a record of the topic ALIAS.checkpoints.internal on the target: a group's offset in a source partition and the
+corresponding offset on the target (offset_syncs.py). With sync.group.offsets.enabled, these offsets are committed for groups without
+members on the target, so that their consumers can move over and continue.
 """
 
 import logging
@@ -38,32 +38,32 @@ EMPTY, DEAD = "Empty", "Dead"
 
 
 class MirrorCheckpointConnector(SourceConnector):
-    """Write checkpoints of consumer groups, and set their offsets on the target if that is asked for."""
+    """Write checkpoints of consumer groups, and optionally commit their offsets on the target."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorCheckpointConnector"
-    passing = (*PASSING, "topics")  # Java's filter of topics reads these, too
+    passing = (*PASSING, "topics")  # Java's topic filter uses these keys, too
 
     config_def = BASE.extend(
         POLL_TIMEOUT,
-        Option("groups", LIST, HIGH, "Names, or regular expressions of whole names, of the groups.", default=".*", check=patterns_are_right),
+        Option("groups", LIST, HIGH, "Names, or regular expressions for whole names, of the groups.", default=".*", check=patterns_are_right),
         Option(
-            "groups.exclude", LIST, HIGH, "Those of groups that are left out, whatever `groups` says.",
+            "groups.exclude", LIST, HIGH, "Groups to exclude, even if `groups` matches them.",
             default="console-consumer-.*,connect-.*,__.*", check=patterns_are_right,
         ),
         class_key(
             "group.filter.class", ["org.apache.kafka.connect.mirror.DefaultGroupFilter"],
-            "What decides which groups have checkpoints: groups and groups.exclude.",
+            "Filter of groups to checkpoint, by groups and groups.exclude.",
         ),
-        Option("refresh.groups.enabled", BOOLEAN, LOW, "Whether groups that come later have checkpoints, too.", default=True),
-        seconds("refresh.groups.interval.seconds", 600, "How often is looked for them."),
+        Option("refresh.groups.enabled", BOOLEAN, LOW, "Whether new groups are checkpointed, too.", default=True),
+        seconds("refresh.groups.interval.seconds", 600, "Interval between checks for them."),
         Option("emit.checkpoints.enabled", BOOLEAN, LOW, "Whether checkpoints are written.", default=True),
         seconds("emit.checkpoints.interval.seconds", 60, "How often."),
         Option(
-            "sync.group.offsets.enabled", BOOLEAN, LOW, "Whether groups without members on the target are given the translated offsets.",
+            "sync.group.offsets.enabled", BOOLEAN, LOW, "Whether translated offsets are committed for groups without members on the target.",
             default=False,
         ),
         seconds("sync.group.offsets.interval.seconds", 60, "How often."),
-        Option("checkpoints.topic.replication.factor", SHORT, LOW, "Of the topic of checkpoints, where it has to be made.", default=3),
+        Option("checkpoints.topic.replication.factor", SHORT, LOW, "Replication factor of the checkpoints topic, if it is created.", default=3),
         SYNCS_LOCATION,
         TOPIC_FILTER,
     )  # fmt: skip
@@ -103,7 +103,7 @@ class MirrorCheckpointConnector(SourceConnector):
         found = self._find()
         if found != self._groups:
             self._groups = found
-            log.info("The groups that have checkpoints have changed: they are reassigned")
+            log.info("The groups to checkpoint have changed: reassigning them to tasks")
             self.context.request_task_reconfiguration()
 
     def task_configs(self, max_tasks):
@@ -128,7 +128,7 @@ class MirrorCheckpointConnector(SourceConnector):
 
 
 class MirrorCheckpointTask(SourceTask):
-    """Of its share of the groups."""
+    """Writes the checkpoints of its groups."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorCheckpointTask"
 
@@ -149,14 +149,14 @@ class MirrorCheckpointTask(SourceTask):
         at_source = parsed["offset-syncs.topic.location"] == SOURCE
         self._syncs_topic = policy.offset_syncs(parsed["target.cluster.alias"] if at_source else self._alias)
         self._syncs_at = self._source if at_source else self._target
-        self._syncs_read = {}  # partition of that topic -> up to where: what has been read is kept, though the topic is compacted
+        self._syncs_read = {}  # partition of that topic -> offset: SyncStore keeps what was read, although the topic is compacted
         self._syncs = SyncStore()
         self._sent = self._stored()  # (group, topic, number) -> Checkpoint
         self._due = self._sync_due = SYSTEM.monotonic()
         self._stopped = threading.Event()
 
     def _stored(self):
-        """The checkpoints that are in the topic already: a group's does not go back after them."""
+        """Read the stored checkpoints: a group's checkpoints never go back."""
         found = {}
         for key, value in self._target.read_all(self._checkpoints_topic, self._patience):
             if value is not None:
@@ -178,12 +178,12 @@ class MirrorCheckpointTask(SourceTask):
                 self._sync_due = SYSTEM.monotonic() + self._sync_interval
                 self._sync_groups()
         except LogError as error:
-            log.warning("Checkpoints of %d groups cannot be made now, and are tried again in %d s: %s", len(self._groups), self._interval, error)
+            log.warning("Checkpoints of %d groups failed and are retried in %d s: %s", len(self._groups), self._interval, error)
             return None
         return [self._record(each) for each in found]
 
     def _checkpoints(self, group):
-        """Those that have changed."""
+        """Return the group's changed checkpoints."""
         for (topic, number), (offset, metadata) in self._source.admin.group_commits(group).items():
             if not self._topics.take(topic) or self._policy.is_internal(topic):
                 continue
@@ -209,7 +209,7 @@ class MirrorCheckpointTask(SourceTask):
         )
 
     def _sync_groups(self):
-        """Give groups that nobody uses on the target the offsets of their checkpoints, never earlier ones than they have."""
+        """Commit checkpoints for groups without members on the target; never move their offsets back."""
         for group in self._groups:
             wanted = {(each.topic, each.partition): each for each in self._sent.values() if each.group == group}
             if not wanted or self._target.admin.describe_group(group).state not in (EMPTY, DEAD):
@@ -223,7 +223,7 @@ class MirrorCheckpointTask(SourceTask):
             }
             if changes:
                 self._target.admin.alter_group_offsets(group, changes)
-                log.info("The group %s has offsets of %d partitions on the target now", group, len(changes))
+                log.info("Synced the offsets of group %s for %d partitions to the target", group, len(changes))
 
     def stop(self):
         self._stopped.set()

@@ -1,8 +1,8 @@
-"""Clients of the two clusters, out of a connector's keys as MirrorMaker 2 reads them.
+"""Clients of the two clusters, configured by MirrorMaker 2's keys.
 
     source.cluster.X    all clients of the source cluster       target.cluster.X    all of the target
-    consumer.X          consumers of both sides, unless source.consumer.X says otherwise; so producer. and admin.
-    security.protocol, ssl.X, sasl.X    both clusters, unless one of the above says otherwise
+    consumer.X          consumers of both sides, overridden by source.consumer.X; likewise producer. and admin.
+    security.protocol, ssl.X, sasl.X    both clusters, overridden by the above
 """
 
 import threading
@@ -16,7 +16,7 @@ _LOOK_SECONDS = 0.5
 
 
 class Clients:
-    """Of one cluster, `side`, for one connector or task. Close it."""
+    """Clients of one cluster, `side`, for one connector or task. Close it."""
 
     def __init__(self, config, side):
         self._config, self._side = config, side
@@ -31,7 +31,7 @@ class Clients:
         return self._admin
 
     def consumer(self, **more):
-        """A consumer of no group; it reads from the beginning where nobody seeks."""
+        """Return a consumer without a group; it reads from the beginning unless it seeks."""
         defaults = {"auto.offset.reset": "earliest", "enable.auto.commit": "false"}
         config = ConsumerConfig.of({**defaults, **self._properties("consumer"), **more, "allow.auto.create.topics": "false"})
         return Consumer(self._clusters.get(config), config, SYSTEM)
@@ -41,9 +41,9 @@ class Clients:
         return Writer(Producer(self._clusters.get(config), config, SYSTEM))
 
     def read_all(self, topic, seconds, done=None):
-        """(key, value) of a small topic, from its beginning to its end now; nothing where there is none.
+        """Return (key, value) pairs of a small topic, from its beginning to its current end; none if it does not exist.
 
-        `done` {partition: offset} is where the last reading ended, and is where this one begins; it is moved on.
+        `done` {partition: offset} holds the end of the last call, where this call starts; it is updated.
         """
         done = {} if done is None else done
         if topic not in self.admin.list_topics(internal=True):
@@ -69,7 +69,7 @@ class Clients:
             consumer.close(0)
 
     def make_topic(self, name, partitions, replication, configs):
-        """Unless it is there; whether it was made."""
+        """Create a topic unless it exists; return whether it was created."""
         return name not in self.admin.list_topics(internal=True) and self.admin.create_topics(name, partitions, replication, configs)
 
     def close(self):
@@ -85,7 +85,7 @@ class Clients:
 
 
 class Writer:
-    """A few records now and then to one partition, each waited for or not."""
+    """Writes occasional records to one partition, with or without waiting for the acknowledgement."""
 
     def __init__(self, producer):
         self._producer = producer
@@ -102,6 +102,6 @@ class Writer:
 
 
 def pairs_of(records):
-    """(key, value) of each record."""
+    """Return (key, value) of each record."""
     none = [None] * len(records)
     return zip(records.keys if records.keys is not None else none, records.values if records.values is not None else none)

@@ -1,6 +1,6 @@
 """The bytes of MirrorMaker 2's own records: checkpoints, offset syncs and heartbeats, in Kafka's protocol types.
 
-Numbers are big-endian, a string is its length in two bytes and its UTF-8. A checkpoint's and a heartbeat's value begins with a version, 0.
+Numbers are big-endian, a string is its length in two bytes and its UTF-8. Values of checkpoints and heartbeats begin with a version, 0.
 """
 
 import collections
@@ -8,10 +8,10 @@ import struct
 
 VERSION = 0
 
-# Of a group at a partition: `upstream` is its offset on the source, `downstream` the one that stands for it on the target.
+# A group's offset in a partition: `upstream` on the source, `downstream` on the target.
 Checkpoint = collections.namedtuple("Checkpoint", "group topic partition upstream downstream metadata")
 
-# The record at `upstream` of a source partition is at `downstream` on the target.
+# The record at `upstream` of a source partition has offset `downstream` on the target.
 OffsetSync = collections.namedtuple("OffsetSync", "topic partition upstream downstream")
 
 Heartbeat = collections.namedtuple("Heartbeat", "source target timestamp")

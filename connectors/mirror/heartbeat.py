@@ -1,4 +1,4 @@
-"""MirrorHeartbeatConnector: a record a second on the target, from which anyone who mirrors that cluster sees that the way is open."""
+"""MirrorHeartbeatConnector: a record per second on the target, which shows downstream mirrors that replication works."""
 
 import threading
 
@@ -20,13 +20,13 @@ class MirrorHeartbeatConnector(SourceConnector):
     passing = PASSING
 
     config_def = BASE.extend(
-        Option("emit.heartbeats.enabled", BOOLEAN, LOW, "Whether any are written.", default=True),
+        Option("emit.heartbeats.enabled", BOOLEAN, LOW, "Whether heartbeats are written.", default=True),
         Option("emit.heartbeats.interval.seconds", LONG, LOW, "How often.", default=1, check=at_least(1)),
-        Option("heartbeats.topic.replication.factor", SHORT, LOW, "Of the topic, where it has to be made.", default=3),
+        Option("heartbeats.topic.replication.factor", SHORT, LOW, "Replication factor of the heartbeats topic, if it has to be created.", default=3),
     )
 
     def validate(self, config):
-        return cluster_errors(config, [TARGET])  # of the source its name is enough
+        return cluster_errors(config, [TARGET])  # for the source its alias is enough
 
     def start(self, config):
         self.config = config

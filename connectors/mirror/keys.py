@@ -1,4 +1,4 @@
-"""The keys of the three mirror connectors, by MirrorMaker 2's names: those that all have, and what is common in reading them."""
+"""The keys of the three mirror connectors, with MirrorMaker 2's names: shared keys and helpers."""
 
 import re
 
@@ -7,7 +7,7 @@ from standalone import BOOLEAN, HIGH, LIST, LONG, LOW, MEDIUM, STRING, ConfigDef
 
 SOURCE, TARGET = "source", "target"
 MIRROR = "org.apache.kafka.connect.mirror."
-_SECURITY = "A setting of both clusters' clients, unless source.cluster. or target.cluster. before it says otherwise."
+_SECURITY = "A setting of both clusters' clients; the prefix source.cluster. or target.cluster. overrides it."
 
 
 def patterns_are_right(name, value):
@@ -22,61 +22,61 @@ def patterns_are_right(name, value):
 
 
 def class_key(name, ours, doc):
-    """A key that names one of Java's classes: those in `ours` have a counterpart here."""
+    """An option that names one of Java's classes; those in `ours` are supported."""
     return Option(name, STRING, LOW, f"{doc} One of {', '.join(ours)}.", default=ours[0], check=one_of(*ours))
 
 
 BASE = ConfigDef(
-    Option("enabled", BOOLEAN, LOW, "Whether it does anything at all.", default=True),
-    Option("source.cluster.alias", STRING, HIGH, "Name of the cluster that is read; remote topics begin with it."),
-    Option("target.cluster.alias", STRING, HIGH, "Name of the cluster that is written to. What came from it is not sent back.", default="target"),
-    Option("admin.timeout.ms", LONG, LOW, "How long a question to a cluster (topics, groups …) may take.", default=60000, check=at_least(1)),
+    Option("enabled", BOOLEAN, LOW, "Whether the connector is active.", default=True),
+    Option("source.cluster.alias", STRING, HIGH, "Name of the source cluster, the prefix of remote topics."),
+    Option("target.cluster.alias", STRING, HIGH, "Name of the target cluster. Records that came from it are not mirrored back.", default="target"),
+    Option("admin.timeout.ms", LONG, LOW, "Timeout of admin requests to a cluster (topics, groups …).", default=60000, check=at_least(1)),
     class_key(
         "replication.policy.class",
         [f"{MIRROR}DefaultReplicationPolicy", f"{MIRROR}IdentityReplicationPolicy"],
-        "How topics are called on the target: alias.topic, or as on the source.",
+        "Names of topics on the target: alias.topic, or as on the source.",
     ),
-    Option("replication.policy.separator", STRING, LOW, "Stands between alias and topic.", default="."),
+    Option("replication.policy.separator", STRING, LOW, "Separator between alias and topic.", default="."),
     Option(
         "replication.policy.internal.topic.separator.enabled", BOOLEAN, LOW,
-        "Whether it is in the names of MirrorMaker's own topics, too; else they have dots.", default=True,
+        "Whether MirrorMaker's internal topics use it, too; else they use dots.", default=True,
     ),
     class_key(
         "forwarding.admin.class", ["org.apache.kafka.clients.admin.ForwardingAdmin"],
         "How topics, ACLs and configurations are changed on the target.",
     ),
     Option(
-        "metric.reporters", LIST, LOW, "Java classes that are told of metrics; here they are at GET /metrics.",
+        "metric.reporters", LIST, LOW, "Java classes that receive metrics; here metrics are at GET /metrics.",
         default="org.apache.kafka.common.metrics.JmxReporter",
     ),
     Option(
-        "security.protocol", STRING, MEDIUM, "How both clusters are spoken to, unless source.cluster. or target.cluster. before it says otherwise.",
+        "security.protocol", STRING, MEDIUM, "Protocol of both clusters; the prefix source.cluster. or target.cluster. overrides it.",
         default="PLAINTEXT", check=one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"),
     ),
     *security_keys.options(security_keys.TLS + security_keys.SASL, _SECURITY),
 )  # fmt: skip
 
 SYNCS_LOCATION = Option(
-    "offset-syncs.topic.location", STRING, LOW, "Which cluster has the topic of offset syncs.", default=SOURCE, check=one_of(SOURCE, TARGET)
+    "offset-syncs.topic.location", STRING, LOW, "The cluster that stores the offset syncs topic.", default=SOURCE, check=one_of(SOURCE, TARGET)
 )
-TOPIC_FILTER = class_key("topic.filter.class", [f"{MIRROR}DefaultTopicFilter"], "What decides which topics are mirrored: topics and topics.exclude.")
+TOPIC_FILTER = class_key("topic.filter.class", [f"{MIRROR}DefaultTopicFilter"], "Filter of topics to mirror, by topics and topics.exclude.")
 POLL_TIMEOUT = Option(
-    "consumer.poll.timeout.ms", LONG, LOW, "How long one look at the source cluster waits for records.", default=1000, check=at_least(0)
+    "consumer.poll.timeout.ms", LONG, LOW, "Poll timeout of the source cluster's consumer.", default=1000, check=at_least(0)
 )
 
 
 def seconds(name, default, doc):
-    """The option of an interval."""
+    """An option for an interval in seconds."""
     return Option(name, LONG, LOW, doc, default=default, check=at_least(1))
 
 
-# What is before settings of clients (clients.py).
+# Prefixes of client settings (clients.py).
 _CLIENTS = ("consumer.", "producer.", "admin.")
 PASSING = (*_CLIENTS, *(f"{side}{kind}" for side in ("source.", "target.") for kind in ("cluster.", *_CLIENTS)))
 
 
 class Names:
-    """Whole names that fit one of these patterns, and none of those."""
+    """Matches whole names that fit one of these patterns and none of the excluded ones."""
 
     def __init__(self, include, exclude):
         self._include, self._exclude = [[re.compile(each) for each in patterns or ()] for patterns in (include, exclude)]
@@ -86,11 +86,11 @@ class Names:
 
 
 def cluster_errors(config, needed=(SOURCE, TARGET)):
-    """{key: message}: the clusters must be named, and be two. Where one is is not its own key: its alias bears the message."""
+    """Return {key: message}: both clusters must be configured and differ. A missing address is reported at the cluster's alias."""
     errors = {}
     for side in needed:
         if not config.get(f"{side}.cluster.bootstrap.servers"):
             errors[f"{side}.cluster.alias"] = f"{side}.cluster.bootstrap.servers is missing: host:port of its brokers, separated by commas"
     if config.get("source.cluster.alias") == config.get("target.cluster.alias", TARGET):
-        errors["target.cluster.alias"] = "is that of the source: a cluster cannot be mirrored to itself"
+        errors["target.cluster.alias"] = "is the source's: a cluster cannot be mirrored to itself"
     return errors

@@ -1,7 +1,7 @@
-"""Offset syncs: which offset of a source partition stands where on the target. Noted by the source connector, read by checkpoints.
+"""Offset syncs: pairs of source and target offsets. Written by the source connector, read by the checkpoint connector.
 
-Syncs are few: the first of a run, one after each gap, one every offset.lag.max records. An offset between two of them is translated to
-just after the earlier one: a group that moves over reads some records again and misses none.
+Syncs are sparse: at the first record, after each gap, and every offset.lag.max records. An offset between two syncs translates to just after
+the earlier one: a migrated group rereads some records and misses none.
 """
 
 import bisect
@@ -13,8 +13,8 @@ from connectors.mirror.formats import OffsetSync, read_sync, sync_key, sync_valu
 
 log = logging.getLogger(__name__)
 
-MOST = 1024  # syncs that are kept of a partition; beyond that every second of the older half goes
-NO_PLACE = -1  # of an offset before the first sync: nobody knows
+MOST = 1024  # syncs per partition; beyond it every second one of the older half is dropped
+NO_PLACE = -1  # an offset before the first sync: unknown
 
 
 class _Partition:
@@ -26,14 +26,14 @@ class _Partition:
 
 
 class SyncWriter:
-    """`note` on the task's thread, `write` with each commit: the newest sync of each partition that has one due."""
+    """Call `note` on the task's thread and `write` with each commit, which writes each partition's newest due sync."""
 
     def __init__(self, writer, topic, most_lag):
         self._writer, self._topic, self._most_lag = writer, topic, most_lag
         self._partitions = collections.defaultdict(_Partition)
 
     def note(self, pair, first, last, first_there, last_there):
-        """Records `first` to `last` of the source are at `first_there` to `last_there`, in order; gaps of the source lie anywhere between."""
+        """Record that source records `first` to `last` have offsets `first_there` to `last_there`; gaps on the source may lie between."""
         part = self._partitions[pair]
         is_new = part.last_sync is None or first - part.upstream != 1 or first_there < part.downstream
         if is_new or self._is_stale(part, first_there):
@@ -54,7 +54,7 @@ class SyncWriter:
 
     def _written(self, error):
         if error is not None:
-            log.warning("An offset sync could not be written to %s: groups are translated to an older one. %s", self._topic, error)
+            log.warning("Failed to write an offset sync to %s: group offsets are translated by an older one. %s", self._topic, error)
 
     def close(self, seconds):
         self.write()
@@ -62,14 +62,14 @@ class SyncWriter:
 
 
 class SyncStore:
-    """What has been read of a topic of syncs. Thread-safe."""
+    """The syncs read from a topic. Thread-safe."""
 
     def __init__(self):
         self._syncs = {}  # (topic, number) -> ([upstream, …], [downstream, …])
         self._lock = threading.Lock()
 
     def take(self, records):
-        """(key, value) of the topic, in order."""
+        """Add (key, value) records of the topic, in order."""
         for key, value in records:
             if value is not None:
                 self._add(read_sync(key, value))
@@ -77,7 +77,7 @@ class SyncStore:
     def _add(self, sync):
         with self._lock:
             upstreams, downstreams = self._syncs.setdefault((sync.topic, sync.partition), ([], []))
-            # What is at or after it belongs to a topic that was recreated, or to an earlier pass over the same records.
+            # Later syncs belong to a recreated topic, or to an earlier pass over the same records.
             at = min(bisect.bisect_left(upstreams, sync.upstream), bisect.bisect_left(downstreams, sync.downstream))
             upstreams[at:], downstreams[at:] = [sync.upstream], [sync.downstream]
             if len(upstreams) > MOST:
@@ -86,7 +86,7 @@ class SyncStore:
                     each[:half] = each[:half:2]
 
     def translate(self, topic, number, upstream):
-        """The offset on the target that stands for one of the source; None where nothing is known of the partition, NO_PLACE before all syncs."""
+        """Return the target offset for a source offset; None for an unknown partition, NO_PLACE before the first sync."""
         with self._lock:
             upstreams, downstreams = self._syncs.get((topic, number), ((), ()))
             if not upstreams:

@@ -1,4 +1,4 @@
-"""What topics are called on the target cluster, and where one has come from: MirrorMaker 2's replication policies."""
+"""MirrorMaker 2's replication policies: names of topics on the target cluster, and a topic's origin."""
 
 HEARTBEATS = "heartbeats"
 
@@ -14,21 +14,21 @@ class ReplicationPolicy:
         self._syncs = f"mm2-offset-syncs{inner}"
 
     def remote(self, alias, topic):
-        """The topic's name on the target."""
+        """Return the topic's name on the target."""
         return f"{alias}{self._separator}{topic}"
 
     def source(self, topic):
-        """The alias of the cluster from which a topic came; None where it is of the cluster itself."""
+        """Return the alias of a topic's source cluster; None for a local topic."""
         alias, found, _ = topic.partition(self._separator)
         return alias if found else None
 
     def upstream(self, topic):
-        """Its name there; None where it is of the cluster itself."""
+        """Return its name on the source cluster; None for a local topic."""
         source = self.source(topic)
         return None if source is None else topic[len(source) + len(self._separator) :]
 
     def original(self, topic):
-        """Its name where it was first written."""
+        """Return its name where it was first written."""
         upstream = self.upstream(topic)
         return topic if upstream is None else self.original(upstream)
 
@@ -36,7 +36,7 @@ class ReplicationPolicy:
         return self.original(topic) == HEARTBEATS
 
     def is_internal(self, topic):
-        """Kafka's own, or MirrorMaker's."""
+        """Whether the topic is internal to Kafka or MirrorMaker."""
         return topic.startswith(("__", ".")) or topic.endswith(self._internal)
 
     def offset_syncs(self, alias):
@@ -46,7 +46,7 @@ class ReplicationPolicy:
         return f"{alias}{self._checkpoints}"
 
     def is_cycle(self, topic, target):
-        """Whether it has been on that cluster already."""
+        """Whether records of the topic have already been on that cluster."""
         source = self.source(topic)
         if source is None or source == target:
             return source == target
@@ -55,7 +55,7 @@ class ReplicationPolicy:
 
 
 class IdentityReplicationPolicy(ReplicationPolicy):
-    """Topics keep their names, but for heartbeats. Where a topic came from cannot be seen in it: two clusters must not mirror each other so."""
+    """Topics keep their names, except heartbeats. The origin is not visible, so two clusters must not mirror each other this way."""
 
     def __init__(self, config):
         super().__init__(config)
@@ -79,6 +79,6 @@ class IdentityReplicationPolicy(ReplicationPolicy):
 
 
 def policy_of(config):
-    """The policy that a connector's parsed configuration names."""
+    """Return the policy in a connector's parsed configuration."""
     is_identity = config["replication.policy.class"].endswith("IdentityReplicationPolicy")
     return (IdentityReplicationPolicy if is_identity else ReplicationPolicy)(config)

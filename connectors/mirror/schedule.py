@@ -1,4 +1,4 @@
-"""What a mirror connector does again and again, on its own thread: looks for topics and groups, brings configurations over."""
+"""Periodic work of mirror connectors on their own thread: find topics and groups, sync configurations."""
 
 import logging
 import threading
@@ -7,11 +7,11 @@ from standalone.log import SYSTEM
 
 log = logging.getLogger(__name__)
 
-STOP_SECONDS = 5.0  # for what a connector has under way when it stops
+STOP_SECONDS = 5.0  # for work in progress when a connector stops
 
 
 class Schedule:
-    """Calls in order, one at a time. One that fails is said, and comes again when its time has come again."""
+    """Runs calls in order, one at a time. A failure is logged, and the call repeats after its interval."""
 
     def __init__(self, name):
         self._name = name
@@ -20,7 +20,7 @@ class Schedule:
         self._thread = None
 
     def every(self, seconds, call, what, at_once=False):
-        """From `start` on; the first time after this many seconds, or at once."""
+        """Add a call that runs from `start` on, first after `seconds` or at once."""
         self._calls.append([what, call, seconds, SYSTEM.monotonic() + (0 if at_once else seconds)])
 
     def start(self):
@@ -43,7 +43,7 @@ class Schedule:
             try:
                 due[1]()
             except Exception as error:
-                if self._stopped.is_set():  # its clients are closed under it
+                if self._stopped.is_set():  # its clients are being closed
                     return
-                log.warning("%s failed and is tried again in %.0f s: %s", due[0], due[2], error)
+                log.warning("%s failed and is retried in %.0f s: %s", due[0], due[2], error)
             due[3] = SYSTEM.monotonic() + due[2]

@@ -1,10 +1,10 @@
-"""MirrorSourceConnector: topics of one cluster on another, record by record as they are.
+"""MirrorSourceConnector: mirror topics from one cluster to another, record by record.
 
-    topics.py        which, and what they are made like        policy.py   what they are called
-    offset_syncs.py  which offset of the source stands where on the target
+    topics.py        topics to mirror and their settings        policy.py   their names
+    offset_syncs.py  pairs of source and target offsets
 
 A record keeps key, value, headers, timestamp and partition. Set the converters of the connector (key, value and header) to
-org.apache.kafka.connect.converters.ByteArrayConverter: then no byte of them is looked at. The source offset of a partition is that of
+org.apache.kafka.connect.converters.ByteArrayConverter: then bytes pass through unchanged. The source offset of a partition is that of
 the last record mirrored.
 """
 
@@ -55,19 +55,19 @@ CLUSTER = "cluster"  # of source partitions
 
 
 class MirrorSourceConnector(SourceConnector):
-    """Copy topics of one Kafka cluster to another, and what belongs to them: partitions, configurations, ACLs."""
+    """Copy topics from one Kafka cluster to another, with partitions, configurations and ACLs."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorSourceConnector"
     passing = PASSING
 
     config_def = BASE.extend(
-        Option("topics", LIST, HIGH, "Regular expressions of whole names of the topics to mirror.", default=".*", check=patterns_are_right),
+        Option("topics", LIST, HIGH, "Regular expressions for the whole names of topics to mirror.", default=".*", check=patterns_are_right),
         Option(
-            "topics.exclude", LIST, HIGH, "Those of topics that are not, whatever `topics` says.",
+            "topics.exclude", LIST, HIGH, "Topics to exclude, even if `topics` matches them.",
             default=r".*[\-\.]internal,.*\.replica,__.*", check=patterns_are_right,
         ),
         Option(
-            "config.properties.exclude", LIST, HIGH, "Names, or regular expressions of them, of topic configurations that are not brought over.",
+            "config.properties.exclude", LIST, HIGH, "Names, or regular expressions, of topic configs that are not synced.",
             default=(
                 r"follower\.replication\.throttled\.replicas,leader\.replication\.throttled\.replicas,message\.timestamp\.difference\.max\.ms,"
                 r"message\.timestamp\.type,unclean\.leader\.election\.enable,min\.insync\.replicas"
@@ -77,24 +77,24 @@ class MirrorSourceConnector(SourceConnector):
         TOPIC_FILTER,
         class_key(
             "config.property.filter.class", ["org.apache.kafka.connect.mirror.DefaultConfigPropertyFilter"],
-            "What decides which topic configurations are brought over: config.properties.exclude.",
+            "Filter of topic configs to sync, by config.properties.exclude.",
         ),
         POLL_TIMEOUT,
-        Option("refresh.topics.enabled", BOOLEAN, LOW, "Whether topics and partitions that come later are mirrored, too.", default=True),
-        seconds("refresh.topics.interval.seconds", 600, "How often is looked for them."),
-        Option("sync.topic.configs.enabled", BOOLEAN, LOW, "Whether configurations of topics are brought over when they change.", default=True),
+        Option("refresh.topics.enabled", BOOLEAN, LOW, "Whether new topics and partitions are mirrored, too.", default=True),
+        seconds("refresh.topics.interval.seconds", 600, "Interval between checks for them."),
+        Option("sync.topic.configs.enabled", BOOLEAN, LOW, "Whether changed topic configs are synced.", default=True),
         seconds("sync.topic.configs.interval.seconds", 600, "How often."),
-        Option("sync.topic.acls.enabled", BOOLEAN, LOW, "Whether ACLs of topics are brought over.", default=True),
+        Option("sync.topic.acls.enabled", BOOLEAN, LOW, "Whether topic ACLs are synced.", default=True),
         seconds("sync.topic.acls.interval.seconds", 600, "How often."),
-        Option("replication.factor", INT, LOW, "Of the topics that are made on the target; -1: its default.", default=2),
-        Option("offset-syncs.topic.replication.factor", SHORT, LOW, "Of the topic of offset syncs, where it has to be made.", default=3),
+        Option("replication.factor", INT, LOW, "Replication factor of topics created on the target; -1: its default.", default=2),
+        Option("offset-syncs.topic.replication.factor", SHORT, LOW, "Replication factor of the offset syncs topic, if it is created.", default=3),
         Option(
-            "offset.lag.max", LONG, LOW, "After how many records the place of one on the target is noted again: how far translated offsets may lag.",
+            "offset.lag.max", LONG, LOW, "Maximum records between two offset syncs, and so the maximum lag of translated offsets.",
             default=100,
         ),
         SYNCS_LOCATION,
-        Option("emit.offset-syncs.enabled", BOOLEAN, LOW, "Whether they are noted at all: MirrorCheckpointConnector needs them.", default=True),
-        Option("heartbeats.replication.enabled", BOOLEAN, LOW, "Whether heartbeats are mirrored, whatever `topics` says.", default=True),
+        Option("emit.offset-syncs.enabled", BOOLEAN, LOW, "Whether offset syncs are written: MirrorCheckpointConnector needs them.", default=True),
+        Option("heartbeats.replication.enabled", BOOLEAN, LOW, "Whether heartbeats are mirrored, regardless of `topics`.", default=True),
     )  # fmt: skip
 
     _schedule = _source = _target = None
@@ -103,7 +103,7 @@ class MirrorSourceConnector(SourceConnector):
         return cluster_errors(config)
 
     def exactly_once_support(self, config):
-        """With read_committed alone: else records of aborted transactions are mirrored as if they counted."""
+        """Only with read_committed: otherwise records of aborted transactions would be mirrored as committed."""
         isolation = config.get("source.consumer.isolation.level") or config.get("consumer.isolation.level") or ""
         return ExactlyOnceSupport.SUPPORTED if isolation.lower() == "read_committed" else ExactlyOnceSupport.UNSUPPORTED
 
@@ -135,7 +135,7 @@ class MirrorSourceConnector(SourceConnector):
 
     def _refresh(self):
         if self._topics.refresh():
-            log.info("The topics that are mirrored have changed: their partitions are reassigned")
+            log.info("The topics to mirror have changed: reassigning partitions to tasks")
             self.context.request_task_reconfiguration()
 
     def task_configs(self, max_tasks):
@@ -166,7 +166,7 @@ class MirrorSourceConnector(SourceConnector):
 
 
 class MirrorSourceTask(SourceTask):
-    """Reads its share of the source's partitions."""
+    """Mirrors its partitions of the source cluster."""
 
     java_name = "org.apache.kafka.connect.mirror.MirrorSourceTask"
 
@@ -200,7 +200,7 @@ class MirrorSourceTask(SourceTask):
         try:
             return [self._batch(*each) for each in self._consumer.poll(self._patience)]
         except LogRetriableError as error:
-            log.warning("The source cluster cannot be read for the moment: %s", error)
+            log.warning("The source cluster cannot be read now, retrying: %s", error)
             return None
 
     def _batch(self, topic, number, records, _):
@@ -223,7 +223,7 @@ class MirrorSourceTask(SourceTask):
         )
 
     def commit_batch(self, batch, rows, topic, partition, offset):
-        """These rows are on the target from `offset` on."""
+        """Record that these rows are on the target from `offset` on."""
         if self._syncs is not None and offset is not None and len(rows):
             place = batch.source_partition
             offsets = [batch.offset_of(row)[OFFSET] for row in (int(rows[0]), int(rows[-1]))]
@@ -246,7 +246,7 @@ class MirrorSourceTask(SourceTask):
 
 
 def assigned(text):
-    """[(topic, number)] of task.assigned.partitions."""
+    """Parse task.assigned.partitions into [(topic, number)]."""
     return [(topic, int(number)) for topic, _, number in (each.rpartition("-") for each in text.split(","))]
 
 

@@ -1,4 +1,4 @@
-"""What the mirror's connectors name their source partitions and offsets by, and whether a request to change such is right."""
+"""Source partitions and offsets of the mirror connectors, and validation of requests to change them."""
 
 from standalone import ConnectError
 
@@ -6,13 +6,13 @@ TOPIC, PARTITION, OFFSET = "topic", "partition", "offset"
 
 
 def check_partition(partition, names):
-    """Raises ConnectError unless a source partition is one of these names, the last a number."""
+    """Raise ConnectError unless a source partition has exactly these names, the last one a number."""
     if partition is None or set(partition) != set(names) or not is_whole(partition[names[-1]]):
         raise ConnectError(f"The source partition {partition!r} must have {', '.join(names)}, and nothing else; {names[-1]} is a number.")
 
 
 def check_zero(offset):
-    """Heartbeats and checkpoints have no place to continue from: their offset is always 0."""
+    """Heartbeats and checkpoints have no position to resume from: their offset is always 0."""
     if offset is not None and offset.get(OFFSET) != 0:
         raise ConnectError(f"The source offset {offset!r} must be {{\"{OFFSET}\": 0}}, or null to reset it.")
 

@@ -1,4 +1,4 @@
-"""Topics of the source on the target: made with as many partitions, and their configurations and ACLs brought over."""
+"""Create the source's topics on the target with the same partition counts, and sync their configurations and ACLs."""
 
 import logging
 
@@ -6,20 +6,20 @@ from standalone.log import Acls
 
 log = logging.getLogger(__name__)
 
-ALL_OPERATIONS, READ, WRITE, ALLOW = 2, 3, 4, 3  # Kafka's numbers
+ALL_OPERATIONS, READ, WRITE, ALLOW = 2, 3, 4, 3  # Kafka's numeric codes
 
 
 class Topics:
-    """What a mirror source mirrors. `source` and `target` are Clients."""
+    """The topics that a mirror source mirrors. `source` and `target` are Clients."""
 
     def __init__(self, config, source, target, policy, topics, properties):
         self._config, self._source, self._target = config, source, target
         self._policy, self._topics, self._properties = policy, topics, properties
         self._told_of_security = False
-        self.partitions = []  # (topic, number) of the source, those that are mirrored
+        self.partitions = []  # (topic, number) on the source
 
     def refresh(self):
-        """Look what the source has and make on the target what is missing; whether other partitions are mirrored than before."""
+        """Read the source's topics and create missing ones on the target; return whether the mirrored partitions changed."""
         names = sorted(name for name in self._source.admin.list_topics(internal=True) if self.mirrors(name))
         described = self._source.admin.describe_topics(*names) if names else {}
         found = sorted((name, number) for name, topic in described.items() for number in topic.partitions)
@@ -53,7 +53,7 @@ class Topics:
         return {key: value for key, value in configs.items() if value is not None and self._properties.take(key)}
 
     def sync_configs(self):
-        """Give the target's topics what is set on the source's; what is not set there any more goes back to the target's default."""
+        """Copy configurations set on source topics to the target; reset those no longer set on the source."""
         for name in {name for name, _ in self.partitions}:
             wanted = self._wanted(self._source.admin.own_configs(name))
             remote = self.remote(name)
@@ -62,10 +62,10 @@ class Topics:
             changes.update(dict.fromkeys(has.keys() - wanted.keys()))
             if changes:
                 self._target.admin.incremental_alter_configs(remote, changes)
-                log.info("Configuration of topic %s brought over from the source cluster: %s", remote, ", ".join(sorted(changes)))
+                log.info("Synced the configuration of topic %s from the source cluster: %s", remote, ", ".join(sorted(changes)))
 
     def sync_acls(self):
-        """Let who may read a topic on the source read it on the target. Nobody may write there but the mirror: leave to write is not given."""
+        """Copy read permissions of topics to the target. Write permissions are not copied: only the mirror may write there."""
         found = Acls(self._source.admin).read()
         names = {name for name, _ in self.partitions}
         wanted = [
@@ -75,7 +75,7 @@ class Topics:
         ]
         if found is None or not Acls(self._target.admin).write(wanted):
             if not self._told_of_security:
-                log.info("No ACLs are brought over: the %s cluster has no authorizer", "source" if found is None else "target")
+                log.info("ACLs are not synced: the %s cluster has no authorizer", "source" if found is None else "target")
             self._told_of_security = True
 
 

@@ -1,4 +1,4 @@
-"""What the database's catalog says of types and tables."""
+"""Read types and tables from the database's catalog."""
 
 import re
 from typing import NamedTuple
@@ -20,7 +20,7 @@ _COLUMNS = (
     "WHERE a.attrelid = %s AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
 )
 _GENERATED = "SELECT attname FROM pg_attribute WHERE attrelid = %s AND attgenerated <> '' AND NOT attisdropped"
-# Unique indexes that say what row it is: the primary key first, then those of the replica identity, then others without nulls.
+# Unique indexes that identify rows: the primary key first, then the replica identity, then others without nulls.
 _KEYS = (
     "SELECT ARRAY(SELECT a.attname::text FROM unnest(i.indkey::int2[]) WITH ORDINALITY AS k(number, at) JOIN pg_attribute a "
     "ON a.attrelid = i.indrelid AND a.attnum = k.number WHERE k.at <= i.indnkeyatts ORDER BY k.at) FROM pg_index i "
@@ -36,12 +36,12 @@ class TableColumn(NamedTuple):
     type_oid: int
     modifier: int
     not_null: bool
-    default: str | None  # the text of a constant
+    default: str | None  # text of a constant default
     comment: str | None
 
 
 class Description(NamedTuple):
-    """Of a table as it is now: the columns {name: TableColumn}, and those that make the key."""
+    """A table's current definition: columns {name: TableColumn}, and the key columns."""
 
     columns: dict
     key: tuple
@@ -61,11 +61,11 @@ class Catalog:
         return found
 
     def forget_types(self):
-        """They may have changed: an enum may have more labels."""
+        """Reread types, which may have changed: an enum may have more labels."""
         self._types.clear()
 
     def tables(self, via_root=False):
-        """[(schema, name, oid, about how many rows)] of all tables; of partitioned ones their partitions, or with `via_root` the whole."""
+        """Return [(schema, name, oid, estimated rows)] of all tables; of partitioned tables the partitions, or with `via_root` the root."""
         return self._connection.execute(_TABLES, [via_root, not via_root]).fetchall()
 
     def describe(self, oid):
@@ -77,29 +77,29 @@ class Catalog:
         return Description(columns, tuple(keys[0][0]) if keys else ())
 
     def relation(self, oid, schema, table):
-        """A table as pgoutput would describe it."""
+        """Describe a table as pgoutput would."""
         generated = {name for (name,) in self._connection.execute(_GENERATED, [oid])}
         described = self.describe(oid).columns
         columns = (RelationColumn(name, each.type_oid, each.modifier, False) for name, each in described.items() if name not in generated)
         return Relation(oid, schema, table, "", tuple(columns))
 
     def xmin(self, slot):
-        """The slot's, where it has one."""
+        """Return the slot's xmin, if it has one."""
         row = self._connection.execute(
             "SELECT coalesce(xmin, catalog_xmin)::text::int8 FROM pg_replication_slots WHERE slot_name = %s", [slot]
         ).fetchone()
         return row[0] if row else None
 
     def _constant(self, expression):
-        """The text of a default that is one value, whenever it is asked for; None of all others."""
+        """Return the text of a constant default; None for all others."""
         if expression is None or not expression.lower().startswith(_CONSTANT) or not _is_one_value(expression):
-            # Debezium has a zero in the schemas of columns that count by themselves.
+            # Debezium's schemas have a default of 0 for serial columns.
             return "0" if expression is not None and expression.startswith("nextval(") else None
         return self._connection.execute(f"SELECT ({expression})::text").fetchone()[0]
 
 
 def _is_one_value(expression):
-    """A number, true, false or a string, with casts after it."""
+    """Whether it is a number, true, false or a string, with optional casts."""
     return re.fullmatch(
         r"\(?(?:-?[0-9.]+(?:e[+-]?[0-9]+)?|true|false|'(?:[^']|'')*')\)?(?:::[a-z_ \".0-9(),\[\]]+)?", expression, re.IGNORECASE
     )

@@ -1,6 +1,6 @@
-"""Connections to the database: one that asks, one by which the server streams its changes.
+"""Connections to the database: one for queries, one for replication.
 
-psycopg speaks no replication by itself; its PGconn is libpq, which does: START_REPLICATION puts the connection into COPY in both directions.
+psycopg does not support replication, but its PGconn is libpq, which does: START_REPLICATION switches the connection to COPY in both directions.
 """
 
 import contextlib
@@ -18,7 +18,7 @@ _SETTINGS = "-c DateStyle=ISO,MDY -c IntervalStyle=postgres -c TimeZone=UTC -c b
 
 
 def conninfo(config, **more):
-    """What libpq is told of the keys of a configuration."""
+    """Return libpq's connection parameters for a configuration."""
     from psycopg.conninfo import make_conninfo
 
     password = config["database.password"]
@@ -31,7 +31,7 @@ def conninfo(config, **more):
 
 
 def asking(config):
-    """A connection for queries, each its own transaction."""
+    """Open a connection for queries in autocommit mode."""
     import psycopg
 
     connection = psycopg.connect(conninfo(config), autocommit=True)
@@ -47,7 +47,7 @@ def asking(config):
 
 
 def _statements(text):
-    """Separated by semicolons; two of them stand for one."""
+    """Split at semicolons; a double semicolon stands for one."""
     parts = (text or "").replace(";;", "\0").split(";")
     return [part.replace("\0", ";").strip() for part in parts if part.strip()]
 
@@ -62,14 +62,14 @@ def lsn_of(text):
 
 
 class Replication:
-    """A connection in replication mode. `confirm` may be called from another thread while `read` is at it."""
+    """A connection in replication mode. Another thread may call `confirm` during `read`."""
 
     def __init__(self, config):
         import psycopg
         from psycopg import pq
 
         self._pq, self._error = pq, psycopg.OperationalError
-        self._lock = threading.Lock()  # a PGconn is one thread's at a time
+        self._lock = threading.Lock()  # only one thread may use a PGconn at a time
         self._connection = pq.PGconn.connect_start(conninfo(config, replication="database").encode())
         try:
             self._connect()
@@ -78,7 +78,7 @@ class Replication:
             raise
 
     def _connect(self):
-        """Step by step: PGconn.connect would hold every thread of the process until the server answers."""
+        """Connect step by step: PGconn.connect would hold the GIL until the server responds."""
         status, deadline = self._pq.PollingStatus, time.monotonic() + CONNECT_SECONDS
         while True:
             step = status.FAILED if self._connection.status == self._pq.ConnStatus.BAD else self._connection.connect_poll()
@@ -88,10 +88,10 @@ class Replication:
                 raise self._failed()
             socket, left = [self._connection.socket], deadline - time.monotonic()
             if left <= 0 or not any(select.select(socket if step == status.READING else [], socket if step == status.WRITING else [], [], left)):
-                raise self._error(f"the server did not answer within {CONNECT_SECONDS} s")
+                raise self._error(f"the server did not respond within {CONNECT_SECONDS} s")
 
     def command(self, sql):
-        """A replication command's only row, as {column: text}; {} where it has none."""
+        """Run a replication command; return its only row as {column: text}, or {} if it has none."""
         import psycopg
 
         result = self._connection.exec_(sql.encode())
@@ -110,7 +110,7 @@ class Replication:
         self._connection.nonblocking = 1
 
     def read(self, seconds):
-        """The next message of the stream (bytes), None where none comes within that time. Raises psycopg.Error where the stream ends."""
+        """Return the next message (bytes), or None after the timeout. Raise psycopg.Error if the stream ends."""
         while True:
             with self._lock:
                 size, data = self._connection.get_copy_data(1)
@@ -126,14 +126,14 @@ class Replication:
             seconds = 0.0
 
     def confirm(self, lsn, asks=False):
-        """Tell the server that all before `lsn` is stored, and that this end is alive. If it is asked, it says how far its log has been read."""
+        """Confirm that everything before `lsn` is stored, and that this client is alive. With `asks` the server replies with its position."""
         micros = int((time.time() - _EPOCH_SECONDS) * 1e6)
         with self._lock:
             self._connection.put_copy_data(struct.pack(">cQQQqB", b"r", lsn, lsn, lsn, micros, asks))
             self._connection.flush()
 
     def cancel(self):
-        """From another thread: a command that is waited for ends with an error."""
+        """Cancel, from another thread: a pending command fails with an error."""
         with contextlib.suppress(self._error, AttributeError):
             self._connection.get_cancel().cancel()
 
@@ -155,7 +155,7 @@ class Replication:
 
 
 def refused(error, config):
-    """What the database said, without the password, as an error for people."""
+    """Convert a database error to a ConnectError, without the password."""
     said = " ".join(str(error).split())
     password = config["database.password"]
     if password is not None and password.value:

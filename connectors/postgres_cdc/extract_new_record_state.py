@@ -1,4 +1,4 @@
-"""ExtractNewRecordState: the row in place of the envelope that reports its change."""
+"""ExtractNewRecordState: replace a change's envelope by its row."""
 
 from standalone import (
     BOOLEAN,
@@ -24,7 +24,7 @@ _DELETED = "deleted"
 
 
 class ExtractNewRecordState(Transform):
-    """Take the row out of a change's envelope: `after`, or of a deletion what delete.tombstone.handling.mode says. Other records pass as they are.
+    """Extract the row from a change's envelope: `after`; for deletions see delete.tombstone.handling.mode. Other records pass unchanged.
 
     {"before": null, "after": {"id": 1, "v": "a"}, "op": "c", …}  ->  {"id": 1, "v": "a"}
     add.fields=op,source.lsn                                       ->  {"id": 1, "v": "a", "__op": "c", "__source_lsn": 77}
@@ -37,18 +37,18 @@ class ExtractNewRecordState(Transform):
             "delete.tombstone.handling.mode",
             STRING,
             MEDIUM,
-            "What happens to a deletion and of the record without a value after it. drop: neither is told; tombstone: the latter; rewrite: the "
-            "row as it was, with __deleted=true, and false in all others; rewrite-with-tombstone: both; delete-to-tombstone: the deletion becomes a "
-            "record without a value, and the one after it is dropped.",
+            "What to do with a deletion and its tombstone. drop: drop both; tombstone: only the tombstone passes; rewrite: the "
+            "old row with __deleted=true (false in other rows); rewrite-with-tombstone: both; delete-to-tombstone: the deletion becomes a "
+            "tombstone, and its own tombstone is dropped.",
             default=TOMBSTONE,
             check=case_insensitive_one_of(DROP, TOMBSTONE, REWRITE, REWRITE_WITH_TOMBSTONE, TO_TOMBSTONE),
         ),
         Option("add.fields", LIST, LOW, "Fields of the envelope to add to the row: op, ts_ms, table, source.lsn, lsn:position …", default=""),
-        Option("add.fields.prefix", STRING, LOW, "Stands before their names.", default="__"),
+        Option("add.fields.prefix", STRING, LOW, "Prefix of their names.", default="__"),
         Option("add.headers", LIST, LOW, "The same, as headers.", default=""),
-        Option("add.headers.prefix", STRING, LOW, "Stands before their names.", default="__"),
-        Option("route.by.field", STRING, LOW, "A field of the row that has the record's topic.", default=""),
-        Option("replace.null.with.default", BOOLEAN, LOW, "Whether a null is told as the column's default, where it has one.", default=True),
+        Option("add.headers.prefix", STRING, LOW, "Prefix of their names.", default="__"),
+        Option("route.by.field", STRING, LOW, "A field of the row that contains the record's topic.", default=""),
+        Option("replace.null.with.default", BOOLEAN, LOW, "Whether a null is replaced by the column's default, if it has one.", default=True),
     )
 
     def configure(self, config):
@@ -72,7 +72,7 @@ class ExtractNewRecordState(Transform):
             if self._deletions == TO_TOMBSTONE and is_deletion:
                 return self._with_headers(record, envelope).with_value(None, None)
             if row is None or not is_deletion or not self._rewrites:
-                return None  # a truncation, which reports no row, or a deletion that is not to be told
+                return None  # a truncation, which has no row, or a dropped deletion
         if self._route:
             record = record.with_(topic=self._topic(row))
         schema = self._schema(envelope.schema, row.schema)
@@ -106,7 +106,7 @@ class ExtractNewRecordState(Transform):
 
 
 class _Reference:
-    """A field of the envelope: `op`, `source.lsn`, `lsn` (of the source), `id` (of the transaction), each with `:new name` or not."""
+    """A field of the envelope: `op`, `source.lsn`, `lsn` (of the source), `id` (of the transaction), optionally with `:new name`."""
 
     def __init__(self, said, prefix):
         field, _, alias = said.strip().partition(":")

@@ -1,4 +1,4 @@
-"""Which schemas, tables, columns and logical messages are taken."""
+"""Filters of schemas, tables, columns and logical messages."""
 
 import re
 
@@ -6,14 +6,14 @@ from standalone import ConfigError
 
 
 class Names:
-    """Names that fit one of the patterns as a whole (include), or none (exclude); all, where neither is given."""
+    """Matches names that fully match an include pattern, or no exclude pattern; all names without patterns."""
 
     def __init__(self, include, exclude):
         self._include = _compiled(include)
         self._exclude = _compiled(exclude)
 
     def take(self, *names):
-        """Whether that thing is taken; it may have multiple names."""
+        """Whether any of the thing's names is included."""
         if self._include is not None:
             return any(pattern.fullmatch(name) for pattern in self._include for name in names)
         return not any(pattern.fullmatch(name) for pattern in self._exclude or () for name in names)
@@ -26,8 +26,8 @@ def _compiled(patterns):
 def _pattern(text):
     try:
         return re.compile(text, re.IGNORECASE)
-    except re.error as error:  # one of Java's that Python has not
-        raise ConfigError(f"The regular expression {text!r} cannot be used here: {error}") from None
+    except re.error as error:  # Java syntax that Python does not support
+        raise ConfigError(f"The regular expression {text!r} is not supported: {error}") from None
 
 
 class Filters:
@@ -55,7 +55,7 @@ class Filters:
 
 
 class OfTables:
-    """`pattern:what;pattern:what`: what is said of tables whose schema.table fits."""
+    """`pattern:value;pattern:value`: values for tables whose schema.table matches."""
 
     def __init__(self, text, between=";"):
         entries = [each.rpartition(":") for each in (text or "").split(between) if each.strip()]

@@ -1,4 +1,4 @@
-"""The keys of PostgresCdcSource, by Debezium's names."""
+"""The options of PostgresCdcSource, with Debezium's names."""
 
 from standalone import (
     BOOLEAN,
@@ -36,7 +36,7 @@ def pgoutput_only(name, value):
     """pgoutput, which is part of PostgreSQL."""
     if str(value).lower() != "pgoutput":
         raise ConfigError(
-            f"'{name}' must be pgoutput, which every PostgreSQL has: {value} would be a plug-in of the server, whose form is not read here"
+            f"'{name}' must be pgoutput, which every PostgreSQL has: the output plug-in {value} is not supported"
         )
 
 
@@ -60,7 +60,7 @@ def _connection():
     group = _CONNECTION
     yield Option("database.hostname", STRING, HIGH, "The server.", group=group)
     yield Option("database.port", INT, HIGH, "Its port.", default=5432, group=group)
-    yield Option("database.user", STRING, HIGH, "Who logs in: a role with REPLICATION that may read the tables.", group=group)
+    yield Option("database.user", STRING, HIGH, "The user: a role with REPLICATION that may read the tables.", group=group)
     yield Option("database.password", PASSWORD, HIGH, "The password.", default=None, group=group)
     yield Option("database.dbname", STRING, HIGH, "The database.", group=group)
     yield Option("database.query.timeout.ms", INT, LOW, "How long a query may take; 0: forever.", default=600000, group=group)
@@ -68,7 +68,7 @@ def _connection():
         "read.only",
         BOOLEAN,
         LOW,
-        "Nothing is written to the database: publication and replica identities are left as they are.",
+        "Write nothing to the database: publication and replica identities stay unchanged.",
         default=False,
         group=group,
     )
@@ -77,16 +77,16 @@ def _connection():
         "database.initial.statements",
         STRING,
         LOW,
-        "SQL to run on each new connection, separated by semicolons (;; is one within a statement).",
+        "SQL to run on each new connection, separated by semicolons (;; stands for a semicolon in a statement).",
         default=None,
         group=group,
     )
-    yield Option("database.tcpKeepAlive", BOOLEAN, MEDIUM, "Whether TCP looks after idle connections.", default=True, group=group)
+    yield Option("database.tcpKeepAlive", BOOLEAN, MEDIUM, "Whether to use TCP keep-alive.", default=True, group=group)
     yield Option(
         "skip.messages.without.change",
         BOOLEAN,
         MEDIUM,
-        "Leave out updates of columns that are left out; the table must have REPLICA IDENTITY FULL.",
+        "Skip updates that only change excluded columns; the table must have REPLICA IDENTITY FULL.",
         default=False,
         group=group,
     )
@@ -95,28 +95,28 @@ def _connection():
         "database.sslmode",
         STRING,
         MEDIUM,
-        "Whether TLS is spoken, and what is checked.",
+        "Whether to use TLS, and what to verify.",
         default="prefer",
         check=case_insensitive_one_of("disable", "allow", "prefer", "require", "verify-ca", "verify-full"),
         group=group,
     )
-    yield Option("database.sslcert", STRING, MEDIUM, "File of our own certificate (PEM).", default=None, group=group)
+    yield Option("database.sslcert", STRING, MEDIUM, "File of the client certificate (PEM).", default=None, group=group)
     yield Option("database.sslkey", STRING, MEDIUM, "File of its key (PEM).", default=None, group=group)
     yield Option("database.sslpassword", PASSWORD, MEDIUM, "The password of that key.", default=None, group=group)
-    yield Option("database.sslrootcert", STRING, MEDIUM, "File of the certificates that are trusted (PEM).", default=None, group=group)
+    yield Option("database.sslrootcert", STRING, MEDIUM, "File of the trusted certificates (PEM).", default=None, group=group)
     yield Option("database.sslfactory", STRING, MEDIUM, f"{_NOTHING}: a Java class.", default=None, group=group)
 
 
 def _replication():
     group = _REPLICATION
     yield Option(
-        "plugin.name", STRING, MEDIUM, "The server's plug-in that tells changes: pgoutput.", default="pgoutput", check=pgoutput_only, group=group
+        "plugin.name", STRING, MEDIUM, "The server's output plug-in: pgoutput.", default="pgoutput", check=pgoutput_only, group=group
     )
     yield Option(
         "slot.name",
         STRING,
         MEDIUM,
-        "The replication slot, by which the server keeps what was not read yet. Each connector needs its own.",
+        "The replication slot, for which the server retains unread changes. Each connector needs its own.",
         default="debezium",
         group=group,
     )
@@ -124,31 +124,31 @@ def _replication():
         "slot.drop.on.stop",
         BOOLEAN,
         MEDIUM,
-        "Whether the slot is dropped when the task stops: changes made meanwhile are then lost.",
+        "Whether the slot is dropped when the task stops: changes made while it is stopped are then lost.",
         default=False,
         group=group,
     )
-    yield Option("slot.failover", BOOLEAN, MEDIUM, "Whether a new slot is carried to standby servers (PostgreSQL 17).", default=False, group=group)
+    yield Option("slot.failover", BOOLEAN, MEDIUM, "Whether a new slot is synced to standby servers (PostgreSQL 17).", default=False, group=group)
     yield Option("slot.stream.params", STRING, LOW, "More options of START_REPLICATION: name=value;name=value.", default=None, group=group)
-    yield Option("slot.max.retries", INT, LOW, "How often it is tried to use a slot that another still holds.", default=6, group=group)
-    yield Option("slot.retry.delay.ms", LONG, LOW, "How long to wait between two such tries.", default=10000, group=group)
+    yield Option("slot.max.retries", INT, LOW, "Maximum attempts to use a slot that another connection holds.", default=6, group=group)
+    yield Option("slot.retry.delay.ms", LONG, LOW, "Pause between these attempts.", default=10000, group=group)
     yield Option("slot.seek.to.known.offset.on.start", BOOLEAN, LOW, f"{_NOTHING}, as the next one.", default=False, group=group, internal=True)
     yield Option(
         "offset.mismatch.strategy",
         STRING,
         LOW,
-        f"{_NOTHING}: the server is told of nothing that is not stored, so that the greater of slot and offset is right.",
+        f"{_NOTHING}: only stored offsets are confirmed, so the greater of slot and offset is right.",
         default="no_validation",
         check=case_insensitive_one_of("no_validation", "trust_offset", "trust_slot", "trust_greater_lsn"),
         group=group,
     )
-    yield Option("publication.name", STRING, MEDIUM, "The publication, by which the server knows the tables.", default="dbz_publication", group=group)
+    yield Option("publication.name", STRING, MEDIUM, "The publication with the tables.", default="dbz_publication", group=group)
     yield Option(
         "publication.autocreate.mode",
         STRING,
         MEDIUM,
-        "Which publication is made where there is none. all_tables: of all (needs a superuser); "
-        "filtered: of the tables that the filters take, kept so at each start; no_tables: an empty one; disabled: none.",
+        "Which publication to create if there is none. all_tables: for all tables (needs a superuser); "
+        "filtered: for the tables that match the filters, updated at each start; no_tables: an empty one; disabled: none.",
         default="all_tables",
         check=case_insensitive_one_of("disabled", "all_tables", "filtered", "no_tables"),
         group=group,
@@ -163,9 +163,9 @@ def _replication():
         group=group,
     )
     yield Option(
-        "status.update.interval.ms", INT, MEDIUM, "How often the server is told where we are.", default=10000, check=at_least(1), group=group
+        "status.update.interval.ms", INT, MEDIUM, "Interval of status updates to the server.", default=10000, check=at_least(1), group=group
     )
-    yield Option("lsn.flush.timeout.ms", LONG, MEDIUM, f"{_NOTHING}: telling the server never waits.", default=30000, check=at_least(1), group=group)
+    yield Option("lsn.flush.timeout.ms", LONG, MEDIUM, f"{_NOTHING}: status updates never wait.", default=30000, check=at_least(1), group=group)
     yield Option(
         "lsn.flush.timeout.action",
         STRING,
@@ -179,7 +179,7 @@ def _replication():
         "xmin.fetch.interval.ms",
         LONG,
         MEDIUM,
-        "How often the slot's xmin is asked for, to be in source.xmin; 0: never.",
+        "Interval of queries for the slot's xmin, for source.xmin; 0: never.",
         default=0,
         check=at_least(0),
         group=group,
@@ -189,7 +189,7 @@ def _replication():
         "publish.via.partition.root",
         BOOLEAN,
         MEDIUM,
-        "Whether a new publication tells changes of partitions as the whole table's.",
+        "Whether a new publication reports changes of partitions as those of the partitioned table.",
         default=False,
         group=group,
     )
@@ -197,23 +197,23 @@ def _replication():
         "lsn.flush.mode",
         STRING,
         LOW,
-        "Who tells the server that the log up to a place is no longer needed. connector: we do, once the "
-        "records up to there are acknowledged and their offset is stored; connector_and_driver: the same; manual: nobody, you do.",
+        "Who confirms to the server that its log is no longer needed. connector: this connector, once the "
+        "records are acknowledged and their offset is stored; connector_and_driver: the same; manual: you.",
         default=None,
         check=_optional("connector", "manual", "connector_and_driver"),
         group=group,
     )
-    yield Option("flush.lsn.source", BOOLEAN, LOW, "The older way: false is lsn.flush.mode=manual.", default=True, group=group)
+    yield Option("flush.lsn.source", BOOLEAN, LOW, "The old form of lsn.flush.mode: false is manual.", default=True, group=group)
     yield Option(
         "message.prefix.include.list",
         LIST,
         MEDIUM,
-        "Prefixes of the logical messages (pg_logical_emit_message) to take.",
+        "Prefixes of the logical messages (pg_logical_emit_message) to include.",
         default=None,
         check=patterns,
         group=group,
     )
-    yield Option("message.prefix.exclude.list", LIST, MEDIUM, "Prefixes of those to leave.", default=None, check=patterns, group=group)
+    yield Option("message.prefix.exclude.list", LIST, MEDIUM, "Prefixes of logical messages to exclude.", default=None, check=patterns, group=group)
 
 
 def _filters():
@@ -225,14 +225,14 @@ def _filters():
             f"{kind}.include.list",
             LIST,
             importance,
-            f"Regular expressions of the {of} to take; all others are left.",
+            f"Regular expressions of the {of} to include; all others are excluded.",
             default=None,
             check=patterns,
             group=group,
             dependents=dependents,
         )
-        yield Option(f"{kind}.exclude.list", LIST, MEDIUM, f"Those of the {of} to leave.", default=None, check=patterns, group=group)
-    yield Option("table.ignore.builtin", BOOLEAN, LOW, "Whether the server's own tables are left out.", default=True, group=group)
+        yield Option(f"{kind}.exclude.list", LIST, MEDIUM, f"Regular expressions of the {of} to exclude.", default=None, check=patterns, group=group)
+    yield Option("table.ignore.builtin", BOOLEAN, LOW, "Whether to ignore the server's system tables.", default=True, group=group)
 
 
 def _snapshot():
@@ -241,9 +241,9 @@ def _snapshot():
         "snapshot.mode",
         STRING,
         MEDIUM,
-        "When the tables' rows are read before changes are. initial: once; always: at each start; no_data (or "
-        "never): not; initial_only: once, and no changes; when_needed: once, and again where the server no longer has the changes; "
-        "configuration_based: as the keys snapshot.mode.configuration.based.* say.",
+        "When to read the tables' rows before streaming changes. initial: once; always: at each start; no_data (or "
+        "never): not; initial_only: once, without changes; when_needed: once, and again if the server no longer has the changes; "
+        "configuration_based: by the keys snapshot.mode.configuration.based.*.",
         default="initial",
         check=case_insensitive_one_of(*_MODES),
         group=group,
@@ -253,7 +253,7 @@ def _snapshot():
         "snapshot.isolation.mode",
         STRING,
         LOW,
-        f"{_NOTHING}: rows are read as they were at the slot's beginning, in repeatable_read.",
+        f"{_NOTHING}: rows are read at the slot's consistent point, in repeatable_read.",
         default="serializable",
         check=case_insensitive_one_of("serializable", "repeatable_read", "read_committed", "read_uncommitted"),
         group=group,
@@ -262,7 +262,7 @@ def _snapshot():
         "snapshot.locking.mode",
         STRING,
         LOW,
-        "shared: the tables' definitions are locked while their rows are read; none: they are not.",
+        "shared: table definitions are locked while rows are read; none: they are not.",
         default="none",
         check=case_insensitive_one_of("shared", "none"),
         group=group,
@@ -272,7 +272,7 @@ def _snapshot():
         "snapshot.query.mode",
         STRING,
         LOW,
-        "select_all: all rows, or what snapshot.select.statement.overrides says.",
+        "select_all: all rows, or those of snapshot.select.statement.overrides.",
         default="select_all",
         check=case_insensitive_one_of("select_all"),
         group=group,
@@ -290,7 +290,7 @@ def _snapshot():
         "snapshot.tables.order.by.row.count",
         STRING,
         MEDIUM,
-        "In which order tables are read: by their size, or by their names.",
+        "The order in which tables are read: by size, or by name.",
         default="disabled",
         check=case_insensitive_one_of("ascending", "descending", "disabled"),
         group=group,
@@ -299,17 +299,17 @@ def _snapshot():
         "snapshot.include.collection.list",
         LIST,
         MEDIUM,
-        "Regular expressions of the tables whose rows are read, of those that are taken.",
+        "Regular expressions of the included tables whose rows are read.",
         default=None,
         check=patterns,
         group=group,
     )
-    yield Option("snapshot.delay.ms", LONG, LOW, "How long to wait before rows are read.", default=0, check=at_least(0), group=group)
+    yield Option("snapshot.delay.ms", LONG, LOW, "Delay before rows are read.", default=0, check=at_least(0), group=group)
     yield Option(
         "snapshot.fetch.size",
         INT,
         MEDIUM,
-        f"{_NOTHING}: rows come by COPY, as they are taken.",
+        f"{_NOTHING}: rows are streamed by COPY.",
         default=None,
         check=lambda name, value: None if value is None else at_least(0)(name, value),
         group=group,
@@ -323,7 +323,7 @@ def _values():
         "decimal.handling.mode",
         STRING,
         MEDIUM,
-        "What numeric and money become. precise: Connect's Decimal, or a struct of scale and value where the column has no scale; string; double.",
+        "Type of numeric and money. precise: Connect's Decimal, or a struct of scale and value if the column has no scale; string; double.",
         default="precise",
         check=case_insensitive_one_of("precise", "string", "double"),
         group=group,
@@ -332,7 +332,7 @@ def _values():
         "time.precision.mode",
         STRING,
         MEDIUM,
-        "What dates and times become. adaptive: milli- or microseconds, by the column; "
+        "Types of dates and times. adaptive: milli- or microseconds, by the column; "
         "adaptive_time_microseconds: times in microseconds always; connect: Connect's types; isostring; microseconds; nanoseconds.",
         default="adaptive",
         check=case_insensitive_one_of(*_KNOWN_TIMES),
@@ -342,7 +342,7 @@ def _values():
         "interval.handling.mode",
         STRING,
         LOW,
-        "What intervals become: microseconds (numeric, a month counted as 30.4375 days), or ISO texts.",
+        "Type of intervals: microseconds (numeric, a month counts as 30.4375 days), or ISO strings.",
         default="numeric",
         check=case_insensitive_one_of("numeric", "string"),
         group=group,
@@ -351,7 +351,7 @@ def _values():
         "hstore.handling.mode",
         STRING,
         LOW,
-        "What hstore becomes: a text of JSON, or a map.",
+        "Type of hstore: a JSON string, or a map.",
         default="json",
         check=case_insensitive_one_of("json", "map"),
         group=group,
@@ -360,18 +360,18 @@ def _values():
         "binary.handling.mode",
         STRING,
         LOW,
-        "What bytea becomes: bytes, or a text.",
+        "Type of bytea: bytes, or an encoded string.",
         default="bytes",
         check=case_insensitive_one_of("bytes", "base64", "base64-url-safe", "hex"),
         group=group,
     )
     yield Option("money.fraction.digits", SHORT, LOW, "Decimals of money.", default=2, group=group)
-    yield Option("include.schema.comments", BOOLEAN, MEDIUM, "Whether columns' comments are in the schemas.", default=False, group=group)
+    yield Option("include.schema.comments", BOOLEAN, MEDIUM, "Whether column comments are added to the schemas.", default=False, group=group)
     yield Option(
         "tombstones.on.delete",
         BOOLEAN,
         MEDIUM,
-        "Whether a record without a value follows each deletion, for compacted topics.",
+        "Whether a tombstone follows each deletion, for compacted topics.",
         default=True,
         group=group,
     )
@@ -379,7 +379,7 @@ def _values():
         "schema.name.adjustment.mode",
         STRING,
         LOW,
-        "Whether schemas' names are made fit for Avro.",
+        "How schema names are adjusted for Avro.",
         default="none",
         check=case_insensitive_one_of("none", "avro", "avro_unicode"),
         group=group,
@@ -388,7 +388,7 @@ def _values():
         "field.name.adjustment.mode",
         STRING,
         LOW,
-        "The same of fields' names.",
+        "How field names are adjusted for Avro.",
         default="none",
         check=case_insensitive_one_of("none", "avro", "avro_unicode"),
         group=group,
@@ -398,7 +398,7 @@ def _values():
         "include.unknown.datatypes",
         BOOLEAN,
         MEDIUM,
-        "Whether columns of other types are told, as the bytes of their text.",
+        "Whether columns of unknown types are included, as the bytes of their text.",
         default=False,
         group=group,
     )
@@ -406,7 +406,7 @@ def _values():
         "unavailable.value.placeholder",
         STRING,
         MEDIUM,
-        "Stands for a large value that an update did not change: the server does not send it.",
+        "Placeholder for a large unchanged value, which the server does not send.",
         default="__debezium_unavailable_value",
         group=group,
     )
@@ -414,7 +414,7 @@ def _values():
         "schema.refresh.mode",
         STRING,
         MEDIUM,
-        f"{_NOTHING}: a table's columns are asked for whenever the server says that they changed.",
+        f"{_NOTHING}: a table's columns are read again whenever the server reports a change.",
         default="columns_diff",
         check=case_insensitive_one_of("columns_diff", "columns_diff_exclude_unchanged_toast"),
         group=group,
@@ -423,7 +423,7 @@ def _values():
         "message.key.columns",
         STRING,
         MEDIUM,
-        "Keys of records that are not the primary key: a pattern of schema.table, a colon and columns "
+        "Record keys other than the primary key: a pattern of schema.table, a colon and columns "
         "separated by commas; several separated by semicolons.",
         default=None,
         group=group,
@@ -432,16 +432,16 @@ def _values():
         "provide.transaction.metadata",
         BOOLEAN,
         LOW,
-        "Whether begin and end of transactions are told, in the topic PREFIX.transaction.",
+        "Whether begin and end of transactions are published to the topic PREFIX.transaction.",
         default=False,
         group=group,
     )
-    yield Option("streaming.delay.ms", LONG, LOW, "How long to wait between the rows and the changes.", default=0, check=at_least(0), group=group)
+    yield Option("streaming.delay.ms", LONG, LOW, "Delay between the snapshot and streaming.", default=0, check=at_least(0), group=group)
     yield Option(
         "event.converting.failure.handling.mode",
         STRING,
         MEDIUM,
-        "What happens to a value that the column's schema cannot hold, such as NaN in "
+        "What to do with a value that the column's schema cannot hold, such as NaN in "
         "a Decimal: fail, or null with a warning (warn) or without (skip). A column without nulls fails always.",
         default="warn",
         check=case_insensitive_one_of("skip", "warn", "fail"),
@@ -451,7 +451,7 @@ def _values():
         "errors.max.retries",
         INT,
         LOW,
-        "How often a lost connection is recreated, one after the other; -1: forever, 0: never.",
+        "Maximum consecutive reconnects after a lost connection; -1: no limit, 0: none.",
         default=-1,
         group=group,
     )
@@ -464,7 +464,7 @@ def _rest():
         "topic.prefix",
         STRING,
         HIGH,
-        "Stands before the tables' names in those of topics; the offset is stored by it.",
+        "Prefix of topic names, and the key of the stored offset.",
         check=_topic_prefix,
         group=_CONNECTOR,
     )
@@ -478,16 +478,16 @@ def _rest():
         check=case_insensitive_one_of(TOPIC_NAMES),
         group=group,
     )
-    yield Option("skipped.operations", LIST, LOW, "What is not told: c, u, d, t (truncations), or none.", default="t", check=_operations, group=group)
+    yield Option("skipped.operations", LIST, LOW, "What to skip: c, u, d, t (truncations), or none.", default="t", check=_operations, group=group)
     yield Option("poll.interval.ms", LONG, MEDIUM, "How long a poll waits for changes.", default=500, group=group)
-    yield Option("max.batch.size", INT, MEDIUM, "How many records a poll hands on at most.", default=2048, check=at_least(1), group=group)
+    yield Option("max.batch.size", INT, MEDIUM, "Maximum records per poll.", default=2048, check=at_least(1), group=group)
     yield Option("max.queue.size", INT, MEDIUM, f"{_NOTHING}: there is no queue; the server waits.", default=8192, group=group)
     yield Option("max.queue.size.in.bytes", LONG, MEDIUM, f"{_NOTHING}, as the one before.", default=0, check=at_least(0), group=group)
     yield Option(
         "event.processing.failure.handling.mode",
         STRING,
         MEDIUM,
-        "A value that cannot be read fails the task, or is null where its column takes that, with a warning (warn) or without (skip).",
+        "What to do with an invalid value: fail the task, or use null if the column allows it, with a warning (warn) or without (skip).",
         default="fail",
         check=case_insensitive_one_of("skip", "warn", "fail", "ignore"),
         group=group,
@@ -496,7 +496,7 @@ def _rest():
         "retriable.restart.connector.wait.ms",
         LONG,
         LOW,
-        "How long to wait before a lost connection is recreated.",
+        "Pause before a reconnect after a lost connection.",
         default=10000,
         check=at_least(1),
         group=group,
@@ -522,18 +522,18 @@ def _rest():
     yield Option("signal.data.collection", LIST, MEDIUM, f"{_NOTHING}: signals are not read.", default=None, group=group)
     yield Option("signal.enabled.channels", LIST, MEDIUM, f"{_NOTHING}: signals are not read.", default="source", group=group)
     yield Option("signal.poll.interval.ms", LONG, MEDIUM, f"{_NOTHING}: signals are not read.", default=5000, check=at_least(1), group=group)
-    yield Option("notification.enabled.channels", LIST, MEDIUM, f"{_NOTHING}: nothing is notified.", default=None, group=group)
+    yield Option("notification.enabled.channels", LIST, MEDIUM, f"{_NOTHING}: there are no notifications.", default=None, group=group)
     group = "ADVANCED_HEARTBEAT"
     yield Option(
         "heartbeat.interval.ms",
         INT,
         MEDIUM,
-        "How often a heartbeat is sent, so that the offset moves on though no table of ours changes; 0: never.",
+        "Heartbeat interval, which advances the offset even if no included table changes; 0: never.",
         default=0,
         check=at_least(0),
         group=group,
     )
-    yield Option("heartbeat.topics.prefix", STRING, LOW, "Their topic is this, a dot and topic.prefix.", default="__debezium-heartbeat", group=group)
+    yield Option("heartbeat.topics.prefix", STRING, LOW, "Prefix of the heartbeat topic.", default="__debezium-heartbeat", group=group)
     yield Option("heartbeat.action.query", STRING, LOW, "SQL to run with each heartbeat.", default=None, group=group)
 
 
@@ -545,7 +545,7 @@ def _topic_prefix(name, value):
 
 SOURCE = ConfigDef(*_connection(), *_replication(), *_filters(), *_snapshot(), *_values(), *_rest())
 
-# Set, they do nothing: who sets them is told.
+# Options without effect; a configuration that sets one gets a warning.
 IDLE = (
     "signal.data.collection",
     "notification.enabled.channels",

@@ -1,4 +1,4 @@
-"""Column types as Debezium has them: PostgreSQL's type -> the schema of its values, and how one is read out of PostgreSQL's text."""
+"""Column types as Debezium has them: PostgreSQL type -> schema of its values, and parser of PostgreSQL's text format."""
 
 import base64
 import binascii
@@ -15,7 +15,7 @@ _VERSIONED = {"version": 1}
 _MONTH_DAYS = 365.25 / 12
 _UNBOUNDED_BITS = 2_147_483_647
 _WKB_POINT = struct.Struct("<BIdd")
-# Where PostgreSQL has infinity, as its Java driver gives it.
+# Values of PostgreSQL's infinity in its Java driver.
 _INFINITE_MICROS = {texts.INFINITY: 9_223_372_036_825_200_000, texts.MINUS_INFINITY: -9_223_372_036_832_400_000}
 _INFINITE_MS = {text: micros // 1000 for text, micros in _INFINITE_MICROS.items()}
 _INFINITE_DAYS = {texts.INFINITY: (1 << 31) - 1, texts.MINUS_INFINITY: -(1 << 31)}
@@ -44,30 +44,30 @@ POINT = Schema(
 
 @dataclass(frozen=True)
 class TypeInfo:
-    """A type as the catalog has it."""
+    """A type in the catalog."""
 
     oid: int
     name: str
     kind: str  # b(ase), e(num), d(omain), r(ange) …
-    element: int = 0  # of an array
-    base: int = 0  # of a domain
+    element: int = 0  # element type of an array
+    base: int = 0  # base type of a domain
     base_modifier: int = -1
-    labels: tuple = ()  # of an enum
+    labels: tuple = ()  # labels of an enum
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A column's values. `absent` stands for one that is required and not known."""
+    """How to read a column's values. `absent` replaces a required value that is not known."""
 
     schema: Schema
     parse: Callable[[str], Any]
     absent: Any = None
-    unavailable: Any = None  # for one that did not change and that the server did not send
+    unavailable: Any = None  # replaces an unchanged value that the server did not send
 
 
 @dataclass(frozen=True)
 class Handling:
-    """What the keys say of values."""
+    """Options that affect values."""
 
     numeric: str = "precise"
     time: str = ADAPTIVE
@@ -80,7 +80,7 @@ class Handling:
 
 
 def under(kind, schema):
-    """The same values under the schema of their column, or of the items of their array: a struct's must be that very one."""
+    """Rebuild the values' schema for their column or array: a struct must have exactly that schema."""
     if schema.type != "struct":
         return kind
     absent = None if kind.absent is None else Struct.trusted(schema, kind.absent.values)
@@ -88,13 +88,13 @@ def under(kind, schema):
 
 
 class Kinds:
-    """Kind of a type; `info(oid)` gives a TypeInfo."""
+    """Maps types to Kinds; `info(oid)` returns a TypeInfo."""
 
     def __init__(self, handling, info):
         self._handling, self._info = handling, info
 
     def of(self, oid, modifier):
-        """The Kind of a column, or None where it is left out."""
+        """Return the Kind of a column, or None if it is left out."""
         info = self._info(oid)
         if info.kind == "d":
             return self.of(info.base, info.base_modifier)
@@ -117,7 +117,7 @@ class Kinds:
         return Kind(schema, parse, absent, self._handling.placeholder)
 
     def _bytes(self, parse):
-        """In the form that binary.handling.mode asks for."""
+        """Bytes in the format of binary.handling.mode."""
         form = BINARY_FORMS[self._handling.binary]
         placeholder = self._handling.placeholder.encode()
         if form is None:
@@ -225,7 +225,7 @@ class Kinds:
             return self._text("io.debezium.time.Interval", "P0Y0M0DT0H0M0S", _iso_interval)
         return Kind(Schema("int64", name="io.debezium.time.MicroDuration", version=1), _micro_duration, 0)
 
-    # --- What is made of others ----------------------------------------------------------------------------------------
+    # --- Composite types -----------------------------------------------------------------------------------------------
     def point(self, _):
         return Kind(POINT, _point, _point("(0,0)"))
 
@@ -248,7 +248,7 @@ class Kinds:
 
 def _one(item):
     if isinstance(item, list):
-        raise DataError("an array of multiple dimensions, of which its type says nothing")
+        raise DataError("multidimensional arrays are not supported, as their type does not show the dimensions")
     return item
 
 
@@ -257,7 +257,7 @@ _WIDE = decimal.Context(prec=200_000, Emax=999_999, Emin=-999_999)
 
 def _finite(number, text):
     if not number.is_finite():
-        raise DataError(f"{text} is no number that decimal.handling.mode=precise can tell: set it to string or double.")
+        raise DataError(f"decimal.handling.mode=precise cannot represent {text}: set it to string or double.")
     return number
 
 

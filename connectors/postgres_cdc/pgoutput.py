@@ -1,13 +1,13 @@
-"""What pgoutput says, parsed: https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html (protocol version 1).
+"""Parse pgoutput messages: https://www.postgresql.org/docs/current/protocol-logicalrep-message-formats.html (protocol version 1).
 
-`decode(data)` gives one of the tuples below, or None for a message that says nothing of the rows (an origin, a type). Values come as strings, as
-PostgreSQL writes them; one that did not change and is separate (TOAST) is UNCHANGED.
+`decode(data)` returns one of the tuples below, or None for messages without rows (origin, type). Values are strings in PostgreSQL's text
+format; an unchanged value stored separately (TOAST) is UNCHANGED.
 """
 
 import struct
 from typing import NamedTuple
 
-_EPOCH_MICROS = 946_684_800_000_000  # 2000-01-01, from which PostgreSQL counts
+_EPOCH_MICROS = 946_684_800_000_000  # 2000-01-01, PostgreSQL's epoch
 
 
 class _Unchanged:
@@ -20,14 +20,14 @@ INSERT, UPDATE, DELETE = "I", "U", "D"
 
 
 class Begin(NamedTuple):
-    final_lsn: int  # of its commit record
-    micros: int  # of the commit, since 1970
+    final_lsn: int  # LSN of its commit record
+    micros: int  # time of the commit, since 1970
     xid: int
 
 
 class Commit(NamedTuple):
     commit_lsn: int
-    end_lsn: int  # after the whole transaction: here the next begins
+    end_lsn: int  # after the whole transaction: the next one begins here
 
 
 class RelationColumn(NamedTuple):
@@ -49,7 +49,7 @@ class Change(NamedTuple):
     kind: str  # INSERT, UPDATE, DELETE
     relation: int
     old: list | None
-    old_is_key: bool  # whether `old` has the columns of the replica identity alone
+    old_is_key: bool  # whether `old` has only the columns of the replica identity
     new: list | None
 
 
@@ -65,7 +65,7 @@ class Message(NamedTuple):
 
 
 def decode(data):
-    """The message in these bytes."""
+    """Decode one message."""
     made = _DECODERS.get(data[0])
     return made(data) if made is not None else None
 
@@ -138,7 +138,7 @@ def _text(data, at):
 
 
 def _row(data, at):
-    """(strings, where they end)."""
+    """Return (strings, end position)."""
     count = int.from_bytes(data[at : at + 2], "big")
     at += 2
     values = []

@@ -1,7 +1,7 @@
-"""Where in the database's changes a record stands: source offsets, and what the server may forget.
+"""Positions in the database's log: source offsets, and the LSN to confirm to the server.
 
-A transaction's changes come together, after its commit, and transactions in the order of their commits. So a place is "after that many messages
-of the first transaction that ends after this LSN": the server sends whole transactions, and those messages are left out.
+The server sends a transaction's changes together after its commit, in commit order. So a position is "after n messages of the first transaction
+that ends after this LSN": the server sends whole transactions again, and those n messages are skipped.
 """
 
 from dataclasses import dataclass
@@ -13,20 +13,20 @@ INITIAL = "INITIAL"
 
 @dataclass(frozen=True)
 class Position:
-    commit: int  # the LSN after the last transaction that is done
-    event: int = 0  # messages of the one that follows that are done
-    xid: int | None = None  # that one's
-    is_snapshot: bool = False  # in the rows, before any change
-    is_complete: bool = True  # of a snapshot: whether its last row was it
-    upto_lsn: int | None = None  # in place of `event`, of an offset that Debezium's connector has stored
+    commit: int  # LSN after the last complete transaction
+    event: int = 0  # messages processed of the following transaction
+    xid: int | None = None  # its transaction id
+    is_snapshot: bool = False  # in the snapshot, before any change
+    is_complete: bool = True  # for a snapshot: whether this is its last row
+    upto_lsn: int | None = None  # replaces `event` in offsets stored by Debezium's connector
 
     @property
     def key(self):
-        """Positions in their order."""
+        """Sort key of positions."""
         return self.commit, -1 if self.is_snapshot and not self.is_complete else self.event
 
     def offset(self, lsn=None, micros=None, kind=None):
-        """As it is stored; the names are Debezium's, `event` is ours."""
+        """Return the source offset; names are Debezium's, except `event`."""
         if self.is_snapshot:
             return {
                 "snapshot": INITIAL, "snapshot_completed": self.is_complete, "last_snapshot_record": self.is_complete, "lsn": self.commit,
@@ -39,7 +39,7 @@ class Position:
 
     @classmethod
     def of(cls, offset):
-        """Of a stored offset, ours or Debezium's. Raises ConnectError where it is none."""
+        """Parse a stored offset, ours or Debezium's. Raise ConnectError if invalid."""
         try:
             lsn, commit, xid = (None if offset.get(name) is None else int(offset[name]) for name in ("lsn", "lsn_commit", "txId"))
             if lsn is None and commit is None:
@@ -56,37 +56,37 @@ class Position:
 
 
 class Confirmed:
-    """What the server may forget: all before `lsn`. Nothing of it is asked for again, whatever happens to us.
+    """Computes the LSN to confirm: the server may discard everything before `lsn`, and it will never be requested again.
 
-    An offset that is stored when `commit` is called may have been stored after the sync that is told by it; at the second call behind, it has
-    outlived a sync that began later. `lsn` moves by those alone.
+    When `commit` is called, an offset may have been stored after the last fsync; two commits later it has survived a later fsync. Only such
+    offsets advance `lsn`.
     """
 
     def __init__(self, position, lsn):
         self.lsn = lsn
         self.begin = position
         self._last = position.key if position is not None else None
-        self._ends = []  # [(key of the last record before, LSN up to which nothing else is there)], in order
+        self._ends = []  # [(key of the last record before, LSN up to which nothing else exists)], in order
         self._seen = [None, None]  # offsets stored at the last two commits
 
     def emitted(self, position):
         self._last = position.key
 
     def done(self, lsn):
-        """Nothing comes before that LSN but what was emitted."""
+        """Nothing but emitted records precedes that LSN."""
         if self._ends and self._ends[-1][0] == self._last:
             self._ends[-1] = (self._last, lsn)
         else:
             self._ends.append((self._last, lsn))
 
     def commit(self, stored):
-        """`stored` is the Position that the worker has stored, or None."""
+        """Handle a commit; `stored` is the Position stored by the worker, or None."""
         older, self._seen = self._seen[0], [self._seen[1], stored]
         if older is not None:
             self.reached(older)
 
     def reached(self, stored):
-        """That position is stored for good."""
+        """Advance `lsn`: that position is durable."""
         at = 0
         for key, lsn in self._ends:
             if key is None or key > stored.key:

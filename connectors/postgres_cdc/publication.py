@@ -1,4 +1,4 @@
-"""What must be in the database before changes can be streamed: publication, replica identities, slot."""
+"""Prepare the database for streaming: publication, replica identities, slot."""
 
 import logging
 from typing import NamedTuple
@@ -10,7 +10,7 @@ from standalone import ConnectError
 
 log = logging.getLogger(__name__)
 
-_MESSAGES_SINCE = 140000  # of which version on pgoutput tells logical messages
+_MESSAGES_SINCE = 140000  # server version since which pgoutput sends logical messages
 
 
 class Slot(NamedTuple):
@@ -23,12 +23,12 @@ def check_server(connection):
     level = connection.execute("SHOW wal_level").fetchone()[0]
     if level != "logical":
         raise ConnectError(
-            f"The server does not log what changes need: wal_level is {level}. Set wal_level=logical in postgresql.conf and restart it."
+            f"The server does not log enough for replication: wal_level is {level}. Set wal_level=logical in postgresql.conf and restart it."
         )
 
 
 def slot(connection, config):
-    """The Slot of that name, or None."""
+    """Return the Slot with the configured name, or None."""
     row = connection.execute(
         "SELECT plugin, database, active, confirmed_flush_lsn::text, to_jsonb(s) ->> 'wal_status' FROM pg_replication_slots s WHERE slot_name = %s",
         [config["slot.name"]],
@@ -38,7 +38,7 @@ def slot(connection, config):
     plugin, database, active, confirmed, status = row
     if plugin != "pgoutput" or database != config["database.dbname"]:
         raise ConnectError(
-            f"The replication slot '{config['slot.name']}' is of plug-in {plugin} and database {database}: name another one by slot.name, or drop "
+            f"The replication slot '{config['slot.name']}' belongs to plug-in {plugin} and database {database}: set another slot.name, or drop "
             f"it by SELECT pg_drop_replication_slot('{config['slot.name']}')."
         )
     return Slot(None if confirmed is None else lsn_of(confirmed), active, status == "lost")
@@ -51,7 +51,7 @@ def drop_slot(connection, config):
 
 
 def make_slot(replication, config, version, temporary=None):
-    """The answer to CREATE_REPLICATION_SLOT: at which point it was made, and the name of what could be seen then."""
+    """Create a slot; return the response to CREATE_REPLICATION_SLOT: the consistent point and the snapshot name."""
     name = temporary or config["slot.name"]
     if version >= 150000:
         options = ["SNAPSHOT 'export'"] + (["FAILOVER"] if config["slot.failover"] and version >= 170000 and not temporary else [])
@@ -77,7 +77,7 @@ def make_publication(connection, config, catalog, filters):
         return
     if found is None and (mode == "disabled" or config["read.only"]):
         raise ConnectError(
-            f"There is no publication '{name}', and none is made by publication.autocreate.mode={mode}"
+            f"There is no publication '{name}', and publication.autocreate.mode={mode} creates none"
             f"{' and read.only=true' if config['read.only'] else ''}: CREATE PUBLICATION {quoted(name)} FOR ALL TABLES."
         )
     via_root = config["publish.via.partition.root"]
@@ -89,17 +89,17 @@ def make_publication(connection, config, catalog, filters):
             connection.execute(f"ALTER PUBLICATION {quoted(name)} SET TABLE {listed}") if tables else None
             return
         if not tables:
-            raise ConnectError("No table is taken by the filters: look at table.include.list, table.exclude.list and those of schemas.")
+            raise ConnectError("The filters match no table: check table.include.list, table.exclude.list and the schema filters.")
         connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR TABLE {listed}{options}")
     elif mode == "no_tables":
         connection.execute(f"CREATE PUBLICATION {quoted(name)}{options}")
     else:
         connection.execute(f"CREATE PUBLICATION {quoted(name)} FOR ALL TABLES{options}")
-    log.info("Publication %s was made (publication.autocreate.mode=%s)", name, mode)
+    log.info("Created publication %s (publication.autocreate.mode=%s)", name, mode)
 
 
 def set_identities(connection, config, catalog, filters):
-    """As replica.identity.autoset.values says."""
+    """Set the replica identities of replica.identity.autoset.values."""
     wanted = OfTables(config["replica.identity.autoset.values"], between=",")
     if not config["replica.identity.autoset.values"] or config["read.only"]:
         return
@@ -110,5 +110,5 @@ def set_identities(connection, config, catalog, filters):
         kind, _, index = identity.partition(" ")
         said = f"USING INDEX {quoted(index.strip())}" if kind.upper() == "INDEX" else kind.upper()
         if said not in ("DEFAULT", "FULL", "NOTHING") and not index.strip():
-            raise ConnectError(f"replica.identity.autoset.values has '{identity}': DEFAULT, FULL, NOTHING or INDEX name.")
+            raise ConnectError(f"replica.identity.autoset.values has '{identity}': use DEFAULT, FULL, NOTHING or INDEX name.")
         connection.execute(f"ALTER TABLE {quoted(schema, table)} REPLICA IDENTITY {said}")

@@ -1,4 +1,4 @@
-"""The records that a change, a row, a truncation, a message, a heartbeat becomes: Debezium's envelopes."""
+"""Build records from changes, snapshot rows, truncations, messages and heartbeats, in Debezium's envelopes."""
 
 import json
 import time
@@ -27,7 +27,7 @@ def _no_block(table):
 
 
 class Place:
-    """What `source` reports where a record comes from."""
+    """The content of `source`: where a record comes from."""
 
     __slots__ = ("micros", "snapshot", "commit", "xid", "lsn", "xmin")
 
@@ -59,14 +59,14 @@ class Records:
 
         self._content = BINARY_FORMS[form] or bytes
 
-    # Each gives (topic, key schema, key, value schema, value, headers); `offset` is put to them where the records are made.
+    # Each returns (topic, key schema, key, value schema, value, headers); the offset is added later.
     def read(self, shape, row, place):
         """A row of the snapshot."""
         key, after = shape.key(row, self._reader), shape.value(row, self._reader)
         return [self._enveloped(shape, key, None, after, place, _no_block, READ)]
 
     def changed(self, shape, change, place, block):
-        """A change: a row that got another key is deleted and recreated; after a deletion comes a tombstone. Raises NullInRequired."""
+        """A change: a changed key becomes a deletion and a creation; a tombstone follows deletions. Raises NullInRequired."""
         old = change.old
         if old is not None and change.old_is_key:
             old = shape.only_key(old)
@@ -127,7 +127,7 @@ class Records:
         return Struct.trusted(BLOCK, [identity, total, of_table])
 
     def transaction(self, status, identity, micros, counts=None):
-        """Its begin, or its end with {table: how many changes}."""
+        """The begin of a transaction, or its end with {table: number of changes}."""
         listed = None if counts is None else [Struct.trusted(_COLLECTION, [name, count]) for name, count in counts.items()]
         total = None if counts is None else sum(counts.values())
         value = Struct.trusted(_TRANSACTION, [status, identity, total, listed, micros // 1000])
@@ -138,7 +138,7 @@ class Records:
         return [(self._heartbeats, _HEARTBEAT_KEY, key, _HEARTBEAT, Struct.trusted(_HEARTBEAT, [time.time_ns() // 1_000_000]), ())]
 
     def made(self, parts, before, behind):
-        """SourceRecords; with an offset after all of them only the last, so that none is left out where they are split."""
+        """Build SourceRecords; only the last one's offset covers all of them, so that a partly delivered list is repeated."""
         last = len(parts) - 1
         return [
             SourceRecord(

@@ -1,4 +1,4 @@
-"""One connection's time: get ready, read the rows where that is to be, stream the changes, tell the server what is stored."""
+"""A session of one connection: prepare, read the snapshot if required, stream changes, confirm stored positions."""
 
 import contextlib
 import logging
@@ -23,14 +23,14 @@ _JOIN_SECONDS = 5
 
 
 class SlotInUse(Exception):
-    """Another connection still holds the slot: that of a worker that was killed, until the server finds out."""
+    """Another connection still holds the slot, e.g. of a killed worker until the server notices."""
 
 
 class Session:
-    """`position` is after what was handed on, None before anything was. All but `interrupt` is called on the task's thread."""
+    """`position` is after the last returned record, None before the first. Only `interrupt` is called from other threads."""
 
     def __init__(self, config, position, resumes, stopped, task):
-        """`resumes`: whether changes have been streamed up to that position by a session before, and not stored alone."""
+        """`resumes`: whether an earlier session streamed up to that position, rather than an offset being stored for it."""
         self._config, self._start, self._stopped = config, position, stopped
         self._mode = _Mode(config, resumes)
         self._filters = Filters(config)
@@ -56,8 +56,8 @@ class Session:
         is_gone = slot is None or slot.is_lost
         if start is not None and is_gone and self._mode.needs_the_slot(start):
             raise ConnectError(
-                f"The server no longer has the changes behind {lsn_text(start.commit)}, where this connector stopped: the replication slot "
-                f"'{config['slot.name']}' is {'gone' if slot is None else 'lost'}. Set snapshot.mode=when_needed, by which all rows are read again, "
+                f"The server no longer has the changes after {lsn_text(start.commit)}, where this connector stopped: the replication slot "
+                f"'{config['slot.name']}' is {'gone' if slot is None else 'lost'}. Set snapshot.mode=when_needed to read all rows again, "
                 f"or reset the connector's offsets."
             )
         wants_rows = self._mode.wants_rows(start, is_gone)
@@ -82,9 +82,9 @@ class Session:
         config = self._config
         temporary = None if slot is None and self._mode.streams else f"connect_snapshot_{uuid.uuid4().hex}"
         moment = Moment(publication.make_slot(self._replication, config, self._version, temporary))
-        log.info("Rows are read as they were at %s", lsn_text(moment.lsn))
+        log.info("Reading the snapshot at %s", lsn_text(moment.lsn))
         self._snapshot = Snapshot(config, moment, self._catalog, self._shapes, self._records, self._filters)
-        # Rows that an earlier reading told before it was cut off may have been deleted since: those changes are told, too, from the slot's place on.
+        # Rows of an interrupted snapshot may have been deleted since: stream from the slot's position to include those deletions.
         self._was_cut_off = slot is not None and (self._start is None or not self._start.is_complete)
         self._rows = self._snapshot.records(self._stopped)
 
@@ -92,7 +92,7 @@ class Session:
         position, self._rows = self._snapshot.position, None
         self._snapshot.close()
         self._snapshot = None
-        self._replication.close()  # with it a slot that was made for the rows alone
+        self._replication.close()  # also drops a slot made only for the snapshot
         self._replication = None
         if self._mode.streams:
             self._stopped.wait(self._config["streaming.delay.ms"] / 1000)
@@ -105,7 +105,7 @@ class Session:
 
         config = self._config
         if slot is not None and slot.confirmed is not None and slot.confirmed > position.commit and position.upto_lsn is None:
-            # All of it was stored before the server was told: what `event` counts has been done to its end.
+            # Everything was stored before it was confirmed: the messages counted in `event` are complete.
             position = Position(slot.confirmed)
         self._confirmed = Confirmed(position, slot.confirmed or 0 if slot is not None else position.commit)
         try:
@@ -114,7 +114,7 @@ class Session:
             if getattr(error, "sqlstate", None) == _IN_USE:
                 raise SlotInUse(f"The replication slot '{config['slot.name']}' is used by another connection.") from error
             raise
-        log.info("Changes are streamed from %s on", lsn_text(position.commit))
+        log.info("Streaming changes from %s", lsn_text(position.commit))
         self._stream = Stream(config, self._replication, position, self._confirmed, self._catalog, self._shapes, self._records, self._filters)
         self._alive = threading.Thread(target=self._keep_alive, name="postgres-cdc-alive", daemon=True)
         self._alive.start()
@@ -143,9 +143,9 @@ class Session:
             self._asking.execute(self._config["heartbeat.action.query"])
         return self._stream.heartbeat()
 
-    # --- What the server is told ---------------------------------------------------------------------------------------
+    # --- Confirmations -------------------------------------------------------------------------------------------------
     def commit(self, stored, is_untouched):
-        """`stored` is the Position that the worker has stored, or None; `is_untouched`: nothing was ever handed on, so that nothing is waited for."""
+        """Handle a commit. `stored` is the Position stored by the worker, or None; `is_untouched`: no record was returned yet, so none is pending."""
         if self._confirmed is None or self._mode.is_manual:
             return
         if stored is None and is_untouched:
@@ -154,16 +154,16 @@ class Session:
             self._confirmed.commit(stored)
 
     def _keep_alive(self):
-        """The server takes a reader that does not speak for dead: while records wait to be taken nobody polls."""
+        """Send keep-alives: the server drops a silent client, and while records wait to be accepted nothing polls."""
         import psycopg
 
         replication, confirmed = self._replication, self._confirmed
         while not self._over.wait(self._config["status.update.interval.ms"] / 1000):
-            with contextlib.suppress(psycopg.Error, OSError):  # who reads will find out
+            with contextlib.suppress(psycopg.Error, OSError):  # `read` will raise it
                 replication.confirm(confirmed.lsn, asks=True)
 
     def interrupt(self):
-        """From another thread: what is waited for ends. The stream is let be: it has to take yet what the server is told at the end."""
+        """Interrupt waiting, from another thread. The stream stays open for the final confirmation."""
         for each in (self._replication if self._stream is None else None, self._snapshot):
             if each is not None:
                 each.cancel()
@@ -183,7 +183,7 @@ class Session:
 
 
 class _Mode:
-    """What snapshot.mode asks for."""
+    """The steps of a snapshot.mode."""
 
     def __init__(self, config, resumes):
         self._name = config["snapshot.mode"].lower()

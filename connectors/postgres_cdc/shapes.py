@@ -1,4 +1,4 @@
-"""What the records of a table look like: topic, schemas of key, value and envelope, and how a row becomes a struct."""
+"""Record layout of a table: topic, schemas of key, value and envelope, and conversion of rows to structs."""
 
 import logging
 import re
@@ -32,7 +32,7 @@ BLOCK = struct_of(
 
 
 class Column:
-    """A field of the rows: where its text is in them, and how it is read."""
+    """A field of the rows: its index, and how to read it."""
 
     __slots__ = ("name", "field", "at", "kind", "schema", "absent", "parse")
 
@@ -44,7 +44,7 @@ class Column:
 
 
 class Shape:
-    """Of one table, as long as its columns stay."""
+    """The layout of one table, until its columns change."""
 
     def __init__(self, relation, topic, columns, key_columns, adjust):
         self.relation, self.topic = relation, topic
@@ -61,21 +61,21 @@ class Shape:
         )  # fmt: skip
 
     def value(self, row, reader, old=None):
-        """The struct of a row; `old` may have what did not change."""
+        """Build a row's struct; `old` may supply unchanged values."""
         return Struct.trusted(self.value_schema, [reader.read(self, each, row, old) for each in self.columns])
 
     def key(self, row, reader, old=None):
-        """The key of a row; None where the table has none."""
+        """Build a row's key; None if the table has none."""
         if self.key_schema is None:
             return None
         return Struct.trusted(self.key_schema, [reader.read(self, each, row, old) for each in self._key_columns])
 
     def key_part(self, row):
-        """What distinguishes rows, as strings."""
+        """Return the strings that identify a row."""
         return [row[each.at] for each in self._key_columns]
 
     def only_key(self, row):
-        """A row of the replica identity alone: what it does not have is not known, which is no null."""
+        """Build a row from the replica identity only: other columns are unknown, which differs from null."""
         known = {at for at, each in enumerate(self.relation.columns) if each.is_key}
         return [value if at in known else ABSENT for at, value in enumerate(row)]
 
@@ -89,11 +89,11 @@ ABSENT = _Absent()
 
 
 class NullInRequired(Exception):
-    """A row of an earlier time has a null where there may be none now."""
+    """An older row has a null in a column that is now required."""
 
 
 class Reader:
-    """Reads values, as event.converting.failure.handling.mode says of those that cannot be."""
+    """Reads values; event.converting.failure.handling.mode applies to invalid ones."""
 
     def __init__(self, on_failure):
         self._on_failure = on_failure
@@ -117,16 +117,16 @@ class Reader:
             where = f"Column {column.name} of {shape.schema}.{shape.table}"
             if self._on_failure == "fail" or not column.schema.optional:
                 raise ConnectError(
-                    f"{where} has a value that cannot be read as {column.schema.name or column.schema.type}: {error} Exclude the column by "
+                    f"{where} has a value that is not a valid {column.schema.name or column.schema.type}: {error} Exclude the column by "
                     f"column.exclude.list, or choose another *.handling.mode."
                 ) from error
             if self._on_failure == "warn":
-                log.warning("%s has a value that cannot be read and is null in its record: %s", where, error)
+                log.warning("%s has an invalid value, which becomes null in its record: %s", where, error)
             return None
 
 
 class Shapes:
-    """Makes the Shape of a relation."""
+    """Builds the Shape of a relation."""
 
     def __init__(self, config, catalog, filters):
         self._prefix, self._catalog, self._filters = config["topic.prefix"], catalog, filters
@@ -143,7 +143,7 @@ class Shapes:
         )  # fmt: skip
 
     def of(self, relation, nullable=()):
-        """The Shape; columns in `nullable` may have nulls, whatever the catalog says now."""
+        """Return the Shape; columns in `nullable` may be null, whatever the catalog says now."""
         self._catalog.forget_types()
         described = self._catalog.describe(relation.oid)
         columns = {}
@@ -178,7 +178,7 @@ class Shapes:
             names = [each.name for each in relation.columns if each.is_key]
         missing = [name for name in names if name not in columns]
         if missing and said:
-            raise ConnectError(f"message.key.columns names {', '.join(missing)}, which {relation.schema}.{relation.table} has not.")
+            raise ConnectError(f"message.key.columns names {', '.join(missing)}, which {relation.schema}.{relation.table} does not have.")
         return () if missing else names
 
 

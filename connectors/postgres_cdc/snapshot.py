@@ -1,7 +1,7 @@
-"""The rows of all tables as they were at one moment of the log: after it the changes are streamed, so that none is missing and none comes twice.
+"""Read all tables at one position of the log; streaming starts exactly there, so no change is missing or duplicated.
 
-The moment is the one at which a replication slot was made: the server exports what could be seen just then. Where the slot already exists,
-another one, which ends with the connection, gives such a moment.
+The position is that of a replication slot's creation, at which the server exports a snapshot. If the slot already exists, a temporary one
+serves for this.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ def quoted(*names):
 
 
 class Moment:
-    """A point in the log and the name of what could be seen at it; holds as long as the connection that made it does nothing else."""
+    """A log position and the name of its exported snapshot; valid while the connection that created it does nothing else."""
 
     def __init__(self, answer):
         self.lsn = lsn_of(answer["consistent_point"])
@@ -32,7 +32,7 @@ class Moment:
 
 
 class Snapshot:
-    """`records(stopped)` are the SourceRecords, None now and then where nothing has come yet; after them `position` is where changes begin."""
+    """`records(stopped)` yields SourceRecords, and None while waiting; then `position` is where changes begin."""
 
     def __init__(self, config, moment, catalog, shapes, records, filters):
         self._config, self._catalog, self._shapes, self._records, self._filters = config, catalog, shapes, records, filters
@@ -48,15 +48,15 @@ class Snapshot:
         self._tables = self._chosen()
 
     def cancel(self):
-        """From another thread: the query that is waited for ends with an error."""
-        with contextlib.suppress(Exception):  # it may be closed at the same moment
+        """Cancel the running query, from another thread."""
+        with contextlib.suppress(Exception):  # may be closed at the same time
             self._connection.cancel_safe(timeout=2)
 
     def close(self):
         self._connection.close()
 
     def records(self, stopped):
-        """A row is told when the next is there: only then is it known not to be the last."""
+        """Yield each row when the next one has arrived: only then it is known not to be the last."""
         waiting, count = None, 0
         started = time.monotonic()
         for schema, table, oid, sql in self._tables:
@@ -74,7 +74,7 @@ class Snapshot:
                 count += 1
         if waiting is not None:
             yield self._made(*waiting[:2], _LAST)
-        log.info("The snapshot has read %d rows of %d tables in %.1f s", count, len(self._tables), time.monotonic() - started)
+        log.info("The snapshot read %d rows of %d tables in %.1f s", count, len(self._tables), time.monotonic() - started)
 
     def _made(self, shape, row, mark):
         position = Position(self.position.commit, xid=self._xid, is_snapshot=True, is_complete=mark == _LAST)
@@ -82,9 +82,9 @@ class Snapshot:
         offset = position.offset(micros=self._micros)
         return self._records.made(self._records.read(shape, row, place), offset, offset)[0]
 
-    # --- What is read ------------------------------------------------------------------------------------------------------
+    # --- Queries -----------------------------------------------------------------------------------------------------------
     def _chosen(self):
-        """[(schema, table, oid, SQL of its rows by its shape)]."""
+        """Return [(schema, table, oid, function from its shape to the SQL of its rows)]."""
         config = self._config
         via_root = config["publish.via.partition.root"]
         found = [each for each in self._catalog.tables(via_root) if self._filters.table(*each[:2]) and self._filters.snapshot(*each[:2])]
@@ -100,12 +100,12 @@ class Snapshot:
         config, name = self._config, f"{schema}.{table}"
         listed = [each.strip() for each in (config["snapshot.select.statement.overrides"] or "").split(",")]
         override = config.originals.get(f"snapshot.select.statement.overrides.{name}") if name in listed else None
-        only = "" if config["publish.via.partition.root"] else "ONLY "  # rows of tables that inherit are those tables' own
+        only = "" if config["publish.via.partition.root"] else "ONLY "  # rows of inheriting tables belong to those tables
         rows = f"({override.strip().rstrip(';')}) AS chosen" if override else f"{only}{quoted(schema, table)}"
         return lambda shape: f"COPY (SELECT {', '.join(quoted(each.name) for each in shape.relation.columns)} FROM {rows}) TO STDOUT"
 
     def _lines(self, sql, stopped):
-        """Of a COPY, straight from libpq; None where none has come for a while."""
+        """Yield the lines of a COPY from libpq; None while there are none."""
         import psycopg
 
         pgconn = self._connection.pgconn

@@ -1,7 +1,7 @@
-"""PostgresCdcSource: publish the rows of PostgreSQL's tables and every change of them, out of the server's log, as Debezium's connector does.
+"""PostgresCdcSource: publish the rows of PostgreSQL tables and all changes from the server's log, like Debezium's connector.
 
-session.py    what one connection's time takes: rows, then changes      snapshot.py   rows           stream.py     changes
-position.py   offsets, and what the server may forget                    shapes.py     schemas        records.py    envelopes
+session.py    one connection: snapshot, then changes      snapshot.py   rows           stream.py     changes
+position.py   offsets and confirmations                    shapes.py     schemas        records.py    envelopes
 kinds.py      types                                                      pgoutput.py   the protocol   connection.py libpq
 """
 
@@ -22,7 +22,7 @@ _WITHOUT_ROWS = ("no_data", "never")
 
 
 class PostgresCdcSourceConnector(SourceConnector):
-    """Publish the rows of tables as they are, then each change as it is committed: what was before, what is now, from where and when."""
+    """Publish the rows of tables, then each committed change: the row before and after, with its origin and time."""
 
     java_name = "io.debezium.connector.postgresql.PostgresConnector"
     config_def = SOURCE
@@ -50,11 +50,11 @@ class PostgresCdcSourceConnector(SourceConnector):
         except (psycopg.Error, OSError) as error:
             return {"database.hostname": str(refused(error, parsed))}
         if not may:
-            return {"database.user": f'may not read the server\'s log: ALTER ROLE "{parsed["database.user"]}" REPLICATION'}
+            return {"database.user": f'lacks the REPLICATION attribute: ALTER ROLE "{parsed["database.user"]}" REPLICATION'}
         return {}
 
     def exactly_once_support(self, config):
-        """Changes can be resumed behind, rows cannot: a snapshot that is cut off begins again."""
+        """Changes can be resumed exactly, snapshots cannot: an interrupted snapshot starts again."""
         mode = config.get("snapshot.mode", "initial").lower()
         return ExactlyOnceSupport.SUPPORTED if mode in _WITHOUT_ROWS else ExactlyOnceSupport.UNSUPPORTED
 
@@ -78,7 +78,7 @@ class PostgresCdcSourceConnector(SourceConnector):
 
 
 class PostgresCdcSourceTask(SourceTask):
-    """Reads rows, then changes; a connection that is lost is recreated, and reading continues after what was handed on."""
+    """Reads the snapshot, then changes; reconnects after a lost connection and continues after the last returned record."""
 
     java_name = "io.debezium.connector.postgresql.PostgresConnectorTask"
 
@@ -96,7 +96,7 @@ class PostgresCdcSourceTask(SourceTask):
         self._position = self._stored()
         for name in IDLE:
             if parsed[name]:
-                log.warning("%s is set and does nothing here", name)
+                log.warning("%s has no effect here", name)
 
     def _stored(self):
         offset = self.context.offset_reader.offset(self._partition)
@@ -112,7 +112,7 @@ class PostgresCdcSourceTask(SourceTask):
                 self._session = Session(self._parsed, self._position, self._resumes, self._stopped, self.context.task or 0)
                 self._session.open()
                 self._was_open = True
-            beats = self._heartbeat()  # first: what has been read is not to be lost by what goes wrong here
+            beats = self._heartbeat()  # first, so that records already read are not lost by an error below
             records = beats + self._session.read(self._count, self._wait)
             self._has_told |= bool(records)
             self._failures = self._slot_tries = 0
@@ -121,8 +121,8 @@ class PostgresCdcSourceTask(SourceTask):
             self._close()
             self._slot_tries += 1
             if self._slot_tries > self._parsed["slot.max.retries"]:
-                raise ConnectError(f"{error} It was tried {self._slot_tries} times (slot.max.retries).") from error
-            log.warning("%s It is tried again in %d ms", error, self._parsed["slot.retry.delay.ms"])
+                raise ConnectError(f"{error} Gave up after {self._slot_tries} attempts (slot.max.retries).") from error
+            log.warning("%s Retrying in %d ms", error, self._parsed["slot.retry.delay.ms"])
             self._stopped.wait(self._parsed["slot.retry.delay.ms"] / 1000)
         except (psycopg.Error, OSError) as error:
             self._close()
@@ -145,9 +145,9 @@ class PostgresCdcSourceTask(SourceTask):
             raise told from error
         self._failures += 1
         if 0 <= most < self._failures:
-            raise ConnectError(f"{told} It was tried {self._failures} times, which errors.max.retries does not allow.") from error
+            raise ConnectError(f"{told} Gave up after {self._failures} failures (errors.max.retries).") from error
         pause = self._parsed["retriable.restart.connector.wait.ms"]
-        log.warning("The connection is lost and is recreated in %d ms: %s", pause, told)
+        log.warning("The connection is lost, reconnecting in %d ms: %s", pause, told)
         self._stopped.wait(pause / 1000)
 
     def commit(self):
@@ -180,12 +180,12 @@ class PostgresCdcSourceTask(SourceTask):
 
 
 def _passes(error):
-    """Whether it may be well after a while: the connection is lost, the server goes down or comes up."""
+    """Whether the error is transient: a lost connection, or a server that starts or stops."""
     import psycopg
 
     state = getattr(error, "sqlstate", None) or ""
     if state[:2] in ("08", "53", "57", "58"):
-        return state != "57014"  # a statement that took too long
+        return state != "57014"  # a statement timeout
     return isinstance(error, (psycopg.OperationalError, psycopg.InterfaceError, OSError)) and not state
 
 

@@ -1,4 +1,4 @@
-"""The changes as the server streams them, from a position on: messages of pgoutput become records, each with the position after it."""
+"""Stream changes from a position on: convert pgoutput messages to records with their positions."""
 
 import struct
 import time
@@ -11,7 +11,7 @@ _XLOG, _KEEPALIVE = ord("w"), ord("k")
 
 
 class Stream:
-    """`position` is after all that was handed on; `confirmed` is told what there is."""
+    """`position` is after the last returned record; `confirmed` is notified of progress."""
 
     def __init__(self, config, replication, position, confirmed, catalog, shapes, records, filters):
         import psycopg
@@ -21,7 +21,7 @@ class Stream:
         self._shape_maker, self._records, self._filters = shapes, records, filters
         self._catalog = catalog
         self.position = position
-        self._from = position  # what was done of the transaction that comes first
+        self._from = position  # what was processed of the first transaction
         self._relations, self._shapes, self._nullable = {}, {}, {}
         self._failure = None
         self._skipped = {each for each in config["skipped.operations"] or () if each != "none"}
@@ -30,7 +30,7 @@ class Stream:
         self._xmin_every, self._xmin_at, self.xmin, self._slot = config["xmin.fetch.interval.ms"] / 1000, 0.0, None, config["slot.name"]
 
     def read(self, count, seconds):
-        """About so many SourceRecords; fewer where no more have come. Waits up to that time for the first message."""
+        """Return up to about `count` SourceRecords; wait up to `seconds` for the first message."""
         if self._failure is not None:
             raise self._failure
         found = []
@@ -39,14 +39,14 @@ class Stream:
                 data = self._replication.read(0.0 if found else seconds)
                 if data is None or not self._take(data, found):
                     break
-        except self._lost as error:  # of either connection: types of columns are asked for on the other
+        except self._lost as error:  # of either connection: column types are queried on the other one
             if not found:
                 raise
-            self._failure = error  # what was found is handed on first
+            self._failure = error  # return the records found first
         return found
 
     def _take(self, data, found):
-        """Whether to read on at once."""
+        """Process a message; return whether to read on at once."""
         if data[0] == _XLOG:
             (start,) = struct.unpack_from(">Q", data, 1)
             found += self._told(decode(data[25:]), start)
@@ -57,7 +57,7 @@ class Stream:
         return True
 
     def heartbeat(self):
-        """A record that carries the position alone."""
+        """Return a record that only carries the position."""
         offset = self._offset(None, None)
         return self._emitted(self._records.made(self._records.heartbeat(), offset, offset))
 
@@ -69,7 +69,7 @@ class Stream:
             self._replication.confirm(self._confirmed.lsn)
 
     def _is_within_first(self):
-        """Whether it is still to come what was begun before the start."""
+        """Whether the first transaction still has messages that were processed before the start."""
         return self._from is not None and (self._from.event or self._from.upto_lsn)
 
     # --- One message -----------------------------------------------------------------------------------------------------
@@ -93,7 +93,7 @@ class Stream:
     def _begin(self, told):
         done = self._from if self._from is not None and self._from.xid == told.xid else None
         self._transaction, self._from = _Transaction(told, done), None
-        if done is None:  # else the position is within it, and stays until something new comes: the connection may be lost before that
+        if done is None:  # otherwise the position is inside it and stays until something new comes, as the connection may be lost before
             self.position = Position(self.position.commit, 0, told.xid)
 
     def _end(self, told):
@@ -111,13 +111,13 @@ class Stream:
         if operation in self._skipped or not self._filters.table(relation.schema, relation.table):
             self._count(lsn)
             return []
-        return self._handed_on(lsn, _KINDS[operation], lambda place, block: self._records_of(change, place, block))
+        return self._returned_records(lsn, _KINDS[operation], lambda place, block: self._records_of(change, place, block))
 
     def _records_of(self, change, place, block):
         while True:
             try:
                 return self._records.changed(self._shape(change.relation), change, place, block)
-            except NullInRequired as found:  # the column may have none today; when this was written it could
+            except NullInRequired as found:  # the column was nullable when this change was written
                 self._nullable.setdefault(change.relation, set()).add(str(found))
                 self._shapes.pop(change.relation, None)
 
@@ -133,7 +133,7 @@ class Stream:
         if "t" in self._skipped or not taken:
             self._count(lsn)
             return []
-        return self._handed_on(
+        return self._returned_records(
             lsn, "TRUNCATE",
             lambda place, block: [part for each in taken for part in self._records.truncated(self._shape(each.oid), place, block)],
         )  # fmt: skip
@@ -144,30 +144,30 @@ class Stream:
             if not is_taken:
                 self._count(lsn)
                 return []
-            return self._handed_on(lsn, "MESSAGE", lambda place, block: self._records.message(told, place, block))
+            return self._returned_records(lsn, "MESSAGE", lambda place, block: self._records.message(told, place, block))
         if not is_taken or told.lsn < self.position.commit:
             return []
         place = Place(time.time_ns() // 1000, told.lsn, None, self.position.commit, xmin=self.xmin)
         made = self._records.message(told, place, _no_block)
-        self.position = Position(max(told.lsn + 1, self.position.commit))  # after it the server sends it no more
+        self.position = Position(max(told.lsn + 1, self.position.commit))  # beyond it the server will not send it again
         offset = self._offset(told.lsn, "MESSAGE")
         return self._emitted(self._records.made(made, offset, offset))
 
     # --- Counting --------------------------------------------------------------------------------------------------------
     def _count(self, lsn):
-        """The message that has come is counted as done."""
+        """Count the current message as processed."""
         self.position, _ = self._counted(lsn)
 
     def _counted(self, lsn):
-        """(the position after the message that has come, whether it is new)"""
+        """Return (position after the current message, whether it is new)."""
         transaction = self._transaction
         transaction.event += 1
         if transaction.was_done(lsn):
             return self.position, False
         return Position(self.position.commit, transaction.event, transaction.begin.xid), True
 
-    def _handed_on(self, lsn, kind, parts):
-        """The records of `parts(place, block)`; `block(table)` gives what is told of the transaction, and counts."""
+    def _returned_records(self, lsn, kind, parts):
+        """Return the records of `parts(place, block)`; `block(table)` returns the transaction block, and counts."""
         transaction = self._transaction
         before = self._offset(lsn, kind)
         behind, is_new = self._counted(lsn)
@@ -177,7 +177,7 @@ class Stream:
         begin, is_first = transaction.begin, transaction.total == 0
         place = Place(begin.micros, lsn, begin.xid, self.position.commit, xmin=self._xmin())
         made = parts(place, self._block if self._tells_transactions else _no_block)
-        self.position = behind  # not before: what could not be made comes again
+        self.position = behind  # not earlier: what failed is repeated
         if not is_new or not made:
             return []
         if self._tells_transactions and is_first:
@@ -210,7 +210,7 @@ _KINDS = {"c": "INSERT", "u": "UPDATE", "d": "DELETE"}
 
 
 class _Transaction:
-    """The one whose messages come now; `done` is what of it was handed on before the start."""
+    """The current transaction; `done` messages of it were processed before the start."""
 
     def __init__(self, begin, done):
         self.begin = begin
@@ -220,7 +220,7 @@ class _Transaction:
         self.counts = {}
 
     def counted(self, table):
-        """The number of one more event, among all and among those of its table."""
+        """Count one more event, in total and per table."""
         self.total += 1
         self.counts[table] = self.counts.get(table, 0) + 1
         return self.total, self.counts[table]

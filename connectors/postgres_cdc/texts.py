@@ -1,4 +1,4 @@
-"""PostgreSQL's strings of values as numbers and parts: snapshot and stream both bring values as strings, so that they come out the same."""
+"""Parse PostgreSQL's text format: snapshot and stream both deliver text, so values are the same."""
 
 import datetime
 import re
@@ -11,23 +11,23 @@ INFINITY, MINUS_INFINITY = "infinity", "-infinity"
 
 
 def days(text):
-    """Since 1970, of a date as `2024-02-29` or `0044-03-15 BC`."""
+    """Days since 1970 of a date such as `2024-02-29` or `0044-03-15 BC`."""
     before_christ = text.endswith(" BC")
     year, month, day = (text[:-3] if before_christ else text).split("-")
     year = 1 - int(year) if before_christ else int(year)
-    shift, within = divmod(year - 1, 400)  # Python's dates know the years 1 to 9999
+    shift, within = divmod(year - 1, 400)  # Python's dates support the years 1 to 9999
     return datetime.date(within + 1, int(month), int(day)).toordinal() + shift * _400_YEARS - _EPOCH_DAY
 
 
 def time_micros(text):
-    """Of the day, of `23:59:59.123456`."""
+    """Microseconds of the day, of `23:59:59.123456`."""
     hours, minutes, seconds = text.split(":")
     whole, _, fraction = seconds.partition(".")
     return ((int(hours) * 60 + int(minutes)) * 60 + int(whole)) * _SECOND + (int(fraction.ljust(6, "0")) if fraction else 0)
 
 
 def moment_micros(text):
-    """Since 1970, of `2024-02-29 12:34:56.123456`, with `+00` or ` BC` after it or not."""
+    """Microseconds since 1970 of `2024-02-29 12:34:56.123456`, optionally followed by `+00` or ` BC`."""
     before_christ = text.endswith(" BC")
     text = text[:-3] if before_christ else text
     day, _, time = text.partition(" ")
@@ -37,7 +37,7 @@ def moment_micros(text):
 
 
 def zoned_time_micros(text):
-    """Of the day in UTC, of `12:30:00.5+02`; it may lie beyond the day."""
+    """Microseconds of the day in UTC, of `12:30:00.5+02`; may be outside the day."""
     at = max(text.rfind("+"), text.rfind("-"))
     sign = 1 if text[at] == "+" else -1
     parts = [int(each) for each in text[at + 1 :].split(":")] + [0, 0]
@@ -45,7 +45,7 @@ def zoned_time_micros(text):
 
 
 def iso_day(number):
-    """`2024-02-29` of days since 1970."""
+    """Format days since 1970 as `2024-02-29`."""
     shift, within = divmod(number + _EPOCH_DAY - 1, _400_YEARS)
     date = datetime.date.fromordinal(within + 1)
     year = date.year + 400 * shift
@@ -53,14 +53,14 @@ def iso_day(number):
 
 
 def iso_time(micros):
-    """`23:59:59.123456`, without zeros at its end."""
+    """Format as `23:59:59.123456`, without trailing zeros."""
     seconds, fraction = divmod(micros, _SECOND)
     text = f"{seconds // 3600:02d}:{seconds // 60 % 60:02d}:{seconds % 60:02d}"
     return f"{text}.{fraction:06d}".rstrip("0") if fraction else text
 
 
 def iso_moment(micros, digits=None):
-    """`2024-02-29T12:34:56.123`, with so many digits of the second's fraction; with as many as there are, where that is not said."""
+    """Format as `2024-02-29T12:34:56.123` with that many fractional digits; by default as many as needed."""
     day, within = divmod(micros, DAY_MICROS)
     if digits is None:
         return f"{iso_day(day)}T{iso_time(within)}"
@@ -75,10 +75,10 @@ _INTERVAL = re.compile(
 
 
 def interval(text):
-    """(years, months, days, hours, minutes, microseconds) of `1 year 2 mons -3 days +04:05:06.789`."""
+    """Parse `1 year 2 mons -3 days +04:05:06.789` into (years, months, days, hours, minutes, microseconds)."""
     found = _INTERVAL.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is not an interval as PostgreSQL writes it")
+        raise ValueError(f"{text!r} is not an interval in PostgreSQL's format")
     sign = -1 if found["sign"] == "-" else 1
     micros = int(found["seconds"] or 0) * _SECOND + int((found["fraction"] or "").ljust(6, "0"))
     large = [int(found[name] or 0) for name in ("years", "months", "days")]
@@ -86,8 +86,8 @@ def interval(text):
 
 
 def array(text):
-    """The items of `{1,NULL,"a b"}`, as strings and None; what is within braces again is its own list."""
-    at = text.index("{")  # bounds such as [0:2]= are before it
+    """Parse `{1,NULL,"a b"}` into strings and None; nested braces become nested lists."""
+    at = text.index("{")  # skip bounds such as [0:2]=
     items, _ = _items(text, at + 1)
     return items
 
@@ -120,13 +120,13 @@ _ESCAPED = re.compile(r"\\(.)", re.DOTALL)
 
 
 def quoted(text, at):
-    """(what is within the quotes at that place, where they end)."""
+    """Return (text within the quotes at that position, its end)."""
     found = _QUOTED.match(text, at)
     return _ESCAPED.sub(r"\1", found[1]) if "\\" in found[1] else found[1], found.end()
 
 
 def hstore(text):
-    """{key: text or None} of `"a"=>"1", "b"=>NULL`."""
+    """Parse `"a"=>"1", "b"=>NULL` into {key: text or None}."""
     found, at = {}, 0
     while at < len(text):
         key, at = quoted(text, at)
@@ -144,7 +144,7 @@ _COPY_ESCAPES = {b"b": b"\b", b"f": b"\f", b"n": b"\n", b"r": b"\r", b"t": b"\t"
 
 
 def copied(line):
-    """The strings of a row of COPY, None for a null."""
+    """Split a row of COPY into strings, None for nulls."""
     values = line.rstrip(b"\n").split(b"\t")
     return [None if value == rb"\N" else (_unescaped(value) if b"\\" in value else value).decode() for value in values]
 

@@ -1,1 +1,1 @@
-"""Files of a lake: sinks that put topics into files, and what they share."""
+"""File sinks for data lakes and object stores, and shared code."""

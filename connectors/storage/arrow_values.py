@@ -1,6 +1,6 @@
-"""Arrow's columns, as files have them, as Connect's: the schema of a record and the values under it.
+"""Convert Arrow columns from files to Connect records and schemas.
 
-A time finer than a millisecond is cut to milliseconds, which is what Connect's Time and Timestamp hold.
+Times finer than a millisecond are truncated, since Connect's Time and Timestamp hold milliseconds.
 """
 
 import functools
@@ -20,7 +20,7 @@ _PLAIN = {
 
 @functools.lru_cache(1000)
 def schema_of(arrow):
-    """The Schema of the records of an Arrow schema."""
+    """Return the record Schema for an Arrow schema."""
     builder = SchemaBuilder("struct")
     for field in arrow:
         builder.field(field.name, _schema(field.type, field.nullable, field.name))
@@ -53,7 +53,7 @@ def _schema(kind, optional, name):
         for field in kind:
             builder.field(field.name, _schema(field.type, field.nullable, f"{name}.{field.name}"))
         return _optional(builder, optional)
-    raise DataError(f"The column '{name}' is of the type {kind}, which Connect has no word for.")
+    raise DataError(f"The column '{name}' has the type {kind}, which has no equivalent in Connect.")
 
 
 def _optional(builder, optional):
@@ -61,7 +61,7 @@ def _optional(builder, optional):
 
 
 def structs_of(batch, schema):
-    """The rows of a RecordBatch as Structs of that Schema."""
+    """Convert a RecordBatch to Structs of that Schema."""
     columns = [_values(column, field.schema) for column, field in zip(batch.columns, schema.fields)]
     return [Struct.trusted(schema, list(row)) for row in zip(*columns)] if columns else []
 
@@ -91,7 +91,7 @@ def _values(array, schema):
 
 
 def _in_ms(array, kind):
-    """Cut, not rounded: also before 1970 towards the past."""
+    """Truncate to milliseconds: before 1970 towards the past, too."""
     numbers, per_ms = array.cast(pa.int64()), {"s": None, "ms": 1, "us": 1000, "ns": 1_000_000}[kind.unit]
     if per_ms is None:
         numbers, per_ms = pc.multiply(numbers, 1000), 1

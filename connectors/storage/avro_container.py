@@ -1,4 +1,4 @@
-"""Reads Avro's container files, block by block: formats/avro.py writes them."""
+"""Read Avro container files block by block; formats/avro.py writes them."""
 
 import bz2
 import lzma
@@ -12,7 +12,7 @@ from standalone.converters.avro.rows import AvroReader
 
 def _snappy(data):
     size, shift = 0, 0
-    for byte in data:  # the length is before a block of snappy's
+    for byte in data:  # a checksum follows each snappy block
         size |= (byte & 0x7F) << shift
         shift += 7
         if byte < 0x80:
@@ -32,9 +32,9 @@ _CODECS = {
 
 
 def blocks(file):
-    """(schema, values) of each block of a file that is open for reading. Raises DataError where it is not an Avro file, or cut off."""
+    """Yield (schema, values) of each block of an open file. Raise DataError if it is not Avro, or truncated."""
     if file.read(4) != b"Obj\x01":
-        raise DataError("it does not begin as Avro files do")
+        raise DataError("it does not begin like an Avro file")
     meta = {}
     while count := _long(file):
         if count < 0:
@@ -46,12 +46,12 @@ def blocks(file):
     mark = _exactly(file, 16)
     codec = meta.get("avro.codec", b"null").decode()
     if codec not in _CODECS:
-        raise DataError(f"its blocks are compressed by '{codec}', which is not known here: {', '.join(_CODECS)}")
+        raise DataError(f"its codec '{codec}' is not supported; supported are {', '.join(_CODECS)}")
     reader = AvroReader(meta["avro.schema"].decode())
     while head := file.read(1):
         count, data = _long(file, head), _bytes(file)
         if _exactly(file, 16) != mark:
-            raise DataError("a block does not end with the file's mark")
+            raise DataError("a block does not end with the sync marker")
         yield reader.schema, list(reader.read(_CODECS[codec](data), count))
 
 
@@ -73,5 +73,5 @@ def _bytes(file):
 def _exactly(file, count):
     data = file.read(count)
     if len(data) != count:
-        raise DataError("it ends too early")
+        raise DataError("it is truncated")
     return data

@@ -1,4 +1,4 @@
-"""Files beside those of the values: the records' keys (.keys.avro) and headers (.headers.avro), a record each, in the order of the values."""
+"""Companion files of the values: keys (.keys.avro) and headers (.headers.avro), in the order of the values."""
 
 from connectors.storage.values import arrow_values
 from standalone import DataError, Schema, SchemaBuilder, SinkBatch, Struct, java_text
@@ -8,19 +8,19 @@ HEADERS = SchemaBuilder.array(HEADER).build()
 
 
 class Keys:
-    """A key that is null is a bad record's."""
+    """Keys; a null key makes a bad record."""
 
     def __init__(self, format):
         self.format, self.suffix = format, f".keys{format.extension}"
 
     def encode(self, batch):
-        """(schema, column, {row: error})"""
+        """Return (schema, column, {row: error})."""
         keys = batch.key if batch.key is not None else [None] * len(batch)
         return _encoded(self.format, batch, keys, batch.key_schema, "key")
 
 
 class Headers:
-    """The headers of each record: names and strings."""
+    """Headers of each record: names and strings."""
 
     def __init__(self, format):
         self.format, self.suffix = format, f".headers{format.extension}"
@@ -43,7 +43,7 @@ def _encoded(format, batch, values, schema, what):
     as_values = SinkBatch(len(batch), batch.topic, values, schema, partition=batch.partition, offsets=batch.offsets, origin=batch.origin)
     bad = {}
     if what == "key":
-        error = DataError("The key is null, and store.kafka.keys=true writes keys: drop such records, or set it to false.")
+        error = DataError("The key is null, but store.kafka.keys=true writes keys: drop such records, or set it to false.")
         bad = {row: error for row, record in enumerate(as_values.records()) if record.value is None}
     if schema is None and not format.needs_schema:
         column, more = format.encode(batch.topic, None, as_values.value, len(batch))

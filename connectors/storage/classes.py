@@ -1,4 +1,4 @@
-"""What a key that names a class may say: the name of Java's class, a short name, or a Python class of one's own.
+"""Options that name a class: Java's class name, a short name, or a custom Python class.
 
     partitioner.class=io.confluent.connect.storage.partitioner.HourlyPartitioner
     partitioner.class=Hourly
@@ -11,13 +11,13 @@ from standalone import ConfigError
 
 
 class Choice:
-    """`known` maps names to whatever they stand for; a class of one's own must be a subclass of `base`, if there is one."""
+    """`known` maps names to their values; a custom class must be a subclass of `base`, if set."""
 
     def __init__(self, key, known, base=None, what="class"):
         self._key, self._known, self._base, self._what = key, known, base, what
 
     def __call__(self, name, value):
-        """The check of an option."""
+        """Validate an option's value."""
         if value:
             self.find(value)
 
@@ -34,13 +34,13 @@ class Choice:
             return self._own(text)
         short = ", ".join(sorted(name for name in self._known if "." not in name))
         own = " or a Python class of your own as package.module:Class" if self._base else ""
-        raise self._wrong(f"'{text}' is no {self._what} that is known here. Known: {short}, and Java's classes for them{own}.")
+        raise self._wrong(f"'{text}' is not a known {self._what}. Known: {short}, and Java's classes for them{own}.")
 
     def _own(self, text):
         module, _, name = text.partition(":")
         try:
             found = getattr(importlib.import_module(module), name, None)
-        except Exception as error:  # whatever a stranger's module does when it is imported
+        except Exception as error:  # the import of a third-party module may raise anything
             raise self._wrong(f"'{text}' cannot be loaded: {type(error).__name__}: {error}") from error
         if not (isinstance(found, type) and issubclass(found, self._base)):
             raise self._wrong(f"'{text}' is not a class derived from {self._base.__module__}.{self._base.__name__}.")

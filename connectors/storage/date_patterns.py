@@ -1,6 +1,6 @@
-"""Joda's date patterns, in which path.format is written: 'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH, in a time zone.
+"""Joda date patterns of path.format, such as 'year'=YYYY/'month'=MM/'day'=dd/'hour'=HH, in a time zone.
 
-Y is the year of the era and x the year of the week. Names (MMM, EEE, a) are English; where another locale is asked for they are refused.
+Y is the year of the era and x the year of the week. Names (MMM, EEE, a) are English; other locales are rejected for them.
 """
 
 import datetime
@@ -13,21 +13,21 @@ _NAMES = "GEaz"
 
 
 def zone_of(name):
-    """The tzinfo of a name as Java knows it: Europe/Berlin, UTC, +02:00. Raises ValueError."""
+    """Return the tzinfo of a Java time zone name: Europe/Berlin, UTC, +02:00. Raise ValueError."""
     if name[:1] in ("+", "-"):
         hours, _, minutes = name[1:].partition(":")
         if not (hours.isdecimal() and (minutes or "0").isdecimal()):
-            raise ValueError(f"'{name}' is no time zone")
+            raise ValueError(f"'{name}' is not a time zone")
         offset = datetime.timedelta(hours=int(hours), minutes=int(minutes or 0))
         return datetime.timezone(-offset if name[0] == "-" else offset)
     try:
         return zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"'{name}' is no time zone") from None
+        raise ValueError(f"'{name}' is not a time zone") from None
 
 
 class DatePattern:
-    """Raises ValueError where the pattern is none, or needs names that are not English."""
+    """Raises ValueError if the pattern is invalid, or needs names in a language other than English."""
 
     def __init__(self, pattern, zone, locale="en"):
         self._parts = list(_parts(pattern))
@@ -35,7 +35,7 @@ class DatePattern:
         if locale and not locale.lower().startswith("en"):
             for letter, count in self._parts:
                 if letter in _NAMES and letter or letter == "M" and count > 2:
-                    raise ValueError(f"'{letter * count}' is a name, and names are written in English only; the locale is '{locale}'. Use numbers.")
+                    raise ValueError(f"'{letter * count}' is a name, which is supported in English only; the locale is '{locale}'. Use numbers.")
 
     def format(self, ms):
         time = (_EPOCH + datetime.timedelta(milliseconds=ms)).astimezone(self._zone)
@@ -43,7 +43,7 @@ class DatePattern:
 
 
 def _parts(pattern):
-    """(letter, how often it is there), or (None, text)."""
+    """Yield (letter, count), or (None, text)."""
     at = 0
     while at < len(pattern):
         letter = pattern[at]
@@ -52,7 +52,7 @@ def _parts(pattern):
             text = ""
             while True:
                 if end >= len(pattern):
-                    raise ValueError(f"a quote is opened at {at} and never closed")
+                    raise ValueError(f"the quote at {at} is not closed")
                 if pattern.startswith("''", end):
                     text, end = text + "'", end + 2
                 elif pattern[end] == "'":

@@ -1,4 +1,4 @@
-"""A field of each record's value, by a path with dots: as a column where the values are one, else row by row."""
+"""Look up a field of values by a dotted path: as a column if possible, else row by row."""
 
 import numpy as np
 import pyarrow as pa
@@ -8,7 +8,7 @@ from standalone import DataError, Struct
 
 
 def field_column(batch, path):
-    """(schema, Arrow array) of that field, or None where it must be looked up by rows."""
+    """Return (schema, Arrow array) of the field, or None if it must be looked up by rows."""
     try:
         schema, array = batch.arrow()
     except (ValueError, TypeError, OverflowError):
@@ -22,7 +22,7 @@ def field_column(batch, path):
 
 
 def field_value(value, path):
-    """(whether it is there, the value) of one record's field."""
+    """Return (whether it exists, the value) of one record's field."""
     for name in path.split("."):
         if isinstance(value, Struct):
             if value.schema.field(name) is None:
@@ -42,7 +42,7 @@ def missing(path, batch):
 
 
 def texts_of(array):
-    """(numbers, the different strings): which of the strings each row has."""
+    """Return (index of each row's string, distinct strings)."""
     coded = array.dictionary_encode()
     coded = coded.combine_chunks() if isinstance(coded, pa.ChunkedArray) else coded
     return np.asarray(coded.indices), coded.dictionary.to_pylist()

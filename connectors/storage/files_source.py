@@ -1,9 +1,9 @@
-"""FilesSource: the files of a folder as records, each file once, also those that come later.
+"""FilesSource: publish the files of a folder, including new ones, each once.
 
-    readers.py   what is in a file        arrow_values.py, avro_container.py   as Connect has it
+    readers.py   file formats             arrow_values.py, avro_container.py   conversion to Connect
 
-The source offset of a record is its file's path, size and time, and the row after it. A file counts as complete once its size has been the same for
-a while; one that is replaced by another is read again.
+A record's source offset has its file's path, size and modification time, and the next row. A file counts as complete once its size has not
+changed for a while; a replaced file is read again.
 """
 
 import glob
@@ -38,34 +38,34 @@ from standalone import (
 log = logging.getLogger(__name__)
 
 PATH, ROW, SIZE, MODIFIED, FINISHED = "path", "row", "size", "modified", "finished"
-WORD_SECONDS = 10  # between two words in the log on how far a large file has come
-WAIT_SECONDS = 0.5  # a poll that finds nothing comes back
-_TASK, _TASKS = "files.task", "files.tasks"  # which of the files are this task's
+WORD_SECONDS = 10  # between two log lines about the progress in a large file
+WAIT_SECONDS = 0.5  # poll returns at least this often
+_TASK, _TASKS = "files.task", "files.tasks"  # assigns files to tasks
 
 
 class FilesSourceConnector(SourceConnector):
-    """Bring what is in files, Parquet, ORC, Avro, JSON, CSV or text, to a topic; watch their folder for more.
+    """Publish the content of files (Parquet, ORC, Avro, JSON, CSV or text) to a topic; watch the folder for new files.
 
     path=/data/incoming   topic=orders   finished.action=move   finished.folder=/data/done
     """
 
     config_def = ConfigDef(
-        Option("path", STRING, HIGH, "A folder, with all below it, or a pattern of files: /in/*.parquet. Names that begin with . or _ are left out."),
+        Option("path", STRING, HIGH, "A folder, read recursively, or a file pattern: /in/*.parquet. Names that begin with . or _ are ignored."),
         Option("topic", STRING, HIGH, "The topic to publish to."),
         Option(
-            "format", STRING, MEDIUM, "What the files are. Empty: by the end of their names; those that say nothing are left out.", default="",
+            "format", STRING, MEDIUM, "Format of the files. Empty: by their extension; files with unknown extensions are ignored.", default="",
             check=one_of("", *FORMATS),
         ),
         Option(
-            "finished.action", STRING, MEDIUM, "What happens to a file whose records are all stored.", default="keep",
+            "finished.action", STRING, MEDIUM, "What to do with a file whose records are all stored.", default="keep",
             check=one_of("keep", "move", "delete"),
         ),
-        Option("finished.folder", STRING, MEDIUM, "Where it is moved to.", default=""),
-        Option("batch.size", INT, LOW, "How many records are read at once.", default=5000, check=at_least(1)),
-        Option("settled.after.ms", LONG, LOW, "How long a file must not have changed to count as complete.", default=1000, check=at_least(0)),
+        Option("finished.folder", STRING, MEDIUM, "The folder to move it to.", default=""),
+        Option("batch.size", INT, LOW, "Records per batch.", default=5000, check=at_least(1)),
+        Option("settled.after.ms", LONG, LOW, "How long a file must be unchanged to count as complete.", default=1000, check=at_least(0)),
         Option("look.interval.ms", LONG, LOW, "How often to look for new files.", default=1000, check=at_least(1)),
         Option(
-            "bad.files", STRING, LOW, "What a file does that cannot be read: the task fails, or the file is left.", default="fail",
+            "bad.files", STRING, LOW, "What to do with an unreadable file: fail the task, or skip the file.", default="fail",
             check=one_of("fail", "skip"),
         ),
         Option(_TASK, INT, LOW, "Which of the tasks this is.", default=0, internal=True),
@@ -102,12 +102,12 @@ class FilesSourceTask(SourceTask):
         self.config = FilesSourceConnector.config_def.parse(config)
         self._stopped = threading.Event()
         self._reading = None
-        self._left = {}  # path -> the file as it was when it was left: not to be looked at again until it is another
-        self._finished = {}  # path -> File: read, and its records are on their way
-        self._looks = {}  # path -> (size, modified, since when)
+        self._left = {}  # path -> the skipped file: ignored until it changes
+        self._finished = {}  # path -> File: completely read, records in flight
+        self._looks = {}  # path -> (size, modification time, since when)
         self._next_look = 0.0
         self._bytes, self._bytes_done = 0, 0
-        self._next_word = time.monotonic() + WORD_SECONDS  # of how far it has come
+        self._next_word = time.monotonic() + WORD_SECONDS  # next progress line
 
     def poll(self):
         while not self._stopped.is_set():
@@ -124,14 +124,14 @@ class FilesSourceTask(SourceTask):
         self._stopped.set()
 
     def commit(self):
-        """What is stored now may have been the last of a file's records."""
+        """Finish files whose last records are now stored."""
         for path, file in list(self._finished.items()):
             stored = self._stored(path)
             if stored is not None and stored.get(FINISHED) and file.is_told_by(stored):
                 del self._finished[path]
-                self._dispose_of(file)
+                self._finish_file(file)
 
-    # --- Which file ---
+    # --- Choosing files ---
 
     def _next_file(self):
         now = time.monotonic()
@@ -148,7 +148,7 @@ class FilesSourceTask(SourceTask):
         return None
 
     def _files(self, now):
-        """The files of this task that are complete, the oldest first."""
+        """Return this task's complete files, oldest first."""
         found = []
         for path in _matching(self.config["path"]):
             if zlib.crc32(path.encode()) % self.config[_TASKS] != self.config[_TASK]:
@@ -161,7 +161,7 @@ class FilesSourceTask(SourceTask):
                 continue
             size, modified, since = self._looks.get(path, (None, None, None))
             if (size, modified) != (file.size, file.modified):
-                # One that was written long ago is complete; of another the clock must tell.
+                # A file modified long ago is complete; others are watched for a while.
                 age = time.time() - file.modified / 1e9
                 since = now - max(0.0, age)
                 self._looks[path] = file.size, file.modified, since
@@ -179,7 +179,7 @@ class FilesSourceTask(SourceTask):
         if stored is not None and file.is_told_by(stored):
             row = stored[ROW]
             if stored.get(FINISHED):
-                self._dispose_of(file)  # a worker that stopped before it could
+                self._finish_file(file)  # the worker stopped before it could
                 return None
         format = self.config["format"] or format_of(file.path)
         progress = Progress()
@@ -188,7 +188,7 @@ class FilesSourceTask(SourceTask):
     def _stored(self, path):
         return self.context.offset_reader.offset({PATH: path})
 
-    # --- What is in it ---
+    # --- Reading ---
 
     def _read(self):
         reading = self._reading
@@ -196,15 +196,15 @@ class FilesSourceTask(SourceTask):
             found = reading.next()
         except (DataError, OSError) as error:
             self._reading = None
-            text = f"FilesSource cannot read {reading.file.path} behind row {reading.row}: {error}."
+            text = f"FilesSource cannot read {reading.file.path} after row {reading.row}: {error}."
             if self.config["bad.files"] == "fail":
                 raise ConnectError(f"{text} Fix or move the file, or set bad.files=skip, then restart the task.") from error
-            log.error("%s The rest of it is left out, as bad.files=skip says", text)
+            log.error("%s Skipping the rest of it (bad.files=skip)", text)
             self._left[reading.file.path] = reading.file
             return None
-        if found is None:  # nothing at all was in it, or nothing new
+        if found is None:  # an empty file, or nothing new
             self._reading = None
-            self._dispose_of(reading.file)
+            self._finish_file(reading.file)
             return None
         schema, values, first, is_last = found
         file, count = reading.file, len(values)
@@ -212,10 +212,10 @@ class FilesSourceTask(SourceTask):
             self._reading = None
             self._finished[file.path] = file
             self._bytes_done += file.size
-            log.info("%s is read: %d rows; %d %% of the bytes that are known", file.path, first + count, self._percent())
+            log.info("Finished %s: %d rows; %d %% of all known bytes", file.path, first + count, self._percent())
             self._next_word = time.monotonic() + WORD_SECONDS
         elif time.monotonic() >= self._next_word:
-            log.info("%s is being read: %d rows; %d %% of the bytes that are known", file.path, first + count, self._percent(reading))
+            log.info("Reading %s: %d rows so far; %d %% of all known bytes", file.path, first + count, self._percent(reading))
             self._next_word = time.monotonic() + WORD_SECONDS
 
         def offset_of(row):
@@ -227,12 +227,12 @@ class FilesSourceTask(SourceTask):
         )
 
     def _percent(self, reading=None):
-        """How much of all files that are known has been read."""
+        """Return the percentage read of all known files."""
         done = self._bytes_done + (reading.file.size * reading.progress.share if reading is not None else 0)
         return int(100 * done / max(1, self._bytes))
 
-    def _dispose_of(self, file):
-        """All that is in it is stored."""
+    def _finish_file(self, file):
+        """Finish a file whose records are all stored."""
         self._left[file.path] = file
         action = self.config["finished.action"]
         try:
@@ -244,11 +244,11 @@ class FilesSourceTask(SourceTask):
         except FileNotFoundError:
             pass
         except OSError as error:
-            log.error("FilesSource cannot %s %s, all of whose records are stored: %s", action, file.path, error)
+            log.error("FilesSource cannot %s %s after storing its records: %s", action, file.path, error)
 
 
 class File:
-    """A file as it is at one moment."""
+    """A file's state at one moment."""
 
     def __init__(self, path, size, modified):
         self.path, self.size, self.modified = path, size, modified
@@ -259,7 +259,7 @@ class File:
         return cls(path, found.st_size, found.st_mtime_ns)
 
     def is_told_by(self, offset):
-        """Whether an offset is of this very file. One that an operator has set names the row alone."""
+        """Whether an offset belongs to this file. An offset set by an operator only has the row."""
         return offset.get(SIZE, self.size) == self.size and offset.get(MODIFIED, self.modified) == self.modified
 
     def __eq__(self, other):
@@ -269,17 +269,17 @@ class File:
 
 
 class Reading:
-    """A file that is being read, always one piece ahead: which one is the last is known before it is given out."""
+    """A file being read, one piece ahead, so that the last piece is known as such."""
 
     def __init__(self, file, found, row, progress):
-        self.file, self.row = file, 0  # the rows that were read
+        self.file, self.row = file, 0  # rows read so far
         self.progress = progress
         self._found, self._skip = found, row
         self._ahead = None
         self._began = False
 
     def next(self):
-        """(schema, values, the row of the first, whether they are the last); None where nothing is left."""
+        """Return (schema, values, row of the first, whether they are the last); None at the end."""
         if not self._began:
             self._began, self._ahead = True, self._read()
         if self._ahead is None:
@@ -304,7 +304,7 @@ def _matching(text):
 
 
 def _fixed_part(text):
-    """The folder, or what is before the first wildcard of a pattern."""
+    """Return the folder, or the part of a pattern before its first wildcard."""
     if os.path.isdir(text) or not glob.has_magic(text):
         return text
     return os.path.dirname(text[: min(at for at in map(text.find, "*?[") if at >= 0)]) or "."

@@ -6,13 +6,13 @@ from urllib.parse import unquote, urlsplit
 
 from standalone import ConnectError, RetriableError
 
-# A call that finds no name node comes back after seconds, not after the three minutes that are the library's: the task tries again by itself.
+# Give up on an unreachable name node after seconds instead of the library's three minutes: the task retries by itself.
 _PATIENCE = {"dfs.client.failover.max.attempts": "4"}
 _FOR_GOOD = ("AccessControlException", "PermissionDenied", "permission denied", "InvalidPath", "UnsupportedFeature", "UnresolvedPath")
 
 
 def _as_os_errors(method):
-    """Whatever the library raises is an OSError, as of a disk."""
+    """Convert the library's errors to OSError, as for local files."""
 
     @functools.wraps(method)
     def wrapped(self, *arguments):
@@ -27,7 +27,7 @@ def _as_os_errors(method):
 
 
 class HdfsFiles:
-    """What a sink does to a file system, as LocalFiles does it. Paths are those on HDFS, without the address of the name node."""
+    """File system operations of sinks, with the interface of LocalFiles. Paths are those on HDFS, without the name node's address."""
 
     spools_here = False
 
@@ -39,7 +39,7 @@ class HdfsFiles:
         pass
 
     def must_be_allowed(self, path):
-        pass  # the limit is on files of this machine
+        pass  # the restriction is for local files
 
     @_as_os_errors
     def exists(self, path):
@@ -55,7 +55,7 @@ class HdfsFiles:
 
     @_as_os_errors
     def make_below(self, top, path):
-        """The folder `path`, with those above it, but not `top`: where that is gone FileNotFoundError says so."""
+        """Create the folder `path` and its parents up to, but without, `top`; raise FileNotFoundError if `top` is gone."""
         made = top
         for part in path[len(top) :].strip("/").split("/"):
             made = f"{made}/{part}"
@@ -67,7 +67,7 @@ class HdfsFiles:
 
     @_as_os_errors
     def write_bytes(self, path, parts):
-        # Without its folder there is no file: another task may have taken that away.
+        # Without its folder the file must not be created: another task may have renamed the folder.
         with self._client.create(path, self._options(overwrite=True, create_parent=False)) as file:
             for part in parts:
                 file.write(part)
@@ -91,7 +91,7 @@ class HdfsFiles:
         self._client.delete(path, True)
 
     def sync_folders(self, paths):
-        pass  # the name node has stored an entry before it says so
+        pass  # the name node persists an entry before it responds
 
     @_as_os_errors
     def folders(self, path):
@@ -102,22 +102,22 @@ class HdfsFiles:
 
     @_as_os_errors
     def walk(self, path):
-        """The files below a folder, however deep: their paths from there."""
+        """Yield the relative paths of all files below a folder."""
         try:
             return [each.path[len(path) :].strip("/") for each in self._client.list_status(path, True) if not each.isdir]
         except FileNotFoundError:
             return []
 
     def wrong(self, what, error):
-        """The error for a user: one that is tried again, or one that is for good."""
+        """Return the error for a user: retriable or permanent."""
         text = f"{what}: {error.strerror or error}. "
         if any(word in text for word in _FOR_GOOD):
-            return ConnectError(text + "Fix that, then restart the task: nothing is lost.")
-        return RetriableError(text + "It is tried again; nothing is lost.")
+            return ConnectError(text + "Fix the cause, then restart the task: nothing is lost.")
+        return RetriableError(text + "It is retried; nothing is lost.")
 
 
 def open_hdfs(url, values):
-    """The file system of a URL: hdfs://namenode:8020/folder, or hdfs://nameservice/folder with hadoop.conf.dir."""
+    """Open the file system of a URL: hdfs://namenode:8020/folder, or hdfs://nameservice/folder with hadoop.conf.dir."""
     from hdfs_native import Client, WriteOptions
 
     parts = urlsplit(url)

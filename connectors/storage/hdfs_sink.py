@@ -1,4 +1,4 @@
-"""HdfsSinkConnector: topics into files of HDFS, each record exactly once: LakeSink under Confluent's keys and defaults."""
+"""HdfsSinkConnector: write topics to HDFS files, exactly-once: LakeSink with Confluent's keys and defaults."""
 
 from connectors.storage import keys
 from connectors.storage.sink import LakeSinkTask, refusals
@@ -6,7 +6,7 @@ from standalone import ConfigDef, SinkConnector
 
 
 class HdfsSinkConnector(SinkConnector):
-    """Write topics as files of HDFS: Avro, Parquet, ORC, JSON or text.
+    """Write topics to HDFS files: Avro, Parquet, ORC, JSON or text.
 
     store.url=hdfs://namenode:8020   flush.size=100000   format.class=io.confluent.connect.hdfs.parquet.ParquetFormat
     """
@@ -18,7 +18,7 @@ class HdfsSinkConnector(SinkConnector):
         return refusals(self.config_def, config)
 
     def task_configs(self, max_tasks):
-        return [dict(self.config) for _ in range(max_tasks)]  # partitions of topics are theirs to share
+        return [dict(self.config) for _ in range(max_tasks)]  # tasks share the topics' partitions
 
 
 class HdfsSinkTask(LakeSinkTask):

@@ -1,9 +1,9 @@
-"""Tables of Hive over what a sink writes: external, partitioned as the folders are, a table for each topic.
+"""Hive tables for a sink's files: external, partitioned by folder, one per topic.
 
-A table is made by the first files of its topic; folders become partitions once files are in place in them, new fields columns. The first look at a
-topic adds all folders that there are, so that what a kill cut short is caught up. Hive's own client does it, within Spark's Java process:
-HiveMetaStoreClient 2.3, which metastores up to 3.1 understand. Without hive.metastore.uris (or a hive-site.xml that says it) the metastore is an
-embedded Derby database in the worker's folder.
+A topic's first files create its table; a folder becomes a partition once it has files, and new fields become columns. On first use all existing
+folders are added, which repairs an interrupted update. Hive's client runs in Spark's Java process: HiveMetaStoreClient 2.3, which works with
+metastores up to 3.1. Without hive.metastore.uris (or a hive-site.xml that sets it) the metastore is an embedded Derby database in the
+worker's folder.
 """
 
 import json
@@ -29,7 +29,7 @@ _AGAIN = ("TTransportException", "ConnectException", "Could not connect to meta 
 
 
 def hive_type(schema, format="Parquet"):
-    """A column's type. Avro has small integers as int."""
+    """Return a column's Hive type. In Avro, small integers are int."""
     if schema.name == DECIMAL:
         return "decimal({},{})".format(*digits_of(schema))
     if schema.name in (DATE, TIMESTAMP, TIME):
@@ -45,14 +45,14 @@ def hive_type(schema, format="Parquet"):
 
 
 def columns_of(schema, format, without=()):
-    """[(name, type)]: Hive's names are of small letters, and a column that the folders tell is none of the files'."""
+    """Return [(name, type)]: Hive's names are lower case, and partition columns are not in the files."""
     if schema is None or schema.type != "struct":
-        raise DataError("A table of Hive is made of structs, and the values are none: give them a schema, or set hive.integration=false.")
+        raise DataError("A Hive table needs structs, but the values are not: give them a schema, or set hive.integration=false.")
     return [(field.name.lower(), hive_type(field.schema, format)) for field in schema.fields if field.name.lower() not in without]
 
 
 def avro_of_hive(text):
-    """Avro's schema as Hive reads it: decimals of more than 38 digits, as those of unknown length are written, it refuses."""
+    """Return an Avro schema that Hive accepts: it rejects decimals of more than 38 digits, such as those of unknown precision."""
 
     def seen(part):
         if isinstance(part, list):
@@ -68,7 +68,7 @@ def avro_of_hive(text):
 
 
 def without(schema, names):
-    """A struct's schema without these fields: who reads by it finds the others."""
+    """Return a struct's schema without these fields, which readers then ignore."""
     if not any(field.name.lower() in names for field in schema.fields):
         return schema
     builder = SchemaBuilder("struct").name(schema.name)
@@ -79,13 +79,13 @@ def without(schema, names):
 
 
 def values_of(folder):
-    """{column: value} that a folder's name tells: country=de/day=03."""
+    """Return {column: value} of a folder's name: country=de/day=03."""
     found = {}
     for part in folder.split("/") if folder else ():
         name, equals, value = part.partition("=")
         if not equals:
             raise ConnectError(
-                f"The folder '{folder}' names no columns, so that no table of Hive can have it as a partition: its parts must be name=value "
+                f"The folder '{folder}' is not of the form name=value and cannot be a partition of a Hive table: set path.format accordingly "
                 "(path.format='year'=YYYY/'month'=MM), or set hive.integration=false."
             )
         found[name.lower()] = value
@@ -97,7 +97,7 @@ def table_name(pattern, topic):
 
 
 def changed_columns(existing, wanted):
-    """The table's columns with those that are new after them, and numbers as wide as they came to be; None if nothing is new."""
+    """Return the table's columns with new ones appended and numbers widened; None if nothing changes."""
     made, news = list(existing), dict(wanted)
     for at, (name, kind) in enumerate(existing):
         new = news.pop(name, kind)
@@ -109,47 +109,47 @@ def changed_columns(existing, wanted):
 
 
 class Hive:
-    """What a sink's task reports its files, and the metastore's answer. `place_of(topic)` gives (the folder, its URL); `files` walks it;
-    `avro_text(schema)` is Avro's schema of files of Avro, else None."""
+    """Updates Hive tables for a sink's task. `place_of(topic)` returns (the folder, its URL); `files` walks it;
+    `avro_text(schema)` is the Avro schema for Avro files, else None."""
 
     def __init__(self, config, format, files, place_of, spark, avro_text=None):
         self._config, self._format, self._files, self._place_of, self._spark = config, format, files, place_of, spark
         self._avro_text = avro_text
         self._pending = {}  # topic -> [schema or None, {folder}]
-        self._complete = set()  # topics all of whose folders were looked at
+        self._complete = set()  # topics whose existing folders have been added
         self._of = self._client = None
 
     def look_at(self, topic):
-        """Add what an earlier life of the task has left undone."""
+        """Add folders that an earlier run of the task did not add."""
         self._pending.setdefault(topic, [None, set()])
 
     def stored(self, topic, schema, folders):
-        """Files of that schema are in place in these folders of the topic."""
+        """Note that files of that schema are in place in these folders of the topic."""
         pending = self._pending.setdefault(topic, [None, set()])
         pending[0] = schema if schema is not None else pending[0]
         pending[1].update(folders)
 
     def tell(self):
-        """Bring the tables up to date. What fails is told again by the next call."""
+        """Update the tables. The next call repeats what fails."""
         if self._pending:
             self._spark(self._tell)
 
     def close(self):
-        """The client goes with its task; one of a Java process that is gone, with that."""
+        """Close the client; one of an ended Java process is gone with it."""
         client, self._of, self._client = self._client, None, None
         if client is not None:
             try:
                 client.close()
-            except Exception:  # whatever py4j says of a process that has ended
+            except Exception:  # py4j's errors for an ended process
                 pass
 
-    # --- Within a job of Spark's ---
+    # --- Within a Spark job ---
 
     def _tell(self, session):
         try:
             client = self._connected(session)
             for topic in list(self._pending):
-                self._bring_up(session._jvm, client, topic, *self._pending[topic])
+                self._start_session(session._jvm, client, topic, *self._pending[topic])
                 del self._pending[topic]
         except ConnectError:
             raise
@@ -157,8 +157,8 @@ class Hive:
             text = " ".join(line for line in str(error).splitlines() if not line.startswith("\t"))[:1000]
             self.close()
             if any(word in text for word in _AGAIN):
-                raise RetriableError(f"Hive's metastore does not answer, and is asked again: {text}. No file is lost.") from error
-            raise ConnectError(f"Hive's metastore refuses: {text}. All files are in place. Fix that, then restart the task.") from error
+                raise RetriableError(f"Hive's metastore does not respond, retrying: {text}. No file is lost.") from error
+            raise ConnectError(f"Hive's metastore reports an error: {text}. All files are in place. Fix the cause, then restart the task.") from error
 
     def _connected(self, session):
         if self._of is not session:
@@ -177,7 +177,7 @@ class Hive:
             self._of = session
         return self._client
 
-    def _bring_up(self, jvm, client, topic, schema, folders):
+    def _start_session(self, jvm, client, topic, schema, folders):
         place, url = self._place_of(topic)
         database, name = self._config["hive.database"], table_name(self._config["hive.table.name"], topic)
         if topic not in self._complete:
@@ -185,7 +185,7 @@ class Hive:
         by = values_of(next(iter(folders), ""))
         exists = client.tableExists(database, name)
         if schema is None and not exists:
-            return  # the first commit makes it
+            return  # the first commit creates it
         if not exists:
             self._create(jvm, client, database, name, schema, url, list(by))
         table = client.getTable(database, name)
@@ -219,7 +219,7 @@ class Hive:
         try:
             client.createTable(table)
         except Exception as error:
-            if "AlreadyExistsException" not in str(error):  # another task was quicker
+            if "AlreadyExistsException" not in str(error):  # another task created it first
                 raise
 
     def _widen(self, jvm, client, database, name, table, schema):
@@ -232,18 +232,18 @@ class Hive:
             client.alter_table(database, name, table)
 
     def _note_avro(self, parameters, schema, by):
-        if self._avro_text is not None:  # the SerDe goes by Avro's schema, not by the columns
+        if self._avro_text is not None:  # the SerDe uses the Avro schema, not the columns
             parameters.put("avro.schema.literal", avro_of_hive(self._avro_text(without(schema, by))))
 
     def _add(self, jvm, client, database, name, table, url, folders):
-        """Partitions that already exist are let be."""
+        """Add partitions; existing ones stay unchanged."""
         keys = [each.getName() for each in table.getPartitionKeys()]
         made = jvm.java.util.ArrayList()
         for folder in sorted(folders) if keys else ():
             values = values_of(folder)
             if list(values) != keys:
                 by = ", ".join(keys)
-                raise ConnectError(f"The table {database}.{name} is partitioned by {by}, and there is the folder '{folder}'. Name another table.")
+                raise ConnectError(f"The table {database}.{name} is partitioned by {by}, unlike the folder '{folder}'. Use another table.")
             partition = jvm.org.apache.hadoop.hive.metastore.api.Partition()
             partition.setDbName(database)
             partition.setTableName(name)

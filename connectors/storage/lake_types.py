@@ -1,4 +1,4 @@
-"""Connect's columns as the types that a lake's readers know.
+"""Convert Connect's columns to the types of lake file formats.
 
 | Connect | Arrow in a batch | in Parquet and ORC |
 |---|---|---|
@@ -6,7 +6,7 @@
 | Date | int64, milliseconds | date |
 | Time | int64, milliseconds | time of milliseconds; ORC has none: int32 |
 | Timestamp | int64, milliseconds | timestamp of milliseconds, in UTC; ORC: one without a zone, which is Hive's `timestamp` |
-| all others | the like | the like; what is required is not nullable |
+| all others | the same | the same; required fields are not nullable |
 """
 
 import functools
@@ -33,7 +33,7 @@ _PLAIN = {
 
 @dataclass(frozen=True)
 class Clock:
-    """What a format has for a time of day and for a point in time."""
+    """A format's types for time of day and point in time."""
 
     time: pa.DataType
     timestamp: pa.DataType
@@ -46,19 +46,19 @@ WITHOUT_ZONES = Clock(pa.int32(), pa.timestamp("ms"))
 
 @functools.lru_cache(1000)
 def lake_schema(schema, clock=WITH_TIMES):
-    """The Arrow schema of a file of structs of that Schema."""
+    """Return the Arrow schema of a file of structs with that Schema."""
     return pa.schema(list(lake_type(schema, clock)))
 
 
 def lake_type(schema, clock=WITH_TIMES, within_null=False):
-    """`within_null`: it is in a struct that may be null. What is in that may be, too: Parquet's writer does not see that it is not there."""
+    """Return the Arrow type. `within_null`: inside a struct that may be null, everything must be nullable, or Parquet's writer would fail."""
     if schema.name == DECIMAL:
         return pa.decimal128(*digits_of(schema))
     if schema.name in _MOMENTS:
         return {DATE: pa.date32(), TIME: clock.time, TIMESTAMP: clock.timestamp}[schema.name]
     if schema.type == "struct":
         if not schema.fields:
-            raise DataError("A struct without fields has no place in columnar files: leave it out, or write JSON or Avro.")
+            raise DataError("Columnar files cannot store a struct without fields: drop it, or write JSON or Avro.")
         return pa.struct([_member(each.name, each.schema, clock, within_null) for each in schema.fields])
     if schema.type == "array":
         return pa.list_(_member("element", schema.value_schema, clock))
@@ -74,23 +74,23 @@ def _member(name, schema, clock, within_null=False):
 
 
 def digits_of(schema):
-    """(precision, scale) of a Decimal's schema."""
+    """Return (precision, scale) of a Decimal's schema."""
     parameters = schema.parameters or {}
     scale = int(parameters.get("scale", 0))
     precision = int(parameters.get("connect.decimal.precision", MOST_DIGITS))
     if scale > MOST_DIGITS or scale < 0:
-        raise DataError(f"A Decimal of scale {scale} has no place in columnar files, whose decimals have 0 to {MOST_DIGITS} digits after the point.")
+        raise DataError(f"Columnar files cannot store a Decimal of scale {scale}: they support scales 0 to {MOST_DIGITS}.")
     return max(min(precision, MOST_DIGITS), scale, 1), scale
 
 
 def to_lake(array, schema, clock=WITH_TIMES):
-    """An Arrow array of Connect's type as one of the lake's. Raises DataError where a value has no place there."""
+    """Convert an Arrow array of Connect's type to the lake's type. Raise DataError if a value does not fit."""
     return _converted(array, schema, lake_type(schema, clock))
 
 
 def rows_to_lake(array, schema, clock=WITH_TIMES):
-    """(the same, {row: DataError}): a row that has no place there is found by halving, and null then."""
-    kind = lake_type(schema, clock)  # what fails here fails for every row
+    """Like `to_lake`, returning (array, {row: DataError}): bad rows are found by bisection and become null."""
+    kind = lake_type(schema, clock)  # an error here applies to every row
     pieces, bad = [], {}
 
     def take(low, high):
@@ -131,7 +131,7 @@ def _converted(array, schema, kind):
 
 
 def _field(array, at):
-    """A field's values, as far as the array reaches; what is under a null struct is null."""
+    """Return a field's values; null where the struct is null."""
     return pc.struct_field(array, [at]) if array.null_count else array.field(at)
 
 
@@ -154,18 +154,18 @@ def _moments(array, schema, kind):
         short = array.cast(pa.int32())
         return short if kind == pa.int32() else short.cast(kind)
     if kind == WITHOUT_ZONES.timestamp:
-        _hold_to_orc(array)
+        _check_orc_range(array)
     return array.cast(kind)
 
 
-def _hold_to_orc(array):
-    """pyarrow's writer of ORC (26.0) rounds towards 1970: in a file with a part of a second before that, Java's readers fail altogether."""
+def _check_orc_range(array):
+    """Reject fractional seconds before 1970: pyarrow's ORC writer (26.0) rounds them towards 1970, and Java's readers then fail on the file."""
     millis = _numbers(array)
     wrong = np.flatnonzero((millis < 0) & (millis % 1000 != 0))
     if len(wrong):
         raise DataError(
-            f"A Timestamp of {millis[wrong[0]]} ms, which is before 1970 and no whole second, cannot be written as ORC so that others read it. "
-            "Write Parquet or Avro, or leave it out."
+            f"A Timestamp of {millis[wrong[0]]} ms, before 1970 and with a fraction of a second, cannot be written to ORC in a form that Java reads. "
+            "Write Parquet or Avro, or drop the field."
         )
 
 
@@ -178,12 +178,12 @@ def _mask(array):
 
 
 def _decimals(array, schema, kind):
-    """Big-endian bytes of any length become 16 of little-endian."""
+    """Convert big-endian bytes of any length to 16 little-endian bytes."""
     scales, unscaled = pc.struct_field(array, [1]), pc.struct_field(array, [0])
     count, valid = len(array), unscaled.is_valid().to_numpy(zero_copy_only=False)
     if len(pc.unique(pc.drop_null(scales))) > 1 or (valid.any() and pc.drop_null(scales)[0].as_py() != kind.scale):
         found = sorted(set(pc.drop_null(scales).to_pylist()) - {kind.scale})
-        raise DataError(f"A Decimal of the scale {found[0]} is under a schema of the scale {kind.scale}.")
+        raise DataError(f"A Decimal has scale {found[0]}, but its schema has scale {kind.scale}.")
     lengths = pc.fill_null(pc.binary_length(unscaled), 0).to_numpy(zero_copy_only=False)
     wide = np.zeros((count, 16), np.uint8)
     _, offsets, data = unscaled.buffers()

@@ -1,20 +1,20 @@
-"""Exactly once on file systems that rename atomically: how the files of one partition of a topic are put in place, and how a start fixes what
-was cut short.
+"""Exactly-once commits on file systems with atomic rename: put a topic partition's files in place, and recover interrupted
+commits.
 
-    topics/+tmp/orders/0/OWNER/      the owner's folder: what it writes, and its log
-    logs/orders/0/log                the log of the last commit that was completed: the next offset
-    topics/orders/…                  what readers see
+    topics/+tmp/orders/0/OWNER/      the owner's folder: its files and its log
+    logs/orders/0/log                the log of the last complete commit: the next offset
+    topics/orders/…                  files visible to readers
 
-A commit of some files:
-  1. each is complete and stored in the owner's folder
-  2. a log, which names them all and the next offset, is renamed into the owner's folder: from here on the commit is decided
-  3. each file is renamed to its place
+The steps of a commit:
+  1. files are complete and fsynced in the owner's folder
+  2. a log with their names and the next offset is renamed into the owner's folder: now the commit is decided
+  3. each file is renamed to its final path
   4. the log is renamed to logs/…: the commit is done
 
-A task that takes a partition over renames the folders of earlier owners first: from then on those can neither add a file nor rename one, wherever
-they were, and no time of waiting is involved. Then it completes what was decided and discards what was not. A log that is empty, cut or garbled
-is no loss: which commits were decided is told by offsets in names, since no file of a commit is seen before it is decided, and none of the next one
-before all of it are.
+A task that takes over a partition first renames the folders of earlier owners: from then on those can neither create nor rename files there, and no
+timeout is involved. It then completes decided commits and discards others. An empty, truncated or corrupt log loses nothing: the offsets in
+file names show which commits were decided, since files become visible only after the decision, and those of the next commit only after
+all of them are in place.
 """
 
 import json
@@ -32,23 +32,23 @@ _LOG, _PART, _FILES, _TAKEN = "log", "log.part", "files", ".taken"
 
 
 class Closed(NamedTuple):
-    """A file that is complete."""
+    """A complete file."""
 
     first: int
     last: int
-    folder: str  # below the topic's
+    folder: str  # below the topic's folder
     spool: Any
     count: int = 0
-    suffix: str = ""  # of its name, where it is not the format's extension
-    sides: tuple = ()  # (suffix of the name, spool) of the files that are beside it
+    suffix: str = ""  # of its name, if not the format's extension
+    sides: tuple = ()  # (name suffix, spool) of the companion files
 
 
 class Overtaken(Exception):
-    """Files of other lengths hold some of these records already."""
+    """Files with other offset ranges already contain some of these records."""
 
 
 class Ledger:
-    is_clean = True  # whether no file reaches from before what was committed last to after it
+    is_clean = True  # whether no file spans the last committed offset
 
     def __init__(self, files, names, topic, partition, *, topics_dir, logs_dir, delimiter="/", run=None):
         self._files, self._names = files, names
@@ -57,15 +57,15 @@ class Ledger:
         self._owners = f"{topics_dir}/{TEMPORARY}/{topic}/{partition}"
         self._done = f"{logs_dir}/{topic}/{partition}/{_LOG}"
         self._delimiter = delimiter
-        self._run = run or (lambda call, items: [call(item) for item in items])  # many at once
+        self._run = run or (lambda call, items: [call(item) for item in items])  # runs several at once
         self._owner = None
-        self._begun = None  # the commit that is under way: [(staged, place)], the next offset
-        self._written, self._placed = set(), set()  # of the commit that is under way: what is complete, what is in place
+        self._begun = None  # the commit in progress: [(staged, place)], the next offset
+        self._written, self._placed = set(), set()  # of the commit in progress: complete files, files in place
 
-    # --- Taking over ---
+    # --- Takeover ---
 
     def take_over(self):
-        """Become the owner: the next offset to write, or None where nothing has been written yet."""
+        """Become the owner; return the next offset to write, or None if nothing has been written."""
         files = self._files
         files.make_folders(self._owners)
         files.make_folders(self._place)
@@ -82,11 +82,11 @@ class Ledger:
 
     @property
     def folder(self):
-        """Where the owner's files are written: nobody else writes there."""
+        """The folder that only this owner writes to."""
         return self._owner
 
     def _freeze(self, name):
-        """Take a folder from its owner, who finds it gone; None where another task was quicker."""
+        """Rename a folder away from its owner; None if another task was faster."""
         frozen = f"{self._owners}/{uuid.uuid4().hex}{_TAKEN}"
         try:
             self._files.rename(f"{self._owners}/{name}", frozen)
@@ -95,7 +95,7 @@ class Ledger:
         return frozen
 
     def _settle(self, folder):
-        """Complete what was decided there, discard the rest: the next offset, or None."""
+        """Complete or discard the commit in a folder; return the next offset, or None."""
         files = self._files
         staged = sorted(files.walk(f"{folder}/{_FILES}"))
         said = self._parsed(f"{folder}/{_LOG}")
@@ -116,13 +116,13 @@ class Ledger:
         return found
 
     def _settle_by_names(self, folder, staged):
-        """Without a log: a commit was decided if any of its files is seen, and those have offsets up to the highest that is seen."""
+        """Recover without a log: a commit was decided if any of its files is visible; its offsets end at the highest visible one."""
         seen = self._highest()
         decided = [path for path in staged if seen is not None and (first := self._first(path)) is not None and first <= seen]
         if not decided:
             return None
         where = self._topic, self._partition
-        log.warning("A log of topic %s, partition %s could not be read: %s files are put in place by their names", *where, len(decided))
+        log.warning("A log of topic %s, partition %s is not readable: recovering %s files by their names", *where, len(decided))
         self._put_in_place([(f"{folder}/{_FILES}/{path}", f"{self._place}/{path}") for path in decided])
         return self._highest() + 1
 
@@ -130,11 +130,11 @@ class Ledger:
         said = self._parsed(self._done)
         if said is not None:
             return said["next"]
-        highest = self._highest()  # the first start, or a log that was lost
+        highest = self._highest()  # the first start, or a lost log
         return None if highest is None else highest + 1
 
     def _parsed(self, path):
-        """What a log says; None where it is missing, or not as it was written."""
+        """Parse a log; None if it is missing or invalid."""
         try:
             data = self._files.read(path)
         except FileNotFoundError:
@@ -146,21 +146,21 @@ class Ledger:
                 return said
         except (ValueError, KeyError, TypeError):
             pass
-        log.warning("%s holds no log of a commit (%d bytes): what it said is found out from the names of the files", path, len(data))
+        log.warning("%s is not a valid commit log (%d bytes): recovering from the names of the files", path, len(data))
         return None
 
     def _highest(self):
-        """The highest offset in the names of the files that are seen."""
+        """Return the highest offset in the visible files' names."""
         last = (self._names.last_offset(path.rpartition("/")[2], self._topic, self._partition) for path in self._files.walk(self._place))
         return max((each for each in last if each is not None), default=None)
 
     def _first(self, path):
         return self._names.first_offset(path.rpartition("/")[2], self._topic, self._partition)
 
-    # --- Committing ---
+    # --- Commits ---
 
     def commit(self, closed, next_offset):
-        """Put these files in place. It may be called again after an error: what is done is not done twice."""
+        """Put these files in place. May be repeated after an error; completed steps are not repeated."""
         try:
             if self._begun is None:
                 self._decide(closed, next_offset)
@@ -209,27 +209,27 @@ class Ledger:
     def _place_one(self, staged, place):
         if staged in self._placed:
             return
-        if self._files.exists(place):  # by an earlier attempt: it has the same offsets, and so the same records
+        if self._files.exists(place):  # placed by an earlier attempt: same offsets, so the same records
             self._files.delete(staged)
         else:
             self._files.rename(staged, place)
         self._placed.add(staged)
 
     def must_be_owner(self, error):
-        """Raise what has happened: another task may have taken the folder away."""
+        """Raise the cause: another task may have renamed the folder."""
         if not self._files.exists(self._owner):
             raise ConnectError(
-                f"Partition {self._partition} of topic {self._topic} was taken over by another task, which has continued from what this one had "
-                "committed. Nothing was written twice. Restart this task if it is the one that is to continue."
+                f"Partition {self._partition} of topic {self._topic} was taken over by another task, which continues after what this task had "
+                "committed. Nothing was written twice. Restart this task if it should continue instead."
             ) from error
         raise error
 
     def unwritten(self, offsets, folders_of, folders):
-        """The rows that are in no file yet; None for all of them, as where a task begins after what is written."""
+        """Return the rows that are in no file yet; None for all, as tasks start after the written ones."""
         return None
 
     def let_go(self):
-        """Throw away what was not committed."""
+        """Discard what was not committed."""
         if self._owner is not None and not self.is_under_way:
             self._files.delete_folder(self._owner)
         self._owner = None

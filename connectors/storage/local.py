@@ -1,4 +1,4 @@
-"""Folders of this machine. What is put in place is on the disk: files, and the entries of the folders that name them."""
+"""Local file systems. Files and their directory entries are fsynced when put in place."""
 
 import contextlib
 import errno
@@ -7,14 +7,14 @@ import shutil
 
 from standalone import ConnectError, RetriableError, check_allowed_file
 
-# What no waiting fixes; all else (a full disk, a server away) may be over at the next attempt.
+# Permanent errors; all others (a full disk, an unreachable server) may pass and are retried.
 _FOR_GOOD = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG, errno.EINVAL}
 
 
 class LocalFiles:
-    """What a sink does to a file system. Paths are strings; a folder that is missing raises FileNotFoundError, what fails an OSError."""
+    """File system operations of sinks. Paths are strings; a missing folder raises FileNotFoundError, other failures OSError."""
 
-    spools_here = True  # a spool can be in the owner's folder, and become the file by a rename
+    spools_here = True  # a spool can be in the owner's folder, and be renamed to the file
 
     def __init__(self, root):
         self.name = self.root = root.rstrip("/") or "/"
@@ -23,14 +23,14 @@ class LocalFiles:
         pass
 
     def must_be_allowed(self, path):
-        """Raise ConfigError where the worker's files.allowed.paths leave it out."""
+        """Raise ConfigError if the worker's files.allowed.paths exclude the path."""
         check_allowed_file(path)
 
     def exists(self, path):
         return os.path.exists(path)
 
     def make_folders(self, path):
-        """With those above it."""
+        """Create a folder and its parents."""
         made = path
         missing = []
         while made and not os.path.isdir(made):
@@ -41,7 +41,7 @@ class LocalFiles:
             self.sync_folder(os.path.dirname(each) or ".")
 
     def make_below(self, top, path):
-        """The folder `path`, with those above it, but not `top`: where that is gone FileNotFoundError says so."""
+        """Create the folder `path` and its parents up to, but without, `top`; raise FileNotFoundError if `top` is gone."""
         made = top
         for part in os.path.relpath(path, top).split("/"):
             made = f"{made}/{part}"
@@ -49,7 +49,7 @@ class LocalFiles:
                 os.mkdir(made)
 
     def write(self, path, spool):
-        """A file of what is in the spool."""
+        """Write the spool's content to a file."""
         if spool.path is not None:
             spool.spill()
             descriptor = os.open(spool.path, os.O_RDWR | os.O_CLOEXEC)
@@ -74,7 +74,7 @@ class LocalFiles:
             return file.read()
 
     def rename(self, source, target):
-        """Atomically; what already exists is replaced, or for a folder an error. FileNotFoundError where the source is gone."""
+        """Rename atomically; an existing file is replaced, an existing folder is an error. Raise FileNotFoundError if the source is gone."""
         os.rename(source, target)
 
     def delete(self, path):
@@ -96,22 +96,22 @@ class LocalFiles:
             os.close(descriptor)
 
     def folders(self, path):
-        """The names of the folders in one; none where it is missing."""
+        """Return the names of a folder's subfolders; none if it is missing."""
         try:
             return sorted(entry.name for entry in os.scandir(path) if entry.is_dir(follow_symlinks=False))
         except FileNotFoundError:
             return []
 
     def walk(self, path):
-        """The files below a folder, however deep: their paths from there."""
+        """Yield the relative paths of all files below a folder."""
         for folder, _, names in os.walk(path):
             inner = os.path.relpath(folder, path)
             for name in names:
                 yield name if inner == "." else f"{inner}/{name}"
 
     def wrong(self, what, error):
-        """The error for a user: one that is tried again, or one that is for good."""
+        """Return the error for a user: retriable or permanent."""
         text = f"{what}: {error.strerror or error} (errno {error.errno}). "
         if error.errno in _FOR_GOOD:
-            return ConnectError(text + "Fix that, then restart the task: nothing is lost.")
-        return RetriableError(text + "It is tried again; nothing is lost.")
+            return ConnectError(text + "Fix the cause, then restart the task: nothing is lost.")
+        return RetriableError(text + "It is retried; nothing is lost.")

@@ -1,4 +1,4 @@
-"""What files are called: topic, partition and the first and last offset in them, so that a look at names says how far a sink has come.
+"""File names contain topic, partition and the first and last offset, which show a sink's progress.
 
     topics/orders/partition=0/orders+0+0000000000+0000000099.avro
 """
@@ -16,12 +16,12 @@ class FileNames:
         self._pattern = re.compile(rf"(.+){mark}(\d+){mark}(\d+){mark}(\d+)(\..*)?")
 
     def of(self, topic, partition, first, last=None, suffix=""):
-        """Without a last offset only the first one is in the name, as on S3. A suffix takes the extension's place: .keys.avro"""
+        """Return a file's name. Without `last` only the first offset is in the name, as on S3. A suffix replaces the extension: .keys.avro"""
         offsets = [str(each).zfill(self._width) for each in (first, last) if each is not None]
         return self._delimiter.join([topic, str(partition), *offsets]) + (suffix or self._extension)
 
     def last_offset(self, name, topic, partition):
-        """The last offset that a file of that partition of the topic holds; None where the name is another's."""
+        """Return the last offset in a file's name; None if it belongs to another topic or partition."""
         return self._range(name, topic, partition)[1]
 
     def first_offset(self, name, topic, partition):
@@ -35,12 +35,12 @@ class FileNames:
 
 
 def safe_segment(text):
-    """A value as a part of a path: what would open another folder is written as %2F and similar, so that no record leaves its topic's."""
+    """Escape a value for use in a path, such as / as %2F, so that no record leaves its topic's folder."""
     if text in (".", ".."):
         return quote(text, safe="").replace(".", "%2E")
     return _UNSAFE.sub(lambda match: f"%{ord(match[0]):02X}", text)
 
 
 def joined(*parts):
-    """A path of parts, some of which may be empty."""
+    """Join path parts, some of which may be empty."""
     return "/".join(part.strip("/") if at else part.rstrip("/") for at, part in enumerate(parts) if part.strip("/") or (not at and part))

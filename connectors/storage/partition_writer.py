@@ -1,4 +1,4 @@
-"""What a sink writes of one partition of a topic: the files that are open, one for each folder, until they are closed and put in place together."""
+"""Write one topic partition: open files, one per folder, are closed and committed together."""
 
 import uuid
 
@@ -13,10 +13,10 @@ from standalone import ByteColumn, ConnectError, DataError
 
 
 class OpenFile:
-    """A file being written, and those beside it: their encoders, and the offsets that are in them."""
+    """A file being written with its companions: their encoders, and their offsets."""
 
     def __init__(self, folder, streams, first):
-        self._folder, self._streams = folder, streams  # (suffix, encoder, spool); the values' is the first
+        self._folder, self._streams = folder, streams  # (suffix, encoder, spool); the values' is first
         self.first, self.last, self._count = first, first, 0
 
     @property
@@ -48,33 +48,33 @@ class OpenFile:
 
 
 class PartitionWriter:
-    """`take` takes batches in the order of their offsets; `safe_offset` says which of them are stored for good."""
+    """`take` accepts batches in offset order; `safe_offset` returns up to where they are stored."""
 
     def __init__(self, parts, ledger, rotation, spool_folder, report, stored=None):
-        self._parts = parts  # format, partitioner, extractor, versions' mode: what all partitions of a task share
+        self._parts = parts  # format, partitioner, extractor, compatibility mode: shared by a task's partitions
         self._ledger = ledger
         self._rotation = rotation
-        self._spool_folder = spool_folder  # () -> where spools lie
-        self._report = report  # (record, error) of a bad record: raises where nobody tolerates that
-        self._stored = stored  # (schema, folders) of files that are in place, told to who wants to know
+        self._spool_folder = spool_folder  # () -> folder for spools
+        self._report = report  # (record, error) of a bad record: raises unless tolerated
+        self._stored = stored  # called with (schema, folders) of files that are in place
         self._versions = Versions(parts.compatibility)
-        self._beside = []  # the schemas of the files beside those of the values
+        self._beside = []  # schemas of the companion files
         self._open = {}  # folder -> OpenFile
-        self._closed = None  # [Closed] of a commit that is under way
-        self.next_offset = None  # what comes before has been taken
-        self._first = None  # of what has been taken and not been committed
-        self._held = None  # where a start must begin to find out what the ledger knows now
-        self.rewound = False  # what was taken must be read again: until then nothing is taken
+        self._closed = None  # [Closed] of a commit in progress
+        self.next_offset = None  # everything before has been taken
+        self._first = None  # offset of the first uncommitted record
+        self._held = None  # where to start to learn the ledger's state
+        self.rewound = False  # records must be read again: until then none are taken
 
     def recover(self):
-        """Where to read on, or None."""
+        """Return where to resume, or None."""
         self.next_offset = self._ledger.take_over()
         return self.next_offset
 
     # --- Records ---
 
     def take(self, batch, now_ms):
-        """Take what is new in a batch. After an error the same batch may be put again: what was taken is not taken twice."""
+        """Take the new records of a batch. After an error the same batch may be put again; records are not taken twice."""
         if self.rewound:
             return
         try:
@@ -88,7 +88,7 @@ class PartitionWriter:
             batch = batch.slice(int(batch.offsets.searchsorted(self.next_offset)), len(batch))
         if not len(batch):
             return
-        for low, high, is_null in self._stretches(batch):
+        for low, high, is_null in self._runs(batch):
             part = batch.slice(low, high)
             if is_null and self._parts.tombstones is None:
                 for record in part.records():
@@ -97,8 +97,8 @@ class PartitionWriter:
             else:
                 self._take(part, now_ms, is_null)
 
-    def _stretches(self, batch):
-        """(from, to, whether their values are null and are not simply written) of the rows, in their order."""
+    def _runs(self, batch):
+        """Yield (from, to, whether their values are null and need special handling) of the rows, in order."""
         nulls = None if self._parts.writes_nulls else _nulls_of(batch.value, len(batch))
         if nulls is None or not nulls.any():
             return [(0, len(batch), False)]
@@ -122,14 +122,14 @@ class PartitionWriter:
         self.next_offset = int(batch.offsets[-1]) + 1
 
     def _read_again(self):
-        """Some of it is stored already, in files of other lengths: what is not is told by the ledger, record by record."""
+        """Some records are stored in files with other offset ranges: rewind, and let the ledger identify unwritten records."""
         self._held = self._first if self._held is None else self._held
         self.next_offset = self._first
         self.rewound = True
-        self._throw_away()
+        self._discard_uncommitted()
 
     def _encoded(self, batch, now_ms, is_null):
-        """([(suffix, format, schema)] of the files, what is written to each of the batch, {row: error}); files of another schema are closed."""
+        """Return ([(suffix, format, schema)] of the files, their encoded columns, {row: error}); files with another schema are closed."""
         streams, columns, bad = [], [], {}
         if not is_null:
             schema, column, bad = self._encoded_values(batch, now_ms)
@@ -164,7 +164,7 @@ class PartitionWriter:
         return target
 
     def _places(self, batch, now_ms, bad):
-        """(the time of each row or None, which of the folders it goes to, the folders); rows that have none are bad."""
+        """Return (times of the rows or None, folder index of each row, folders); rows without a folder are bad."""
         times = self._times(batch, now_ms, bad)
         folders_of, folders, without = self._parts.partitioner.encode(batch, times)
         bad.update(without)
@@ -211,7 +211,7 @@ class PartitionWriter:
         starts = np.flatnonzero(np.diff(sorted_, prepend=-1))
         for start, end in zip(starts.tolist(), [*starts[1:].tolist(), len(order)]):
             rows = order[start:end] + low
-            # Copied, not sliced: a piece that lies long in a file that is seldom closed must not hold the whole batch.
+            # Copied, not sliced: a slice in a file that stays open for long would hold the whole batch in memory.
             pieces = [_taken(column, rows) for column in columns]
             self._append_to(folders[sorted_[start]], streams, pieces, end - start, int(offsets[rows[0]]), int(offsets[rows[-1]]))
 
@@ -226,7 +226,7 @@ class PartitionWriter:
     # --- Closing ---
 
     def commit(self, now_ms):
-        """Close the files that are open and put them in place. After an error it is begun where it stopped."""
+        """Close the open files and put them in place. After an error it resumes where it stopped."""
         if self._closed is None:
             if not self._open:
                 return
@@ -237,16 +237,16 @@ class PartitionWriter:
         self._rotation.begin(now_ms)
 
     def _complete(self):
-        """What an error has left half done."""
+        """Complete what an error interrupted."""
         if self._closed is not None:
             self._ledger.commit(self._closed, self._closed_next)
             if self._stored is not None:
                 self._stored(self._versions.current, {each.folder for each in self._closed})
             if self._ledger.is_clean:
                 self._held = None
-            self._throw_away()
+            self._discard_uncommitted()
 
-    def _throw_away(self):
+    def _discard_uncommitted(self):
         for file in self._open.values():
             file.discard()
         self._open, self._closed, self._first = {}, None, None
@@ -267,7 +267,7 @@ class PartitionWriter:
         self._ledger.must_be_owner(error)
 
     def safe_offset(self, offset):
-        """The offset after what is stored for good, up to that one."""
+        """Return the offset after the stored records, at most `offset`."""
         begins = self.next_offset if self.rewound else self._first
         return min(each for each in (offset, begins, self._held) if each is not None)
 
@@ -276,13 +276,13 @@ class PartitionWriter:
         return list(self._open.values())
 
     def let_go(self):
-        """Throw away what is not committed."""
-        self._throw_away()
+        """Discard what is not committed."""
+        self._discard_uncommitted()
         self._ledger.let_go()
 
 
 def _nulls_of(column, count):
-    """Which rows are null, or None where it takes no look to know that none is."""
+    """Return which rows are null, or None if it is known that none is."""
     if column is None:
         return np.ones(count, bool)
     if isinstance(column, list):

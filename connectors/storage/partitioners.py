@@ -1,12 +1,12 @@
-"""Into which folder of its topic a record goes: partitioner.class.
+"""Partitioners (partitioner.class): choose a record's folder within its topic.
 
-A partitioner of one's own is a class with one method:
+A custom partitioner is a class with one method:
 
     class ByCountry(Partitioner):
         def encode_partition(self, record):
             return f"country={record.value['country']}"
 
-What it returns must depend on the record alone: what comes again after a crash then goes where it went before.
+The result must depend only on the record, so that after a crash a redelivered record goes to the same folder.
 """
 
 import datetime
@@ -22,24 +22,24 @@ from connectors.storage.names import safe_segment
 from standalone import DataError
 
 _INTEGERS = ("int8", "int16", "int32", "int64")
-_QUARTER_MS = 900_000  # every zone's offset is a multiple of it, since 1980
+_QUARTER_MS = 900_000  # since 1980 every zone's offset is a multiple of it
 _SINCE_MS = 315_532_800_000
 _KEPT = 10_000
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 
 
 class Partitioner:
-    by_time = False  # whether it asks for times
+    by_time = False  # whether it needs times
 
     def configure(self, config):
-        """The parsed keys of the connector; `config.originals` has all of them as strings."""
+        """Called with the connector's parsed keys; `config.originals` has all of them as strings."""
 
     def encode_partition(self, record):
-        """The folder below the topic's. Raises DataError where the record has none."""
+        """Return the folder below the topic's. Raise DataError if the record has none."""
         raise NotImplementedError(f"{type(self).__name__} must define encode_partition(record)")
 
     def encode(self, batch, times=None):
-        """(which of the folders each row goes to, the folders, {row: error}) of a batch."""
+        """Return (folder index of each row, folders, {row: error}) of a batch."""
         folders, numbers, bad = {}, np.zeros(len(batch), np.int64), {}
         for row, record in enumerate(batch.records()):
             try:
@@ -50,7 +50,7 @@ class Partitioner:
 
 
 class DefaultPartitioner(Partitioner):
-    """partition=0: the partition of the topic."""
+    """partition=0: the topic's partition."""
 
     def encode_partition(self, record):
         return f"partition={record.original_partition}"
@@ -60,7 +60,7 @@ class DefaultPartitioner(Partitioner):
 
 
 class FieldPartitioner(Partitioner):
-    """country=de/year=2024: strings, whole numbers and booleans among the value's fields (partition.field.name)."""
+    """country=de/year=2024: fields of the value (partition.field.name) that are strings, integers or booleans."""
 
     def configure(self, config):
         self._paths, self._delimiter = config["partition.field.name"], config["directory.delim"]
@@ -86,7 +86,7 @@ class FieldPartitioner(Partitioner):
             if not there:
                 raise missing(path, record)
             if value is not None and not isinstance(value, (str, int)):
-                raise DataError(f"The field '{path}' holds a {type(value).__name__}: only texts, whole numbers and booleans name folders.")
+                raise DataError(f"The field '{path}' is a {type(value).__name__}: only strings, integers and booleans can name folders.")
             text = "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
             folder = _under(folder, self._delimiter, path, text)
         return folder
@@ -101,7 +101,7 @@ def _under(folder, delimiter, path, text):
 
 
 class TimeBasedPartitioner(Partitioner):
-    """year=2024/month=02/day=29: path.format, of the beginning of the stretch (partition.duration.ms) that the record's time is in."""
+    """year=2024/month=02/day=29: path.format applied to the start of the record's time span (partition.duration.ms)."""
 
     by_time = True
     duration_ms = pattern = None
@@ -132,11 +132,11 @@ class TimeBasedPartitioner(Partitioner):
         return known
 
     def beginning(self, ms):
-        """Where the stretch begins that a point in time is in: stretches begin at midnight of the zone's 1 January 1970."""
+        """Return the start of the span that contains a point in time: spans count from local midnight of 1 January 1970."""
         offset = self._offset(ms)
         start = (ms + offset) // self._duration * self._duration
         begin = start - offset
-        return start - self._offset(begin)  # the clocks may have been put forward or back in between
+        return start - self._offset(begin)  # daylight saving may have changed in between
 
     def _offset(self, ms):
         moment = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc) + datetime.timedelta(milliseconds=ms)

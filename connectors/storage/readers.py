@@ -1,7 +1,7 @@
-"""Files read as batches of records: each reader gives (schema, values) piece by piece; values without a schema have None.
+"""Read files as batches: each reader yields (schema, values) in pieces; the schema of schemaless values is None.
 
-Parquet and ORC columns become structs, Avro what AvroConverter makes of it, CSV structs of strings, JSON lines values without a schema, lines of text
-strings. JSON, CSV and text may be compressed by gzip (.gz).
+Parquet and ORC rows become structs, Avro is read like by AvroConverter, CSV rows become structs of strings, JSON lines schemaless values, text
+lines strings. JSON, CSV and text may be compressed by gzip (.gz).
 """
 
 import gzip
@@ -21,19 +21,19 @@ EXTENSIONS = {
 
 
 def format_of(path):
-    """By the name's end; None where that says nothing."""
+    """Return the format by the name's extension; None if unknown."""
     return EXTENSIONS.get(path.removesuffix(".gz").rpartition(".")[2].lower())
 
 
 class Progress:
-    """How much of a file has been read, from 0 to 1: what its reader tells, be it by rows or by bytes."""
+    """The fraction of a file that has been read, by rows or bytes."""
 
     def __init__(self):
         self.share = 0.0
 
 
 def pieces(path, format, rows, progress=None):
-    """(schema, values) of a file, `rows` at once. Raises DataError where it is not what the format says, OSError where it cannot be read."""
+    """Yield (schema, values) of a file, `rows` at a time. Raise DataError if it does not match the format, OSError if it is not readable."""
     try:
         yield from _READERS[format](path, rows, progress or Progress())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError, gzip.BadGzipFile, EOFError, UnicodeDecodeError, ValueError, KeyError) as error:
@@ -84,7 +84,7 @@ def _csv(path, rows, progress):
 
     with opened() as first:
         names = first.schema.names
-    # All of them strings: what a column looks like in one block it need not look like in the next.
+    # All columns are strings: inferred types could differ between blocks.
     with opened(column_types={name: pa.string() for name in names}) as file:
         schema = schema_of(file.schema)
         for batch in file:
@@ -111,7 +111,7 @@ def _lines(path, rows, progress):
 
 
 def _position(file, path):
-    """Where an open file is, as a share; of one that is compressed, within what is on the disk."""
+    """Return an open file's position as a fraction; for a compressed one, of the compressed bytes."""
     raw = file.fileobj if isinstance(file, gzip.GzipFile) else file
     return min(1.0, raw.tell() / max(1, os.path.getsize(path)))
 

@@ -1,4 +1,4 @@
-"""When the files of a partition of a topic are closed: after this many records, after so much of the records' time, by the clock."""
+"""File rotation of a topic partition: by record count, by record time, or by wall clock."""
 
 import datetime
 
@@ -10,7 +10,7 @@ _MS = datetime.timedelta(milliseconds=1)
 
 
 class Rotation:
-    """flush.size, rotate.interval.ms, rotate.schedule.interval.ms. Of the records' time the first record of a file is the beginning."""
+    """flush.size, rotate.interval.ms, rotate.schedule.interval.ms. Record time counts from a file's first record."""
 
     def __init__(self, flush_size, interval_ms, schedule_ms, zone, by_clock=False, on_partition_change=False):
         self._flush_size = max(1, flush_size)
@@ -26,15 +26,15 @@ class Rotation:
         return self._interval_ms > 0
 
     def begin(self, now_ms=None):
-        """New files."""
+        """Start new files."""
         self._count = 0
         self._base = None
         self._folder = None
         self._next = None if self._schedule_ms <= 0 or now_ms is None else self._next_after(now_ms)
 
     def room(self, low, times, folders_of, folders, now_ms):
-        """The end of the rows from `low` on that go into the files that are open; `low` where they must be closed first. `times` and `folders_of`
-        are an array each, with what each row has: its time, and the number of its folder."""
+        """Return the end of the rows from `low` on that still go into the open files; `low` if these must be closed first. `times` and
+        `folders_of` hold each row's time and folder index."""
         high = min(len(folders_of), low + self._flush_size - self._count)
         if self._next is None and self._schedule_ms > 0:
             self._next = self._next_after(now_ms)
@@ -50,7 +50,7 @@ class Rotation:
         return high
 
     def add(self, low, high, times, folder):
-        """These rows were put in, the last of them into that folder."""
+        """Record that these rows were written, the last of them into that folder."""
         if self._base is None and times is not None:
             self._base = int(times[low])
         self._folder = folder
@@ -61,7 +61,7 @@ class Rotation:
         return self._count >= self._flush_size
 
     def is_due(self, now_ms):
-        """Whether they must be closed although nothing new has come."""
+        """Whether the files must be closed even without new records."""
         if not self._count:
             return False
         if self._next is not None and now_ms >= self._next:
@@ -69,14 +69,14 @@ class Rotation:
         return self._by_clock and self._interval_ms > 0 and self._base is not None and now_ms - self._base >= self._interval_ms
 
     def due_in_ms(self, now_ms):
-        """Milliseconds until they must be, or None."""
+        """Milliseconds until they must be closed, or None."""
         ends = [] if self._next is None or not self._count else [self._next]
         if self._by_clock and self._interval_ms > 0 and self._base is not None:
             ends.append(self._base + self._interval_ms)
         return max(0, min(ends) - now_ms) if ends else None
 
     def _next_after(self, now_ms):
-        """The next of the times that a clock at that interval strikes, counted from midnight in the zone."""
+        """Return the next rotation time, at multiples of the interval after local midnight."""
         local = (_EPOCH + now_ms * _MS).astimezone(self._zone)
         midnight = (local.replace(hour=0, minute=0, second=0, microsecond=0) - _EPOCH) // _MS
         past = now_ms - midnight

@@ -1,4 +1,4 @@
-"""S3 and what speaks its protocol, by boto3: whole objects, put on the condition that there is none, in one request or in parts."""
+"""S3 and compatible stores, by boto3: objects are put in one request or in parts, if none exists."""
 
 import base64
 import errno
@@ -30,7 +30,7 @@ class S3Store:
         self._client.close()
 
     def put(self, key, spool, closed, is_conditional):
-        """Whether it was put: False where there is an object of that key already."""
+        """Put an object; return False if one with that key already exists."""
         metadata = {FIRST: str(closed.first), LAST: str(closed.last), COUNT: str(closed.count)}
         condition = {"IfNoneMatch": "*"} if is_conditional else {}
         try:
@@ -66,7 +66,7 @@ class S3Store:
         except BaseException:
             try:
                 client.abort_multipart_upload(**place)
-            except Exception:  # what has failed is told; the bucket's own rules clear uploads that nobody ends
+            except Exception:  # the original error is raised; the bucket's rules clean up unfinished uploads
                 pass
             raise
 
@@ -83,7 +83,7 @@ class S3Store:
                 raise self.failed(f"tag {key}", error) from error
 
     def last_offset(self, key):
-        """The last offset in an object, as its metadata reports it; None where there is no such object, or it does not say."""
+        """Return the last offset in an object's metadata; None if there is no such object or metadata."""
         try:
             told = self._client.head_object(Bucket=self.bucket, Key=key, **self._customer_key)["Metadata"].get(LAST)
         except self._client.exceptions.ClientError as error:
@@ -95,24 +95,24 @@ class S3Store:
         return int(told) if told is not None and told.isdecimal() else None
 
     def must_be_there(self):
-        """Raise ConnectError unless the bucket can be used."""
+        """Raise ConnectError unless the bucket is usable."""
         try:
             self._client.head_bucket(Bucket=self.bucket)
         except (self._client.exceptions.ClientError, *_transport_errors()) as error:
             raise self.failed("use the bucket", error) from error
 
     def failed(self, what, error):
-        """The error for a user: one that is tried again, or one that is for good."""
+        """Return the error for a user: retriable or permanent."""
         code = _code(error)
         text = f"S3Sink cannot {what} in bucket '{self.bucket}': {error}. "
         if code in _FOR_GOOD or code in ("403", "404", "301"):
             return ConnectError(text + "Check s3.bucket.name, s3.region, store.url and the credentials, then restart the task: nothing is lost.")
-        return RetriableError(text + "It is tried again; nothing is lost.")
+        return RetriableError(text + "It is retried; nothing is lost.")
 
     def wrong(self, what, error):
-        """Of what is on this machine's disk until it is sent."""
+        """Return the error of a local spool."""
         kind = ConnectError if error.errno in (errno.EACCES, errno.EROFS) else RetriableError
-        return kind(f"{what}: its files wait on this machine's disk until they are sent, and {error.strerror or error} (errno {error.errno}).")
+        return kind(f"{what}: local spool files failed: {error.strerror or error} (errno {error.errno}).")
 
 
 def client_of(values):
@@ -125,7 +125,7 @@ def client_of(values):
         retries={"max_attempts": values["s3.part.retries"], "mode": "standard"}, max_pool_connections=32,
         proxies={"http": proxy, "https": proxy} if proxy else None,
         s3={"addressing_style": "path" if values["s3.path.style.access.enabled"] else "virtual", "use_accelerate_endpoint": values["s3.wan.mode"]},
-        # Checksums that others than Amazon do not know are sent where they must be.
+        # Send checksums that other stores do not know only if required.
         request_checksum_calculation="when_required", response_checksum_validation="when_required",
     )  # fmt: skip
     return boto3.session.Session().client(
@@ -145,7 +145,7 @@ def _proxy(values):
 
 
 def _more(values):
-    """What every request that makes an object says."""
+    """Return parameters of every request that creates an object."""
     more = {}
     if values["s3.acl.canned"]:
         more["ACL"] = values["s3.acl.canned"]
@@ -170,7 +170,7 @@ def _transport_errors():
 
 
 def _of_size(chunks, size):
-    """The same bytes in pieces of just that size, but for the last."""
+    """Rechunk the bytes to pieces of exactly that size, except the last."""
     held = bytearray()
     for chunk in chunks:
         held += chunk

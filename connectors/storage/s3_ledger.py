@@ -1,11 +1,11 @@
-"""Exactly once on S3, which renames nothing: each object is put on the condition that there is none of its key.
+"""Exactly-once on S3, which has no rename: objects are put only if their key does not exist.
 
     topics/orders/partition=0/orders+0+0000000100.avro      first offset in the key, first and last and the count in its metadata
 
-Who finds the key taken learns from the metadata how far the object reaches, leaves these records out in that folder, and reads again from where the
-group stands. So a task that starts over, and two that write at once, continue from the same record of each folder, and only one of them puts the
-object that begins with it. What is needed for that is a partitioner that sends a record that comes again to the same folder: with Wallclock
-none does.
+A task that finds its key taken learns from the metadata how far the object reaches, skips these records in that folder, and reads again from the
+group's committed offset. So a restarted task, and two concurrent ones, continue from the same record of each folder, and only one of them puts the
+object that begins with it. This requires a partitioner that sends redelivered records to the same folder, which Wallclock
+does not.
 """
 
 import logging
@@ -25,14 +25,14 @@ class S3Ledger:
         self._delimiter = delimiter
         self._is_conditional = is_conditional
         self._run = run or (lambda call, items: [call(item) for item in items])
-        self._reach = {}  # folder -> the last offset that is stored in it, where others have stored more than the group knows
-        self._put = set()  # keys of the commit that is under way
+        self._reach = {}  # folder -> last stored offset, if others have stored more than the group has committed
+        self._put = set()  # keys put by the current commit
 
     def take_over(self):
-        return None  # the group says where to begin; what is stored beyond that is found when its key is taken
+        return None  # start at the group's offset; later objects are found when their keys are taken
 
     def unwritten(self, offsets, folders_of, folders):
-        """The rows that are in no object yet; None for all of them."""
+        """Return the rows that are in no object yet; None for all of them."""
         if not self._reach:
             return None
         reach = np.array([self._reach.get(folder, -1) for folder in folders], np.int64)
@@ -41,16 +41,16 @@ class S3Ledger:
 
     @property
     def is_clean(self):
-        """Whether no object reaches from before what was committed last to after it. Only there may a task begin: elsewhere it would put an
-        object that begins in the middle of one."""
+        """Whether no object spans the last committed offset. Only there a task may start: elsewhere its objects would begin in the middle of
+        an existing one."""
         return not self._reach
 
     def commit(self, closed, next_offset):
-        """Put these objects. It may be called again after an error. Raises Overtaken where others have put objects of other lengths."""
+        """Put these objects. May be repeated after an error. Raise Overtaken if others have put objects with other offset ranges."""
         met = [each for each in self._run(self._put_one, closed) if each is not None]
         self._put.clear()
         if met:
-            # What this commit has put is left out as well when it is read again.
+            # When read again, records of this commit are skipped as well.
             self._reach.update({each.folder: each.last for each in closed})
             self._reach.update(dict(met))
             raise Overtaken
@@ -58,7 +58,7 @@ class S3Ledger:
             self._reach.clear()
 
     def _put_one(self, closed):
-        """None, or (folder, the last offset) of an object of another length that has its key already."""
+        """Put an object; return None, or (folder, last offset) of a different object with its key."""
         key = self._key(closed.folder, closed.first, closed.suffix)
         if key in self._put:
             return None
@@ -73,7 +73,7 @@ class S3Ledger:
 
     def _met(self, closed, key, last):
         if last is None:
-            log.warning("%s already exists, and its metadata does not say its last offset: it is taken for what this task was to put there", key)
+            log.warning("%s already exists, without its last offset in the metadata: assuming that it is the object of this task", key)
             last = closed.last
         if last != closed.last:
             return closed.folder, last

@@ -1,6 +1,6 @@
-"""S3SinkConnector: topics into objects of S3, or of what speaks its protocol, each record exactly once.
+"""S3SinkConnector: write topics to objects in S3 or compatible stores, exactly-once.
 
-    s3.py          requests        s3_ledger.py   which objects are put, and what happens where one already exists
+    s3.py          requests        s3_ledger.py   commits, and handling of existing objects
     beside.py      keys and headers
 """
 
@@ -21,14 +21,14 @@ TEXT = {"compression": "s3.compression.type", "compression.level": "s3.compressi
 
 
 class S3SinkConnector(SinkConnector):
-    """Write topics as objects: Avro, JSON, Parquet, bytes or text, with their keys and headers beside them where that is wanted.
+    """Write topics as objects: Avro, JSON, Parquet, bytes or text, with keys and headers in objects beside them if configured.
 
     s3.bucket.name=lake   s3.region=eu-central-1   format.class=io.confluent.connect.s3.format.parquet.ParquetFormat   flush.size=100000
     """
 
     java_name = "io.confluent.connect.s3.S3SinkConnector"
     config_def = ConfigDef(
-        class_key("storage.class", keys.HIGH, f"Only {_STORAGE} is known here.", _STORAGES),
+        class_key("storage.class", keys.HIGH, f"Only {_STORAGE} is supported.", _STORAGES),
         class_key("format.class", keys.HIGH, "How objects are encoded.", FORMATS),
         *keys.STORAGE,
         *(option for option in keys.CONNECTOR if option.name != "shutdown.timeout.ms"),
@@ -42,13 +42,13 @@ class S3SinkConnector(SinkConnector):
         try:
             parsed = self.config_def.parse(config)
         except ConfigError:
-            return {}  # told by the definition already
+            return {}  # the definition reports errors
         errors = keys.refusals(parsed)
         if parsed["behavior.on.null.values"].lower() == "write" and not parsed["store.kafka.keys"]:
-            errors["behavior.on.null.values"] = "write needs store.kafka.keys=true: of a record whose value is null there is nothing else to write"
+            errors["behavior.on.null.values"] = "write needs store.kafka.keys=true: a record with a null value has nothing else to write"
         for pair in parsed["s3.object.tagging.key.value.pairs"]:
             if ":" not in pair:
-                errors["s3.object.tagging.key.value.pairs"] = f"'{pair}' is not a name:value"
+                errors["s3.object.tagging.key.value.pairs"] = f"'{pair}' is not of the form name:value"
         try:
             import boto3  # noqa: F401
         except ImportError:
@@ -104,7 +104,7 @@ class S3SinkTask(LakeSinkTask):
                 "Set it to ignore, or drop such records with the transform Filter."
             )
         if self.config_values["report.null.values.to.dlq"] and self._reporter is not None:
-            self._reporter.report(record, DataError("The value is null: it is ignored, as behavior.on.null.values says."))
+            self._reporter.report(record, DataError("The value is null, and behavior.on.null.values=ignore."))
 
     @staticmethod
     def _format_settings(values):
@@ -112,7 +112,7 @@ class S3SinkTask(LakeSinkTask):
 
 
 class WithSchemaName:
-    """Another partitioner's folders, with the name of the value's schema before or after them."""
+    """Another partitioner's folders, with the value's schema name before or after them."""
 
     def __init__(self, inner, values):
         self._inner, self.by_time = inner, inner.by_time

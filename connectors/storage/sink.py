@@ -1,9 +1,9 @@
-"""LakeSink: topics into files of a folder of this machine or of HDFS, each record exactly once.
+"""LakeSink: write topics to files in a local folder or HDFS, exactly-once.
 
-    keys.py               what can be set                partitioners.py, timestamps.py   into which folder
+    keys.py               options                        partitioners.py, timestamps.py   choice of the folder
     task.py               batches, memory, errors        rotation.py                      when files are closed
-    partition_writer.py   the files that are open        formats/                         how they are encoded
-    ledger.py             how they are put in place      local.py, hdfs.py                what a file system does
+    partition_writer.py   open files                     formats/                         encoders
+    ledger.py             commits                        local.py, hdfs.py                file systems
 """
 
 import functools
@@ -30,7 +30,7 @@ from connectors.storage.timestamps import EXTRACTORS
 from standalone import HIGH, INT, LOW, STRING, ConfigDef, ConfigError, Option, SinkConnector, between, check_allowed_file, one_of
 
 ORC_CODECS = ("uncompressed", "zlib", "snappy", "lz4", "zstd")
-FORMAT_SETTINGS = {  # what formats go by, where a connector has no key for it
+FORMAT_SETTINGS = {  # defaults for formats, if a connector has no key for it
     "parquet.codec": "snappy",
     "codec.in.name": False,
     "orc.codec": "zlib",
@@ -43,7 +43,7 @@ FORMAT_SETTINGS = {  # what formats go by, where a connector has no key for it
 
 
 class LakeSinkConnector(SinkConnector):
-    """Write topics as files of columns or rows: Parquet, ORC, Avro, JSON, CSV, text or bytes.
+    """Write topics to files: Parquet, ORC, Avro, JSON, CSV, text or bytes.
 
     store.url=file:///data/lake   format.class=Parquet   flush.size=100000   partitioner.class=Daily
     """
@@ -57,26 +57,26 @@ class LakeSinkConnector(SinkConnector):
         *keys.PARTITIONER,
         *keys.HADOOP,
         *keys.HIVE,
-        Option("orc.codec", STRING, LOW, "How ORC files are compressed.", default="zlib", check=one_of(*ORC_CODECS)),
-        Option("text.compression.type", STRING, LOW, "How JSON, CSV, text and bytes are compressed.", default="none", check=one_of("none", "gzip")),
-        Option("text.compression.level", INT, LOW, "How hard gzip tries; -1: as hard as it thinks fit.", default=-1, check=between(-1, 9)),
+        Option("orc.codec", STRING, LOW, "Compression of ORC files.", default="zlib", check=one_of(*ORC_CODECS)),
+        Option("text.compression.type", STRING, LOW, "Compression of JSON, CSV, text and bytes.", default="none", check=one_of("none", "gzip")),
+        Option("text.compression.level", INT, LOW, "gzip's compression level; -1: its default.", default=-1, check=between(-1, 9)),
         Option("json.decimal.format", STRING, LOW, "Decimals in JSON: BASE64 or NUMERIC.", default="BASE64", check=one_of("BASE64", "NUMERIC")),
-        Option("format.bytearray.extension", STRING, LOW, "What names of files of bytes end in.", default=".bin"),
-        Option("format.bytearray.separator", STRING, LOW, "Stands after each record in files of bytes. Without it: a line end.", default=None),
+        Option("format.bytearray.extension", STRING, LOW, "File extension of BytesFormat.", default=".bin"),
+        Option("format.bytearray.separator", STRING, LOW, "Separator after each record in BytesFormat. Default: a line end.", default=None),
     )  # fmt: skip
 
     def validate(self, config):
         return refusals(self.config_def, config)
 
     def task_configs(self, max_tasks):
-        return [dict(self.config) for _ in range(max_tasks)]  # partitions of topics are theirs to share
+        return [dict(self.config) for _ in range(max_tasks)]  # tasks share the topics' partitions
 
 
 def refusals(config_def, config):
     try:
         parsed = config_def.parse(config)
     except ConfigError:
-        return {}  # told by the definition already
+        return {}  # the definition reports errors
     errors = keys.refusals(parsed)
     url = parsed["store.url"] or parsed["hdfs.url"]
     if not url:
@@ -84,7 +84,7 @@ def refusals(config_def, config):
     else:
         scheme = urlsplit(url).scheme
         if scheme not in _STORES:
-            errors["store.url"] = f"'{scheme}' is not a kind of store that is known here: {', '.join(sorted(filter(None, _STORES)))}"
+            errors["store.url"] = f"'{scheme}' is not a supported store; supported are {', '.join(sorted(filter(None, _STORES)))}"
         elif scheme in _ON_HDFS and importlib.util.find_spec("hdfs_native") is None:
             errors["store.url"] = "HDFS needs the package hdfs-native: pip install connect-standalone[hdfs]"
         elif scheme not in _ON_HDFS:
@@ -96,7 +96,7 @@ def refusals(config_def, config):
 
 
 class LakeSinkTask(StorageTask):
-    """Files that are put in place by renaming them."""
+    """Files are put in place by renaming them."""
 
     config_def = LakeSinkConnector.config_def
     label = "LakeSink"
@@ -105,7 +105,7 @@ class LakeSinkTask(StorageTask):
     def open_storage(self, config):
         values = self.config_values = self.config_def.parse(config)
         self.files = self.open_store(values)
-        # Where files wait until they are closed: beside their place, if that is a disk of this machine.
+        # Folder for open files: next to their final place if that is local.
         self.spools = None if self.files.spools_here else tempfile.mkdtemp(prefix="connect-spool-")
         format = load(FORMATS.find(values["format.class"]))(self._format_settings(values))
         partitioner, extractor = PARTITIONERS.find(values["partitioner.class"])(), EXTRACTORS.find(values["timestamp.extractor"])()
@@ -114,12 +114,12 @@ class LakeSinkTask(StorageTask):
         self._parts = Parts(format, partitioner, extractor, values["schema.compatibility"], self.run)
         self._names = FileNames(values["file.delim"], values["filename.offset.zero.pad.width"], format.extension)
         self._zone = zone_of(values["timezone"] or "UTC")
-        if values.get("hive.integration"):  # S3 has no such key
+        if values.get("hive.integration"):  # S3 does not have this key
             kind, text_of = FORMATS.find(values["format.class"]), getattr(format, "text_of", None)
             self.hive = Hive(values, kind, self.files, self._place_of, self.context.spark, text_of)
 
     def open_store(self, values):
-        """What the URL names."""
+        """Open the store of the URL."""
         url = values["store.url"] or values["hdfs.url"]
         return _STORES[urlsplit(url).scheme](url, values)
 
@@ -153,7 +153,7 @@ class LakeSinkTask(StorageTask):
         return PartitionWriter(self._parts, ledger, rotation, lambda: self.spools or ledger.folder, self.report, stored)
 
     def _place_of(self, topic):
-        """(the topic's folder, its URL)"""
+        """Return (the topic's folder, its URL)."""
         values = self.config_values
         place = joined(joined(self.files.root, captured(values, "topics.dir", topic)), topic)
         url = values["store.url"] or values["hdfs.url"]
@@ -172,7 +172,7 @@ _AVRO = ("connect.meta.data", "enhanced.avro.schema.support", "allow.optional.ma
 
 
 def captured(values, key, topic):
-    """A folder's name, with the groups of topic.capture.groups.regex put in."""
+    """Return a folder's name with the groups of topic.capture.groups.regex inserted."""
     pattern, text = values["topic.capture.groups.regex"], values[key]
     if not pattern or "${" not in text:
         return text

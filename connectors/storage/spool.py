@@ -1,6 +1,6 @@
-"""Where an encoder writes a file's bytes: in memory at first, on disk once somebody needs the memory.
+"""A spool for a file being encoded: in memory first, on disk when memory runs short.
 
-An encoder sees a file that only grows. `spill` moves what is in memory after what is on disk; where the disk is full nothing of it is lost.
+Encoders see an append-only file. `spill` appends the memory to the disk file; if the disk is full, nothing is lost.
 """
 
 import os
@@ -8,13 +8,13 @@ import os
 
 class Spool:
     def __init__(self, path):
-        self._path = path  # where it is once it has spilled
+        self._path = path  # path of the disk file, once spilled
         self._parts = []
-        self.memory = 0  # bytes that are not on disk
-        self._stored = 0  # bytes that are
+        self.memory = 0  # bytes not on disk
+        self._stored = 0  # bytes on disk
         self.closed = False
 
-    # --- What an encoder calls ---
+    # --- Called by the encoder ---
 
     def write(self, data):
         data = bytes(data)
@@ -29,7 +29,7 @@ class Spool:
         pass
 
     def close(self):
-        pass  # the encoder is done; the bytes are still wanted
+        pass  # the encoder is done, but the bytes are still needed
 
     def readable(self):
         return False
@@ -40,23 +40,23 @@ class Spool:
     def seekable(self):
         return False
 
-    # --- What its owner calls ---
+    # --- Called by the owner ---
 
     def __len__(self):
         return self.tell()
 
     @property
     def path(self):
-        """The file on disk, or None while all is in memory."""
+        """The file on disk, or None while everything is in memory."""
         return self._path if self._stored else None
 
     def spill(self):
-        """To disk with what is in memory. Raises OSError, and then all is as it was."""
+        """Write the memory to disk. On OSError nothing changes."""
         if not self.memory:
             return
         descriptor = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o666)
         try:
-            os.ftruncate(descriptor, self._stored)  # a spill that failed may have left something behind
+            os.ftruncate(descriptor, self._stored)  # a failed spill may have left bytes
             place = self._stored
             for part in self._parts:
                 view = memoryview(part)
@@ -68,11 +68,11 @@ class Spool:
         self._stored, self._parts, self.memory = place, [], 0
 
     def parts(self):
-        """What is in memory, in pieces; only where nothing has spilled is it all."""
+        """Return the pieces in memory, which is everything only if nothing was spilled."""
         return self._parts
 
     def chunks(self, size=4 << 20):
-        """All bytes, in pieces of about that size."""
+        """Yield all bytes in pieces of about that size."""
         if self._stored:
             with open(self._path, "rb") as file:
                 left = self._stored

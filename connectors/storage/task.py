@@ -1,13 +1,13 @@
-"""What the tasks of all sinks that write files do: batches to the writers of their partitions, memory kept within bounds, offsets after what
-is stored."""
+"""The base of file sink tasks: pass batches to partition writers, bound memory, and return offsets of stored
+records."""
 
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 from standalone import DataError, RetriableError, SinkTask
 
-MEMORY_BYTES = 128 << 20  # of all open files of a task; beyond it the largest go to disk, until half of it is left
-CLOSES = 8  # at once: the time of one is mostly waiting
+MEMORY_BYTES = 128 << 20  # of all open files of a task; beyond it the largest are spilled until half remains
+CLOSES = 8  # closed in parallel, as closing mostly waits for I/O
 
 
 class Parts:
@@ -16,16 +16,16 @@ class Parts:
     def __init__(self, format, partitioner, extractor, compatibility, run):
         self.format, self.partitioner, self.extractor = format, partitioner, extractor
         self.compatibility = compatibility
-        self.run = run  # (call, items): for each of them, several at once
-        # What a kind of storage may change:
-        self.sides = ()  # what is in files beside the values: .suffix, .format, .encode(batch)
+        self.run = run  # (call, items): calls for each item, several at once
+        # A kind of storage may change the following.
+        self.sides = ()  # companion files of the values: .suffix, .format, .encode(batch)
         self.writes_nulls = format.takes_nulls
-        self.null_value = _refuse_null  # (record, report) of a record whose value is null, where that is not written
-        self.tombstones = None  # the folder of such records, where what is beside their values is
+        self.null_value = _refuse_null  # (record, report) handles a null value that is not written
+        self.tombstones = None  # folder of records with null values, if companion files are written
 
 
 def _refuse_null(record, report):
-    report(record, DataError("The value is null, and files of this format have no place for that. Drop such records with the transform Filter."))
+    report(record, DataError("The value is null, which this file format cannot store. Drop such records with the transform Filter."))
 
 
 class StorageTask(SinkTask):
@@ -56,7 +56,7 @@ class StorageTask(SinkTask):
             self._guarded(writer, lambda writer: writer.commit_if_due(now))
         self.behind_commits()
         for origin, writer in self._writers.items():
-            if writer.rewound:  # only now, as nothing of this put comes again
+            if writer.rewound:  # only now, so that no record of this put is delivered again
                 writer.rewound = False
                 self.context.offset({origin: writer.next_offset})
         due = [each for each in (writer.due_in_ms(now) for writer in self._writers.values()) if each is not None]
@@ -78,7 +78,7 @@ class StorageTask(SinkTask):
         self.close_storage()
 
     def run(self, call, items):
-        """For each of the items, several at once; the first error is raised when all are over."""
+        """Call for each item, several at once; raise the first error when all have finished."""
         if len(items) < 2:
             return [call(item) for item in items]
         futures = [self._pool.submit(call, item) for item in items]
@@ -88,7 +88,7 @@ class StorageTask(SinkTask):
         return [future.result() for future in futures]
 
     def report(self, record, error):
-        """A bad record: to the dead letter queue where there is one, else the task fails."""
+        """Report a bad record to the dead letter queue if there is one; else fail the task."""
         if self._reporter is None:
             raise error
         self._reporter.report(record, error)
@@ -106,7 +106,7 @@ class StorageTask(SinkTask):
             held -= size
 
     def _guarded(self, writer, call):
-        """Errors of a file system as a user and the worker understand them: tried again, or for good."""
+        """Convert file system errors for users and the worker: retriable or permanent."""
         try:
             return call(writer)
         except OSError as error:
@@ -127,7 +127,7 @@ class StorageTask(SinkTask):
         if self.context is not None:
             self.context.timeout(self.config_values["retry.backoff.ms"])
 
-    # --- What kinds of storage define ---
+    # --- Defined by each kind of storage ---
     label = "The sink"
     files = None
     config_values = None
@@ -139,7 +139,7 @@ class StorageTask(SinkTask):
         raise NotImplementedError
 
     def behind_commits(self):
-        """What is to be done once files are in place."""
+        """Called once files are in place."""
 
     def close_storage(self):
         pass

@@ -1,4 +1,4 @@
-"""When a record is of: timestamp.extractor. Milliseconds since the epoch, for a whole batch at once."""
+"""Timestamp extractors (timestamp.extractor): the record time in milliseconds, for a whole batch at once."""
 
 import datetime
 import re
@@ -12,22 +12,22 @@ from connectors.storage.fields import field_column, field_value, missing
 from connectors.storage.lake_types import TIMESTAMP
 from standalone import DataError, Instant
 
-NONE = np.iinfo(np.int64).min  # of rows that have no time
+NONE = np.iinfo(np.int64).min  # marks rows without a time
 
 
 class TimestampExtractor:
-    """A class of one's own defines `extract(record)`: milliseconds, or DataError where the record has no time."""
+    """A custom class defines `extract(record)`: it returns milliseconds, or raises DataError if the record has no time."""
 
     by_clock = False  # whether time passes without records
 
     def configure(self, config):
-        """The parsed keys of the connector; `config.originals` has all of them as strings."""
+        """Called with the connector's parsed keys; `config.originals` has all of them as strings."""
 
     def extract(self, record):
         raise NotImplementedError(f"{type(self).__name__} must define extract(record)")
 
     def times(self, batch, now_ms):
-        """(an array of milliseconds, {row: error})"""
+        """Return (array of milliseconds, {row: error})."""
         found, bad = np.full(len(batch), NONE, np.int64), {}
         for row, record in enumerate(batch.records()):
             try:
@@ -38,7 +38,7 @@ class TimestampExtractor:
 
 
 class WallclockExtractor(TimestampExtractor):
-    """When the record is written."""
+    """The time at which the record is written."""
 
     by_clock = True
 
@@ -51,12 +51,12 @@ class RecordExtractor(TimestampExtractor):
 
     def times(self, batch, now_ms):
         times = np.full(len(batch), -1, np.int64) if batch.timestamps is None else batch.timestamps
-        bad = {int(row): DataError("The record has no timestamp, and timestamp.extractor=Record goes by it.") for row in np.flatnonzero(times < 0)}
+        bad = {int(row): DataError("The record has no timestamp, which timestamp.extractor=Record needs.") for row in np.flatnonzero(times < 0)}
         return times, bad
 
 
 class RecordFieldExtractor(TimestampExtractor):
-    """A field of the value, which may lie deeper (a.b): a Timestamp, a number of milliseconds, or a string in ISO 8601."""
+    """A field of the value, optionally nested (a.b): a Timestamp, a number of milliseconds, or a string in ISO 8601."""
 
     def configure(self, config):
         self._path = config["timestamp.field"]
@@ -90,7 +90,7 @@ def milliseconds_of(path, value):
         try:
             return _of_text(value.strip())
         except ValueError:
-            raise DataError(f"The field '{path}' holds '{value}', which is no time in ISO 8601 (2024-02-29T12:30:00.000Z).") from None
+            raise DataError(f"The field '{path}' holds '{value}', which is not a time in ISO 8601 (2024-02-29T12:30:00.000Z).") from None
     raise _no_time(path, value)
 
 
@@ -116,7 +116,7 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.timezone.utc)
 
 
 def _no_time(path, value):
-    return DataError(f"The field '{path}' holds {'null' if value is None else 'a ' + type(value).__name__}, which is no time.")
+    return DataError(f"The field '{path}' holds {'null' if value is None else 'a ' + type(value).__name__}, which is not a time.")
 
 
 _JAVA = "io.confluent.connect.storage.partitioner.TimeBasedPartitioner$"

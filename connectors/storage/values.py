@@ -1,17 +1,17 @@
-"""A batch's values in one schema, on their way into a file: as columns where they can be, and without the rows that are bad."""
+"""Convert a batch's values to columns of one schema for a file, without bad rows."""
 
 import numpy as np
 import pyarrow as pa
 
 from standalone import ConnectError, DataError, Schema, SchemaBuilder, SinkBatch, Struct
 
-_BAD = (ValueError, TypeError, OverflowError, ConnectError)  # pyarrow's errors are such
+_BAD = (ValueError, TypeError, OverflowError, ConnectError)  # pyarrow's errors are subclasses
 
 
 def arrow_values(batch):
-    """(schema, array, {row: error}) of a batch: the rows that are bad are null in the array. Values without a schema get one that fits them all.
+    """Return (schema, array, {row: error}) of a batch; bad rows are null. A schema is inferred for schemaless values.
 
-    Raises DataError where no value can be said in columns.
+    Raises DataError if no value has a columnar form.
     """
     if batch.value_schema is None:
         batch = with_schema(batch)
@@ -34,17 +34,17 @@ def _row_by_row(batch):
 
 
 def of_schema(values, schema):
-    """Python values as an Arrow array of the type that batches have for that schema."""
+    """Convert Python values to the Arrow array that batches have for that schema."""
     return SinkBatch(len(values), "", list(values), schema, partition=0, offsets=np.arange(len(values))).arrow()[1]
 
 
 def null_of(schema):
-    """An array of one null."""
+    """Return an array with one null."""
     return of_schema([None], schema.with_(optional=True))
 
 
 def with_schema(batch):
-    """A batch of values without a schema as one of values with the schema that fits all of them: objects become structs."""
+    """Infer a schema for a batch of schemaless values: objects become structs."""
     try:
         schema, array = batch.arrow()
     except _BAD:
@@ -58,7 +58,7 @@ def with_schema(batch):
 
 
 def loosened(schema):
-    """The same with all in it optional: of values without a schema nobody knows what the next one lacks."""
+    """Return the schema with everything optional: later schemaless values may lack anything."""
     if schema.type == "struct":
         builder = SchemaBuilder("struct").optional()
         for field in schema.fields:
@@ -79,12 +79,12 @@ _WIDER = ("int8", "int16", "int32", "int64", "float32", "float64")
 
 
 def inferred(values):
-    """The Schema of values without one: objects are structs, and numbers of multiple kinds are of the widest. Raises DataError."""
+    """Infer the Schema of schemaless values: objects are structs, mixed numbers get the widest type. Raise DataError."""
     schema = None
     for value in values:
         if value is not None:
             schema = merged(schema, _of_value(value))
-    return schema or Schema.OPTIONAL_STRING  # of nothing but nulls any will do
+    return schema or Schema.OPTIONAL_STRING  # for nulls only, any type works
 
 
 def _of_value(value):
@@ -92,7 +92,7 @@ def _of_value(value):
         builder = SchemaBuilder("struct").optional()
         for name, item in value.items():
             if not isinstance(name, str) or not name:
-                raise DataError(f"Files of columns take objects whose keys are texts; one is {name!r}.")
+                raise DataError(f"Columnar files need objects with string keys; one is {name!r}.")
             builder.field(name, inferred([item]))
         return builder.build()
     if isinstance(value, (list, tuple)):
@@ -101,12 +101,12 @@ def _of_value(value):
         return loosened(value.schema)
     kind = _OF_CLASS.get(type(value).__name__)
     if kind is None:
-        raise DataError(f"A {type(value).__name__} without a schema has no place in files of columns: give the topic's values a schema.")
+        raise DataError(f"Columnar files cannot store a {type(value).__name__} without a schema: give the topic's values a schema.")
     return Schema(kind, optional=True)
 
 
 def merged(one, other):
-    """The Schema that holds the values of both; fields of both, those of the first first. Raises DataError where there is none."""
+    """Return the Schema that fits both; `one`'s fields come first. Raise DataError if there is none."""
     if one is None or one == other:
         return other
     if other is None:
@@ -122,11 +122,11 @@ def merged(one, other):
         return SchemaBuilder.array(merged(one.value_schema, other.value_schema)).optional().build()
     if one.type in _WIDER and other.type in _WIDER:
         return Schema(max(one.type, other.type, key=_WIDER.index), optional=True)
-    raise DataError(f"Values without a schema are now a {one.type}, now a {other.type}: no column holds both. Give the topic's values a schema.")
+    raise DataError(f"Schemaless values mix {one.type} and {other.type}, which fit no column. Give the topic's values a schema.")
 
 
 def shaped(value, schema):
-    """A value without a schema as the Schema holds it."""
+    """Convert a schemaless value to the Schema."""
     if value is None:
         return None
     if schema.type == "struct" and isinstance(value, dict):

@@ -1,10 +1,10 @@
-"""Values of one version of a schema in the files of another: `schema.compatibility`.
+"""Schema evolution of file sinks (`schema.compatibility`).
 
 NONE                 any change of the schema closes the file
-BACKWARD and FULL    a newer version closes it; values of an older one are brought to the file's
-FORWARD              an older version closes it; values of a newer one are brought to the file's
+BACKWARD and FULL    a newer version closes it; older values are projected to the file's version
+FORWARD              an older version closes it; newer values are projected to the file's version
 
-Values without a schema have none to go by: a file takes what fits its columns, and a new field closes it.
+Schemaless values: a file accepts values that fit its columns, and a new field closes it.
 """
 
 import pyarrow as pa
@@ -18,7 +18,7 @@ _WIDER = ("int8", "int16", "int32", "int64", "float32", "float64")
 
 
 class Versions:
-    """Of one partition of a topic: the schema of what is being written."""
+    """The schema being written for one topic partition."""
 
     def __init__(self, mode):
         self._mode = mode
@@ -26,7 +26,7 @@ class Versions:
         self._has_schemas = None
 
     def look(self, schema, is_given=True):
-        """Of a batch of that schema: (whether the files that are open must be closed before it, the schema that it is written in)."""
+        """For a batch of that schema, return (whether to close the open files first, the schema to write)."""
         current = self.current
         if self._has_schemas is None or schema is current and is_given is self._has_schemas:
             return False, schema
@@ -44,26 +44,26 @@ class Versions:
         return True, schema
 
     def set(self, schema, is_given=True):
-        """From now on this is written: what `look` told, once the files are closed."""
+        """Start writing this schema, as `look` returned, once the files are closed."""
         self.current, self._has_schemas = schema, is_given
 
     def _version(self, schema):
         if schema.version is None:
             raise DataError(
-                f"schema.compatibility={self._mode} goes by versions of schemas, and this one ({schema.name or schema.type}) has none. Set it to "
-                "NONE, or use a converter that gives versions (Avro, Protobuf or JSON Schema with a registry)."
+                f"schema.compatibility={self._mode} needs versions of schemas, and this one ({schema.name or schema.type}) has none. Set it to "
+                "NONE, or use a converter with versions (Avro, Protobuf or JSON Schema with a registry)."
             )
         return schema.version
 
 
 def projected(array, source, target):
-    """An Arrow array of the schema `source` as one of the schema `target`, as Connect's SchemaProjector does it. Raises DataError."""
+    """Project an Arrow array from schema `source` to schema `target`, like Connect's SchemaProjector. Raise DataError."""
     if source is target or source == target:
         return array
     _check(source, target)
     if source.optional and not target.optional and array.null_count:
         if target.default is None:
-            raise DataError(f"A null has come for what the file's schema requires ({_name(target)}): no file of that version holds it.")
+            raise DataError(f"A value is null, but the file's schema requires {_name(target)}.")
         array = _filled(array, source, target)
     if target.type == "struct":
         mask = array.is_null() if array.null_count else None

@@ -1,1 +1,1 @@
-"""TableSink: topics into tables of Iceberg and Delta."""
+"""TableSink: write topics to Iceberg and Delta tables."""

@@ -1,4 +1,4 @@
-"""What has come for one table and is not committed yet."""
+"""Uncommitted rows of one table."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from standalone import DataError
 class Buffer:
     def __init__(self):
         self._pieces = []  # (pair, offsets, rows)
-        self._ends = {}  # pair -> the offset after its last record, also if that is not a row
+        self._ends = {}  # pair -> offset after its last record, even if that is not a row
         self._required = None
-        self._shape = None  # a table of no rows that has the columns of all
+        self._shape = None  # an empty table with the columns of all pieces
         self.nbytes = 0
 
     def add(self, pair, offsets, rows, required, end):
-        """Rows with the offset of each, in their order."""
+        """Add rows with their offsets, in order."""
         self._ends[pair] = end
         if rows is None or not len(rows):
             return
@@ -26,7 +26,7 @@ class Buffer:
             self._required = set(required) if self._required is None else self._required & required
 
     def takes(self, rows):
-        """Whether one column holds what is here and these rows."""
+        """Whether the existing and the new rows have compatible columns."""
         try:
             self._with(rows)
         except DataError:
@@ -37,7 +37,7 @@ class Buffer:
         return rows.slice(0, 0) if self.is_empty else joined([self._shape, rows.slice(0, 0)])
 
     def drop(self, pair, offset):
-        """Forget what is before that offset of a partition; None: all of it."""
+        """Drop a partition's rows before that offset; None: all of them."""
         kept = []
         for each in self._pieces:
             mine, offsets, rows = each
@@ -52,15 +52,15 @@ class Buffer:
         self.nbytes = sum(rows.nbytes for _, _, rows in kept)
 
     def rows(self, pair=None):
-        """All of them, or those of one partition, as one table."""
+        """Return all rows, or those of one partition, as one table."""
         return joined([rows for mine, _, rows in self._pieces if pair in (None, mine)])
 
     def pairs(self):
-        """Partitions that rows are of, in the order of their first."""
+        """Partitions with rows, in order of their first row."""
         return list(dict.fromkeys(pair for pair, _, _ in self._pieces))
 
     def ends(self):
-        """{pair: the offset after its last record}"""
+        """{pair: offset after its last record}."""
         return dict(self._ends)
 
     def first(self, pair):
@@ -69,7 +69,7 @@ class Buffer:
 
     @property
     def required(self):
-        """Columns that no row may lack."""
+        """Columns that must not be null in any row."""
         return self._required or set()
 
     @property

@@ -1,6 +1,6 @@
-"""Records as the rows of a table: Arrow columns of a lake's types, all of which may be null; and what must be done to a table to take them.
+"""Convert records to table rows (nullable Arrow columns of lake types), and compute the schema changes that a table needs.
 
-Two columns that no table has are beside those of the values: the number of the row, in the order in which rows came, and whether it deletes.
+Two extra columns hold the row number, in arrival order, and whether the row is a deletion.
 """
 
 import json
@@ -16,7 +16,7 @@ NUMBER, DELETES = "__connect_row", "__connect_deletes"
 
 
 def rows_of(batch, first_number, ids, is_upsert):
-    """(an Arrow table of a batch, the names of what is required, {row: error}); the rows that are bad are not in it. Raises DataError."""
+    """Return (Arrow table of a batch, names of required columns, {row: error}); bad rows are left out. Raise DataError."""
     nulls = batch.nulls()
     tables, bad, required = [], {}, None
     if not nulls.all():
@@ -37,25 +37,25 @@ def rows_of(batch, first_number, ids, is_upsert):
 
 
 def joined(tables):
-    """Tables as one that has the columns of all, each of the widest type."""
+    """Concatenate tables, with all columns, each of the widest type."""
     try:
         return pa.concat_tables(tables, promote_options="permissive").combine_chunks()
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError) as error:
-        raise DataError(f"No column holds both what has come and what was there: {error}") from None
+        raise DataError(f"Old and new values do not fit into one column: {error}") from None
 
 
 def _values(batch):
     schema, array, bad = arrow_values(batch)
     if schema.type != "struct":
-        raise DataError(f"A row of a table is made of a struct or an object, not of a value of type {schema.type}. HoistField makes a struct of it.")
+        raise DataError(f"A table row needs a struct or an object, not a value of type {schema.type}. HoistField wraps it in a struct.")
     required = {field.name for field in schema.fields if not field.schema.optional}
     return _flat(to_lake(array, loosened(schema), WITHOUT_TIMES)), required, bad
 
 
 def _keys(batch, ids):
-    """The id columns of rows that are deleted, out of the records' keys."""
+    """Return the id columns of deleted rows, from the records' keys."""
     if batch.key is None:
-        raise DataError("A record without a value deletes a row, and one without a key does not say which.")
+        raise DataError("A tombstone deletes a row by its key, but this one has no key.")
     keys = SinkBatch(len(batch), batch.topic, batch.key, batch.key_schema, partition=batch.partition, offsets=batch.offsets)
     schema, array, bad = arrow_values(keys)
     if bad:
@@ -63,12 +63,12 @@ def _keys(batch, ids):
     column = to_lake(array, loosened(schema), WITHOUT_TIMES)
     if schema.type != "struct":
         if len(ids) != 1:
-            raise DataError(f"The key of a record that deletes is a {schema.type}, and the table has the id columns {', '.join(ids)}.")
+            raise DataError(f"The key of a tombstone is a {schema.type}, but the table has the id columns {', '.join(ids)}.")
         return pa.table({ids[0]: column})
     table = _flat(column)
     missing = [name for name in ids if name not in table.column_names]
     if missing:
-        raise DataError(f"The key of a record that deletes has no field {', '.join(missing)}, which is among the table's id columns.")
+        raise DataError(f"The key of a tombstone lacks the field {', '.join(missing)}, an id column of the table.")
     return table.select(ids)
 
 
@@ -81,11 +81,11 @@ def _numbered(table, rows, first_number, deletes):
     return table.append_column(NUMBER, pa.array(rows + first_number, pa.int64())).append_column(DELETES, pa.array(np.full(count, deletes)))
 
 
-# --- What a table lacks ---
+# --- Schema changes ---
 
 
 def fitted(rows, existing, evolves, ignores_case):
-    """The rows with all columns of an (empty) Arrow table of what exists, in the widest types."""
+    """Return the rows with all columns of the (empty) Arrow table `existing`, in the widest types."""
     if ignores_case:
         known = {name.lower(): name for name in existing.column_names}
         rows = rows.rename_columns([known.get(name.lower(), name) for name in rows.column_names])
@@ -95,7 +95,7 @@ def fitted(rows, existing, evolves, ignores_case):
 
 
 def changes(existing, wanted, path=""):
-    """[SQL behind ALTER TABLE x] that make a table of Spark's schema `existing` (the words of its JSON) one of `wanted`."""
+    """Return [SQL after ALTER TABLE x] that changes Spark's schema `existing` (in its JSON form) to `wanted`."""
     made = []
     known = {field["name"]: field["type"] for field in existing["fields"]}
     for field in wanted["fields"]:
@@ -133,7 +133,7 @@ _SQL = {"long": "BIGINT", "integer": "INT", "short": "SMALLINT", "byte": "TINYIN
 
 
 def sql_type(kind):
-    """A type of Spark's JSON in SQL."""
+    """Convert a type in Spark's JSON to SQL."""
     if isinstance(kind, str):
         return _SQL.get(kind, kind.upper())
     if kind["type"] == "struct":
@@ -144,13 +144,13 @@ def sql_type(kind):
 
 
 def columns_in_sql(wanted, required):
-    """What is in the parentheses of CREATE TABLE."""
+    """Return the column list for CREATE TABLE."""
     fields = [field for field in wanted["fields"] if field["name"] not in (NUMBER, DELETES)]
     return ", ".join(f"{quote(each['name'])} {sql_type(each['type'])}{' NOT NULL' if each['name'] in required else ''}" for each in fields)
 
 
 def words_of(schema):
-    """Spark's schema as its JSON says it."""
+    """Return Spark's JSON of a schema."""
     return json.loads(schema.json())
 
 

@@ -1,4 +1,4 @@
-"""Tables of Delta: a commit names a partition of a topic and the offset after it (txnAppId, txnVersion), so that none is written twice."""
+"""Delta tables: each commit records a topic partition and its next offset (txnAppId, txnVersion), so nothing is written twice."""
 
 from connectors.storage.sink import path_of
 from connectors.tables.columns import quote
@@ -25,7 +25,7 @@ class DeltaTables(Tables):
                 "Add them, then restart the worker."
             )
         if own.conf.get(_LOG_PARTS, None) is None:
-            own.conf.set(_LOG_PARTS, "2")  # the log is read by one machine: fifty parts, as Delta has it, take seconds a commit
+            own.conf.set(_LOG_PARTS, "2")  # one machine reads the log: Delta's default of fifty partitions takes seconds per commit
 
     def name(self, table):
         return f"delta.{quote(self._place(table))}"

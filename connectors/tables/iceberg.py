@@ -1,4 +1,4 @@
-"""Tables of Iceberg: a commit is a snapshot, and its properties tell the offsets after what is in it."""
+"""Iceberg tables: each commit is a snapshot, whose properties record the next offsets."""
 
 import json
 
@@ -22,7 +22,7 @@ class IcebergTables(Tables):
     def configure(self, own):
         catalog = f"spark.sql.catalog.{self.catalog}"
         own.conf.set(catalog, "org.apache.iceberg.spark.SparkCatalog")
-        own.conf.set(f"{catalog}.cache-enabled", "false")  # others change tables, too
+        own.conf.set(f"{catalog}.cache-enabled", "false")  # other writers change tables, too
         for key, value in self.originals.items():
             if key.startswith(CATALOG):
                 name = key[len(CATALOG) :]
@@ -47,10 +47,10 @@ class IcebergTables(Tables):
         own.sql(f"CREATE TABLE IF NOT EXISTS {self.name(table)} ({columns}) USING iceberg{by}{table_properties(settings.create_props)}")
 
     def offsets(self, own, table, pairs):
-        return self._told_by(own, table)
+        return self._recorded_in(own, table)
 
-    def _told_by(self, own, table):
-        """{pair: next offset} of the newest snapshot that has the property: each repeats what the one before it said of other partitions."""
+    def _recorded_in(self, own, table):
+        """Return {pair: next offset} of the newest snapshot with the property; each snapshot repeats the offsets of other partitions."""
         loaded = own._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(own._jsparkSession, self.name(table))
         snapshot = loaded.currentSnapshot()
         while snapshot is not None:

@@ -1,4 +1,4 @@
-"""What can be set of TableSink: the keys of Apache's Iceberg sink, under its names and defaults, and a few for Delta and for names by topic."""
+"""Options of TableSink: those of Apache's Iceberg sink, with its names and defaults, and a few for Delta and table names."""
 
 import re
 
@@ -12,53 +12,53 @@ PASSING = (CATALOG, CREATE_PROPS, WRITE_PROPS, HADOOP, ONE_TABLE, "iceberg.kafka
 _UNUSED = "Here it has no effect"
 
 KEYS = ConfigDef(
-    Option("table.format", STRING, HIGH, "What the tables are.", default=ICEBERG, check=one_of(ICEBERG, DELTA)),
+    Option("table.format", STRING, HIGH, "Format of the tables.", default=ICEBERG, check=one_of(ICEBERG, DELTA)),
     Option(
         "table.name.format", STRING, HIGH,
-        "The table of a topic: lake.${topic}, say; letters of the topic that no name has become _. Empty: iceberg.tables says.", default="",
+        "The table of a topic, e.g. lake.${topic}; invalid characters of the topic become _. Empty: as in iceberg.tables.", default="",
     ),
-    Option("delta.location", STRING, HIGH, "The folder or URL in which tables of Delta lie: the table a.b in the folder a/b.", default=""),
+    Option("delta.location", STRING, HIGH, "The folder or URL of Delta tables: table a.b is in folder a/b.", default=""),
     Option(
-        "commit.max.bytes", INT, MEDIUM, "A commit does not wait for its interval once so many bytes are there.", default=32 << 20, check=at_least(1)
+        "commit.max.bytes", INT, MEDIUM, "Commit before the interval ends once this many bytes are buffered.", default=32 << 20, check=at_least(1)
     ),
-    Option("iceberg.tables", LIST, HIGH, "The tables, each by its name within the catalog: db.orders.", default=""),
+    Option("iceberg.tables", LIST, HIGH, "Names of the tables within the catalog: db.orders.", default=""),
     Option(
-        "iceberg.tables.dynamic-enabled", BOOLEAN, MEDIUM, "Whether iceberg.tables.route-field holds the name of the table.", default=False
+        "iceberg.tables.dynamic-enabled", BOOLEAN, MEDIUM, "Whether iceberg.tables.route-field contains the table name.", default=False
     ),
-    Option("iceberg.tables.route-field", STRING, MEDIUM, "The field by which a record finds its table. Empty: all go to all tables.", default=""),
-    Option("iceberg.tables.default-commit-branch", STRING, MEDIUM, "The branch to commit to: only the main one is taken.", default=""),
-    Option("iceberg.tables.default-id-columns", STRING, MEDIUM, "The columns that distinguish rows: id, region.", default=""),
+    Option("iceberg.tables.route-field", STRING, MEDIUM, "The field that selects a record's table. Empty: all records go to all tables.", default=""),
+    Option("iceberg.tables.default-commit-branch", STRING, MEDIUM, "The branch to commit to: only the main branch is supported.", default=""),
+    Option("iceberg.tables.default-id-columns", STRING, MEDIUM, "The columns that identify rows: id, region.", default=""),
     Option(
         "iceberg.tables.default-partition-by", STRING, MEDIUM,
-        "How a table that is created is partitioned: country, day(at), bucket(id, 16), truncate(name, 2).", default="",
+        "Partitioning of created tables: country, day(at), bucket(id, 16), truncate(name, 2).", default="",
     ),
     Option(
         "iceberg.tables.upsert-mode-enabled", BOOLEAN, MEDIUM,
-        "Whether a record takes the place of the row with its id columns; one without a value deletes the row that its key tells.", default=False,
+        "Whether a record replaces the row with the same id columns; a tombstone deletes the row of its key.", default=False,
     ),
-    Option("iceberg.tables.auto-create-enabled", BOOLEAN, MEDIUM, "Whether tables that are missing are created.", default=False),
+    Option("iceberg.tables.auto-create-enabled", BOOLEAN, MEDIUM, "Whether missing tables are created.", default=False),
     Option(
         "iceberg.tables.evolve-schema-enabled", BOOLEAN, MEDIUM,
-        "Whether new fields become columns, and numbers wider ones. Without it fields that the table lacks are left out.", default=False,
+        "Whether new fields add columns and wider numbers widen columns. Without it fields that the table lacks are ignored.", default=False,
     ),
-    Option("iceberg.tables.schema-force-optional", BOOLEAN, MEDIUM, "Whether all columns of a created table may be null.", default=False),
-    Option("iceberg.tables.schema-case-insensitive", BOOLEAN, MEDIUM, "Whether a field finds its column whatever the case.", default=False),
-    Option("iceberg.control.commit.interval-ms", INT, MEDIUM, "How often what has come is committed.", default=300_000, check=at_least(1)),
-    Option("iceberg.control.commit.timeout-ms", INT, LOW, f"{_UNUSED}: a commit waits for nobody.", default=30_000),
-    Option("iceberg.control.commit.threads", INT, LOW, f"{_UNUSED}: Spark's cores commit.", default=None),
-    Option("iceberg.control.topic", STRING, LOW, f"{_UNUSED}: no topic is needed, the table holds the offsets.", default="control-iceberg"),
+    Option("iceberg.tables.schema-force-optional", BOOLEAN, MEDIUM, "Whether all columns of created tables are nullable.", default=False),
+    Option("iceberg.tables.schema-case-insensitive", BOOLEAN, MEDIUM, "Whether fields match columns case-insensitively.", default=False),
+    Option("iceberg.control.commit.interval-ms", INT, MEDIUM, "Commit interval.", default=300_000, check=at_least(1)),
+    Option("iceberg.control.commit.timeout-ms", INT, LOW, f"{_UNUSED}: commits do not wait for other tasks.", default=30_000),
+    Option("iceberg.control.commit.threads", INT, LOW, f"{_UNUSED}: Spark's cores write the commit.", default=None),
+    Option("iceberg.control.topic", STRING, LOW, f"{_UNUSED}: no topic is needed, as tables store the offsets.", default="control-iceberg"),
     Option("iceberg.control.group-id-prefix", STRING, LOW, f"{_UNUSED}.", default="cg-control"),
     Option("iceberg.connect.group-id", STRING, LOW, f"{_UNUSED}.", default=None),
     Option(
-        "iceberg.catalog", STRING, MEDIUM, "The catalog's name in Spark. iceberg.catalog.type, .uri, .warehouse … say what it is.", default="iceberg"
+        "iceberg.catalog", STRING, MEDIUM, "The catalog's name in Spark. iceberg.catalog.type, .uri, .warehouse … define it.", default="iceberg"
     ),
     Option("iceberg.hadoop-conf-dir", STRING, LOW, "The folder of core-site.xml and hdfs-site.xml.", default=""),
-    Option("retry.backoff.ms", LONG, LOW, "How long to wait before what was refused is tried again.", default=5000, check=at_least(1)),
+    Option("retry.backoff.ms", LONG, LOW, "Backoff before a failed commit is retried.", default=5000, check=at_least(1)),
 )  # fmt: skip
 
 
 def refusals(config, originals):
-    """{key: message} of what keys say against each other."""
+    """Return {key: message} of conflicting options."""
     errors = {}
     is_delta = config["table.format"] == DELTA
     if is_delta and not config["delta.location"]:
@@ -90,13 +90,13 @@ def refusals(config, originals):
 
 
 def _named(originals):
-    """Tables that have their own keys."""
+    """Return the tables with options of their own."""
     ends = (".id-columns", ".partition-by", ".route-regex", ".commit-branch")
     return sorted({key[len(ONE_TABLE) :].rpartition(".")[0] for key in originals if key.startswith(ONE_TABLE) and key.endswith(ends)})
 
 
 class TableSettings:
-    """What holds for one table: its own keys before those for all."""
+    """Options of one table: its own override those for all."""
 
     def __init__(self, config, originals, table):
         def own(name):
@@ -115,7 +115,7 @@ class TableSettings:
 
 
 def _split(text):
-    """At commas that are in no parentheses."""
+    """Split at commas outside parentheses."""
     return [part.strip() for part in re.split(r",(?![^(]*\))", text or "") if part.strip()]
 
 
@@ -124,28 +124,28 @@ _OF_TIME = {"year": "years", "month": "months", "day": "days", "hour": "hours"}
 
 
 def partitions(terms, is_delta=False):
-    """Terms of partition-by as Spark's SQL has them."""
+    """Convert the terms of partition-by to Spark SQL."""
     made = []
     for term in terms:
         found = re.fullmatch(r"(\w+)\(\s*([^,()]+?)\s*(?:,\s*(\d+)\s*)?\)", term)
         if found is None:
             if not re.fullmatch(r"[^()]+", term):
-                raise ConfigError(f"'{term}' is not a partition: country, day(at), bucket(id, 16) are some")
+                raise ConfigError(f"'{term}' is not a partition: write a column, day(at) or bucket(id, 16), for example")
             made.append(quoted(term))
             continue
         kind, column, number = found[1].lower(), quoted(found[2]), found[3]
         kind = kind.removesuffix("s") if kind.removesuffix("s") in _OF_TIME else kind
         if is_delta:
-            raise ConfigError(f"'{term}' cannot be: tables of Delta are partitioned by columns as they are")
+            raise ConfigError(f"'{term}' is not supported: Delta tables are partitioned by plain columns")
         if kind in _OF_TIME and number is None:
             made.append(f"{_OF_TIME[kind]}({column})")
         elif kind in _WITH_NUMBER and number is not None:
             made.append(_WITH_NUMBER[kind].format(column, number))
         else:
-            raise ConfigError(f"'{term}' is not a partition: year, month, day, hour of a column, bucket and truncate of a column and a number")
+            raise ConfigError(f"'{term}' is not a partition: use year, month, day, hour of a column, or bucket, truncate of a column and a number")
     return made
 
 
 def quoted(name):
-    """A column, or one within structs, for SQL."""
+    """Quote a column, or a path within structs, for SQL."""
     return ".".join(f"`{part.replace('`', '``')}`" for part in name.split("."))

@@ -1,4 +1,4 @@
-"""Which tables a batch's rows go to."""
+"""Route a batch's rows to tables."""
 
 import re
 
@@ -25,7 +25,7 @@ class Routes:
                 raise ConfigError(f"{key}: '{text}' is not a pattern: {error}", {key: f"'{text}' is not a pattern: {error}"}) from None
 
     def of(self, batch):
-        """[(table, the numbers of its rows, or None for all)]; a row may go to multiple tables, or to none."""
+        """Return [(table, numbers of its rows, or None for all)]; a row may go to several tables, or to none."""
         if self._format:
             return [(self._named(topic), rows) for topic, rows in self._by_topic(batch)]
         if not self._field:
@@ -52,7 +52,7 @@ class Routes:
         return [(topic, np.flatnonzero(topics == topic)) for topic in dict.fromkeys(batch.topic)]
 
     def _by_field(self, batch):
-        """(text, rows) of the field's strings; rows that have none go nowhere."""
+        """Return (text, rows) per value of the route field; rows without it go nowhere."""
         found = None if batch.value_schema is None else field_column(batch, self._field)
         if found is not None and found[0].type == "string":
             numbers, texts = texts_of(found[1].fill_null(""))

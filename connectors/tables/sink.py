@@ -1,11 +1,11 @@
-"""TableSink: topics into tables of Iceberg and Delta, each record exactly once, by Spark.
+"""TableSink: write topics to Iceberg and Delta tables, exactly-once, by Spark.
 
-    keys.py     what can be set                       store.py              create, widen, append, merge: one Spark job a commit
-    routes.py   which table a record goes to          iceberg.py, delta.py  where a table keeps the offsets after what is in it
-    columns.py  records as a table's rows             buffer.py             what is not committed yet
+    keys.py     options                               store.py              create, widen, append, merge: one Spark job per commit
+    routes.py   which table a record goes to          iceberg.py, delta.py  how a table records offsets
+    columns.py  records as a table's rows             buffer.py             uncommitted rows
 
-What has come is kept in columns until the commit interval is over. A commit first asks the table which offsets it has, leaves those out, and stores
-the others with their offsets: a start, or a commit that nobody knows the end of, is fixed by the next one.
+Rows are buffered in columns until the commit interval is over. A commit first reads the table's offsets, drops rows that it already has, and
+writes the rest with their offsets: so the next commit repairs a restart, or a commit with unknown outcome.
 """
 
 import functools
@@ -23,7 +23,7 @@ from standalone import ConfigError, ConnectError, DataError, RetriableError, Sin
 
 
 class TableSinkConnector(SinkConnector):
-    """Write topics into tables of Iceberg or Delta: append, or upsert by key; columns are added as schemas grow.
+    """Write topics to Iceberg or Delta tables: append, or upsert by key; new fields become columns.
 
     iceberg.catalog.type=hadoop   iceberg.catalog.warehouse=file:///data/lake   iceberg.tables=db.orders
     """
@@ -36,7 +36,7 @@ class TableSinkConnector(SinkConnector):
         try:
             parsed = self.config_def.parse(config)
         except ConfigError:
-            return {}  # told by the definition already
+            return {}  # the definition reports errors
         try:
             Routes(parsed, config)
         except ConfigError as error:
@@ -44,7 +44,7 @@ class TableSinkConnector(SinkConnector):
         return keys.refusals(parsed, config)
 
     def task_configs(self, max_tasks):
-        return [dict(self.config) for _ in range(max_tasks)]  # partitions of topics are theirs to share
+        return [dict(self.config) for _ in range(max_tasks)]  # tasks share the topics' partitions
 
 
 class TableSinkTask(SinkTask):
@@ -58,15 +58,15 @@ class TableSinkTask(SinkTask):
         self._store = _kind(values)(values, self._originals, self.context.connector)
         self._reporter = self.context.errant_record_reporter()
         self._settings, self._buffers = {}, {}
-        self._next = {}  # pair -> the offset after what was taken
-        self._since = None  # when the first came of what is not committed
+        self._next = {}  # pair -> offset after the last buffered record
+        self._since = None  # when the first uncommitted record arrived
         self._number = 0
         self._commits, self._rows = 0, 0
 
     def put(self, records):
         for batch in records:
             taken = self._next.get(batch.origin)
-            if taken is not None:  # a put that is repeated
+            if taken is not None:  # a repeated put
                 batch = batch.slice(int(batch.offsets.searchsorted(taken)), len(batch))
             if len(batch):
                 self._take(batch)
@@ -93,7 +93,7 @@ class TableSinkTask(SinkTask):
     def metrics(self):
         return {f"{self._values['table.format']}-commits-total": self._commits, f"{self._values['table.format']}-rows-total": self._rows}
 
-    # --- Taking ---
+    # --- Buffering ---
 
     def _take(self, batch):
         parts, refused = [], []
@@ -108,8 +108,8 @@ class TableSinkTask(SinkTask):
             parts.append((table, offsets, rows, required))
             refused += [(part, row, bad[row]) for row in sorted(bad)]
         if not all(rows is None or self._buffer(table).takes(rows) for table, _, rows, _ in parts):
-            # No column type holds both the earlier values and this one: commit what is written, then let the table decide. Before anything is taken,
-            # for it may be that the whole put is repeated.
+            # The new value does not fit the buffered column type: commit the buffer first, then let the table decide. Do so before buffering
+            # anything, since the whole put may be repeated.
             self._commit()
         for part, row, error in refused:
             self._report(part.records()[row], error)
@@ -117,7 +117,7 @@ class TableSinkTask(SinkTask):
             self._buffer(table).add(batch.origin, offsets, rows, required, int(batch.offsets[-1]) + 1)
 
     def _rows_of(self, part, settings):
-        """As columns.rows_of; where it refuses the whole, record by record."""
+        """Like columns.rows_of; if that rejects the whole batch, record by record."""
         try:
             return rows_of(part, self._number, settings.ids, settings.is_upsert)
         except DataError as error:
@@ -143,7 +143,7 @@ class TableSinkTask(SinkTask):
     def _settings_of(self, table):
         if table not in self._settings:
             if "." not in table:
-                raise ConnectError(f"'{table}' is not a table: it must be a database and a table, as in db.{table}. See table.name.format.")
+                raise ConnectError(f"'{table}' is not a table name: it needs a database, as in db.{table}. See table.name.format.")
             self._settings[table] = TableSettings(self._values, self._originals, table)
         return self._settings[table]
 
@@ -171,7 +171,7 @@ class TableSinkTask(SinkTask):
         self.context.request_commit()
 
     def _safe(self, pair, offset):
-        """The offset up to which all is in the tables."""
+        """Return the offset up to which everything is in the tables."""
         firsts = [first for buffer in self._buffers.values() if (first := buffer.first(pair)) is not None]
         return min([offset, *firsts])
 

@@ -1,7 +1,7 @@
-"""Tables through Spark: created, widened, appended to, merged into. What Iceberg and Delta do each in its own way is in their modules.
+"""Tables through Spark: create, widen, append and merge. Differences between Iceberg and Delta are in their modules.
 
-All of it runs within one job of the worker's Spark session, in a session of the connector's own beside it: settings of catalogs and commits there
-are nobody else's.
+Everything runs within a job of the worker's Spark session, in a separate session per connector, so that catalog settings
+do not interfere.
 """
 
 import contextlib
@@ -12,7 +12,7 @@ from connectors.tables.keys import partitions
 from standalone import ConnectError, DataError, RetriableError
 
 VIEW = "__connect_rows"
-_AGAIN = (  # what passes by itself, in the words of Java's errors
+_AGAIN = (  # transient errors, by the text of Java's exceptions
     "ConnectException", "SocketTimeout", "CommitFailedException", "CommitStateUnknown", "ConcurrentAppend", "ConcurrentWrite",
     "ConcurrentTransaction", "ConcurrentModification", "No space left", "TTransportException", "ServiceUnavailable", "NoRouteToHost", "UnknownHost",
 )  # fmt: skip
@@ -20,23 +20,23 @@ _OTHER_SPARK = ("IncompatibleClassChangeError", "NoSuchMethodError", "NoClassDef
 
 
 class Tables:
-    label = package = None  # of the kind, for messages
-    classes = None  # one that its jar has
+    label = package = None  # of the format, for messages
+    classes = None  # a class in its jar
     wants_text = ""
 
     def __init__(self, config, originals, connector):
         self.config, self.originals, self.connector = config, originals, connector
         self._of = self._session = None
 
-    # --- What the task asks for, within a job ---
+    # --- Called by the task, within a job ---
 
     def commit(self, session, table, settings, buffer):
-        """Write what the table does not have yet of a buffer, and its offsets with it, in one commit (of Delta: in one for each partition).
+        """Write the buffer's rows that the table does not have yet, with their offsets, in one commit (Delta: one per partition).
 
-        Returns how many rows were written. It may be asked again after any error."""
+        Returns the number of rows written. It may be repeated after any error."""
         own = self.own(session)
         name = self.name(table)
-        with _lock_of(name), self._told(table):  # a task that was left behind may be at it still: it is waited for
+        with _lock_of(name), self._told(table):  # waits for an abandoned task that may still commit
             exists = self.exists(own, table)
             offsets = self.offsets(own, table, buffer.pairs()) if exists else {}
             for pair, offset in offsets.items():
@@ -48,7 +48,7 @@ class Tables:
             return buffer.count
 
     def own(self, session):
-        """The connector's own session beside that one."""
+        """Return the connector's own session."""
         if self._of is not session:
             self._must_have_jars(session)
             own = session.newSession()
@@ -64,13 +64,13 @@ class Tables:
             session._jvm.java.lang.Class.forName(self.classes, False, loader)
         except Exception as error:
             raise ConnectError(
-                f"{self.label} is not among Spark's jars. Put into the worker's properties: spark.jars.packages={self.package} (fetched from Maven "
+                f"{self.label} is not among Spark's jars. Add to the worker's properties: spark.jars.packages={self.package} (fetched from Maven "
                 f"at Spark's next start), or spark.jars=/path/to/the.jar{self.wants_text}; then restart the worker."
             ) from error
 
     @contextlib.contextmanager
     def _told(self, table):
-        """Errors of Spark's as a user and the worker understand them."""
+        """Convert Spark's errors for users and the worker."""
         try:
             yield
         except DataError as error:
@@ -81,11 +81,11 @@ class Tables:
             text = _words(error)
             if any(word in text for word in _OTHER_SPARK):
                 raise ConnectError(
-                    f"The jar of {self.label} is made for another Spark than the one that runs ({self._of.version}): {text[:300]} "
-                    "Jars are to be had for Spark 4.1: pip install 'connect-standalone[tables]' installs that."
+                    f"The jar of {self.label} is built for a different version of Spark than the running one ({self._of.version}): {text[:300]} "
+                    "There are jars for Spark 4.1, which pip install 'connect-standalone[tables]' installs."
                 ) from error
             if any(word in text for word in _AGAIN):
-                raise RetriableError(f"Table {table} cannot be written for now: {text}") from error
+                raise RetriableError(f"Table {table} cannot be written now: {text}") from error
             raise ConnectError(f"Table {table} cannot be written: {text}") from error
 
     def _create(self, own, table, settings, buffer):
@@ -99,7 +99,7 @@ class Tables:
         self.create(own, table, columns_in_sql(wanted, required), parts, settings)
 
     def _frame(self, own, table, settings, rows):
-        """The rows as in Spark, with the columns of the table, which has all of theirs then."""
+        """Return the rows as a Spark frame with the table's columns, after adding missing columns to the table."""
         name = self.name(table)
         existing = own.table(name)
         rows = fitted(rows, existing.limit(0).toArrow(), settings.evolves, settings.ignores_case)
@@ -123,13 +123,13 @@ class Tables:
         else:
             self.append(own, table, frame.drop(NUMBER, DELETES), settings)
 
-    # --- What each kind does in its own way ---
+    # --- Differs by format ---
 
     def configure(self, own):
-        """Settings of the own session."""
+        """Set up the connector's session."""
 
     def name(self, table):
-        """The table in SQL."""
+        """Return the table's name in SQL."""
         raise NotImplementedError
 
     def exists(self, own, table):
@@ -139,7 +139,7 @@ class Tables:
         raise NotImplementedError
 
     def offsets(self, own, table, pairs):
-        """{pair: next offset} that the table tells; pairs that it knows nothing of are left out."""
+        """Return {pair: next offset} recorded in the table, without unknown pairs."""
         raise NotImplementedError
 
     def append(self, own, table, frame, settings):
@@ -150,7 +150,7 @@ class Tables:
 
 
 def _merge(name, ids, columns):
-    """Of rows with equal ids the last counts."""
+    """Merge; of rows with equal ids the last one wins."""
     on = " AND ".join(f"t.{quote(each)} <=> u.{quote(each)}" for each in ids)
     sets = ", ".join(f"{quote(each)} = u.{quote(each)}" for each in columns)
     by = ", ".join(quote(each) for each in ids)
@@ -172,7 +172,7 @@ def _lock_of(name):
 
 
 def _words(error):
-    """What Java says, without its frames."""
+    """Return Java's message without its stack trace."""
     lines = [line for line in str(error).splitlines() if not line.startswith(("\tat ", "\t..."))]
     return " ".join(" ".join(lines).split())[:1500]
 

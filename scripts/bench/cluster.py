@@ -70,10 +70,11 @@ class Bench:
             (self.folder / f"in{number}").touch()
             config = {"name": f"source{number}", "connector.class": "FileStreamSource", "file": self.folder / f"in{number}", "topic": "lines"}
             files.append(self._put(f"source{number}", config))
-        self.process = subprocess.Popen(
-            [sys.executable, "-m", "standalone.cli.worker", *files], cwd=self.folder, stderr=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )  # fmt: skip
+        with open(self.folder / "log", "wb") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, "-m", "standalone.cli.worker", *files], cwd=self.folder, stderr=log, stdout=log,
+                env={**os.environ, "PYTHONPATH": str(ROOT)},
+            )  # fmt: skip
 
     def _put(self, name, keys):
         path = self.folder / f"{name}.properties"
@@ -92,12 +93,15 @@ class Bench:
         deadline = time.monotonic() + PATIENCE_SECONDS
         while time.monotonic() < deadline:
             if self.process.poll() is not None:
-                sys.exit("the worker has ended")
+                sys.exit(f"the worker has ended: {self.last_words()}")
             with contextlib.suppress(urllib.error.URLError, ConnectionError):
                 if condition():
                     return
             time.sleep(0.2)
-        sys.exit("waited, and timed out")
+        sys.exit(f"waited {PATIENCE_SECONDS} s, and timed out: {self.last_words()}")
+
+    def last_words(self):
+        return (self.folder / "log").read_text(errors="replace")[-3000:]
 
     def all_run(self):
         tasks = [task for name in self.names for task in self.ask(f"/connectors/{name}/status")["tasks"]]

@@ -10,6 +10,7 @@ Other programs on the machine disturb it, so trust the ratios within one run mor
 """
 
 import argparse
+import contextlib
 import hashlib
 import json
 import os
@@ -32,6 +33,7 @@ from tests.servers.java_connect import connect_jars  # noqa: E402
 from tests.servers.kafka_broker import KafkaBroker  # noqa: E402
 from tests.servers.server import Unavailable, free_port  # noqa: E402
 
+TICK = os.sysconf("SC_CLK_TCK")
 LOOK_SECONDS = 0.01
 RUN_SECONDS = 600
 STOP_SECONDS = 60
@@ -188,10 +190,11 @@ def run(engine, job, folder):
             else:
                 time.sleep(LOOK_SECONDS)
         shares = engine.by_engine()
+        forked = workers_cpu(process.pid)
         stopping = time.monotonic()
     finally:
         stop(process)
-    stopped, cpu = time.monotonic(), children_cpu() - cpu_before  # the check, which has its own processes, is not the engine's
+    stopped, cpu = time.monotonic(), children_cpu() - cpu_before + forked  # the check, which has its own processes, is not the engine's
     job.check()
     moved, seconds = (1 - first_share) * job.lines.count, last - first
     return {
@@ -221,6 +224,38 @@ def children_cpu():
     """Seconds of CPU that the processes we started and waited for took, with theirs."""
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
     return usage.ru_utime + usage.ru_stime
+
+
+def used(pid):
+    """CPU seconds of a process so far, and of its children that have ended."""
+    try:
+        with open(f"/proc/{pid}/stat") as stat:
+            return sum(map(int, stat.read().rpartition(")")[2].split()[11:15])) / TICK
+    except OSError:
+        return 0.0
+
+
+def children(pid):
+    """The processes below that one."""
+    found = []
+    with contextlib.suppress(OSError):
+        for thread in os.listdir(f"/proc/{pid}/task"):
+            with open(f"/proc/{pid}/task/{thread}/children") as listed:
+                for child in map(int, listed.read().split()):
+                    found += [child, *children(child)]
+    return found
+
+
+def workers_cpu(pid):
+    """CPU seconds of Spark's Python workers below that process: the daemon that they are forked from ends before them, and nobody waits for them."""
+    daemons = [each for each in children(pid) if b"pyspark.daemon" in command_line(each)]
+    return sum(map(used, {worker for daemon in daemons for worker in children(daemon)}))
+
+
+def command_line(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
 
 
 def tail(path):

@@ -16,8 +16,8 @@ import tempfile
 import time
 
 import hundred
+from compare import children, used
 from confluent_kafka import Consumer, TopicPartition
-from where import children, used
 
 CAST = {"transforms": "hoist,cast", "transforms.hoist.type": "HoistField$Value", "transforms.hoist.field": "count"}
 CAST |= {"transforms.cast.type": "Cast$Value", "transforms.cast.spec": "count:int64"}

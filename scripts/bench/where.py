@@ -15,6 +15,7 @@ import os
 import time
 
 import numpy as np
+from compare import children, used
 from variants import VARIANTS, requests
 
 from connectors.file.sink import lines_of
@@ -32,27 +33,6 @@ from standalone.plugins import Plugins
 from standalone.wire import Records
 
 FIRST_BATCHES = 2
-TICK = os.sysconf("SC_CLK_TCK")
-
-
-def used(pid):
-    """CPU seconds of a process so far, and of its children that have ended."""
-    try:
-        with open(f"/proc/{pid}/stat") as stat:
-            return sum(map(int, stat.read().rpartition(")")[2].split()[11:15])) / TICK
-    except OSError:
-        return 0.0
-
-
-def children(pid):
-    """The processes below that one."""
-    found = []
-    with contextlib.suppress(OSError):
-        for thread in os.listdir(f"/proc/{pid}/task"):
-            with open(f"/proc/{pid}/task/{thread}/children") as listed:
-                for child in map(int, listed.read().split()):
-                    found += [child, *children(child)]
-    return found
 
 
 class Parts:

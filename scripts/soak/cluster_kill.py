@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """Kill the executors of a Spark cluster again and again while numbered records go source -> log -> sink on them; then count what is lost or repeated.
 
-    scripts/soak/cluster_kill.py [--kills 20] [--tasks 8] [--rate 2000] [--seconds 10] [--master spark://…]
+    scripts/soak/cluster_kill.py [--kills 20] [--tasks 8] [--rate 2000] [--seconds 10] [--cores 18] [--master spark://…]
 
 A master and two workers on this machine, unless --master names a cluster of its. A source of so many tasks, and a sink of as many partitions and
 tasks, run on executors (tasks.run.on=cluster). At random moments the executor of one of the tasks is killed by SIGKILL: nothing may be lost, only
-what was not committed may come twice, and all tasks must run again within --seconds.
+what was not committed may come twice, and all tasks must run again within --seconds. With --cores for all tasks each worker has cores to spare, and
+tasks continue on the other executor; with half of that they wait until Spark has started an executor for the one that was killed.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import json
 import os
 import pathlib
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -28,7 +30,7 @@ if str(ROOT) not in sys.path:
 
 from standalone.tools.log_access import LogAccess  # noqa: E402
 from tests.servers.server import free_port  # noqa: E402
-from tests.servers.spark_cluster import SparkCluster, executors  # noqa: E402
+from tests.servers.spark_cluster import CORES, SparkCluster, executors  # noqa: E402
 
 START_SECONDS = 300
 UNSTORED_SECONDS = 15  # of records that a slow machine may have sent and not stored when a kill comes
@@ -102,9 +104,10 @@ class KeptSink(SinkConnector):
 
 
 class Run:
-    """A worker process whose tasks run on that cluster. `rate` is of each source task, records a second."""
+    """A worker process whose tasks run on that cluster. `rate` is of each source task, records a second; `source` and `sink` are
+    more keys of theirs."""
 
-    def __init__(self, folder, master, tasks, count, rate, **worker):
+    def __init__(self, folder, master, tasks, count, rate, source=None, sink=None, **worker):
         self.folder, self.tasks, self.count, self.rate = pathlib.Path(folder), tasks, count, rate
         self.out = self.folder / "out"
         self.out.mkdir()
@@ -123,10 +126,14 @@ class Run:
             "spark.executorEnv.NUMBA_CACHE_DIR": ROOT / "standalone" / "__pycache__", **worker,
         })  # fmt: skip
         self.source, self.sink = f"source-{self.topic}", f"sink-{self.topic}"
-        self._put("source", {
+        self._source = {
             "name": self.source, "connector.class": "numbered:NumbersSource", "tasks.max": tasks, "topic": self.topic, "count": count, "rate": rate,
+            **(source or {}),
+        }  # fmt: skip
+        self._put("source", self._source)
+        self._put("sink", {
+            "name": self.sink, "connector.class": "numbered:KeptSink", "tasks.max": tasks, "topics": self.topic, "folder": self.out, **(sink or {}),
         })  # fmt: skip
-        self._put("sink", {"name": self.sink, "connector.class": "numbered:KeptSink", "tasks.max": tasks, "topics": self.topic, "folder": self.out})
         self.process = None
 
     def _put(self, name, keys):
@@ -157,6 +164,11 @@ class Run:
             said = answer.read()
         return json.loads(said) if said else None
 
+    def count_on(self, more):
+        """Each source task has so many records more to send."""
+        self.count += more
+        self.ask(f"/connectors/{self.source}/config", "PUT", {key: str(value) for key, value in {**self._source, "count": self.count}.items()})
+
     def tasks_of(self, *names):
         """[(connector, task's status)] of both connectors, or of those; [] while the worker does not answer."""
         found = []
@@ -185,6 +197,12 @@ class Run:
     def last_words(self):
         return (self.folder / "log").read_text(errors="replace")[-3000:]
 
+    def slowest_start(self, since):
+        """What the worker has logged of the task that took longest to run, in its log from that byte on."""
+        said = (self.folder / "log").read_bytes()[since:].decode(errors="replace")
+        found = re.findall(r"Runs on \S+, ((\S+) s after .*)", said)
+        return max(found, key=lambda each: float(each[1]))[0] if found else "no start was logged"
+
     def offsets(self):
         """({source task: next number} stored, {partition: offset} committed)"""
         sources, sinks = (self.ask(f"/connectors/{name}/offsets")["offsets"] for name in (self.source, self.sink))
@@ -196,16 +214,16 @@ class Run:
     def kill_an_executor(self):
         """Of a task chosen at random; (what was stored and committed before, seconds until all run again)."""
         _, task = random.choice(self.tasks_of())
-        victim = self._executor_of(int(task["worker_id"].rpartition(":")[2]))
+        victim = self.executor_of(int(task["worker_id"].rpartition(":")[2]))
         before = self.offsets()
-        lost = {task["worker_id"] for _, task in self.tasks_of() if self._executor_of(int(task["worker_id"].rpartition(":")[2])) == victim}
+        lost = {task["worker_id"] for _, task in self.tasks_of() if self.executor_of(int(task["worker_id"].rpartition(":")[2])) == victim}
         os.kill(victim, signal.SIGKILL)
         took = self.wait_for(
             lambda: self.all_are("RUNNING") and not lost & {task["worker_id"] for _, task in self.tasks_of()}, "all tasks run elsewhere"
         )
         return before, took
 
-    def _executor_of(self, pid):
+    def executor_of(self, pid):
         """The executor whose child's child that process is."""
         known = {each for pids in executors().values() for each in pids}
         while pid > 1 and pid not in known:
@@ -262,20 +280,23 @@ def main():
     options.add_argument("--tasks", type=int, default=8)
     options.add_argument("--rate", type=int, default=2000, help="records a second of each source task")
     options.add_argument("--seconds", type=float, default=10, help="within which all tasks must run again")
+    options.add_argument("--cores", type=int, default=CORES, help="of each of the two workers that are started")
     options.add_argument("--master", help="of a cluster of this machine; left out: one is started")
     given = options.parse_args()
     with contextlib.ExitStack() as at_end:
-        master = given.master or at_end.enter_context(SparkCluster()).master
+        master = given.master or at_end.enter_context(SparkCluster(cores=given.cores)).master
         folder = at_end.enter_context(tempfile.TemporaryDirectory())
         run = at_end.enter_context(Run(folder, master, given.tasks, given.rate * 14 * given.kills, given.rate))
-        print(f"all tasks run after {run.wait_for(lambda: run.all_are('RUNNING'), 'all tasks run'):.1f} s", flush=True)
+        took = run.wait_for(lambda: run.all_are("RUNNING"), "all tasks run")
+        print(f"all tasks run after {took:.1f} s; the last one {run.slowest_start(0)}", flush=True)
         befores, pauses = [], []
         for number in range(given.kills):
             time.sleep(random.uniform(2, 6))
+            logged = (run.folder / "log").stat().st_size
             before, took = run.kill_an_executor()
             befores.append(before)
             pauses.append(took)
-            print(f"kill {number + 1}: all tasks run again after {took:.1f} s", flush=True)
+            print(f"kill {number + 1}: all tasks run again after {took:.1f} s; the last one {run.slowest_start(logged)}", flush=True)
         run.wait_for(run.is_through, "all is committed", 1800)
         found = run.judge(befores)
         print(", ".join(f"{count} {what}" for what, count in found.items()))

@@ -7,12 +7,12 @@ from standalone.data.schema import BYTES
 
 
 class ByteArrayConverter(Converter, HeaderConverter):
-    """Bytes in the log, bytes in the record: nothing is looked at."""
+    """Bytes pass through unchanged."""
 
     java_name = "org.apache.kafka.connect.converters.ByteArrayConverter"
     config_def = ConfigDef(PART)
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value):
         if schema is not None and schema.type != BYTES:
             raise DataError(f"ByteArrayConverter writes bytes; the schema says {schema.name or schema.type}. Use the converter of that type.")
@@ -34,7 +34,7 @@ class ByteArrayConverter(Converter, HeaderConverter):
     # Columnar form: the same bytes.
     def encode(self, topic, schema, column, count):
         if schema is None or schema.type != BYTES or schema.logical:
-            return None  # whether that is an error depends on the values
+            return None  # the values decide whether that is an error
         if column is None:
             return None, None
         return (to_bytes(column), None) if is_stored_as(column, schema) else None

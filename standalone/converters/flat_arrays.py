@@ -1,4 +1,4 @@
-"""Columns made into flat arrays, as kernels take them: the other way of flat_columns.py. A size of NULL is a null, REFUSED is left to rows."""
+"""Convert columns to flat arrays for kernels, the reverse of flat_columns.py. Size NULL is a null, REFUSED leaves a row to the rows engine."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,19 +14,19 @@ _NOTHING = np.zeros(1, np.uint8)
 
 
 class NoArrays(Exception):
-    """Such a column has no flat arrays: rows do it."""
+    """This column cannot become flat arrays: rows must process it."""
 
 
 class Buffers:
-    """The bytes that multiple columns name, in one buffer."""
+    """The bytes of several columns in one buffer."""
 
     def __init__(self):
         self._buffers, self._held = [], {}
         self._end = 0
-        self.used = 0  # by the columns themselves: of a buffer they may name but a part, or some bytes twice
+        self.used = 0  # bytes used by values: a column may use only part of its buffer, or some bytes twice
 
     def add(self, column):
-        """Where the items of a ByteColumn begin in that buffer."""
+        """Add a ByteColumn; return where its items begin in the buffer."""
         total = column.nbytes
         if len(column.data) > 2 * total + 4096 and id(column.data) not in self._held:
             column = column.compact()
@@ -43,7 +43,7 @@ class Buffers:
 
 
 def settled(column, schema, count):
-    """The column in one piece: a ByteColumn, a StructColumn or an Arrow array of the schema's type."""
+    """Return the column in one piece: a ByteColumn, a StructColumn or an Arrow array of the schema's type."""
     if isinstance(column, list):
         raise NoArrays
     if isinstance(column, pa.ChunkedArray):
@@ -56,7 +56,7 @@ def settled(column, schema, count):
 
 
 def structs_of(column, schema, count):
-    """(sizes, the columns of the fields)."""
+    """Return (sizes, field columns)."""
     if isinstance(column, StructColumn):
         if column.schema.with_(optional=schema.optional) != schema:
             raise NoArrays
@@ -67,7 +67,7 @@ def structs_of(column, schema, count):
 
 
 def lists_of(column, count):
-    """(where items begin, and end after the last row; sizes; the columns of the items, or of keys and items; how many)."""
+    """Return (offsets of items, with the end after the last row; sizes; columns of items, or of keys and values; item count)."""
     if not isinstance(column, (pa.ListArray, pa.MapArray)):
         raise NoArrays
     ends = buffer_of(column, count + 1).astype(np.int64)
@@ -77,7 +77,7 @@ def lists_of(column, count):
 
 
 def numbers_of(column, schema):
-    """(numbers, sizes) of an Arrow array of fixed width: floats as their bits."""
+    """Return (numbers, sizes) of a fixed-width Arrow array: floats as their bits."""
     if isinstance(column, (ByteColumn, StructColumn)):
         raise NoArrays
     values, sizes = buffer_of(column), null_sizes(column)
@@ -89,7 +89,7 @@ def numbers_of(column, schema):
 
 
 def decimals_of(column):
-    """(ByteColumn of the unscaled numbers, their scales, sizes)."""
+    """Return (ByteColumn of the unscaled numbers, their scales, sizes)."""
     unscaled, scales = ByteColumn.from_arrow(column.field(0)), buffer_of(column.field(1))
     nulls = nulls_of(column) | (unscaled.lengths < 0)
     sizes = np.where(nulls, NULL, np.where(_is_shortest(unscaled), unscaled.lengths, REFUSED)).astype(np.int32)
@@ -101,7 +101,7 @@ def null_sizes(array):
 
 
 def _is_shortest(column):
-    """Which numbers are written as Java's BigInteger writes them: no byte is there for nothing."""
+    """Which numbers have the form of Java's BigInteger, without redundant bytes."""
     if not len(column.data):
         return np.zeros(len(column), np.bool_)
     last = len(column.data) - 1

@@ -1,5 +1,5 @@
-"""Flat arrays, as kernels fill them, made into columns: numbers (int64: as they are, the bits of floats, where bytes begin) and sizes (int32: of
-bytes how many they are; below 0 for a null)."""
+"""Build columns from the flat arrays of kernels: numbers (int64: integers, float bits, or the start of bytes) and sizes (int32: the length of bytes;
+negative for a null)."""
 
 import numpy as np
 import pyarrow as pa
@@ -16,7 +16,7 @@ _WIDTHS = {s.INT8: np.int8, s.INT16: np.int16, s.INT32: np.int32, s.INT64: np.in
 
 
 def numbers_column(schema, numbers, sizes):
-    """Of a schema with values of fixed width; a date is its day."""
+    """For fixed-width types; a date is its day."""
     return pa.array(_of_width(numbers, schema), arrow_type(schema), mask=_numpy_mask(sizes))
 
 
@@ -27,14 +27,14 @@ def decimals_column(data, numbers, sizes, scales):
 
 
 def symbols_column(symbols, numbers, sizes):
-    """The strings of an enum, each of which is held once; `numbers` are places in the list of them."""
+    """Strings of an enum, stored once each; `numbers` are indexes into `symbols`."""
     texts = ByteColumn.of([symbol.encode() for symbol in symbols])
     at = np.where(sizes < 0, 0, numbers)
     return ByteColumn(texts.data, texts.starts[at], np.where(sizes < 0, -1, texts.lengths[at]).astype(np.int32))
 
 
 def structs_column(schema, columns, count, sizes=None):
-    """Of the columns of the fields. `sizes` say which are null; None for none."""
+    """From the fields' columns. `sizes` mark nulls; None if there are none."""
     if sizes is None or not (sizes < 0).any():
         return StructColumn(schema, columns, count)
     kind = arrow_type(schema)
@@ -45,7 +45,7 @@ def structs_column(schema, columns, count, sizes=None):
 
 
 def lists_column(schema, ends, sizes, columns, count):
-    """Of an array or a map, with `count` items in all: `ends` is where those of each end, `columns` are that of its items, or of keys and items."""
+    """An array or map with `count` items in all: `ends` are the end positions of each list, `columns` the items, or keys and values."""
     kind, nulls = arrow_type(schema), sizes < 0
     offsets = np.concatenate([np.zeros(1, np.int64), ends]).astype(np.int32)
     offsets = pa.array(offsets, pa.int32(), mask=np.append(nulls, False) if nulls.any() else None)
@@ -56,7 +56,7 @@ def lists_column(schema, ends, sizes, columns, count):
 
 
 def arrow(column, schema, count):
-    """A column as an Arrow array, strings that are none repaired."""
+    """Return a column as an Arrow array, with invalid UTF-8 replaced."""
     if isinstance(column, ByteColumn) and schema.type == s.STRING:
         column = repair(column)
     elif isinstance(column, StructColumn):

@@ -1,4 +1,4 @@
-"""JsonConverter: values as JSON, with their schema in an envelope or without it."""
+"""JsonConverter: values as JSON, with or without a schema envelope."""
 
 from standalone import (
     BOOLEAN,
@@ -23,8 +23,8 @@ from standalone.data.column import shape_of
 
 
 class JsonConverter(Converter, HeaderConverter):
-    """JSON in the log. With `schemas.enable` each message is an object of two fields, "schema" and "payload"; without, it is the
-    payload alone, and what is read has no schema: objects are maps, whole numbers are int64, all others float64.
+    """JSON in the log. With `schemas.enable` each message is an object with the fields "schema" and "payload"; without, it is the payload
+    only, and values are read without a schema: objects become maps, integers int64, other numbers float64.
 
     {"schema":{"type":"string","optional":false},"payload":"foo"}
     """
@@ -36,7 +36,7 @@ class JsonConverter(Converter, HeaderConverter):
             "schemas.enable",
             BOOLEAN,
             HIGH,
-            "Put the schema beside each value.",
+            "Include the schema in each message.",
             default=True,
             group="Schemas",
             order=0,
@@ -58,7 +58,7 @@ class JsonConverter(Converter, HeaderConverter):
             "schema.content",
             STRING,
             HIGH,
-            "The schema of every message as JSON: what is read is then the payload alone, although schemas.enable is true.",
+            "The schema of all messages as JSON: messages then hold only the payload, although schemas.enable is true.",
             default=None,
             group="Schemas",
             order=2,
@@ -69,7 +69,7 @@ class JsonConverter(Converter, HeaderConverter):
             "decimal.format",
             STRING,
             LOW,
-            "Decimals are written as text of their bytes (BASE64) or as numbers (NUMERIC); both are read.",
+            "Write Decimals as base64 of their bytes (BASE64) or as numbers (NUMERIC); both are read.",
             default="BASE64",
             check=case_insensitive_one_of("BASE64", "NUMERIC"),
             group="Serialization",
@@ -81,7 +81,7 @@ class JsonConverter(Converter, HeaderConverter):
             "replace.null.with.default",
             BOOLEAN,
             LOW,
-            "Put a schema's default in the place of a null.",
+            "Replace a null by the schema's default.",
             default=True,
             group="Serialization",
             order=1,
@@ -95,17 +95,17 @@ class JsonConverter(Converter, HeaderConverter):
         self.numeric_decimals = config["decimal.format"].upper() == "NUMERIC"
         self.fills_defaults = config["replace.null.with.default"]
         self._most = max(1, config["schemas.cache.size"])
-        self._writers = {}  # schema -> (what is before the payload, payload writer)
-        self._last_writer = None, None  # (schema, what is in _writers): batches have one
-        self._readers = {}  # text of a JSON schema -> (schema, payload reader)
-        self._columns = {}  # schema, or ("shape", shape) -> json_encode.Plan, or None for no columnar form
-        self._prefix = None  # how the last envelope began, up to its payload
+        self._writers = {}  # schema -> (text before the payload, payload writer)
+        self._last_writer = None, None  # (schema, its entry in _writers): a batch has one
+        self._readers = {}  # JSON schema text -> (schema, payload reader)
+        self._columns = {}  # schema, or ("shape", shape) -> json_encode.Plan, or None without a columnar form
+        self._prefix = None  # the last envelope's text before its payload
         self._shapes = json_decode.Shapes()
         self._fixed = None
         if content := config["schema.content"]:
             self._fixed = self._reader_of(_parsed(content.encode(), "schema.content"))
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value):
         if schema is None:
             if value is None:
@@ -131,13 +131,13 @@ class JsonConverter(Converter, HeaderConverter):
                 return None, read_schemaless(_parsed(data))
         if self._fixed is not None:
             schema, read = self._fixed
-            return schema, _quickly(read, data) or read(_parsed(data))
+            return schema, _read_quickly(read, data) or read(_parsed(data))
         if self._prefix is not None:
             opening, schema, read = self._prefix
             if data.startswith(opening):
-                if data.endswith(b"}") and (value := _quickly(read, data[len(opening) : -1])) is not None:
+                if data.endswith(b"}") and (value := _read_quickly(read, data[len(opening) : -1])) is not None:
                     return schema, value
-                if (node := _payload_behind(opening, data)) is not MISSING:
+                if (node := _payload_after(opening, data)) is not MISSING:
                     return schema, read(node)
         return self._read_envelope(data)
 
@@ -145,7 +145,7 @@ class JsonConverter(Converter, HeaderConverter):
         node = _parsed(data)
         if not isinstance(node, dict) or len(node) != 2 or "schema" not in node or "payload" not in node:
             raise DataError(
-                "JsonConverter with schemas.enable=true reads objects of exactly two fields, 'schema' and 'payload'; found "
+                "JsonConverter with schemas.enable=true requires objects with exactly the fields 'schema' and 'payload'; found "
                 f"{_kind(node)}. For plain JSON set schemas.enable=false."
             )
         schema, read = self._reader_of(node["schema"])
@@ -206,7 +206,7 @@ class JsonConverter(Converter, HeaderConverter):
         return known
 
     def _reader_of(self, node):
-        """(schema, payload reader) of a parsed JSON schema."""
+        """Return (schema, payload reader) for a parsed JSON schema."""
         key = repr(node)
         known = self._readers.get(key)
         if known is None:
@@ -226,22 +226,22 @@ def _parsed(data, what="the message"):
     try:
         return json_text.parse(data)
     except json_text.JsonError as error:
-        # Who reads a trace of Java's worker looks for this chain of causes.
+        # The same chain of causes as in a stack trace of Java's worker.
         unread = SerializationError(f"{what} is not JSON: {error}")
         unread.__cause__ = error
         raise DataError(f"JsonConverter cannot read {what}: {error}") from unread
 
 
-def _quickly(read, data):
-    """The value of an object or array; None where it must be read with care, for the exact value or error."""
+def _read_quickly(read, data):
+    """Return an object or array decoded fast; None if the exact value or error requires the slow reader."""
     try:
         return read(json_quick.read(data))
     except (ValueError, DataError, Inexact):
         return None
 
 
-def _payload_behind(opening, data):
-    """The payload of an envelope that begins with these bytes, or MISSING where it needs to be read with care."""
+def _payload_after(opening, data):
+    """Return the payload of an envelope that begins with these bytes, or MISSING if the slow reader is needed."""
     try:
         text = str(data, "utf-8")
         start = len(str(opening, "utf-8"))
@@ -253,5 +253,5 @@ def _payload_behind(opening, data):
 
 def _kind(node):
     if isinstance(node, dict):
-        return f"an object of the fields {', '.join(map(repr, list(node)[:5])) or '(none)'}"
+        return f"an object with the fields {', '.join(map(repr, list(node)[:5])) or '(none)'}"
     return "nothing" if node is MISSING else f"a {type(node).__name__}"

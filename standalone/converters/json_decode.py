@@ -1,12 +1,11 @@
-"""JsonConverter's columnar form, from the log: messages of one form, split by a kernel into columns.
+"""JsonConverter's columnar form, decoding: a kernel splits messages of the same layout into columns.
 
-What producers write by the million looks the same in every message but for the values: the same envelope, the same fields in the same
-order. The first message shows that form; a kernel (json_split.py) goes over all of them, and each that is as expected becomes a row of
-the columns, each that is not is left to the row form: other fields or another order, a null where none may be, a value of another
-type or one that Jackson would bend, an escape that is half a letter.
+Messages of a topic usually differ only in their values: the same envelope, the same fields in the same order. The first message shows the
+layout; a kernel (json_split.py) scans all messages, and those that match become rows of the columns. The row form decodes the others: with
+other fields or another order, a forbidden null, a value of another type or one that Jackson would convert, an unpaired surrogate.
 
-Declined as a whole are schemas with maps, or with lists of anything but plain values, envelopes that do not begin with the schema, and
-batches of which a good part is not as expected. Messages without a schema are expected to be of the shape that some of them show
+The row form decodes the whole batch if the schema has maps, or lists of anything but primitives, if envelopes do not begin with the schema, or
+if many messages do not match. Messages without a schema are expected to have the most frequent layout of a sample
 (json_shape.py).
 """
 
@@ -17,20 +16,20 @@ from standalone.converters import json_shape, json_split
 from standalone.converters.json_text import read_value
 from standalone.data.struct_column import Shaped
 
-MOST_BAD = 0.1  # of a batch, before it is left to the row form as a whole
-FEW_BAD = 10  # messages never are too many
+MOST_BAD = 0.1  # of a batch, before the row form decodes all of it
+FEW_BAD = 10  # so few never count as too many
 _BEFORE_SCHEMA = '{"schema":'
 _BEFORE_PAYLOAD = ',"payload":'
 
 
 def opening_of(data):
-    """The bytes of an envelope up to its payload, where it begins with its schema and no blank is in between; else None."""
+    """Return the bytes of an envelope before its payload, if it begins with the schema and has no whitespace there; else None."""
     opening, _ = _opened(data)
     return opening
 
 
 def _opened(data):
-    """(those bytes, the parsed schema) or (None, None)."""
+    """Return (those bytes, the parsed schema) or (None, None)."""
     try:
         text = data.decode()
         if text.startswith(_BEFORE_SCHEMA):
@@ -43,7 +42,7 @@ def _opened(data):
 
 
 def decode_envelopes(column, schema_of, fills_defaults):
-    """(schema, column, rows it could not do or None), or None. `schema_of(parsed JSON)` gives the Schema."""
+    """Return (schema, column, failed rows or None), or None. `schema_of(parsed JSON)` returns the Schema."""
     rows = np.flatnonzero(column.lengths > 0)
     opening, node = _opened(column[int(rows[0])]) if len(rows) else (None, None)
     if opening is None or node is None:
@@ -56,23 +55,23 @@ def decode_envelopes(column, schema_of, fills_defaults):
 
 
 def decode_payloads(column, schema, fills_defaults, before=b""):
-    """As `decode_envelopes`, of messages that are the payload alone (after the bytes `before`), of a schema that is known."""
+    """Like `decode_envelopes`, for messages without envelope (after the bytes `before`) with a known schema."""
     return _decode(column, before, b"", schema, fills_defaults)
 
 
 class Shapes:
-    """Decodes messages without a schema; a topic mostly keeps its shape, so the last one is tried first."""
+    """Decodes messages without a schema; a topic usually keeps its layout, so the last one is tried first."""
 
     def __init__(self):
         self._last = None
 
     def decode(self, column):
-        """(None, a Shaped, rows it could not do or None), or None for messages of no shape or of too many."""
+        """Return (None, a Shaped, failed rows or None), or None if there is no common layout or too many rows failed."""
         shape, split = self._last, self._last and _split(_form_of(self._last, False, True), column)
         for _ in range(2):
             if split is not None and _count(split) <= FEW_BAD:
                 break
-            other = json_shape.guess(column, split[1] if split else ())  # the second time with a look at what the first guess left out
+            other = json_shape.guess(column, split[1] if split else ())  # the second attempt samples the messages that failed the first
             form = other and other != shape and _form_of(other, False, True)
             again = form and _split(form, column)
             if not again or split is not None and _count(again) >= _count(split):
@@ -94,7 +93,7 @@ def _decode(column, opening, ending, schema, fills_defaults):
 
 
 def _split(form, column, opening=b"", ending=b""):
-    """(column, rows it could not do or None), or None where those are too many."""
+    """Return (column, failed rows or None), or None if too many rows failed."""
     split = json_split.Split(form, column, opening, ending)
     decoded = split.column()
     bad = np.flatnonzero(split.bad)
@@ -105,13 +104,13 @@ _forms = {}
 
 
 def _form_of(schema, fills_defaults, is_shape=False):
-    """The json_split.Form of a schema; None where it has parts that are not split."""
+    """Return the json_split.Form of a schema; None if it has unsupported parts."""
     key = (schema, fills_defaults, is_shape)
     if key not in _forms:
         if len(_forms) >= 1000:
             _forms.clear()
         try:
             _forms[key] = json_split.Form(*key)
-        except (json_split.NotSplit, UnicodeEncodeError):  # half a letter in a name
+        except (json_split.NotSplit, UnicodeEncodeError):  # unpaired surrogate in a name
             _forms[key] = None
     return _forms[key]

@@ -1,8 +1,8 @@
-"""JsonConverter's columnar form, to the log: kernels write the JSON of a whole batch straight from Arrow buffers and byte columns.
+"""JsonConverter's columnar form, encoding: kernels write the JSON of a whole batch from Arrow buffers and byte columns.
 
-A schema is compiled once into nested writers, each of which makes one text a row of its column. Rows that are for the rows engine (a
-null where the schema has none, a Decimal of another scale than its schema's, a Date that is no midnight) are marked.
-Declined are lists of Python values, which the row form does as fast and judges by their classes.
+A schema is compiled once into nested writers, each of which produces a text per row of its column. Rows for the rows engine (a forbidden
+null, a Decimal whose scale differs from the schema's, a Date that is not midnight) are marked.
+Not supported: lists of Python values, which the row form encodes as fast, by their classes.
 """
 
 import numpy as np
@@ -21,19 +21,19 @@ from standalone.kernels import readonly
 
 
 def plan(schema, opening, numeric_decimals, fills_defaults):
-    """A Plan for columns of a schema; `opening` is the envelope up to its payload, or None where there is none."""
+    """Return a Plan for columns of a schema; `opening` is the envelope before its payload, or None without an envelope."""
     return Plan(schema, opening, _Writer(schema, numeric_decimals, fills_defaults))
 
 
 def payload_plan(schema, before, numeric_decimals, fills_defaults):
-    """The same of payloads alone, each after the bytes `before`."""
+    """Return a Plan for payloads only, each after the bytes `before`."""
     made = plan(schema, None, numeric_decimals, fills_defaults)
     made._before = before
     return made
 
 
 def shape_plan(shape, opening):
-    """The same for values without a schema that have that shape; None where they are left to the row form."""
+    """Return a Plan for schemaless values of that shape; None if the row form must encode them."""
     return Plan(shape, opening, _Writer(shape, False, False, is_shape=True), is_shape=True) if _can_be_shape(shape) else None
 
 
@@ -53,19 +53,19 @@ class Plan:
         self._before, self._behind = (opening.encode(), b"}") if opening is not None else (b"", b"")
 
     def encode(self, column, count):
-        """(ByteColumn, rows it could not do or None), or None to be run by rows."""
+        """Return (ByteColumn, failed rows or None), or None if the rows engine must encode it."""
         column = one_piece(column)
         if not count or not is_stored_as(column, self._schema):
             return None
         failed = np.zeros(count, np.bool_)
         texts = self._writer.rows(column, count, failed, self._before, self._behind)
-        if self._is_shape and null_count(column):  # a null without a schema is not a message, not even the word
+        if self._is_shape and null_count(column):  # a schemaless null is a null message, not the word null
             texts = ByteColumn(texts.data, texts.starts, np.where(nulls_of(column), -1, texts.lengths).astype(np.int32))
         return texts, np.flatnonzero(failed) if failed.any() else None
 
 
 class _Writer:
-    """Writes columns of one schema. `null` is the text of a null, or None where there is none: such rows are marked."""
+    """Writes columns of one schema. `null` is the text of a null, or None if nulls are forbidden: such rows are marked."""
 
     def __init__(self, schema, numeric_decimals, fills_defaults, is_shape=False):
         self._schema = schema
@@ -94,7 +94,7 @@ class _Writer:
                 self._scale = None
 
     def rows(self, column, count, failed, before=b"", behind=b""):
-        """A ByteColumn of the strings, each between two others; rows that cannot be done are marked and have no text."""
+        """Return a ByteColumn of the texts between `before` and `behind`; failed rows are marked and have no text."""
         if self._kind == s.STRUCT:
             absent = nulls_of(column)
             parts = self._struct_parts(column, count, failed, absent)
@@ -108,7 +108,7 @@ class _Writer:
         return assembled(count, failed, b"", [(before, part, self._null_or_mark(part, failed))], behind)
 
     def _null_or_mark(self, part, failed, apart=None):
-        """The text of a null; where there is none, rows without a string are marked, but for those that stand `apart`."""
+        """Return the text of a null; if there is none, mark rows without a text, except those in `apart`."""
         if self.null is not None:
             return self.null
         absent = part.lengths < 0
@@ -126,10 +126,10 @@ class _Writer:
         return parts
 
     def part(self, column, count, failed):
-        """One text a row, none for nulls."""
+        """Return a text per row, none for nulls."""
         return _WRITE[self._kind](self, column, count, failed)
 
-    # --- one for each kind ---
+    # --- one method per type ---
 
     def _strings(self, column, count, failed):
         column = to_bytes(column)
@@ -183,7 +183,7 @@ class _Writer:
         if not self._numeric:
             failed |= ~nulls & (scales != self._scale) if self._scale is not None else ~nulls
             return self._bytes(ByteColumn(unscaled.data, unscaled.starts, sizes), count, failed)
-        # A plain number shows at most six zeros after its point, or an exponent of eleven signs.
+        # A plain number has at most six zeros after the point, or an exponent of eleven characters.
         side, starts, lengths = np.empty(count * 44 + 8, np.uint8), np.empty(count, np.int64), np.empty(count, np.int32)
         k.decimals(readonly(unscaled.data), readonly(unscaled.starts), readonly(sizes), readonly(scales), side, starts, lengths, failed)
         return Part(NOTHING, side, starts, lengths)
@@ -209,7 +209,7 @@ class _Writer:
         key_part, part = self._keys.part(keys, count, inside), self._items.part(items, count, inside)
         null_key, null = self._keys._null_or_mark(key_part, inside), self._items._null_or_mark(part, inside)
         if self._schema.key_schema.type == s.STRING:
-            inside |= key_part.lengths < 0  # a null becomes the name "null", which another key may have, too
+            inside |= key_part.lengths < 0  # a null becomes the name "null", which may collide with another key
             opening, between, closing, brackets = b"", b":", b"", b"{}"
         else:
             opening, between, closing, brackets = b"[", b",", b"]", b"[]"

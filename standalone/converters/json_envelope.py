@@ -9,7 +9,7 @@ _TYPES = {name: kind for kind, name in _NAMES.items()}
 
 
 def write_schema(schema, default_text, field=None):
-    """The JSON text of a schema; of the field of that name, where it is one. `default_text(schema)` gives the JSON of its default."""
+    """Return a schema's JSON text, for field `field` if given. `default_text(schema)` returns its default's JSON."""
     if schema is None:
         return "null"
     if schema.type == s.STRUCT:
@@ -40,12 +40,12 @@ def write_schema(schema, default_text, field=None):
 
 
 def read_schema(node, default_of):
-    """The Schema that parsed JSON says; None of null. `default_of(schema, node)` reads a default. Raises DataError."""
+    """Return the Schema of parsed JSON; None for null. `default_of(schema, node)` parses a default. Raise DataError if invalid."""
     if node is None:
         return None
     kind = node.get("type") if isinstance(node, dict) else None
     if not isinstance(kind, str):
-        raise DataError(f"A JSON schema must be an object with a text as its 'type'; found {_shown(node)}.")
+        raise DataError(f"A JSON schema must be an object with a string 'type'; found {_shown(node)}.")
     if kind == s.STRUCT:
         builder = _struct(node, default_of)
     elif kind == s.ARRAY:
@@ -56,7 +56,7 @@ def read_schema(node, default_of):
     elif kind in _TYPES:
         builder = SchemaBuilder(_TYPES[kind])
     else:
-        raise DataError(f"A JSON schema has the unknown type '{kind}'. Types: {', '.join([*_TYPES, s.ARRAY, s.MAP, s.STRUCT])}.")
+        raise DataError(f"A JSON schema has the unknown type '{kind}'. Known types: {', '.join([*_TYPES, s.ARRAY, s.MAP, s.STRUCT])}.")
     builder.optional() if node.get("optional") is True else builder.required()
     if isinstance(node.get("name"), str):
         builder.name(node["name"])
@@ -67,7 +67,7 @@ def read_schema(node, default_of):
     if isinstance(node.get("parameters"), dict):
         for name, value in node["parameters"].items():
             if not isinstance(value, str):
-                raise DataError(f"A JSON schema's parameter must be a text; '{name}' is {_shown(value)}.")
+                raise DataError(f"A JSON schema's parameters must be strings; '{name}' is {_shown(value)}.")
             builder.parameter(name, value)
     if "default" in node:
         default = default_of(builder.build(), node["default"])
@@ -92,7 +92,7 @@ def _struct(node, default_of):
 def _part(node, name, kind):
     part = node.get(name)
     if part is None:
-        raise DataError(f"A JSON schema of type {kind} needs '{name}': the schema of what is inside.")
+        raise DataError(f"A JSON schema of type {kind} needs '{name}': the schema of its items.")
     return part
 
 

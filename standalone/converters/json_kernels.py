@@ -1,7 +1,7 @@
-"""Loops that write JSON text: strings escaped, bytes in base64, numbers as Jackson writes them.
+"""Kernels that write JSON text: escaped strings, base64 bytes, numbers in Jackson's format.
 
-A string for each row is data[start : start + length], or side[~start : ...] where start is negative (a string that had to be written
-again), or no text where length is -1: the parts that data/assemble.py puts together.
+A row's text is data[start : start + length], or side[~start : ...] if start is negative (a string that was rewritten), or none if length
+is -1: the parts that data/assemble.py joins.
 """
 
 import numpy as np
@@ -12,11 +12,11 @@ from standalone.kernels import BYTES, FLAGS, INTS, LONGS, LONGS_BY_ROW, REALS, S
 
 _HEX = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 _BASE64 = np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/", np.uint8)
-_SHORT = np.zeros(128, np.uint8)  # the letter after the backslash, of characters that have a short escape
+_SHORT = np.zeros(128, np.uint8)  # the letter of a short escape, by character
 for _character, _letter in zip(b'"\\\b\f\n\r\t', b'"\\bfnrt'):
     _SHORT[_character] = _letter
 
-MALFORMED = -2  # among the sizes that `escaped_sizes` finds: no UTF-8
+MALFORMED = -2  # a size from `escaped_sizes`: not UTF-8
 
 
 # --- Strings -------------------------------------------------------------------------------------------------------
@@ -24,7 +24,7 @@ MALFORMED = -2  # among the sizes that `escaped_sizes` finds: no UTF-8
 
 @compiled
 def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS)):
-    """The size of each string once escaped; 0 where it stays as it is; MALFORMED where it is not UTF-8. Returns (sum, how many malformed)."""
+    """Compute each string's escaped size; 0 if nothing needs escaping, MALFORMED if not UTF-8. Return (sum, malformed count)."""
     total, malformed = 0, 0
     for row in range(len(starts)):
         sizes[row] = 0
@@ -33,7 +33,7 @@ def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS
         low, high = starts[row], starts[row] + lengths[row]
         special, wide = False, np.uint8(0)
         found = data[low:high]
-        for place in range(len(found)):  # on a slice, without a way out early: many bytes at once
+        for place in range(len(found)):  # no early exit, so that the loop is vectorized
             byte = found[place]
             special |= (byte < 32) | (byte == 34) | (byte == 92) | (byte >= 240)
             wide |= byte
@@ -45,7 +45,7 @@ def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS
             for place in range(low, high):
                 byte = data[place]
                 if byte >= 240:
-                    size += 9  # with its three followers: two escapes of six
+                    size += 9  # four bytes become two escapes of six
                 elif byte < 128 and _SHORT[byte]:
                     size += 2
                 else:
@@ -57,7 +57,7 @@ def escaped_sizes(data: BYTES, starts: LONGS, lengths: INTS, sizes: written(INTS
 
 @compiled
 def escape(data: BYTES, starts: LONGS, lengths: INTS, sizes: INTS, side: written(BYTES), new_starts: written(LONGS)):
-    """Write those strings that need it to `side`; the others stay where they are."""
+    """Write the strings that need escaping to `side`; the others stay in place."""
     at = np.int64(0)
     for row in range(len(starts)):
         if sizes[row] == 0:
@@ -164,7 +164,7 @@ def floats(
 
 @compiled
 def _quote_words(side, at, end):
-    """NaN and Infinity are not numbers in JSON, so Jackson puts them in quotes."""
+    """Quote NaN and Infinity, which JSON lacks, as Jackson does."""
     if side[end - 1] < 65:
         return end
     for place in range(end, at, -1):
@@ -178,7 +178,7 @@ def decimals(
     unscaled: BYTES, starts: LONGS, lengths: INTS, scales: INTS, side: written(BYTES), new_starts: written(LONGS),
     new_lengths: written(INTS), failed: written(FLAGS),
 ):  # fmt: skip
-    """Decimals as numbers, as BigDecimal prints them; those beyond 64 bits are marked in `failed`."""
+    """Write Decimals as numbers like BigDecimal; values beyond 64 bits are marked in `failed`."""
     at = np.int64(0)
     digits = np.empty(24, np.uint8)
     for row in range(len(starts)):
@@ -192,7 +192,7 @@ def decimals(
             continue
         place = starts[row]
         number = np.int64(unscaled[place])
-        number -= (number & 128) << 1  # the first byte has the sign
+        number -= (number & 128) << 1  # sign-extend the first byte
         for each in range(place + 1, place + size):
             number = number << 8 | np.int64(unscaled[each])
         begin = at

@@ -1,13 +1,13 @@
-"""The kernels that follow the steps of a form (json_split.py) through JSON messages, and take the escapes out of strings.
+"""Kernels that scan JSON messages by the steps of a Form (json_split.py), and unescape strings.
 
-A step is a token, a value of a kind, a list of such values, or an object that begins, as four numbers:
-TOKEN, where it begins in the tokens, its length, 0: a bracket, or a bracket or comma with the name and the colon after it
-value, the leaf's number, 0, 0
-LIST, the list's number, the kind of its items, the leaf's number
-OBJECT, the object's number, the step after it, 0
+A step is a token, a value, a list of values, or the start of an object, as four numbers:
+TOKEN, start in the tokens, length, 0: a bracket, or a bracket or comma with the following name and colon
+value, leaf number, 0, 0
+LIST, list number, kind of its items, leaf number
+OBJECT, object number, the step after it, 0
 
-What is found of the leaves is in arrays of a row for each leaf; what is found of the items of lists is in arrays of a row for each list,
-in which the items of all messages follow each other.
+Results of leaves are arrays with a row per leaf; results of list items are arrays with a row per list, in which the items of all messages
+follow each other.
 """
 
 import numpy as np
@@ -30,12 +30,12 @@ from standalone.kernels import (
 )
 
 TOKEN, OBJECT, STRING, WHOLE, FLOAT, BOOLEAN, LIST = range(7)
-FRACTION = 7  # a FLOAT that looks like no whole number
-SINGLE = 8  # a FLOAT of which only the text is wanted: to round it twice would not be to round it once
-ABSENT, PRESENT, ESCAPED, TEXT = 0, 1, 2, 3  # what a value is; of a TEXT, which is a number, only where it is
+FRACTION = 7  # a FLOAT that does not look like an integer
+SINGLE = 8  # a FLOAT needed as text only: rounding twice would differ from rounding once
+ABSENT, PRESENT, ESCAPED, TEXT = 0, 1, 2, 3  # state of a value; of a TEXT, a number, only the position is stored
 _ONES, _HIGHS = np.uint64(0x0101010101010101), np.uint64(0x8080808080808080)
 _QUOTES, _BACKSLASHES, _BLANKS = _ONES * np.uint64(34), _ONES * np.uint64(92), _ONES * np.uint64(32)
-_POWERS_OF_TEN = np.array([10.0**n for n in range(23)])  # each of them exact
+_POWERS_OF_TEN = np.array([10.0**n for n in range(23)])  # all exact
 
 
 @compiled
@@ -45,11 +45,11 @@ def split(
     cells: written(LONGS_BY_ROW), reals: written(REALS_BY_ROW), lengths: written(INTS_BY_ROW), item_states: written(CODES_BY_ROW),
     item_cells: written(LONGS_BY_ROW), item_reals: written(REALS_BY_ROW), item_lengths: written(INTS_BY_ROW),
 ):  # fmt: skip
-    """Follow the steps through the messages from the row `first` on; returns the row after the last one that was done, which is not
-    the last of all where the items of lists need more room.
+    """Scan the messages from row `first` on; return the row after the last one done, which is before the end if list items need more
+    room.
 
-    A cell is where a string begins, a whole number or a boolean, or in `reals`, which are the same bytes, a float. `ends` has for each
-    list where its items of each row end.
+    A cell is the start of a string, an integer or boolean, or a float in `reals`, which shares the memory. `ends` has the end of each row's
+    items per list.
     """
     room = item_states.shape[1]
     for row in range(first, len(row_starts)):
@@ -64,7 +64,7 @@ def split(
             continue
         at += len(head)
         step = 0
-        while step < len(steps):  # one loop for all: a call with so many arrays costs more than what it does
+        while step < len(steps):  # a single loop: a call with so many arrays costs more than it does
             what, number = steps[step, 0], steps[step, 1]
             if what == TOKEN:
                 length = steps[step, 2]
@@ -73,7 +73,7 @@ def split(
                     break
                 step += 1
                 continue
-            at = _behind_blanks(data, at, end)
+            at = _after_blanks(data, at, end)
             if at >= end:
                 at = -1
                 break
@@ -96,9 +96,9 @@ def split(
             elif what == LIST:
                 kind = steps[step, 2]
                 states[steps[step, 3], row] = PRESENT
-                at = _behind_blanks(data, at + 1, end) if data[at] == 91 else -1
+                at = _after_blanks(data, at + 1, end) if data[at] == 91 else -1
                 more = 0 <= at < end and data[at] != 93
-                while more:  # none of the items may be null
+                while more:  # items must not be null
                     item = ends[number, row]
                     if kind == STRING:
                         state, length = _string(data, at, end)
@@ -121,10 +121,10 @@ def split(
                     if at < 0:
                         break
                     ends[number, row] += 1
-                    at = _behind_blanks(data, at, end)
+                    at = _after_blanks(data, at, end)
                     more = at < end and data[at] == 44
                     if more:
-                        at = _behind_blanks(data, at + 1, end)
+                        at = _after_blanks(data, at + 1, end)
                         if at >= end:
                             at = -1
                             break
@@ -140,7 +140,7 @@ def split(
             if at < 0:
                 break
             step += 1
-        if at < 0 or _behind_blanks(data, at, end) != end:
+        if at < 0 or _after_blanks(data, at, end) != end:
             bad[row] = True
             for each in range(len(ends)):
                 ends[each, row] = ends[each, row - 1] if row else 0
@@ -149,8 +149,8 @@ def split(
 
 @compiled
 def _alike(data, at, text):
-    """Whether the text is there. For long strings that mostly do: without a way out early, and on a slice, many bytes are compared at
-    once."""
+    """Whether the text is there. No early exit, and on a slice, so that long, mostly equal texts are compared with vector
+    instructions."""
     found = data[at : at + len(text)]
     different = np.uint8(0)
     for place in range(len(text)):
@@ -168,24 +168,24 @@ def _same(data, at, text, begin, length):
 
 @compiled
 def _token(data, at, end, tokens, begin, length):
-    """Where a token ends; -1 where it does not be there."""
+    """Return the end of a token; -1 if it is not there."""
     if at + length <= end and _same(data, at, tokens, begin, length):
         return at + length
-    at = _behind_blanks(data, at, end)
+    at = _after_blanks(data, at, end)
     if at >= end or data[at] != tokens[begin]:
         return -1
     at = at + 1
     if length == 1:
         return at
-    at, length = _behind_blanks(data, at, end), length - 2
+    at, length = _after_blanks(data, at, end), length - 2
     if at + length > end or not _same(data, at, tokens, begin + 1, length):
         return -1
-    at = _behind_blanks(data, at + length, end)
+    at = _after_blanks(data, at + length, end)
     return at + 1 if at < end and data[at] == 58 else -1
 
 
 @compiled
-def _behind_blanks(data, at, end):
+def _after_blanks(data, at, end):
     while at < end and (data[at] == 32 or data[at] == 9 or data[at] == 10 or data[at] == 13):
         at += 1
     return at
@@ -198,13 +198,13 @@ def _null(data, at, end):
 
 @compiled
 def _string(data, at, end):
-    """(PRESENT or ESCAPED, its length) of a string in its quotes; the length is -1 where it is none."""
+    """Return (PRESENT or ESCAPED, length) of a quoted string; length -1 if invalid."""
     if data[at] != 34:
         return ABSENT, -1
     at += 1
     begin, state, wide = at, PRESENT, False
     while True:
-        while at + 8 <= end:  # eight bytes at once, until there is one that is special, or may be
+        while at + 8 <= end:  # eight bytes at once until one may be special
             word = word_at(data, at)
             quotes, slashes = word ^ _QUOTES, word ^ _BACKSLASHES
             special = (quotes - _ONES) & ~quotes | (slashes - _ONES) & ~slashes | (word - _BLANKS) & ~word | word
@@ -239,7 +239,7 @@ def _digits_end(data, at, end):
 
 @compiled
 def _whole(data, at, end):
-    """(where it ends, the number), or (-1, 0)."""
+    """Return (end, integer), or (-1, 0)."""
     negative = data[at] == 45
     begin = at + 1 if negative else at
     place = begin
@@ -256,13 +256,13 @@ def _whole(data, at, end):
 
 @compiled
 def _goes_on(byte):
-    """Whether a byte after a number makes it something else: anything but a blank, a comma or a bracket."""
+    """Whether a byte after a number is invalid: anything but whitespace, a comma or a bracket."""
     return not (byte == 44 or byte == 125 or byte == 93 or byte == 32 or byte == 9 or byte == 10 or byte == 13)
 
 
 @compiled
 def _float(data, at, end, kind):
-    """(where it ends or -1, PRESENT or TEXT, the number). One that is not exact in a few steps is left as its text."""
+    """Return (end or -1, PRESENT or TEXT, number). A number that is not exact in a few operations stays a text."""
     negative = data[at] == 45
     place = at + 1 if negative else at
     begin = place
@@ -298,14 +298,14 @@ def _float(data, at, end, kind):
     exact = digits_end - begin <= 18 and value < 1 << 53 and -22 <= exponent <= 22 and not (value == 0 and negative)
     if kind == SINGLE or not exact:
         return place, TEXT, 0.0
-    # Both are exact, so that the one rounding is the right one.
+    # Both operands are exact, so the single rounding is correct.
     real = np.float64(value) / _POWERS_OF_TEN[-exponent] if exponent < 0 else np.float64(value) * _POWERS_OF_TEN[exponent]
     return place, PRESENT, -real if negative else real
 
 
 @compiled
 def _boolean(data, at, end):
-    """(where it ends, 1 or 0), or (-1, 0)."""
+    """Return (end, 1 or 0), or (-1, 0)."""
     if at + 4 <= end and data[at] == 116 and data[at + 1] == 114 and data[at + 2] == 117 and data[at + 3] == 101:
         return at + 4, 1
     if at + 5 <= end and data[at] == 102 and data[at + 1] == 97 and data[at + 2] == 108 and data[at + 3] == 115 and data[at + 4] == 101:
@@ -315,7 +315,7 @@ def _boolean(data, at, end):
 
 @compiled
 def _hex(data, at, end):
-    """The number that four hexadecimal digits say, or -1."""
+    """Return the value of four hexadecimal digits, or -1."""
     if at + 4 > end:
         return -1
     code = 0
@@ -335,7 +335,7 @@ def _hex(data, at, end):
 
 @compiled
 def unescape(data: BYTES, rows: LONGS, starts: written(LONGS), lengths: written(INTS), side: written(BYTES), bad: written(FLAGS)):
-    """Write the strings of these rows without their escapes; returns the bytes written. Half a pair of surrogates makes a row bad."""
+    """Unescape the strings of these rows; return the number of bytes written. An unpaired surrogate makes a row bad."""
     out = 0
     for row in rows:
         at, end = starts[row], starts[row] + lengths[row]

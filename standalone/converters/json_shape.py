@@ -1,7 +1,7 @@
-"""The one shape that the messages of a batch seem to have, as a Schema: the same fields in the same order, one type a field.
+"""Guess the common layout of a batch's messages as a Schema: the same fields in the same order, one type per field.
 
-It is guessed from a few messages, and proved by the kernel that reads all of them: a message of another shape is not part of the batch's
-column. A field is optional where a null was seen in it. Where no value was seen at all (nothing but nulls, empty lists) any type is right.
+The guess is based on a sample and verified by the kernel that reads all messages: those with another layout are left out of the column. A
+field is optional if a null was seen. If no value was seen (only nulls, empty lists), any type is right.
 """
 
 from decimal import Decimal
@@ -17,13 +17,13 @@ _NULL, _ANY = "null", "any"
 
 
 def guess(column, others=()):
-    """The shape of most of the messages that are looked at, or None where it is none that has columns; some are looked at of all, and
-    some of the rows in `others`.
+    """Return the most frequent layout of a sample, or None if it has no columnar form; the sample includes some of
+    the rows in `others`.
     """
     picked = _some(np.flatnonzero(column.lengths > 0)) + _some(np.asarray(others, np.int64))
     if not picked:
         return None
-    groups = []  # [form, how many messages]
+    groups = []  # [layout, number of messages]
     for row in picked:
         form = _form_at(column, row)
         for group in groups:
@@ -38,7 +38,7 @@ def guess(column, others=()):
 
 
 def _some(rows):
-    """A few of these, anywhere: messages of multiple kinds often take turns."""
+    """Pick a few of these at random positions: different kinds of messages often alternate."""
     if len(rows) <= SAMPLES:
         return rows.tolist()
     return rows[np.unique(np.random.default_rng(1).integers(0, len(rows), SAMPLES))].tolist()
@@ -52,8 +52,8 @@ def _form_at(column, row):
 
 
 def _form(node):
-    """A string for a plain value, ("list", form of the items), ("struct", ((name, form), ...)), with ("null or", form) around those that may
-    be null; None for what has no columns.
+    """Describe a layout: a string for a primitive, ("list", items), ("struct", ((name, layout), ...)), ("null or", layout) if it may be null;
+    None without a columnar form.
     """
     if node is None:
         return _NULL
@@ -79,7 +79,7 @@ def _form(node):
 
 
 def _join(a, b):
-    """The form of values of both, or None."""
+    """Return the layout that covers both, or None."""
     if a == b:
         return a
     if a is None or b is None:

@@ -1,7 +1,7 @@
-"""Splits JSON messages of one form into columns: kernels (json_scan.py) follow a list of steps through each message.
+"""Split JSON messages of the same layout into columns: kernels (json_scan.py) scan each message by a list of steps.
 
-The steps of {"a":1,"b":{"c":"x"}} are: "{" with the name "a" and ":", a whole number, "," with the name "b" and ":", an object that may
-be null, ... Spaces may stand anywhere between. A message that leaves the steps is bad, and nobody looks at it any further.
+The steps of {"a":1,"b":{"c":"x"}} are: "{" with the name "a" and ":", an integer, "," with the name "b" and ":", an object that may be
+null, ... Whitespace may be anywhere between. A message that does not follow the steps is bad and not scanned further.
 """
 
 import numpy as np
@@ -43,11 +43,11 @@ _ITEMS = (s.STRING, s.BOOLEAN, s.FLOAT64, s.INT8, s.INT16, s.INT32, s.INT64)
 
 
 class NotSplit(ValueError):
-    """A schema with parts that are left to the row form."""
+    """A schema with parts that only the row form supports."""
 
 
 class Leaf:
-    """A plain value in each message."""
+    """A primitive value in each message."""
 
     def __init__(self, schema, number):
         self.schema = schema
@@ -55,7 +55,7 @@ class Leaf:
 
 
 class List:
-    """A list of plain values in each message; `number` is that of its leaf."""
+    """A list of primitive values in each message; `number` is its leaf's number."""
 
     def __init__(self, schema, number, list_number):
         self.schema = schema
@@ -64,7 +64,7 @@ class List:
 
 
 class Object:
-    """An object in each message. `parts` are leaves, lists and objects by the schema's fields."""
+    """An object in each message. `parts` are leaves, lists and objects in the schema's order."""
 
     def __init__(self, schema, number):
         self.schema = schema
@@ -73,7 +73,7 @@ class Object:
 
 
 class Form:
-    """The steps through the messages of one schema. In those of a shape each value must look like what it is: 1 is not a float."""
+    """The steps for messages of one schema. If the schema was guessed, each value must have exactly its type: 1 is not a float."""
 
     def __init__(self, schema, fills_defaults=False, is_shape=False):
         self.fills_defaults = fills_defaults
@@ -92,7 +92,7 @@ class Form:
         self.leaves += 1
         if kind == s.ARRAY:
             if schema.value_schema.logical or schema.value_schema.type not in _ITEMS or schema.default is not None:
-                raise NotSplit("a list of what is not a plain value, or with a default")
+                raise NotSplit("a list of non-primitive values, or with a default")
             self.lists += 1
             self._steps.append((LIST, self.lists - 1, self._kinds[schema.value_schema.type], self.leaves - 1))
             return List(schema, self.leaves - 1, self.lists - 1)
@@ -133,7 +133,7 @@ def _must_have_a_scale(schema):
 
 
 class Split:
-    """The messages of one column as columns, and which rows are not of the form."""
+    """The messages of one column as columns, and which rows do not match the form."""
 
     def __init__(self, form, column, opening=b"", ending=b""):
         self._form = form
@@ -156,7 +156,7 @@ class Split:
         self._items = items
 
     def column(self):
-        """The column of the whole messages. Marks more rows in `bad`."""
+        """Return the column of the whole messages. Marks more rows in `bad`."""
         root = self._form.root
         if isinstance(root, Leaf) and root.schema.type == s.STRING and not (root.schema.default is not None and self._form.fills_defaults):
             self._mark_nulls(root.schema, self._found.absent(root.number), ~self.bad)
@@ -164,7 +164,7 @@ class Split:
         return self._column(root, ~self.bad)
 
     def _column(self, part, there):
-        """The column of a part. `there` are the rows in which it is at all."""
+        """Return the column of a part. `there` are the rows in which it is present."""
         schema = part.schema
         if isinstance(part, Object):
             return self._struct(part, there)
@@ -278,7 +278,7 @@ class Split:
 
 
 def _narrow(kind, values, outside):
-    """Whole numbers in as many bits as the type has; marks those that do not fit."""
+    """Narrow integers to the type's bits; mark those that do not fit."""
     bits = _BITS[kind]
     if bits < 64:
         outside |= (values < -(1 << bits - 1)) | (values >= 1 << bits - 1)
@@ -286,7 +286,7 @@ def _narrow(kind, values, outside):
 
 
 class _Values:
-    """What the kernel found of leaves, by their numbers, in each row; or of lists, in each item: where it is or what it is."""
+    """The kernel's results for leaves by row, or for list items: positions or values."""
 
     def __init__(self, data, kinds, count, bad=None):
         self._data = data
@@ -294,7 +294,7 @@ class _Values:
         self.bad = np.zeros(count, np.bool_) if bad is None else bad
         self.states = np.zeros((kinds, count), np.int8)
         self.cells = np.zeros((kinds, count), np.int64)
-        self.lengths = np.zeros((kinds, count), np.int32)  # what nobody writes to takes no memory
+        self.lengths = np.zeros((kinds, count), np.int32)  # untouched zeroed memory costs nothing
 
     @property
     def arrays(self):
@@ -319,7 +319,7 @@ class _Values:
         return self.cells[number] == 1
 
     def doubles(self, number, valid):
-        """The float64s where they are valid, and something elsewhere. Marks rows that are for the rows engine."""
+        """Return float64s, undefined where not valid. Marks rows for the rows engine."""
         reals, left = self.cells[number].view(np.float64), valid & (self.states[number] == TEXT) & ~self.bad
         if left.any():
             texts, bad = self.texts(number, left)
@@ -330,9 +330,9 @@ class _Values:
         return reals
 
     def texts(self, number, valid):
-        """(an Arrow array of the numbers' strings where they are valid, a mask of zeros with a sign).
+        """Return (an Arrow array of the numbers' texts where valid, a mask of negative zeros).
 
-        Of -0.0 Java's BigDecimal forgets the sign, of -1e-400 it does not: the rows engine knows.
+        Java's BigDecimal drops the sign of -0.0 but not of -1e-400: the rows engine handles both.
         """
         texts = ByteColumn(self._data, self.cells[number], np.where(valid, self.lengths[number], -1).astype(np.int32)).to_arrow(text=True)
         negative = valid & (self._data[np.where(valid, self.cells[number], 0)] == 45)
@@ -342,7 +342,7 @@ class _Values:
         return texts, zero & negative
 
     def strings(self, number):
-        """A ByteColumn of the strings, null where there is none. Marks rows with half a letter in them."""
+        """Return a ByteColumn of the strings, with nulls. Marks rows with an unpaired surrogate."""
         states, starts, lengths = self.states[number], self.cells[number], self.lengths[number]
         lengths = np.where((states == ABSENT) | self.bad, -1, lengths).astype(np.int32)
         escaped = np.flatnonzero((states == ESCAPED) & ~self.bad)

@@ -1,11 +1,11 @@
-"""JSON text as Jackson reads and writes it, which is what Kafka's JsonConverter is on.
+"""Read and write JSON like Jackson, which Kafka's JsonConverter uses.
 
-Read are None, bool, int, Decimal (every number with a fraction or an exponent, exactly as written), str, list, dict, and MISSING for a
-text without any value. What differs from Python's json: a number may begin with zeros; whatever follows the first value is not looked
-at (a number must be set off from it); NaN and Infinity are refused; UTF-16 and UTF-32 are recognised; of malformed UTF-8 only
-wrong lead and continuation bytes and encoded surrogates are refused; numbers beyond 1,000 characters and nesting beyond 1,000 levels are refused.
+Values are None, bool, int, Decimal (every number with a fraction or exponent, exactly as written), str, list, dict, and MISSING for text
+without a value. Differences to Python's json: numbers may have leading zeros; text after the first value is ignored (a number must be
+separated from it); NaN and Infinity are rejected; UTF-16 and UTF-32 are detected; malformed UTF-8 is rejected only for wrong lead
+and continuation bytes and encoded surrogates; numbers beyond 1,000 characters and nesting beyond 1,000 levels are rejected.
 
-Most strings need none of that: Python's own reader takes them, and only those that it refuses are read by the one here.
+Python's reader handles most text; only what it rejects is read by the one here.
 """
 
 import json
@@ -25,13 +25,13 @@ _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
 
 class JsonError(ValueError):
-    """What is wrong with the text, and where."""
+    """The error in the text, and its position."""
 
     java_class = "com.fasterxml.jackson.core.JsonParseException"
 
 
 def decimal(text):
-    """The number as written; its scale must be one that 32 bits hold, as BigDecimal's."""
+    """Return the number exactly; as in BigDecimal, its scale must fit 32 bits."""
     _must_be_short(text)
     try:
         number = Decimal(text)
@@ -56,13 +56,13 @@ def _refuse(word):
     raise JsonError(f"{word} is not JSON")
 
 
-# What Python's reader does not watch cannot happen in a short text; in a long one it is watched for.
+# Short texts cannot violate the limits that Python's reader does not check; long ones are checked.
 _read_short = json.JSONDecoder(parse_float=decimal, parse_constant=_refuse).raw_decode
 _read_long = json.JSONDecoder(parse_float=decimal, parse_int=_whole, parse_constant=_refuse).raw_decode
 
 
 def parse(data):
-    """The first value in bytes. Raises JsonError."""
+    """Return the first value in bytes. Raise JsonError if invalid."""
     data = bytes(data)
     try:
         text = data.decode()
@@ -75,12 +75,12 @@ def parse(data):
 
 
 def read_value(text, start):
-    """(the value that begins there, where it ends), for strings that need none of Jackson's habits. Raises ValueError for all others."""
+    """Return (value at `start`, its end) for text without Jackson's special cases. Raise ValueError for all other text."""
     if len(text) <= _LONGEST_NUMBER:
         return _read_short(text, start)
     deep = text.count("[") + text.count("{") > _DEEPEST
     if deep or len(text) > _LONGEST_NAME and _LONG_NAME.search(text):
-        raise ValueError("to be read with care")
+        raise ValueError("needs the exact reader")
     return _read_long(text, start)
 
 
@@ -88,8 +88,8 @@ def read_value(text, start):
 
 
 def text_of(data):
-    """The text in the encoding that its first bytes show. Bytes that are not UTF-8 stay in it as what no reader takes."""
-    marks = () if len(data) < 4 else (  # a shorter text begins with no mark, for Jackson
+    """Decode text in the encoding that its first bytes show. Invalid UTF-8 becomes characters that no reader accepts."""
+    marks = () if len(data) < 4 else (  # Jackson detects no encoding in shorter texts
         (b"\x00\x00\xfe\xff", "utf-32-be"),
         (b"\xff\xfe\x00\x00", "utf-32-le"),
         (b"\xfe\xff", "utf-16-be"),
@@ -119,7 +119,7 @@ def _from_utf8(data):
         return _PAIR.sub(_joined, _LENIENT.sub(_lenient, data.decode("latin-1")))
 
 
-# By lead byte alone: overlong forms and what lies beyond U+10FFFF pass, as in Jackson.
+# Only the lead byte counts: overlong forms and code points beyond U+10FFFF are accepted, as in Jackson.
 _LENIENT = re.compile("[\xc0-\xdf][\x80-\xbf]|[\xe0-\xef][\x80-\xbf]{2}|[\xf0-\xf7][\x80-\xbf]{3}|[\x80-\xff]")
 
 
@@ -129,12 +129,12 @@ def _lenient(match):
     for byte in rest:
         code = code << 6 | byte & 0x3F
     if not rest or len(rest) == 2 and 0xD800 <= code < 0xE000 or code < 0x80 and _is_escaped(match.string, match.start()):
-        return chr(0xDC00 + lead) + "\x00"  # no byte that may be here: the reader stumbles over the zero
+        return chr(0xDC00 + lead) + "\x00"  # makes the reader fail at the NUL
     if len(rest) == 3 and not 0x10000 <= code < 0x110000:
         code -= 0x10000
-        return chr((0xD800 | code >> 10) & 0xFFFF) + chr(0xDC00 | code & 0x3FF)  # the halves that Jackson makes of it
+        return chr((0xD800 | code >> 10) & 0xFFFF) + chr(0xDC00 | code & 0x3FF)  # the surrogates that Jackson makes of it
     if code < 0x80:
-        return f"\\u{code:04x}"  # a letter of a string, and never its end
+        return f"\\u{code:04x}"  # an escape, so that it cannot end a string
     return chr(code)
 
 
@@ -146,14 +146,14 @@ def _is_escaped(text, at):
 
 
 class _Reader:
-    """Reads one text, by Jackson's rules, without recursion."""
+    """Reads one text by Jackson's rules, without recursion."""
 
     def __init__(self, text):
         self.text = text
         self.at = 0
 
     def document(self):
-        self._skip_blanks()
+        self._skip_whitespace()
         if self.at == len(self.text):
             return MISSING
         value = self._value()
@@ -173,7 +173,7 @@ class _Reader:
         return root
 
     def _must_be_set_off(self, value):
-        """A number or a word ends where something begins that cannot continue it."""
+        """Check that a number or word ends at a delimiter."""
         following = self.text[self.at : self.at + 1]
         if following and not isinstance(value, str):
             is_word = value is None or isinstance(value, bool)
@@ -181,26 +181,26 @@ class _Reader:
                 raise self._wrong(f"'{following}' directly after a value")
 
     def _next_item(self, inside):
-        """Read one more member of an object or array into it. _END where it is closed, an _Open where one begins in it."""
+        """Read the next member of an object or array into it. Return _END if it is closed, an _Open if a nested one begins."""
         closing = "]" if isinstance(inside.items, list) else "}"
-        self._skip_blanks()
+        self._skip_whitespace()
         if self._takes(closing) if inside.first else not self._takes(","):
             if not inside.first and not self._takes(closing):
                 raise self._wrong(f"expected ',' or '{closing}'")
             return _END
         inside.first = False
-        self._skip_blanks()
+        self._skip_whitespace()
         name = None
         if closing == "}":
             if not self._takes('"'):
-                raise self._wrong("expected a field's name in double quotes")
+                raise self._wrong("expected a field name in double quotes")
             name = self._string()
             if len(name) > _LONGEST_NAME:
                 raise self._wrong(f"a name of {len(name)} characters; at most {_LONGEST_NAME} are read")
-            self._skip_blanks()
+            self._skip_whitespace()
             if not self._takes(":"):
                 raise self._wrong("expected ':'")
-            self._skip_blanks()
+            self._skip_whitespace()
         value = self._value()
         item = value.items if isinstance(value, _Open) else value
         if closing == "}":
@@ -228,7 +228,7 @@ class _Reader:
             raise self._wrong("expected a value")
         self.at = match.end()
         if self.text[self.at : self.at + 1] in (".", "e", "E") and self.at < len(self.text):
-            raise self._wrong("a number that breaks off")
+            raise self._wrong("an incomplete number")
         sign, whole, fraction, exponent = match.groups()
         whole = whole.lstrip("0") or "0"
         if fraction or exponent:
@@ -236,7 +236,7 @@ class _Reader:
         return _whole(sign + whole)
 
     def _string(self):
-        """The rest of a string whose opening quote has been read."""
+        """Return the rest of a string after its opening quote."""
         parts = []
         while True:
             match = _PLAIN.match(self.text, self.at)
@@ -250,17 +250,17 @@ class _Reader:
             if self._takes("u"):
                 code = _HEX.match(self.text, self.at)
                 if code is None:
-                    raise self._wrong("expected four hexadecimal digits behind \\u")
+                    raise self._wrong("expected four hexadecimal digits after \\u")
                 self.at = code.end()
                 parts.append(chr(int(code[0], 16)))
             else:
                 letter = self.text[self.at : self.at + 1]
                 if letter not in _ESCAPES:
-                    raise self._wrong(f"no escape: \\{letter}")
+                    raise self._wrong(f"an invalid escape: \\{letter}")
                 self.at += 1
                 parts.append(_ESCAPES[letter])
 
-    def _skip_blanks(self):
+    def _skip_whitespace(self):
         self.at = _BLANKS.match(self.text, self.at).end()
 
     def _takes(self, letter):
@@ -274,7 +274,7 @@ class _Reader:
 
 
 def _goes_on(letter):
-    """Whether a letter after a word would belong to it: of what is not ASCII all do, and a letter written too long (`_lenient`)."""
+    """Whether a letter would continue a word: every non-ASCII character would, and overlong ones (`_lenient`)."""
     return letter.isalnum() or letter in "_$\\" or letter >= "\x7f"
 
 
@@ -282,7 +282,7 @@ _END = object()
 
 
 class _Open:
-    """An object or array that is being read."""
+    """An object or array being read."""
 
     __slots__ = ("items", "first")
 
@@ -303,11 +303,11 @@ _SHORT = {'"': '\\"', "\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r":
 
 
 def quoted(text):
-    """A string in its quotes: letters beyond U+FFFF as two escapes, as Jackson writes them."""
+    """Quote a string; characters beyond U+FFFF become two escapes, as in Jackson."""
     if text.isascii():
         written = encode_basestring(text)
         if len(written) == len(text) + 2:
-            return written  # there was nothing to escape
+            return written  # nothing needed escaping
     if _TO_ESCAPE.search(text) is None:
         return f'"{text}"'
     return f'"{_TO_ESCAPE.sub(_escaped, text)}"'

@@ -1,6 +1,6 @@
-"""Values as JSON text, and parsed JSON as values: JsonConverter's payload, a record at a time.
+"""JsonConverter's payload by row: values to JSON text, and parsed JSON to values.
 
-A schema is compiled once into nested functions, so that a record pays for its values only.
+A schema is compiled once into nested functions, so that records cost little.
 """
 
 import binascii
@@ -23,7 +23,7 @@ _LOWEST, _HIGHEST = -(1 << 63), (1 << 63) - 1
 
 
 def writer_of(schema, numeric_decimals, fills_defaults):
-    """A function from a value to its JSON text."""
+    """Return a function from a value to its JSON text."""
     if schema is None:
         return write_schemaless
     write = _logical_writer(schema, numeric_decimals) or _plain_writer(schema, numeric_decimals, fills_defaults)
@@ -38,7 +38,7 @@ def writer_of(schema, numeric_decimals, fills_defaults):
     def checked(value):
         if value is None:
             if null is None:
-                raise DataError(f"JsonConverter: null in the place of a required {_named(schema)} that has no default.")
+                raise DataError(f"JsonConverter: null for a required {_named(schema)} without a default.")
             return null
         if value.__class__ is exact:
             if is_text:
@@ -63,7 +63,7 @@ def _logical_writer(schema, numeric_decimals):
         ms = Instant.of(value).ms
         if name == s.DATE:
             if ms % DAY_MS:
-                raise DataError(f"JsonConverter: a Date must be midnight in UTC, but it has {ms % DAY_MS} ms of the day.")
+                raise DataError(f"JsonConverter: a Date must be midnight in UTC, but it is {ms % DAY_MS} ms after midnight.")
             return str(_wrapped(ms // DAY_MS, 32))
         if name == s.TIME and not 0 <= ms <= DAY_MS:
             raise DataError(f"JsonConverter: a Time must be within 1970-01-01; it is {ms} ms since the epoch.")
@@ -74,7 +74,7 @@ def _logical_writer(schema, numeric_decimals):
 
 def _write_number(value):
     if not isinstance(value, Decimal):
-        raise DataError(f"JsonConverter: a Decimal is wanted, found a {type(value).__name__}.")
+        raise DataError(f"JsonConverter: expected a Decimal, found a {type(value).__name__}.")
     return str(value)
 
 
@@ -84,14 +84,14 @@ def _decimal_bytes_writer(schema):
             raise _wrong_class(schema, value)
         unscaled, scale = unscaled_bytes(value)
         if scale != scale_of(schema):
-            raise DataError(f"JsonConverter: a Decimal with {scale} decimals where its schema says {scale_of(schema)}.")
+            raise DataError(f"JsonConverter: a Decimal of scale {scale}, but its schema has scale {scale_of(schema)}.")
         return _base64(unscaled)
 
     return write
 
 
 def scale_of(schema):
-    """The scale that a Decimal's schema says."""
+    """Return the scale of a Decimal's schema."""
     text = (schema.parameters or {}).get(s.SCALE)
     try:
         return int(text)
@@ -117,7 +117,7 @@ def _plain_writer(schema, numeric_decimals, fills_defaults):
 
 
 def _plain_text(value):
-    """The JSON of a bool, a number or bytes."""
+    """Return the JSON of a bool, number or bytes."""
     if isinstance(value, float):
         return _float_text(value)
     if isinstance(value, (bytes, bytearray, memoryview)):
@@ -141,7 +141,7 @@ def _struct_writer(schema, numeric_decimals, fills_defaults):
         if not isinstance(value, Struct):
             raise _wrong_class(schema, value)
         if value.schema is not schema and value.schema != schema:
-            raise DataError("JsonConverter: the struct has another schema than the one that is beside it.")
+            raise DataError("JsonConverter: the struct's schema differs from the declared schema.")
         return "{" + ",".join([name + write(item) for (name, write), item in zip(parts, value.values)]) + "}"
 
     return write
@@ -184,7 +184,7 @@ def _named(schema):
 
 
 def write_schemaless(value):
-    """The JSON text of a value by its own class."""
+    """Return a value's JSON text by its class."""
     kind = value.__class__
     if kind is str:
         return quoted(value)
@@ -207,7 +207,7 @@ def write_schemaless(value):
 
 
 def fits_schemaless(number):
-    """Whether an int has a type of a schema: a BigInt has none, nor what 64 bits do not hold."""
+    """Whether an int has a schema type: not a BigInt, nor beyond 64 bits."""
     return not isinstance(number, BigInt) and _LOWEST <= number <= _HIGHEST
 
 
@@ -215,16 +215,16 @@ def fits_schemaless(number):
 
 
 class Inexact(Exception):
-    """The number was read as a float, and the value depends on how it was written."""
+    """The number was read as a float, but the exact value depends on its text."""
 
 
 def reader_of(schema, fills_defaults=True):
-    """A function from parsed JSON to the value. Numbers with a fraction or an exponent are Decimals; given as floats, it may raise Inexact."""
+    """Return a function from parsed JSON to the value. It expects Decimals for non-integers; with floats it may raise Inexact."""
     if schema is None:
         return read_schemaless
     read = _LOGICAL_READERS[schema.name](schema) if schema.logical else _plain_reader(schema, fills_defaults)
     default = schema.default if fills_defaults else None
-    exact = str if schema.exact is str else None  # what a node and the value it stands for have in common
+    exact = str if schema.exact is str else None  # the type that a node and its value share
 
     def checked(node):
         if node.__class__ is exact:
@@ -232,14 +232,14 @@ def reader_of(schema, fills_defaults=True):
         if node is not None:
             return read(node)
         if default is None and not schema.optional:
-            raise DataError(f"JsonConverter: null in the place of a required {_named(schema)}.")
+            raise DataError(f"JsonConverter: null for a required {_named(schema)}.")
         return default
 
     return checked
 
 
 def read_schemaless(node):
-    """Objects become maps, whole numbers int64, all others float64."""
+    """Objects become maps, integers int64, other numbers float64."""
     if node is None or node is MISSING:
         return None
     if isinstance(node, (bool, str)):
@@ -254,7 +254,7 @@ def read_schemaless(node):
 
 
 def to_double(number):
-    """A Decimal, int or float as BigDecimal.doubleValue: a decimal zero has no sign; a float's is that of what was too small for it."""
+    """Convert like BigDecimal.doubleValue: a decimal zero has no sign, an underflow keeps it."""
     if isinstance(number, float):
         return number
     try:
@@ -264,7 +264,7 @@ def to_double(number):
 
 
 def _to_int(node, bits):
-    """As Jackson's intValue and longValue: the low bits of a whole number, a fraction cut off, 0 of what is no number."""
+    """Convert like Jackson's intValue and longValue: the low bits of an integer, without fraction; 0 for other values."""
     if isinstance(node, bool):
         return 0
     if isinstance(node, int):
@@ -274,7 +274,7 @@ def _to_int(node, bits):
     if isinstance(node, Decimal):
         exponent = node.as_tuple().exponent
         if exponent >= 64 or node.adjusted() < 0 or not node:
-            return 0  # a multiple of 2**64, or less than one
+            return 0  # a multiple of 2**64, or below 1
         return _wrapped(int(node), bits)
     return 0
 
@@ -303,7 +303,7 @@ def _plain_reader(schema, fills_defaults):
     if kind in _INTS:
         bits = _INTS[kind]
         low, high = -(1 << bits - 1), (1 << bits - 1) - 1
-        # A 32-bit number is cut to the narrower types, as Java's casts do.
+        # Narrow 32-bit numbers like Java's casts.
         return lambda node: node if node.__class__ is int and low <= node <= high else _wrapped(_to_int(node, max(bits, 32)), bits)
     if kind == s.FLOAT64:
         return lambda node: to_double(node) if _is_number(node) else 0.0
@@ -328,7 +328,7 @@ def _array_reader(schema, fills_defaults):
 
     def read(node):
         if isinstance(node, dict):
-            node = node.values()  # Jackson walks over an object's values like over an array
+            node = node.values()  # Jackson iterates over an object's values like an array's
         return [read_item(item) for item in node] if not isinstance(node, (str, int, float, Decimal)) and node is not MISSING else []
 
     return read
@@ -340,7 +340,7 @@ def _map_reader(schema, fills_defaults):
 
         def read(node):
             if not isinstance(node, dict):
-                raise DataError(f"JsonConverter: a map with string keys is an object in JSON; found a {type(node).__name__}.")
+                raise DataError(f"JsonConverter: a map with string keys must be an object in JSON; found a {type(node).__name__}.")
             return {name: read_item(item) for name, item in node.items()}
 
         return read
@@ -348,7 +348,7 @@ def _map_reader(schema, fills_defaults):
 
     def read_pairs(node):
         if not isinstance(node, list) or not all(isinstance(pair, list) and len(pair) == 2 for pair in node):
-            raise DataError(f"JsonConverter: a map whose keys are not strings is a list of pairs in JSON; found {str(node)[:60]}.")
+            raise DataError(f"JsonConverter: a map with other than string keys must be a list of pairs in JSON; found {str(node)[:60]}.")
         return {as_key(read_key(key)): read_item(item) for key, item in node}
 
     return read_pairs
@@ -361,7 +361,7 @@ def _struct_reader(schema, fills_defaults):
 
     def read(node):
         if not isinstance(node, dict):
-            raise DataError(f"JsonConverter: a struct is an object in JSON; found a {type(node).__name__}.")
+            raise DataError(f"JsonConverter: a struct must be an object in JSON; found a {type(node).__name__}.")
         get = node.get
         values = [read_field(get(name)) for name, read_field in parts]
         for field in required:
@@ -382,10 +382,10 @@ def _decimal_reader(schema):
             number = Decimal(node)
             return number if number else number.copy_abs()
         if not isinstance(node, str):
-            raise DataError(f"JsonConverter: a Decimal is a number or the text of its bytes in JSON; found a {type(node).__name__}.")
+            raise DataError(f"JsonConverter: a Decimal must be a number or base64 text in JSON; found a {type(node).__name__}.")
         unscaled = from_base64(node)
         if not unscaled:
-            raise DataError("JsonConverter: a Decimal without any bytes.")
+            raise DataError("JsonConverter: a Decimal is empty: it needs at least one byte.")
         return decimal_of(unscaled, scale_of(schema))
 
     return read
@@ -416,7 +416,7 @@ def _whole(schema, node, bits=None):
     is_whole = isinstance(node, int) and not isinstance(node, bool)
     if not is_whole or bits and node != _wrapped(node, bits):
         size = f" of {bits} bits" if bits else ""
-        raise DataError(f"JsonConverter: a {schema.name.rpartition('.')[2]} is a whole number{size} in JSON; found {str(node)[:60]}.")
+        raise DataError(f"JsonConverter: a {schema.name.rpartition('.')[2]} must be a whole number{size} in JSON; found {str(node)[:60]}.")
     return node
 
 
@@ -424,7 +424,7 @@ _LOGICAL_READERS = {s.DECIMAL: _decimal_reader, s.DATE: _date_reader, s.TIME: _t
 
 
 def from_base64(text):
-    """As Jackson: padding is required, spaces may be between groups of four, nothing else may."""
+    """Decode like Jackson: padding is required, whitespace is allowed only between groups of four."""
     if _STRICT.fullmatch(text):
         return binascii.a2b_base64(text)
     out, at = bytearray(), 0
@@ -437,7 +437,7 @@ def from_base64(text):
         at += 4
         data = group.rstrip("=") if group.endswith("=") else group
         if len(group) < 4 or len(data) < 2 or any(letter not in _BASE64 for letter in data):
-            raise DataError(f"JsonConverter: bytes are base64 text in JSON; found {group!r} in it.")
+            raise DataError(f"JsonConverter: bytes must be base64 text in JSON; found {group!r} in it.")
         number = 0
         for letter in data:
             number = number << 6 | _BASE64.index(letter)

@@ -1,4 +1,4 @@
-"""The converters of single numbers: one value, big end first, in as many bytes as its type has."""
+"""Converters of single numbers: one value, big-endian, in as many bytes as its type has."""
 
 import struct
 
@@ -13,13 +13,13 @@ from standalone.data.struct import fits
 
 
 class _NumberConverter(Converter, HeaderConverter):
-    """One number in the log, big end first. Read is a number, or null."""
+    """A single big-endian number in the log. Reads a number or null."""
 
     config_def = ConfigDef(PART)
     schema = None
-    packing = None  # of struct
+    packing = None  # struct format
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value):
         if schema is not None and schema.type != self.schema.type:
             raise DataError(f"{type(self).__name__} writes {self.schema.type}; the schema says {schema.name or schema.type}.")
@@ -44,13 +44,13 @@ class _NumberConverter(Converter, HeaderConverter):
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
 
-    # Columnar form: the bytes of all numbers at once, each turned about.
+    # Columnar form: swap the bytes of all numbers at once.
     def encode(self, topic, schema, column, count):
         column, schema = unshaped(column, schema)
         if schema is None and column is not None:
-            return None  # whether these are numbers depends on each of them
+            return None  # depends on each value whether it is a number
         if schema is not None and (schema.type != self.schema.type or schema.logical):
-            return None  # an error, or not numbers but points in time
+            return None  # an error, or timestamps instead of numbers
         if column is None:
             return None, None
         if not is_stored_as(column, self.schema):
@@ -66,7 +66,7 @@ class _NumberConverter(Converter, HeaderConverter):
         found = (column if good.all() else column.take(np.flatnonzero(good))).compact().data.view(wide)
         numbers = np.zeros(len(column), found.dtype.newbyteorder("="))
         numbers[good] = found
-        if self.schema.type == "float32":  # as the row form has it: what signals is not a Python float
+        if self.schema.type == "float32":  # as in the row form: a signaling NaN is not a Python float
             numbers.view(np.uint32)[np.isnan(numbers)] |= 0x0040_0000
         if self.schema.type == "boolean":
             good &= numbers <= 1
@@ -76,7 +76,7 @@ class _NumberConverter(Converter, HeaderConverter):
 
     @property
     def _wide(self):
-        """The numpy type of the bytes; of a boolean a byte, for what is neither 0 nor 1 shows in it."""
+        """Return the numpy type of the bytes; for a boolean a byte, to detect values other than 0 and 1."""
         return np.dtype(self.packing.replace("?", "B"))
 
 

@@ -1,5 +1,5 @@
-"""The option that every converter has: which part of the record it works on. The worker itself gives it."""
+"""The option that every converter has: which part of the record it converts. The worker sets it."""
 
 from standalone import LOW, STRING, Option, one_of
 
-PART = Option("converter.type", STRING, LOW, "What the converter is for; the worker sets it.", check=one_of("key", "value", "header"))
+PART = Option("converter.type", STRING, LOW, "The part that the converter converts; the worker sets it.", check=one_of("key", "value", "header"))

@@ -1,4 +1,4 @@
-"""What the converters with a schema registry share: which schema a value is written with, under which subject, and what its bytes say."""
+"""The base of converters with a schema registry: choice of schema, subjects, and message framing."""
 
 import time
 import uuid
@@ -12,12 +12,12 @@ from standalone.converters.subject_names import by_topic, subject_of
 from standalone.schema_registry.client import RegistrySchema, SchemaRegistryClient
 from standalone.schema_registry.framing import KEY_HEADER, VALUE_HEADER, mark_in, put_mark, take_indexes, take_mark
 
-_MOST_HEAD = 1024  # bytes before a value: more name no schema
+_MOST_HEAD = 1024  # longer prefixes do not name a schema
 _FORMATS = {"AVRO": "Avro", "PROTOBUF": "Protobuf", "JSON": "JSON Schema"}
 
 
 class Cache(OrderedDict):
-    """The last `most` things that were computed, the oldest going first; with `seconds` none is kept longer."""
+    """An LRU cache of `most` entries; with `seconds` entries also expire."""
 
     def __init__(self, most, seconds=None):
         super().__init__()
@@ -38,14 +38,14 @@ class Cache(OrderedDict):
 
 
 class RegistryConverter(Converter):
-    """The client is made at the first value: `configure` also runs to validate a configuration, and asks nobody.
+    """The registry client is created for the first value: `configure` also runs for validation, without requests.
 
-    A *mark* is what bytes in the log name a schema by: its id, or its GUID (a UUID).
+    A *mark* identifies a message's schema: its id, or its GUID (a UUID).
     """
 
-    kind = None  # AVRO, PROTOBUF or JSON, as the registry calls it
-    unused = {}  # more keys without effect, and why
-    names_messages = False  # whether the way to the message within its file is after the mark
+    kind = None  # AVRO, PROTOBUF or JSON, the registry's schema type
+    unused = {}  # further options without effect, with the reason
+    names_messages = False  # whether the message's index path follows the mark
 
     def configure(self, config):
         self.is_key = config["converter.type"] == "key"
@@ -57,10 +57,10 @@ class RegistryConverter(Converter):
         self.reads_headers = config[f"{part}.schema.id.deserializer"] == DUAL_ID
         self._client = None
         most = config["schemas.cache.config"]
-        # What is written with the newest schema asks for it again, where the configuration says when.
+        # With the newest schema, the cache expires if configured, to fetch it again.
         asks_again = config["use.latest.version"] and not config["auto.register.schemas"] and config["latest.cache.ttl.sec"] >= 0
-        self.encoders = Cache(most, config["latest.cache.ttl.sec"] if asks_again else None)  # (topic, Schema) -> what writes values of it
-        self.decoders = Cache(most)  # (topic, mark) -> what reads values of that schema
+        self.encoders = Cache(most, config["latest.cache.ttl.sec"] if asks_again else None)  # (topic, Schema) -> encoder
+        self.decoders = Cache(most)  # (topic, mark) -> decoder
         tell_of_unused(type(self).__name__, config, self.unused)
 
     @property
@@ -76,11 +76,11 @@ class RegistryConverter(Converter):
     # --- Columnar form ---
 
     def column_writer(self, topic, schema):
-        """(the bytes that name the schema, what writes whole columns or None): `encode(column, count)` gives what that of a Converter does."""
+        """Return (prefix bytes, columnar encoder or None): `encode(column, count)` returns the same as a Converter's."""
         return None, None
 
     def column_reader(self, topic, mark, path):
-        """A function (column, the bytes before each message) that gives what `decode` does, or None. `path` is as of `unframed`."""
+        """Return a function (column, prefix bytes) with the result of `decode`, or None. `path` is as in `unframed`."""
 
     def encode(self, topic, schema, column, count, headers=None):
         if schema is None or column is None or self.writes_headers and headers is None:
@@ -88,7 +88,7 @@ class RegistryConverter(Converter):
         try:
             named, plan = self.column_writer(topic, schema)
         except ConnectError:
-            return None  # for the row form to say
+            return None  # the row form reports the error
         encoded = plan and plan.encode(column, count)
         if encoded and self.writes_headers:
             for row in np.flatnonzero(encoded[0].lengths >= 0).tolist():
@@ -106,10 +106,10 @@ class RegistryConverter(Converter):
             return None
         return read and read(column, before)
 
-    # --- To the log ---
+    # --- Writing ---
 
     def written_with(self, topic, schema, record_name):
-        """(mark, RegistrySchema) that values of a schema are written with: its own, or the one that the configuration says."""
+        """Return (mark, RegistrySchema) to write values of a schema with: its own, or the configured one."""
         config, client = self.config, self.client
         subject = subject_of(self.strategy, topic, self.is_key, record_name)
         if config["auto.register.schemas"]:
@@ -129,7 +129,7 @@ class RegistryConverter(Converter):
         return self._mark(client.lookup(subject, schema, config["normalize.schemas"])), schema
 
     def fixed_schema(self, topic):
-        """(mark, RegistrySchema) where the configuration names what values without a schema are written with; else None."""
+        """Return (mark, RegistrySchema) if the configuration names the schema of schemaless values; else None."""
         config = self.config
         if config["auto.register.schemas"] or not by_topic(self.strategy):
             return None
@@ -141,7 +141,7 @@ class RegistryConverter(Converter):
         return None
 
     def _named_schema(self, subject):
-        """("of the id 7", mark, RegistrySchema) where the configuration names a schema by its id or its GUID; else None."""
+        """Return ("of the id 7", mark, RegistrySchema) if the configuration names a schema by id or GUID; else None."""
         id, guid = self.config["use.schema.id"], self.config["use.schema.guid"]
         if id >= 0:
             return f"of the id {id}", *self._of_our_kind((id, self.client.schema_by_id(id, subject)), subject)
@@ -154,11 +154,11 @@ class RegistryConverter(Converter):
         return f"of the GUID {guid}", mark if self.writes_headers else self.client.id_of_guid(str(mark), subject), schema
 
     def framed(self, head, value, headers):
-        """The bytes of a value, after those that name its schema; or alone, and these in the list of headers."""
+        """Return the value's bytes with the schema prefix; or without it, which then goes into the headers."""
         if not self.writes_headers:
             return head + value
         if headers is None:
-            raise SerializationError(f"The schema's GUID belongs in the header {self.header}, but what is written here has no headers.")
+            raise SerializationError(f"The schema's GUID goes into the header {self.header}, but this record has no headers.")
         put_mark(headers, self.header, head)
         return value
 
@@ -167,12 +167,12 @@ class RegistryConverter(Converter):
             return
         if messages := self.client.compatible(subject, schema):
             raise SerializationError(
-                f"The schema of the value is not compatible with the schema {which} of the subject '{subject}': {' '.join(messages)} "
-                f"Set {key}=false to write with that schema all the same."
+                f"The schema of the value is not compatible with the schema {which} of subject '{subject}': {' '.join(messages)} "
+                f"Set {key}=false to write with that schema anyway."
             )
 
     def before_each(self, head):
-        """What the messages of a batch begin with."""
+        """Return the prefix of a batch's messages."""
         return b"" if self.writes_headers else head
 
     def _of_our_kind(self, found, subject):
@@ -186,15 +186,15 @@ class RegistryConverter(Converter):
             return answer["id"]
         if not answer.get("guid"):
             raise SerializationError(
-                f"The registry has no GUID of the schema with the id {answer['id']}, which belongs in the header {self.header}: registries have "
-                "GUIDs from Confluent's 8.0 on. Write ids: schema.id.serializer=PrefixSchemaIdSerializer."
+                f"The registry returned no GUID for schema id {answer['id']}, which the header {self.header} needs: registries support "
+                "GUIDs since Confluent 8.0. Write ids instead: schema.id.serializer=PrefixSchemaIdSerializer."
             )
         return uuid.UUID(answer["guid"])
 
-    # --- From the log ---
+    # --- Reading ---
 
     def unframed(self, data, headers=None):
-        """(mark, the way to the message within its file or None, the value's bytes)"""
+        """Return (mark, message index path or None, the value's bytes)."""
         named = mark_in(headers, self.header) if headers and self.reads_headers else None
         source, path = bytes(data) if named is None else bytes(named), None
         mark, at = take_mark(source)
@@ -203,7 +203,7 @@ class RegistryConverter(Converter):
         return mark, path, source[at:] if named is None else bytes(data)
 
     def _common_mark(self, column, headers):
-        """(the mark of the schema of a batch of messages, the way to the message, the bytes before each that name it); None where none is seen."""
+        """Return (mark, message index path, prefix bytes) shared by a batch of messages; None if they differ."""
         rows = np.flatnonzero(column.lengths >= 0).tolist()
         if not rows:
             return None
@@ -221,11 +221,11 @@ class RegistryConverter(Converter):
             if self.names_messages:
                 path, at = take_indexes(source, at)
         except SerializationError:
-            return None  # for the row form to say
+            return None  # the row form reports the error
         return mark, path, bytes(source[:at]) if begins else b""
 
     def schema_of(self, topic, mark):
-        """The RegistrySchema that a message names."""
+        """Return a message's RegistrySchema."""
         if isinstance(mark, uuid.UUID):
             found = self.client.schema_by_guid(str(mark))
         else:
@@ -235,7 +235,7 @@ class RegistryConverter(Converter):
         return found
 
     def version_of(self, topic, schema, record_name):
-        """Which version of its subject a schema is: the version of structs that say none themselves. None where it is under none."""
+        """Return the schema's version in its subject, used for structs without a version. None if it is not registered there."""
         try:
             subject = subject_of(self.strategy, topic, self.is_key, record_name)
             return self.client.lookup(subject, schema).get("version")
@@ -250,14 +250,14 @@ class RegistryConverter(Converter):
         )
 
     def references_of(self, schema):
-        """{name: text} of what a schema refers to."""
+        """Return {name: text} of the schema's references."""
         return {name: each.text for name, each in self.client.resolve(schema).items()} if schema.references else {}
 
     def registry_schema(self, text, references=()):
         return RegistrySchema(text, self.kind, tuple(references))
 
     def unreadable(self, topic, error):
-        """The DataError that Java's converter raises, with what was wrong as its cause."""
+        """Return the DataError that Java's converter raises, with the original error as its cause."""
         failed = DataError(f"Failed to deserialize data for topic {topic} to {_FORMATS[self.kind]}: {error}")
         failed.__cause__ = error
         return failed

@@ -1,4 +1,4 @@
-"""The keys that all converters with a schema registry share, under Confluent's names and at Confluent's defaults."""
+"""Options shared by all converters with a schema registry, with Confluent's names and defaults."""
 
 import logging
 import uuid
@@ -21,7 +21,7 @@ _CEL = "io.confluent.kafka.schemaregistry.rules.cel.CelValidator"
 NO_RULES = "Rules of data contracts are not run here"
 NO_CLASSES = "Values become structs, not objects of classes"
 
-# Keys that are taken for the sake of files made for Java; why they have no effect here
+# Options accepted for compatibility with Java configurations, and why they have no effect here
 WITHOUT_EFFECT = {
     "propagate.schema.tags": NO_RULES,
     "rule.executors": NO_RULES,
@@ -33,12 +33,12 @@ WITHOUT_EFFECT = {
     "validation.rules.fail.fast": NO_RULES,
     "execution.environment": NO_RULES,
     "schema.reflection": NO_CLASSES,
-    "schema.format": "Schemas are asked for in the form that they are registered in",
+    "schema.format": "Schemas are fetched in the format in which they are registered",
 }
 
 
 def without_effect(reasons):
-    """A function that makes options of keys without effect; `reasons` says why each has none."""
+    """Return a function that makes options without effect; `reasons` gives the reason for each."""
 
     def option(name, kind, importance, default, check=None):
         return Option(name, kind, importance, f"Has no effect. {reasons[name]}.", default, check)
@@ -55,8 +55,8 @@ def _part_options(part):
             f"{part}.subject.name.strategy",
             STRING,
             MEDIUM,
-            f"Under which subject the schemas of {part}s stand: by topic (Topic, and Associated, which no registry here tells from it), by the "
-            "name of the record, or by both.",
+            f"How subjects of {part} schemas are named: by topic (Topic, or Associated, which is the same here), by the "
+            "record name, or by both.",
             ASSOCIATED,
             one_of(*STRATEGIES),
         ),
@@ -64,7 +64,7 @@ def _part_options(part):
             f"{part}.schema.id.serializer",
             STRING,
             MEDIUM,
-            f"How the schema is named that a {part} is written with: by its id before the {part}'s bytes, or by its GUID in the header "
+            f"How messages identify the {part}'s schema: by its id before the {part}'s bytes, or by its GUID in the header "
             f"__{part}_schema_id.",
             PREFIX_ID,
             one_of(PREFIX_ID, HEADER_ID),
@@ -73,8 +73,8 @@ def _part_options(part):
             f"{part}.schema.id.deserializer",
             STRING,
             MEDIUM,
-            f"Where the name of the schema of a {part} is looked for: in the header __{part}_schema_id and, where there is none, before the "
-            f"{part}'s bytes; or there alone.",
+            f"Where to find the identifier of a {part}'s schema: in the header __{part}_schema_id and, if absent, before the "
+            f"{part}'s bytes; or only there.",
             DUAL_ID,
             one_of(DUAL_ID, f"{_SCHEMA_ID}PrefixSchemaIdDeserializer"),
         ),
@@ -82,30 +82,30 @@ def _part_options(part):
 
 
 def _client_option(name, **changes):
-    """The option of the client itself, as the converters have it."""
+    """The registry client's option, as converters declare it."""
     found = next(option for option in CLIENT if option.name == name)
     attributes = {field: getattr(found, field) for field in ("name", "type", "importance", "doc", "default", "check")}
     return Option(**{**attributes, **changes})
 
 
 _SSL = (
-    ("protocol", STRING, MEDIUM, "TLSv1.3", "The newest version of TLS to speak."),
+    ("protocol", STRING, MEDIUM, "TLSv1.3", "The newest TLS version to use."),
     ("provider", STRING, MEDIUM, None, "Has no effect: Python's own TLS is used."),
-    ("cipher.suites", LIST, LOW, None, "Cipher suites that may be used; all where none is named."),
-    ("enabled.protocols", LIST, MEDIUM, ["TLSv1.2", "TLSv1.3"], "Versions of TLS that may be spoken."),
+    ("cipher.suites", LIST, LOW, None, "Allowed cipher suites. Default: all."),
+    ("enabled.protocols", LIST, MEDIUM, ["TLSv1.2", "TLSv1.3"], "Allowed TLS versions."),
     ("keystore.type", STRING, MEDIUM, "JKS", "JKS, PKCS12 or PEM."),
     ("keystore.location", STRING, HIGH, None, "File with the client's key and certificate."),
     ("keystore.password", PASSWORD, HIGH, None, "Password of that file."),
     ("key.password", PASSWORD, HIGH, None, "Password of the key in it."),
     ("keystore.key", PASSWORD, HIGH, None, "The client's key as PEM."),
     ("keystore.certificate.chain", PASSWORD, HIGH, None, "The client's certificates as PEM."),
-    ("truststore.certificates", PASSWORD, HIGH, None, "Certificates that are trusted, as PEM."),
+    ("truststore.certificates", PASSWORD, HIGH, None, "Trusted certificates, as PEM."),
     ("truststore.type", STRING, MEDIUM, "JKS", "JKS, PKCS12 or PEM."),
-    ("truststore.location", STRING, HIGH, None, "File with the certificates that are trusted."),
+    ("truststore.location", STRING, HIGH, None, "File with the trusted certificates."),
     ("truststore.password", PASSWORD, HIGH, None, "Password of that file."),
     ("keymanager.algorithm", STRING, LOW, "SunX509", "Has no effect: Python's own TLS is used."),
     ("trustmanager.algorithm", STRING, LOW, "PKIX", "Has no effect: Python's own TLS is used."),
-    ("endpoint.identification.algorithm", STRING, LOW, "https", "Empty: whether the certificate is the host's is not looked at."),
+    ("endpoint.identification.algorithm", STRING, LOW, "https", "Empty: do not verify that the certificate belongs to the host."),
     ("secure.random.implementation", STRING, LOW, None, "Has no effect: Python's own TLS is used."),
     ("engine.factory.class", STRING, LOW, None, "Has no effect: Python's own TLS is used."),
 )  # fmt: skip
@@ -125,17 +125,17 @@ OPTIONS = (
     _client_option("schema.registry.url"),
     _client_option("schema.registry.url.randomize"),
     _client_option("max.schemas.per.subject"),
-    Option("normalize.schemas", BOOLEAN, MEDIUM, "Have the registry bring a schema into its normal form before it is compared or kept.", False),
-    Option("auto.register.schemas", BOOLEAN, MEDIUM, "Register the schemas of what is written; else they must be registered already.", True),
+    Option("normalize.schemas", BOOLEAN, MEDIUM, "Let the registry normalize a schema before it is compared or stored.", False),
+    Option("auto.register.schemas", BOOLEAN, MEDIUM, "Register schemas of written values; else they must be registered already.", True),
     _unused("propagate.schema.tags", BOOLEAN, LOW, False),
-    Option("use.schema.id", INT, LOW, "Write with the schema of this id, where schemas are not registered; -1 for none.", -1),
-    Option("use.schema.guid", STRING, LOW, "As use.schema.id, by the schema's GUID; use.schema.id goes first.", None, _IS_GUID),
-    Option("id.compatibility.strict", BOOLEAN, LOW, "With use.schema.id or .guid: refuse a schema that may not follow the newest one.", True),
-    Option("use.latest.version", BOOLEAN, LOW, "Write with the newest schema of the subject, where schemas are not registered.", False),
-    Option("latest.compatibility.strict", BOOLEAN, LOW, "With use.latest.version: refuse a schema that is not compatible with the newest one.", True),
+    Option("use.schema.id", INT, LOW, "Write with the schema of this id if auto.register.schemas=false; -1 for none.", -1),
+    Option("use.schema.guid", STRING, LOW, "Like use.schema.id, by the schema's GUID; use.schema.id takes precedence.", None, _IS_GUID),
+    Option("id.compatibility.strict", BOOLEAN, LOW, "With use.schema.id or .guid: reject a schema that is not compatible with that one.", True),
+    Option("use.latest.version", BOOLEAN, LOW, "Write with the newest schema of the subject if auto.register.schemas=false.", False),
+    Option("latest.compatibility.strict", BOOLEAN, LOW, "With use.latest.version: reject a schema that is not compatible with the newest one.", True),
     _client_option("latest.cache.size"),
     _client_option("latest.cache.ttl.sec", type=INT, default=-1),
-    Option("use.latest.with.metadata", STRING, LOW, "Write with the newest schema of this metadata: name=value, commas between.", None),
+    Option("use.latest.with.metadata", STRING, LOW, "Write with the newest schema with this metadata: comma-separated name=value.", None),
     _unused("schema.format", STRING, LOW, None),
     _unused("execution.environment", STRING, MEDIUM, None, case_insensitive_one_of("all", "client", "gateway", "server", "none")),
     _unused("rule.executors", LIST, LOW, []),
@@ -153,13 +153,13 @@ OPTIONS = (
     _client_option("bearer.auth.client.id"),
     _client_option("bearer.auth.client.secret"),
     _client_option("bearer.auth.scope"),
-    Option("bearer.auth.scope.claim.name", STRING, LOW, "Has no effect: the issuer's token is sent as it is.", "scope"),
-    Option("bearer.auth.sub.claim.name", STRING, LOW, "Has no effect: the issuer's token is sent as it is.", "sub"),
+    Option("bearer.auth.scope.claim.name", STRING, LOW, "Has no effect: the issuer's token is sent unchanged.", "scope"),
+    Option("bearer.auth.sub.claim.name", STRING, LOW, "Has no effect: the issuer's token is sent unchanged.", "sub"),
     _client_option("bearer.auth.identity.pool.id"),
     _client_option("bearer.auth.logical.cluster"),
     _client_option("bearer.auth.cache.expiry.buffer.seconds", type=SHORT),
-    Option("bearer.auth.custom.provider.class", STRING, MEDIUM, "Has no effect: there is no Java class to be run here.", None),
-    Option("context.name.strategy", STRING, MEDIUM, "Which context a subject is in: the default one.", NULL_CONTEXT, one_of(NULL_CONTEXT)),
+    Option("bearer.auth.custom.provider.class", STRING, MEDIUM, "Has no effect: Java classes are not supported.", None),
+    Option("context.name.strategy", STRING, MEDIUM, "The context of subjects: the default one.", NULL_CONTEXT, one_of(NULL_CONTEXT)),
     *_part_options("key"),
     *_part_options("value"),
     _unused("schema.reflection", BOOLEAN, LOW, False),
@@ -175,15 +175,15 @@ OPTIONS = (
 
 DATA_OPTIONS = (
     Option("schemas.cache.config", INT, LOW, "How many schemas are cached.", 1000, at_least(1)),
-    Option("generalized.sum.type.support", BOOLEAN, MEDIUM, "Say enums and unions in parameters that all three formats share.", False),
-    Option("ignore.default.for.nullables", BOOLEAN, MEDIUM, "Write a null of an optional field as null, not as the field's default.", False),
+    Option("generalized.sum.type.support", BOOLEAN, MEDIUM, "Describe enums and unions by parameters that all three formats share.", False),
+    Option("ignore.default.for.nullables", BOOLEAN, MEDIUM, "Write a null in an optional field as null instead of the field's default.", False),
 )
 _RULES_FROM = case_insensitive_one_of("disabled", "before_domain_rules", "after_domain_rules")
 VALIDATION_RULES = _unused("validation.rules.execution", STRING, MEDIUM, "DISABLED", _RULES_FROM)
 
 
 def tell_of_unused(name, config, more=()):
-    """Say once which of the keys that were set have no effect, and why."""
+    """Log once which of the configured options have no effect, and why."""
     for key, reason in {**WITHOUT_EFFECT, **dict(more)}.items():
         if key in getattr(config, "originals", {}):
             log.warning("%s: %s has no effect. %s.", name, key, reason)

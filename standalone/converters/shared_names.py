@@ -1,4 +1,4 @@
-"""Names that Connect's schemas carry for the sake of multiple formats, and names as formats take them."""
+"""Schema names and parameters shared by several formats, and name scrubbing."""
 
 import re
 from urllib.parse import quote_plus
@@ -7,10 +7,10 @@ GENERAL_UNION, GENERAL_ENUM = "org.apache.kafka.connect.data.Union", "org.apache
 
 
 def scrubbed(name, but_underscore=False):
-    """A name of letters, digits and _ alone. Protobuf, moreover, takes none that begins with _."""
+    """Replace characters other than letters, digits and _. Protobuf also allows no leading _."""
     if not name or re.fullmatch(r"[A-Za-z0-9_]+", name) and not _is_bad_start(name, but_underscore):
         return name
-    encoded = quote_plus(name, safe="*")  # as Java's URLEncoder: it leaves letters, digits, '.', '-', '*' and '_'
+    encoded = quote_plus(name, safe="*")  # like Java's URLEncoder, which keeps letters, digits, '.', '-', '*' and '_'
     encoded = encoded.replace("~", "%7E")
     if _is_bad_start(encoded, but_underscore):
         encoded = "x" + encoded

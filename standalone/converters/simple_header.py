@@ -1,4 +1,4 @@
-"""SimpleHeaderConverter: headers as readable text, read as whatever they look like."""
+"""SimpleHeaderConverter: headers as readable text; types are inferred when reading."""
 
 import logging
 
@@ -9,8 +9,8 @@ log = logging.getLogger(__name__)
 
 
 class SimpleHeaderConverter(HeaderConverter):
-    """The default for headers. Written is readable text; read is the smallest type that the text may be: 7 is an int8, true a boolean,
-    2020-01-01 a date, [1,2] a list, and what looks like nothing else a string.
+    """The default header converter. It writes readable text and infers the smallest matching type when reading: 7 is an int8, true a boolean,
+    2020-01-01 a date, [1,2] a list; all other text is a string.
     """
 
     java_name = "org.apache.kafka.connect.storage.SimpleHeaderConverter"
@@ -25,5 +25,5 @@ class SimpleHeaderConverter(HeaderConverter):
         try:
             return values.parse(utf8.decode(data))
         except (DataError, RecursionError, ArithmeticError) as error:
-            log.warning("Header '%s' of topic %s is kept as bytes: %s", name, topic, error)
+            log.warning("Header '%s' of topic %s stays bytes: %s", name, topic, error)
             return Schema.BYTES, bytes(data)

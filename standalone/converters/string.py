@@ -1,4 +1,4 @@
-"""StringConverter: any value as the text that Java prints of it, and text as a string."""
+"""StringConverter: values as text in Java's toString format; text is read as a string."""
 
 import codecs
 
@@ -12,16 +12,16 @@ _UTF_8 = "utf-8"
 
 
 class StringConverter(Converter, HeaderConverter):
-    """Text in the log. Written is what Java's toString gives; read is a string, or null.
+    """Text in the log. Values are written in Java's toString format, and read as a string or null.
 
-    A byte string is written as it is: Java would write where it is in memory.
+    Bytes are written unchanged: Java would write their memory address.
     """
 
     java_name = "org.apache.kafka.connect.storage.StringConverter"
     config_def = ConfigDef(
         PART,
         Option(
-            *("converter.encoding", STRING, HIGH, "The name of the character set, as Java knows it.", "UTF-8"),
+            *("converter.encoding", STRING, HIGH, "The name of the character set in Java.", "UTF-8"),
             width="MEDIUM",
             display="Encoding",
         ),
@@ -30,7 +30,7 @@ class StringConverter(Converter, HeaderConverter):
     def configure(self, config):
         self._charset = _charset(config["converter.encoding"])
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value):
         if value is None:
             return None
@@ -50,7 +50,7 @@ class StringConverter(Converter, HeaderConverter):
     def to_header(self, topic, name, data):
         return self.to_connect(topic, data)
 
-    # Columnar form: bytes stay where they are; numbers become text in a kernel; what else there is, and other character sets, one by one.
+    # Columnar form: bytes are passed on, kernels format numbers; other types and character sets go one by one.
     def encode(self, topic, schema, column, count):
         if column is None:
             return None, None
@@ -61,7 +61,7 @@ class StringConverter(Converter, HeaderConverter):
         return ByteColumn.of([self.from_connect(topic, schema, value) for value in values_of(column, schema, count)]), None
 
     def decode(self, topic, column):
-        """The column itself: bytes that are not UTF-8 are fixed by anyone who looks at them as text."""
+        """Return the column itself: readers replace invalid UTF-8."""
         if self._charset != _UTF_8:
             column = ByteColumn.of([None if item is None else utf8.encode(_decoded(item, self._charset)) for item in column])
         return Schema.OPTIONAL_STRING, column, None
@@ -71,18 +71,18 @@ class StringConverter(Converter, HeaderConverter):
 
 
 def _charset(name):
-    """Python's name of a character set that Java knows by `name`."""
+    """Return Python's name of a Java character set."""
     try:
         found = codecs.lookup(name)
     except (LookupError, ValueError):
         found = None
     if found is None or not found._is_text_encoding:
-        raise SerializationError(f"converter.encoding: there is no character set '{name}'. Give one such as UTF-8 or ISO-8859-1.")
+        raise SerializationError(f"converter.encoding: unknown character set '{name}'. Use one such as UTF-8 or ISO-8859-1.")
     return found.name
 
 
-# Java writes these with the big end first, and reads the big end first where no mark says otherwise; of the two only UTF-16 is
-# written with a mark.
+# Java writes these big-endian, and reads big-endian without a byte order mark; only UTF-16 is written with a
+# mark.
 _WIDE = {"utf-16": ("utf-16-be", codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE), "utf-32": ("utf-32-be", codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)}
 
 

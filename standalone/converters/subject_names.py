@@ -1,4 +1,4 @@
-"""Under which subject of the registry a schema stands: by its topic, by the name of its record, or by both."""
+"""Subject names in the registry: by topic, by record name, or by both."""
 
 from standalone import SerializationError
 
@@ -10,12 +10,12 @@ STRATEGIES = (ASSOCIATED, TOPIC, RECORD, TOPIC_RECORD)
 
 
 def by_topic(strategy):
-    """Whether the subject is known before the schema is. No registry here associates topics with other subjects: who has not, names them so."""
+    """Whether the subject is known before the schema. No registry here supports associations, so the associated strategy falls back to topics."""
     return strategy in (ASSOCIATED, TOPIC)
 
 
 def subject_of(strategy, topic, is_key, record_name):
-    """The subject. `record_name` is the full name of the record or message, or None where the schema has none."""
+    """Return the subject. `record_name` is the full name of the record or message, or None."""
     if by_topic(strategy):
         return f"{topic}-{'key' if is_key else 'value'}"
     if record_name is None:

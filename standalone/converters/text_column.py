@@ -1,4 +1,4 @@
-"""StringConverter's columnar form, to the log: strings and bytes are handed on as they are, numbers are written by kernels."""
+"""StringConverter's columnar form, encoding: strings and bytes are passed on unchanged, kernels format numbers."""
 
 import numpy as np
 
@@ -15,10 +15,10 @@ _WORDS = np.frombuffer(b"truefalse", np.uint8)
 
 
 def encode(schema, column):
-    """(ByteColumn, None), or None where there is no kernel: lists, maps and structs with a schema, logical types."""
+    """Return (ByteColumn, None), or None without a kernel: lists, maps and structs with a schema, logical types."""
     shape = shape_of(column)
     if shape is not None:
-        return None if shape.type == s.BYTES else (java_texts(column), None)  # bytes are written as they are
+        return None if shape.type == s.BYTES else (java_texts(column), None)  # bytes are written unchanged
     if schema is None or schema.logical or schema.type not in s.PRIMITIVES or not is_stored_as(column, schema):
         return None
     if schema.type in (s.STRING, s.BYTES):

@@ -1,4 +1,4 @@
-"""Kernels of numbers of four and eight bytes, the lowest byte first, as Avro and Protobuf have them."""
+"""Kernels for little-endian numbers of four and eight bytes, as in Avro and Protobuf."""
 
 import numpy as np
 
@@ -7,13 +7,13 @@ from standalone.kernels import compiled
 
 @compiled
 def word(data, at):
-    """Four bytes as a number from 0 on."""
+    """Read four bytes as an unsigned number."""
     return np.int64(data[at]) | np.int64(data[at + 1]) << 8 | np.int64(data[at + 2]) << 16 | np.int64(data[at + 3]) << 24
 
 
 @compiled
 def long_word(data, at):
-    """Eight bytes as a number with a sign."""
+    """Read eight bytes as a signed number."""
     high = word(data, at + 4)
     if high > 0x7FFFFFFF:
         high -= 0x100000000

@@ -2,9 +2,9 @@
 
 | Connect | Arrow |
 |---|---|
-| int8 … int64, float32, float64, boolean, string, bytes | the like |
-| Decimal | struct {unscaled: binary, scale: int32}: of any length, and each value keeps its own scale |
-| Date, Time, Timestamp | int64, milliseconds since the epoch: they reach beyond the years that Arrow's users can show |
+| int8 … int64, float32, float64, boolean, string, bytes | the same |
+| Decimal | struct {unscaled: binary, scale: int32}: of any precision, with a scale per value |
+| Date, Time, Timestamp | int64, milliseconds since the epoch: beyond the range of years that Arrow's types support |
 | struct, array, map | struct, list, map |
 """
 
@@ -35,7 +35,7 @@ _PLAIN = {
 
 
 def arrow_type(schema):
-    """The Arrow type of a column of this schema. Raises ValueError where one inside is missing: nobody knows its type."""
+    """Return the Arrow type of a column of this schema. Raise ValueError if an inner schema is missing."""
     if schema is None:
         raise ValueError("a column needs a schema")
     if schema.name == s.DECIMAL:
@@ -52,7 +52,7 @@ def arrow_type(schema):
 
 
 def same_type(one, other):
-    """Whether two types are the same, whatever may be null in them."""
+    """Whether two types are the same except for nullability."""
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         fields = zip(one, other) if one.num_fields == other.num_fields else ()
         return one.num_fields == other.num_fields and all(a.name == b.name and same_type(a.type, b.type) for a, b in fields)
@@ -64,7 +64,7 @@ def same_type(one, other):
 
 
 def is_of_type(value, kind):
-    """Whether a literal is a value of that type as it is."""
+    """Whether a literal already has that type."""
     if value is None:
         return True
     if isinstance(value, bool):
@@ -77,12 +77,12 @@ def is_of_type(value, kind):
 
 
 def array_of(values, schema):
-    """Python values as an Arrow array of the schema's type. Raises ValueError or TypeError where one is not what the schema says."""
+    """Convert Python values to an Arrow array of the schema's type. Raise ValueError or TypeError if a value does not fit."""
     return pa.array([_plain(value, schema) for value in values], arrow_type(schema))
 
 
 def _plain(value, schema):
-    """A value as pyarrow takes it."""
+    """Convert a value to what pyarrow accepts."""
     if value is None:
         return None
     if schema.name == s.DECIMAL:
@@ -110,7 +110,7 @@ def _has_surrogate(text):
 
 
 class NotColumns(ValueError):
-    """These values are not column of that schema: what is wrong with them is for the rows engine to say."""
+    """The values do not form a column of the schema; the rows engine will report the error."""
 
 
 _EXACT = {s.STRING: {str}, s.BYTES: {bytes}, s.BOOLEAN: {bool}, s.FLOAT64: {float}, s.FLOAT32: {Float32}}
@@ -118,7 +118,7 @@ _EXACT.update({kind: {int, width} for kind, width in CLASSES.items()})
 
 
 def exact_array(values, schema):
-    """The same of values that are of exactly the classes that the schema says. Raises NotColumns where one is not."""
+    """Like `array_of`, for values of exactly the schema's classes. Raise NotColumns otherwise."""
     try:
         return _exact(values, schema)
     except NotColumns:
@@ -142,7 +142,7 @@ def _exact(values, schema):
     if schema.type == s.STRUCT:
         _must_be(classes, {Struct}, schema)
         if not all(value is None or value.schema is schema or value.schema == schema for value in values):
-            raise NotColumns("structs of another schema")
+            raise NotColumns("structs with a different schema")
         if not schema.fields:
             return array_of(values, schema)
         blank = [None] * len(schema.fields)
@@ -167,7 +167,7 @@ def _must_be(found, allowed, schema):
 
 
 def from_arrow(array, schema):
-    """The Python values of an Arrow array, as they are in records."""
+    """Return the Python values of an Arrow array as records hold them."""
     if schema.name == s.DECIMAL:
         return [None if item is None else decimal_of(item["unscaled"], item["scale"]) for item in array.to_pylist()]
     if schema.logical:
@@ -181,14 +181,15 @@ def from_arrow(array, schema):
         columns = [from_arrow(array.field(field.index), field.schema) for field in schema.fields]
         rows = zip(*columns) if columns else iter([()] * len(array))
         return [Struct.trusted(schema, list(row)) if ok else None for row, ok in zip(rows, valid)]
+    if kind in (s.ARRAY, s.MAP):
+        first, ends = _ends(array)
     if kind == s.ARRAY:
-        items, ends = from_arrow(array.values, schema.value_schema), array.offsets.to_pylist()
+        items = from_arrow(array.values.slice(first, ends[-1]), schema.value_schema)
         return [items[ends[row] : ends[row + 1]] if ok else None for row, ok in enumerate(valid)]
     if kind == s.MAP:
-        keys, items = from_arrow(array.keys, schema.key_schema), from_arrow(array.items, schema.value_schema)
+        keys, items = from_arrow(array.keys.slice(first, ends[-1]), schema.key_schema), from_arrow(array.items.slice(first, ends[-1]), schema.value_schema)
         if schema.key_schema.type in (s.STRUCT, s.ARRAY, s.MAP):
             keys = [as_key(key) for key in keys]
-        ends = array.offsets.to_pylist()
         return [dict(zip(keys[a:b], items[a:b])) if ok else None for a, b, ok in zip(ends, ends[1:], valid)]
     if kind == s.STRING:
         return texts_of(ByteColumn.from_arrow(array))
@@ -197,27 +198,33 @@ def from_arrow(array, schema):
     return array.to_pylist()
 
 
+def _ends(array):
+    """(the first item of an array of lists or maps, where each of these ends from there on): of the items of a slice there may be many more."""
+    offsets = buffer_of(array, len(array) + 1)
+    return int(offsets[0]), (offsets - offsets[0]).tolist()
+
+
 def unscaled_bytes(value):
-    """(the unscaled number as Java's BigInteger writes it, the scale) of a Decimal."""
+    """Return (unscaled number in the bytes of Java's BigInteger, scale) of a Decimal."""
     sign, digits, exponent = value.as_tuple()
     number = int("".join(map(str, digits)) or "0") * (-1 if sign else 1)
     return int_bytes(number), -exponent
 
 
 def int_bytes(number):
-    """The shortest big-endian two's complement of a whole number."""
+    """Return the shortest big-endian two's complement of an integer."""
     return number.to_bytes((number if number >= 0 else ~number).bit_length() // 8 + 1, "big", signed=True)
 
 
 def decimal_of(unscaled, scale):
-    """The Decimal of such bytes and a scale."""
+    """Return the Decimal of such bytes and a scale."""
     number = int.from_bytes(unscaled, "big", signed=True)
     return decimal.Decimal((number < 0, tuple(map(int, str(abs(number)))), -scale))
 
 
 def buffer_of(array, count=None):
-    """What an Arrow array of fixed width holds, as a numpy array, whatever stands where it is null; of a list or map its offsets, of
-    which there is one more: say how many. Booleans become a byte each."""
+    """Return the data of a fixed-width Arrow array as a numpy array, undefined at nulls; for a list or map, the offsets, one more than
+    rows (pass `count`). Booleans become bytes."""
     count = len(array) if count is None else count
     buffer = array.buffers()[1]
     if buffer is None:

@@ -1,17 +1,17 @@
-"""Puts strings together, a string a row: the parts of a row with what is between them, and lists of their items' strings."""
+"""Assemble a text per row from parts with separators, and lists from their items' texts."""
 
 import numpy as np
 
 from standalone.kernels import BYTES, FLAG, FLAGS, INTS, LONG, LONGS, compiled, copy, readonly, written
 from standalone.wire import ByteColumn
 
-BLOCK = 1024  # rows that are put together at a time: about what the processor's cache holds
+BLOCK = 1024  # rows per block: about what fits the CPU cache
 NOTHING = readonly(np.empty(0, np.uint8))
 
 
 class Part:
-    """A string for each row: data[start : start + length], or side[~start : ...] where start is negative (a string that had to be written
-    again), or no text where length is -1. One that `is_quoted` gets quotes around it.
+    """A text per row: data[start : start + length], or side[~start : ...] if start is negative (a rewritten text), or none if length
+    is -1. With `is_quoted` it is put in quotes.
     """
 
     __slots__ = ("data", "side", "starts", "lengths", "is_quoted")
@@ -23,7 +23,7 @@ class Part:
 
 
 def assembled(count, absent, before, parts, behind):
-    """Rows of `before`, then each part with the text before it, then `behind`; no text where `absent`."""
+    """Build rows of `before`, each part preceded by its text, and `behind`; no text where `absent`."""
     sizes = np.where(absent, -1, len(before) + len(behind)).astype(np.int64)
     for text, part, null in parts:
         _add_lengths(part.lengths, len(text), 2 * part.is_quoted, len(null), sizes)
@@ -46,7 +46,7 @@ def assembled(count, absent, before, parts, behind):
 
 
 def joined(ends, valid, texts, inside, brackets, between, failed):
-    """Lists of their items' strings; a list with an item that could not be done is marked."""
+    """Build lists from their items' texts; a list with a failed item is marked."""
     count = len(ends) - 1
     if inside.any():
         bad = np.concatenate([[0], np.cumsum(inside)])
@@ -64,12 +64,12 @@ def _frozen(text):
     return readonly(np.frombuffer(text, np.uint8))
 
 
-# --- The loops -----------------------------------------------------------------------------------------------------
+# --- Kernels -------------------------------------------------------------------------------------------------------
 
 
 @compiled
 def _add_lengths(lengths: INTS, before: LONG, quotes: LONG, null: LONG, sizes: written(LONGS)):
-    """Add to `sizes` what a part and the text before it take; rows whose size is negative have no text at all."""
+    """Add the size of a part and its preceding text to `sizes`; rows with negative size have no text."""
     for row in range(len(sizes)):
         if sizes[row] >= 0:
             sizes[row] += before + (null if lengths[row] < 0 else lengths[row] + quotes)
@@ -119,7 +119,7 @@ def _join_items(
     ends: LONGS, valid: FLAGS, data: BYTES, starts: LONGS, lengths: INTS, opening: LONG, between: BYTES, closing: LONG,
     out: written(BYTES), new_starts: written(LONGS), new_lengths: written(INTS),
 ):  # fmt: skip
-    """Lists of their items' strings: item n of all lists is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
+    """Join items' texts to lists: item n is data[starts[n] : ...], list r has the items ends[r] to ends[r + 1]."""
     at = 0
     for row in range(len(ends) - 1):
         new_starts[row] = at

@@ -1,6 +1,6 @@
-"""A batch: a run of records that share key schema and value schema, seen as rows or as columns.
+"""A batch: consecutive records with the same key and value schema, as rows or columns.
 
-What a column is, and what can be done with one, is in data/column.py. Each view is made from the other only when someone asks.
+Operations on columns are in data/column.py. Each view is built from the other on demand.
 """
 
 import numpy as np
@@ -33,9 +33,9 @@ NO_OFFSET = -1
 
 
 class Batch:
-    """What both kinds of batch share.
+    """The base of source and sink batches.
 
-    `topic` and `partition` are one value for all rows, or a list with one for each.
+    `topic` and `partition` are one value for all rows, or a list with a value per row.
     """
 
     def __init__(self, count, topic, value=None, value_schema=None, key=None, key_schema=None, partition=None, timestamps=None, headers=None):
@@ -46,21 +46,21 @@ class Batch:
         self.key_schema = key_schema
         self.value = value
         self.value_schema = value_schema
-        self.timestamps = timestamps  # int64 array of milliseconds, -1 is unset | None
-        self.headers = headers  # a list of tuples of Header, a row each | None
+        self.timestamps = timestamps  # int64 array of milliseconds, -1 is unset; or None
+        self.headers = headers  # a list with a tuple of Headers per row; or None
         self._records = None
-        self._arrow = {}  # by part: multiple parts of a sink ask for it
+        self._arrow = {}  # cached by part: several parts of a sink may ask for it
 
     def __len__(self):
         return self.count
 
     @property
     def nbytes(self):
-        """About what keys and values take: a bound for queues, not an account. Of values in lists nobody knows."""
+        """Estimated size of keys and values, to bound queues. Values in lists are not counted."""
         return nbytes(self.key) + nbytes(self.value)
 
     def nulls(self):
-        """A boolean array: the rows whose value is null."""
+        """Boolean array of the rows whose value is null."""
         column = self.value
         if column is None:
             return np.ones(self.count, bool)
@@ -75,8 +75,8 @@ class Batch:
         return self._records
 
     def texts(self):
-        """The values as a ByteColumn of the strings that Java prints of them (bytes are as they are), null where they are null; or None
-        where they are not in columns, or there is no quick way: then each record has its own.
+        """Return a ByteColumn of the values' Java toString texts (bytes unchanged), with nulls; None if the values are not columnar or
+        no kernel formats them: then format record by record.
         """
         column, schema = self.value, self.value_schema
         shape = shape_of(column)
@@ -95,20 +95,20 @@ class Batch:
         return java_texts(column, schema)
 
     def arrow(self, part="value"):
-        """(schema, the values, or of "key" the keys, as one Arrow array of its type, as data/arrow.py has them). What has no schema but one
-        shape is given in that. Raises ValueError or TypeError where they are not column: the rows then say what is wrong.
+        """Return (schema, values or keys as an Arrow array as in data/arrow.py). Schemaless values of one shape get that as schema. Raise
+        ValueError or TypeError if they are not columnar; the rows then show the error.
         """
         if part not in self._arrow:
             column, schema = unshaped(getattr(self, part), getattr(self, f"{part}_schema"))
             if schema is None:
                 raise ValueError(f"the {part}s have no schema")
-            if not isinstance(column, list):  # a list may hold a plain float where the schema says float32
+            if not isinstance(column, list):  # a list may hold a plain float for a float32
                 column = columnar(column, schema, self.count)
             self._arrow[part] = schema, one_piece(to_arrow(column, schema, self.count))
         return self._arrow[part]
 
     def _parts(self, low, high):
-        """What a batch of the rows low to high shares with this one, as keyword arguments."""
+        """Keyword arguments for a batch of rows low to high of this one."""
         names = ("topic", "partition", "key", "value", "timestamps", "headers")
         count = len(range(*slice(low, high).indices(self.count)))
         columns = {name: cut(getattr(self, name), low, high) for name in names}
@@ -131,8 +131,8 @@ class Batch:
 class SourceBatch(Batch):
     """Records polled from one source partition.
 
-    `offset_of(row)` is the source offset after that row: where the next one begins. `more_follows` says that the next poll will
-    find more at once: a chain that is quicker with large batches then waits for it.
+    `offset_of(row)` is the source offset after that row: where the next row begins. `more_follows`: the next poll will return
+    records at once, so a chain that is faster with large batches waits for them.
     """
 
     def __init__(self, count, topic, value=None, value_schema=None, *, source_partition=None, offset_of=None, more_follows=False, **rest):
@@ -143,7 +143,7 @@ class SourceBatch(Batch):
 
     @classmethod
     def runs(cls, records):
-        """A list of SourceRecords as batches: a new one wherever schema or source partition change; order is kept."""
+        """Group SourceRecords into batches by schema and source partition; order is kept."""
         start = 0
         for at in range(1, len(records) + 1):
             if at == len(records) or not _alike(records[start], records[at]) or records[start].source_partition != records[at].source_partition:
@@ -158,7 +158,7 @@ class SourceBatch(Batch):
         return batch
 
     def joins(self, other):
-        """Whether the other batch can be after this one in one batch: both are values alone, sliced out of buffers."""
+        """Whether both batches can be joined into one: they hold only values, sliced from buffers."""
         return (
             all(isinstance(batch.value, ByteColumn) and batch.key is batch.headers is batch._records is None for batch in (self, other))
             and (self.topic, self.partition, self.source_partition) == (other.topic, other.partition, other.source_partition)
@@ -168,7 +168,7 @@ class SourceBatch(Batch):
 
     @classmethod
     def join(cls, batches):
-        """Batches that join each other, as one."""
+        """Concatenate batches that can be joined."""
         if len(batches) == 1:
             return batches[0]
         first, ends = batches[0], np.cumsum([len(batch) for batch in batches])
@@ -197,10 +197,13 @@ class SourceBatch(Batch):
 
 
 class SinkBatch(Batch):
-    """Records of one partition of the log, on their way to a sink.
+    """Records of one partition for a sink.
 
-    `offsets` are theirs in the log, ascending but not without gaps; `origin` is the (topic, partition) they were fetched from.
+    `offsets` are theirs in the log, ascending but not without gaps; `origin` is the (topic, partition) they were fetched from; `prepared` is
+    what the task's `prepare` made of it, None where it was not asked.
     """
+
+    prepared = None
 
     def __init__(self, count, topic, value=None, value_schema=None, *, offsets=None, timestamp_type=NO_TIMESTAMP_TYPE, origin=None, **rest):
         super().__init__(count, topic, value, value_schema, **rest)
@@ -209,7 +212,7 @@ class SinkBatch(Batch):
         self.origin = origin or (topic, self.partition)
 
     def slice(self, low, high):
-        """The rows low to high as their own batch; columns are not copied."""
+        """Rows low to high as a batch, without copying columns."""
         if low <= 0 and high >= self.count:
             return self
         part = SinkBatch(offsets=self.offsets[low:high], timestamp_type=self.timestamp_type, origin=self.origin, **self._parts(low, high))
@@ -218,7 +221,7 @@ class SinkBatch(Batch):
         return part
 
     def take(self, rows):
-        """These rows, an array of numbers, as their own batch."""
+        """These rows, an array of numbers, as a batch."""
         names = ("topic", "partition", "key", "value", "timestamps", "headers", "offsets")
         columns = {name: take(getattr(self, name), rows) for name in names}
         schemas = {"key_schema": self.key_schema, "value_schema": self.value_schema}
@@ -226,7 +229,7 @@ class SinkBatch(Batch):
 
     @classmethod
     def runs(cls, records):
-        """A list of SinkRecords as batches: a new one wherever schema or origin change; order is kept."""
+        """Group SinkRecords into batches by schema and origin; order is kept."""
         start = 0
         for at in range(1, len(records) + 1):
             if at == len(records) or not _alike(records[start], records[at]) or records[start].origin != records[at].origin:
@@ -250,7 +253,7 @@ class SinkBatch(Batch):
 
 
 def joined_parts(batches):
-    """What batches of the same schemas are, one after the other: what a batch of their kind is made of, but for the schemas."""
+    """Concatenate batches of the same schemas: keyword arguments for a batch, without the schemas."""
     first, counts = batches[0], [batch.count for batch in batches]
 
     def each(name):
@@ -269,7 +272,7 @@ def _alike(a, b):
 
 
 def columns_of(records):
-    """The column view of records that are alike: lists of their values; one value where all rows have it."""
+    """The column view of records with the same schemas: lists of values; a single value if all rows share it."""
     first = records[0]
     times = [NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records]
     return {

@@ -1,20 +1,20 @@
-"""What can be done with a column, of whatever kind: the one place that knows the kinds. A column is one of
+"""Operations on columns of any kind; only this module distinguishes the kinds. A column is one of
 
-- None: null in every row,
-- a `ByteColumn`: strings (as UTF-8) or bytes, sliced out of a buffer; what files and the log hold,
+- None: all rows are null,
+- a `ByteColumn`: strings (as UTF-8) or bytes, sliced from a buffer, as read from files and the log,
 - an Arrow array of the schema's Arrow type (data/arrow.py),
-- a `StructColumn`: structs of which none is null, as the columns of their fields,
-- a `Shaped`: values without a schema that are all of one shape, as one of the above,
-- a list of Python values, as they are in records.
+- a `StructColumn`: non-null structs as their fields' columns,
+- a `Shaped`: schemaless values with one shape, as one of the above,
+- a list of Python values, as in records.
 
-    take(column, rows)  cut(column, low, high)  compact(column, low, high)      some of its rows
-    concat(columns, schema, counts)                                             several, one after the other
-    values_of(column, schema, count)  to_arrow(column, schema, count)           as Python values, as an Arrow array
-    columnar(column, schema, count)                                             as what kernels and Spark can work on
-    nulls_of(column)  null_count(column)  nbytes(column)  fields_of(column)     what is in it
+    take(column, rows)  cut(column, low, high)  compact(column, low, high)      select rows
+    concat(columns, schema, counts)                                             concatenate
+    values_of(column, schema, count)  to_arrow(column, schema, count)           convert to Python values or Arrow
+    columnar(column, schema, count)                                             convert for kernels and Spark
+    nulls_of(column)  null_count(column)  nbytes(column)  fields_of(column)     inspect
     shape_of(column)  unshaped(column, schema)  is_stored_as(column, schema)
 
-Of numpy arrays rows can be taken and cut as well; and of what represents all rows, such as the topic of a batch, which then stays.
+`take` and `cut` also accept numpy arrays, and values shared by all rows, such as a batch's topic, which they return unchanged.
 """
 
 import functools
@@ -31,12 +31,12 @@ from standalone.data.utf8_column import repair
 from standalone.wire import ByteColumn
 from standalone.wire import concat as concat_bytes
 
-# --- Some of its rows ----------------------------------------------------------------------------------------------
+# --- Select rows ---------------------------------------------------------------------------------------------------
 
 
 @functools.singledispatch
 def take(column, rows):
-    """The items at these rows, an array of numbers."""
+    """Return the items at these rows, an array of numbers."""
     return column
 
 
@@ -63,7 +63,7 @@ take.register(Shaped, lambda column, rows: Shaped(column.shape, take(column.colu
 
 @functools.singledispatch
 def cut(column, low, high):
-    """The items from low to high, not copied."""
+    """Return items low to high without copying."""
     return column
 
 
@@ -87,7 +87,7 @@ cut.register(Shaped, lambda column, low, high: Shaped(column.shape, cut(column.c
 
 @functools.singledispatch
 def compact(column, low, high):
-    """The items from low to high, in their own buffers."""
+    """Return items low to high in their own buffers."""
     return cut(column, low, high)
 
 
@@ -96,21 +96,18 @@ def _(column: StructColumn, low, high):
     return StructColumn(column.schema, [compact(part, low, high) for part in column.parts], high - low)
 
 
-@compact.register(pa.Array)
-@compact.register(pa.ChunkedArray)
-def _(column, low, high):
-    return take(column, np.arange(low, high))
-
+compact.register(pa.Array, lambda column, low, high: pa.concat_arrays([column[low:high]]))
+compact.register(pa.ChunkedArray, lambda column, low, high: column[low:high].combine_chunks())
 
 compact.register(ByteColumn, lambda column, low, high: column.slice(low, high).compact())
 compact.register(Shaped, lambda column, low, high: Shaped(column.shape, compact(column.column, low, high)))
 
 
-# --- One after the other ------------------------------------------------------------------------------------------
+# --- Concatenate --------------------------------------------------------------------------------------------------
 
 
 def concat(columns, schema, counts):
-    """Columns of one schema (None: without one), one after the other, as columns still where all of them fit that."""
+    """Concatenate columns of one schema (None: schemaless); columnar if all of them are."""
     if all(column is None for column in columns):
         return None
     if all(isinstance(column, ByteColumn) for column in columns):
@@ -136,12 +133,12 @@ def _joined(columns, schema, counts):
     return pa.concat_arrays([to_arrow(column, schema, count) for column, count in zip(columns, counts)])
 
 
-# --- As values, as Arrow -------------------------------------------------------------------------------------------
+# --- Convert to values or Arrow ------------------------------------------------------------------------------------
 
 
 @functools.singledispatch
 def values_of(column, schema, count):
-    """The Python values of a column, as a list."""
+    """Return a column's Python values as a list."""
     return from_arrow(column, schema)
 
 
@@ -172,9 +169,9 @@ values_of.register(list, lambda column, schema, count: column)
 
 @functools.singledispatch
 def to_arrow(column, schema, count=None):
-    """A column as an Arrow array of the schema's type. `count` is needed where the column is None.
+    """Return a column as an Arrow array of the schema's type. `count` is needed if the column is None.
 
-    Raises ValueError or TypeError (pyarrow's errors are such) where a value is not what the schema says.
+    Raises ValueError or TypeError (like pyarrow) if a value does not fit the schema.
     """
     return array_of(column, schema)
 
@@ -205,7 +202,7 @@ def _(column, schema, count=None):
 
 @functools.singledispatch
 def columnar(column, schema, count):
-    """A column of that schema as a ByteColumn of valid text or bytes, a StructColumn, or an Arrow array. Raises NotColumns."""
+    """Return a column as a ByteColumn of valid UTF-8 or bytes, a StructColumn, or an Arrow array. Raise NotColumns."""
     try:
         return to_arrow(column, schema, count)
     except (ValueError, TypeError, OverflowError) as error:
@@ -215,7 +212,7 @@ def columnar(column, schema, count):
 @columnar.register
 def _(column: ByteColumn, schema, count):
     if not is_stored_as(column, schema):
-        raise NotColumns(f"bytes are no {schema.name or schema.type}")
+        raise NotColumns(f"bytes are not a {schema.name or schema.type}")
     return repair(column) if schema.type == s.STRING else column
 
 
@@ -225,7 +222,7 @@ columnar.register(StructColumn, lambda column, schema, count: column)
 
 @functools.singledispatch
 def to_bytes(column):
-    """An Arrow array of strings or bytes as a ByteColumn."""
+    """Convert an Arrow array of strings or bytes to a ByteColumn."""
     return ByteColumn.from_arrow(column)
 
 
@@ -233,16 +230,16 @@ to_bytes.register(ByteColumn, lambda column: column)
 
 
 def one_piece(array):
-    """A chunked array as a plain one; everything else as it is."""
+    """Combine a chunked array; return anything else unchanged."""
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
 
 
-# --- What is in it -------------------------------------------------------------------------------------------------
+# --- Inspect -------------------------------------------------------------------------------------------------------
 
 
 @functools.singledispatch
 def nulls_of(column):
-    """A boolean numpy array: which rows are null."""
+    """Boolean array of the null rows."""
     if not column.null_count:
         return np.zeros(len(column), bool)
     return column.is_null().to_numpy(zero_copy_only=False)
@@ -254,7 +251,7 @@ nulls_of.register(StructColumn, lambda column: np.zeros(column.count, bool))
 
 @functools.singledispatch
 def null_count(column):
-    """How many rows are null."""
+    """Number of null rows."""
     return column.null_count
 
 
@@ -264,7 +261,7 @@ null_count.register(StructColumn, lambda column: 0)
 
 @functools.singledispatch
 def nbytes(column):
-    """About what its values take; of Python values nobody knows."""
+    """Estimated size of its values; Python values are not counted."""
     return 0 if column is None else column.nbytes
 
 
@@ -275,7 +272,7 @@ nbytes.register(Shaped, lambda column: nbytes(column.column))
 
 @functools.singledispatch
 def fields_of(column):
-    """The columns of the fields of structs; what they hold where a struct is null says nothing."""
+    """The fields' columns of structs; undefined where a struct is null."""
     return [column.field(at) for at in range(column.type.num_fields)]
 
 
@@ -283,18 +280,18 @@ fields_of.register(StructColumn, lambda column: column.parts)
 
 
 def shape_of(column):
-    """The Schema that values without one have all the same; None where they have one, or nobody knows."""
+    """The Schema shared by schemaless values; None if they have a schema, or no known shape."""
     return column.shape if isinstance(column, Shaped) else None
 
 
 def unshaped(column, schema):
-    """(the column, the schema of its values or the shape that they have without one)."""
+    """Return (column, the schema of its values, or their shape if schemaless)."""
     return (column.column, column.shape) if isinstance(column, Shaped) else (column, schema)
 
 
 @functools.singledispatch
 def is_stored_as(column, schema):
-    """Whether it is stored as columns of that schema are: what kernels can work on as it is."""
+    """Whether it is stored as columns of that schema are, so that kernels can use it directly."""
     return False
 
 
@@ -308,35 +305,35 @@ is_stored_as.register(ByteColumn, lambda column, schema: schema is not None and 
 is_stored_as.register(StructColumn, lambda column, schema: column.schema == schema)
 
 
-# --- What a batch has beside columns: one value for all rows, or a list with one for each; numbers; headers ---------
+# --- Batch attributes: one value for all rows, or a list with a value per row; numbers; headers --------------------
 
 
 def spread(given, count):
-    """A list with one for each row."""
+    """Expand to a list with a value per row."""
     return given if isinstance(given, list) else [given] * count
 
 
 def folded(items):
-    """The one value of all rows where they have the same, else the list."""
+    """Return the single value if all rows share it, else the list."""
     return items[0] if items.count(items[0]) == len(items) else items
 
 
 def concat_spread(given, counts):
-    """Several such, one after the other."""
+    """Concatenate such values."""
     if not any(isinstance(each, list) for each in given) and given.count(given[0]) == len(given):
         return given[0]
     return [item for each, count in zip(given, counts) for item in spread(each, count)]
 
 
 def concat_longs(arrays, counts, unset):
-    """Arrays of longs, or None where all are unset, one after the other."""
+    """Concatenate arrays of longs, or None if all are unset."""
     if all(array is None for array in arrays):
         return None
     return np.concatenate([np.full(count, unset, np.int64) if array is None else array for array, count in zip(arrays, counts)])
 
 
 def concat_headers(given, counts):
-    """Lists with the headers of each row, or None where no row has any, one after the other."""
+    """Concatenate lists of headers per row, or None if there are none."""
     if all(each is None for each in given):
         return None
     return [row for each, count in zip(given, counts) for row in spread(() if each is None else each, count)]

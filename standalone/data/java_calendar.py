@@ -1,7 +1,7 @@
-"""Java's GregorianCalendar in UTC: a point in time as fields, and fields, however many and however odd, as a point in time.
+"""Java's GregorianCalendar in UTC: converts a point in time to fields, and any set of fields to a point in time.
 
-Days are counted from the epoch. Before 15 October 1582 they are those of the Julian calendar. Weeks begin on Sunday and the one that holds
-1 January is the first, as in the United States. The year before 1 is 0 here; as a field it is the year 1 of the era BC.
+Days are counted from the epoch. Before 15 October 1582 the Julian calendar applies. Weeks begin on Sunday, and the week of 1 January is
+the first, as in the United States. The year before 1 is 0 here; as a field it is the year 1 BC.
 """
 
 from standalone.data.java_text import civil
@@ -17,7 +17,7 @@ _CHANGE_YEAR = 1582
 
 
 def first_of(year, month, julian):
-    """The first day of a month (1 to 12)."""
+    """Return the first day of a month (1 to 12)."""
     shifted, in_year = (year - 1, month + 9) if month <= 2 else (year, month - 3)
     days = 365 * shifted + shifted // 4 + (153 * in_year + 2) // 5
     return days - 719_470 if julian else days - shifted // 100 + shifted // 400 - 719_468
@@ -28,22 +28,22 @@ def first_of_year(year):
 
 
 def weekday(day):
-    """1 is Sunday, 7 Saturday."""
+    """Return 1 for Sunday to 7 for Saturday."""
     return (day + 4) % 7 + 1
 
 
 def on_or_before(day, wanted):
-    """The last day up to this one that is such a weekday."""
+    """Return the last such weekday up to this day."""
     return day - (day + 5 - wanted) % 7
 
 
 def first_week(first_day):
-    """The Sunday that begins the first week of the year or month whose first day this is."""
+    """Return the Sunday that begins the first week of a year or month, given its first day."""
     return on_or_before(first_day, SUNDAY)
 
 
 class Moment:
-    """The fields of a point in time."""
+    """The calendar fields of a point in time."""
 
     __slots__ = ("day", "ms_of_day", "year", "month", "day_of_month")
 
@@ -61,7 +61,7 @@ class Moment:
 
     @property
     def week_year(self):
-        """The year that the week belongs to: the last days of December may be in the first week of the next."""
+        """The year of the week: the last days of December may be in the next year's first week."""
         return self.year + (self.day >= first_week(first_of_year(self.year + 1)))
 
     @property
@@ -70,16 +70,16 @@ class Moment:
 
     @property
     def first_of_month(self):
-        """The first day of the month; of October 1582, too, which then lasts 21 days."""
+        """The first day of the month; also for October 1582, which then has 21 days."""
         first = self.day - self.day_of_month + 1
         return first if self.day < GREGORIAN_START or first >= GREGORIAN_START else first + 10
 
 
 def millis_of(said, offset_at=None):
-    """The point in time that these fields say: a dict in the order in which they were set, of any whole numbers.
+    """Return the point in time of these fields: a dict of integers, in the order in which they were set.
 
-    Fields that are out of range carry over, those missing are taken from 1970-01-01, and where fields contradict each other the group
-    of fields that was set last is believed. `offset_at(ms)` is the standard offset of the time zone at a local time.
+    Out-of-range fields carry over, missing ones come from 1970-01-01, and if fields conflict the group set last wins.
+    `offset_at(ms)` is the time zone's standard offset at a local time.
     """
     year = said.get("year", 1970)
     if said.get("era") == 0:
@@ -102,10 +102,10 @@ def _ms_of_clock(said):
 
 
 def _day(said, year, carried):
-    """The day of those fields, `carried` days later."""
+    """Return the day of these fields, `carried` days later."""
     if "week_year" in said:
         return _first_day_of_weeks(said["week_year"]) + 7 * (said["week_of_year"] - 1) + said["day_of_week"] - SUNDAY + carried
-    group = _believed(said)
+    group = _decisive_fields(said)
 
     def counted(julian):
         return carried + _day_by(group, said, year, julian)
@@ -129,8 +129,8 @@ def _first_day_of_weeks(week_year):
     return first_week(first_of_year(week_year))
 
 
-def _believed(said):
-    """The name of the field that, with those that go with it, says the day: of all complete groups the one set last."""
+def _decisive_fields(said):
+    """Return the field that, with its group, determines the day: of all complete groups the one set last."""
     stamp = {name: at for at, name in enumerate(said, 1)}
     weekday_at = stamp.get("day_of_week", 0)
 
@@ -144,7 +144,7 @@ def _believed(said):
     ]
     by_year = [("day_of_year", stamp.get("day_of_year", 0)), ("week_of_year", with_weekday("week_of_year"))]
     best = max(at for _, at in by_month + by_year)
-    if not best:  # none is complete
+    if not best:  # no group is complete
         by_month = [
             ("day_of_month", 0),
             ("week_of_month", stamp.get("week_of_month", 0)),

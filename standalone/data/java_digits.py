@@ -1,34 +1,34 @@
-"""Numbers as Java prints them, for whole columns: kernels that write text into a buffer.
+"""Format columns of numbers like Java: kernels that write text into a buffer.
 
-The digits of floating-point numbers are those of JDK 17; `java_text.py` says the same for one number, and tests hold both equal.
-A kernel `write_…(value, out, at, scratch)` writes at `out[at:]` and returns where it ended. It needs room for 26 bytes, and as
-`scratch` what `new_scratch()` makes: one for each thread.
+Floating-point digits are those of JDK 17; `java_text.py` formats single numbers, and tests compare both.
+A kernel `write_…(value, out, at, scratch)` writes at `out[at:]` and returns the end. It needs room for 26 bytes, and a `scratch` from
+`new_scratch()` per thread.
 """
 
 import numpy as np
 
 from standalone.kernels import BYTES, FLAGS, INTS, LONGS, LONGS_BY_ROW, REALS, SINGLES, compiled, written
 
-LONGEST = 26  # -1.7976931348623157E-308 and one to spare
-_LIMBS = 40  # of 32 bits: enough for 5**324 and what it is multiplied with
+LONGEST = 26  # -1.7976931348623157E-308 and one spare byte
+_LIMBS = 40  # of 32 bits: enough for 5**324 times its factor
 _POWERS_OF_5 = np.array([5**n for n in range(28)], np.int64)
 _BITS_OF_POWERS = np.array([0] + [(5**n).bit_length() for n in range(1, 27)], np.int64)
 _SMALLEST = np.int64(-(1 << 63))
 _LOG10_2 = 0.301029995663981
-_DOUBLE, _SINGLE = np.int64(53), np.int64(24)  # bits of precision; an int of Python would have each kernel behind compiled for each of them
+_DOUBLE, _SINGLE = np.int64(53), np.int64(24)  # bits of precision; a Python int would compile each kernel once per value
 
 
 def new_scratch():
-    """Room for five large numbers, and for digits."""
+    """Return room for five big integers and the digits."""
     return np.zeros((6, _LIMBS), np.int64)
 
 
-# --- Whole numbers, booleans ---------------------------------------------------------------------------------------
+# --- Integers, booleans --------------------------------------------------------------------------------------------
 
 
 @compiled
 def write_int(value, out, at):
-    """Of an int64."""
+    """Write an int64."""
     value = np.int64(value)
     rest = np.uint64(value)
     if value < 0:
@@ -59,7 +59,7 @@ def write_bool(value, out, at):
 
 @compiled
 def write_double(value, bits, out, at, scratch):
-    """Of a float64 and its bits as an int64."""
+    """Write a float64, given also as its bits in an int64."""
     exponent = bits >> 52 & 0x7FF
     fraction = bits & 0xFFFFFFFFFFFFF
     if exponent == 0x7FF or exponent == 0 and fraction == 0:
@@ -72,7 +72,7 @@ def write_double(value, bits, out, at, scratch):
 
 @compiled
 def write_float(value, bits, out, at, scratch):
-    """Of a float32 and its bits as an int32."""
+    """Write a float32, given also as its bits in an int32."""
     exponent = np.int64(bits) >> 23 & 0xFF
     fraction = np.int64(bits) & 0x7FFFFF
     if exponent == 0xFF or exponent == 0 and fraction == 0:
@@ -108,7 +108,7 @@ def _write_special(value, negative, out, at):
 
 @compiled
 def _write(exponent, fraction, precision, negative, out, at, scratch):
-    """As java_text's `_digits` and `_placed`."""
+    """The same as java_text's `_digits` and `_placed`."""
     digits = scratch[5]
     tail = 0
     while not fraction >> tail & 1:
@@ -213,7 +213,7 @@ def _free_digits(exponent, fraction, precision, tail, used, below_point, digits,
 
 @compiled
 def _small_digits(number, point, b2, s2, m2, b5, s5, narrow, digits):
-    """Where a machine's word holds all; overflows of the margin are JDK 17's."""
+    """For numbers that fit a machine word; overflows of the margin are as in JDK 17."""
     b = number * _POWERS_OF_5[b5] << b2
     s = _POWERS_OF_5[s5] << s2
     m = _POWERS_OF_5[b5] << m2
@@ -235,7 +235,7 @@ def _small_digits(number, point, b2, s2, m2, b5, s5, narrow, digits):
         digits[count] = digit
         count += 1
     if high:
-        over = b - (tens - b)  # b is below tens, which 63 bits hold; twice b might not be held
+        over = b - (tens - b)  # b is below tens, which fits 63 bits; twice b might not
         if not low or over > 0 or (over == 0 and digits[count - 1] % 2 == 1):
             point += _round_up(digits, count)
     return count, point + 1
@@ -243,7 +243,7 @@ def _small_digits(number, point, b2, s2, m2, b5, s5, narrow, digits):
 
 @compiled
 def _wrapped(number, narrow):
-    """A uint64, whose overflows are defined, as a signed word."""
+    """Reinterpret a uint64, whose overflow is defined, as a signed word."""
     return np.int64(np.int32(number)) if narrow else np.int64(number)
 
 
@@ -260,7 +260,7 @@ def _round_up(digits, count):
     return 0
 
 
-# Large numbers are limbs of 32 bits in int64, the least first.
+# Big integers are 32-bit limbs in int64, least significant first.
 
 
 @compiled
@@ -298,7 +298,7 @@ def _large_digits(number, point, b2, s2, m2, b5, s5, digits, limbs):
 
 @compiled
 def _set(limbs, number, power_of_5, shift):
-    """number * 5**power_of_5 << shift"""
+    """Set limbs to number * 5**power_of_5 << shift."""
     limbs[:] = 0
     limbs[0], limbs[1] = number & 0xFFFFFFFF, number >> 32
     while power_of_5 > 0:
@@ -331,7 +331,7 @@ def _compare(a, b):
 
 @compiled
 def _step(b, s, m):
-    """The next digit: what is left of b, and m, ten times as large."""
+    """Return the next digit; multiply the remainder of b, and m, by ten."""
     digit = 0
     while _compare(b, s) >= 0:
         borrow = 0
@@ -361,8 +361,8 @@ def _sum_reaches(a, b, limit, total):
 
 @compiled
 def ints(values: LONGS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS)):
-    """The strings of int64s one after the other; the bytes written. `lengths` is -1 where `valid` is false."""
-    at = np.int64(0)  # what a kernel is called with is compiled once for 0 itself, and again for any int64
+    """Write int64s one after another; return the bytes written. `lengths` is -1 where `valid` is false."""
+    at = np.int64(0)  # kernels are compiled separately for the literal 0
     for row in range(len(values)):
         starts[row] = at
         lengths[row] = -1
@@ -378,7 +378,7 @@ def doubles(
     values: REALS, bits: LONGS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS),
     scratch: written(LONGS_BY_ROW),
 ):  # fmt: skip
-    """As `ints`, of float64s and their bits."""
+    """Like `ints`, for float64s and their bits."""
     at = np.int64(0)
     for row in range(len(values)):
         starts[row] = at
@@ -395,7 +395,7 @@ def floats(
     values: SINGLES, bits: INTS, valid: FLAGS, out: written(BYTES), starts: written(LONGS), lengths: written(INTS),
     scratch: written(LONGS_BY_ROW),
 ):  # fmt: skip
-    """As `ints`, of float32s and their bits."""
+    """Like `ints`, for float32s and their bits."""
     at = np.int64(0)
     for row in range(len(values)):
         starts[row] = at

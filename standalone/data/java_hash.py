@@ -1,8 +1,8 @@
-"""The order in which Java's HashMap iterates over strings: where Connect answers in that order, so do we."""
+"""The iteration order of Java's HashMap for strings, which some responses of Connect show."""
 
 
 def hash_map_order(texts):
-    """The strings, which are put in in this order, as a HashMap gives them."""
+    """Return the strings, inserted in this order, in a HashMap's iteration order."""
     texts = list(dict.fromkeys(texts))
     buckets = 16
     while len(texts) > buckets * 3 // 4:
@@ -11,7 +11,7 @@ def hash_map_order(texts):
 
 
 def string_hash(text):
-    """String.hashCode, as 32 bits without a sign."""
+    """String.hashCode as an unsigned 32-bit integer."""
     found = 0
     units = text.encode("utf-16-be", "surrogatepass")
     for at in range(0, len(units), 2):

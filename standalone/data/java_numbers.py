@@ -1,4 +1,4 @@
-"""Numbers as Java reads them from text, and narrows them: Integer.parseInt, Double.parseDouble, (byte) of a double and similar."""
+"""Parse and narrow numbers like Java: Integer.parseInt, Double.parseDouble, (byte) casts and similar."""
 
 import decimal
 import math
@@ -10,23 +10,23 @@ from fractions import Fraction
 from standalone.data import schema as s
 from standalone.data.scalars import CLASSES, WIDTHS, Float32, to_float32
 
-BLANKS = "".join(map(chr, range(0x21)))  # what String.trim() takes away
+BLANKS = "".join(map(chr, range(0x21)))  # characters that String.trim() removes
 _WHOLE = re.compile(r"[+-]?[0-9]+")
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _FLOATING = re.compile(rf"({_DECIMAL.pattern})[fFdD]?")
 _HEX = re.compile(r"([+-]?)0[xX](?:([0-9a-fA-F]+)\.?|([0-9a-fA-F]*)\.([0-9a-fA-F]+))[pP]([+-]?[0-9]+)[fFdD]?")
 _SPECIAL = re.compile(r"([+-]?)(NaN|Infinity)")
-_FURTHEST = 5000  # powers of two beyond this are zero or infinity
+_FURTHEST = 5000  # powers of two beyond it are zero or infinity
 
 
 def wrapped(number, bits):
-    """The lowest bits of a whole number, with the sign that they then have."""
+    """Return an integer's lowest bits as a signed number."""
     half = 1 << bits - 1
     return (number + half & 2 * half - 1) - half
 
 
 def with_ascii_digits(text):
-    """The same with 0 to 9 for any decimal digit of Unicode's basic plane: Java's parsers read them all."""
+    """Replace all decimal digits of Unicode's basic plane by 0 to 9, which Java's parsers accept."""
     if text.isascii():
         return text
     return "".join([str(unicodedata.decimal(letter)) if letter.isdecimal() and letter <= "\uffff" else letter for letter in text])
@@ -36,7 +36,7 @@ def with_ascii_digits(text):
 
 
 def clamped(number, bits):
-    """A float as a whole number, rounded towards zero: what lies beyond becomes the outermost, what is no number 0."""
+    """Round a float towards zero and clamp it to the type's range; NaN becomes 0."""
     if number != number:
         return 0
     limit = 1 << bits - 1
@@ -44,16 +44,16 @@ def clamped(number, bits):
 
 
 def whole_of_decimal(number, bits):
-    """The lowest bits of a Decimal's whole part."""
+    """Return the lowest bits of a Decimal's integer part."""
     if not number or number.adjusted() < 0 or number.as_tuple().exponent >= 64:
         return 0  # below one, or a multiple of 2**64
     return wrapped(int(number), bits)
 
 
 def narrowed(number, kind):
-    """An int, float or Decimal as an integer type of that width: (byte), (short), (int) or (long) of it, in the class of that width.
+    """Cast an int, float or Decimal to an integer type like Java's (byte), (short), (int) or (long), in that width's class.
 
-    A float becomes an int (or a long) first and only then loses its upper bits: (byte) 300.7 is 44, (byte) 1e10 is -1.
+    A float becomes an int (or a long) first, and then loses its upper bits: (byte) 300.7 is 44, (byte) 1e10 is -1.
     """
     bits = WIDTHS[kind]
     if not isinstance(number, Decimal) and -(1 << bits - 1) <= number < 1 << bits - 1:
@@ -65,11 +65,11 @@ def narrowed(number, kind):
     return CLASSES[kind](wrapped(number, bits))
 
 
-# --- Reading -------------------------------------------------------------------------------------------------------
+# --- Parsing -------------------------------------------------------------------------------------------------------
 
 
 def decimal_of_text(text):
-    """As new BigDecimal: a Decimal, or None where it is no number or more than that class holds."""
+    """Parse like new BigDecimal: a Decimal, or None if it is not a number or exceeds that class's range."""
     text = with_ascii_digits(text)
     if not _DECIMAL.fullmatch(text):
         return None
@@ -83,7 +83,7 @@ def decimal_of_text(text):
 
 
 def parse_whole(text, kind):
-    """As Byte.parseByte … Long.parseLong, in the class of that width. Raises ValueError."""
+    """Parse like Byte.parseByte … Long.parseLong, into the class of that width. Raise ValueError."""
     plain = with_ascii_digits(text)
     if not (plain.isascii() and plain.isdigit() or _WHOLE.fullmatch(plain)):
         raise ValueError(f"'{text}' is not a whole number")
@@ -95,13 +95,13 @@ def parse_whole(text, kind):
 
 
 def _int(digits):
-    """Of digits that may be many: what is longer than any number of 64 bits is far beyond them all."""
+    """Parse digits, possibly very many: anything longer than 64 bits is simply out of range."""
     sign, digits = (-1 if digits[0] == "-" else 1), digits.lstrip("+-").lstrip("0")
     return sign * int(digits[:20] or "0")
 
 
 def parse_floating(text, kind):
-    """As Float.parseFloat or Double.parseDouble: with spaces around, 1e400, 0x1.8p3, 1.5f, NaN, -Infinity. Raises ValueError."""
+    """Parse like Float.parseFloat or Double.parseDouble: surrounding spaces, 1e400, 0x1.8p3, 1.5f, NaN, -Infinity. Raise ValueError."""
     if kind == s.FLOAT64 and text.isascii() and text.isdigit():
         return float(text)
     text = text.strip(BLANKS)
@@ -112,16 +112,16 @@ def parse_floating(text, kind):
         return number if kind == s.FLOAT64 else Float32(number)
     if match := _HEX.fullmatch(text):
         return _of_hex(match, kind)
-    raise ValueError(f"'{text}' is no number")
+    raise ValueError(f"'{text}' is not a number")
 
 
 def to_single(number):
-    """The nearest Float32; one that is nearest to zero keeps its sign."""
+    """Return the nearest Float32; an underflow keeps its sign."""
     return to_float32(number) or Float32(math.copysign(0.0, number))
 
 
 def _single(text):
-    """Rounded once, from the digits themselves: by way of a double it might be rounded twice."""
+    """Round once, from the digits: rounding via a double could round twice."""
     double = float(text)
     if double == 0 or math.isinf(double):
         return Float32(double)
@@ -129,7 +129,7 @@ def _single(text):
 
 
 def half_way(double):
-    """Whether a double stands just between two floats, so that the digits after it decide."""
+    """Whether a double lies exactly between two floats, so that further digits decide."""
     _, exponent = math.frexp(double)
     step = math.ldexp(1.0, max(exponent, -125) - 25)
     return (double / step) % 2 == 1

@@ -1,9 +1,9 @@
-"""Regular expressions as Java writes them, compiled by the package `regex`: topics.regex, topic.creation.*, patterns of transforms.
+"""Java regular expressions, compiled by the package `regex`: topics.regex, topic.creation.*, patterns of transforms.
 
-`regex` knows sets within sets, intersections and possessive quantifiers, as Java does. What the two write differently is translated: named
-groups, quoting, POSIX and Unicode classes, scripts, blocks, classes of Java's Character, ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's
-line ends, flags in the middle, comments.
-What only one of them knows is refused by name.
+Like Java, `regex` supports nested sets, intersections and possessive quantifiers. Differences in syntax are translated: named groups,
+quoting, POSIX and Unicode classes, scripts, blocks, classes of Java's Character, ASCII-only `\\d \\w \\s` (Unicode's with `(?U)`), Java's
+line terminators, flags in the middle, comments.
+An unsupported construct is rejected by name.
 """
 
 import functools
@@ -30,7 +30,7 @@ _POSIX = {
     "XDigit": "0-9a-fA-F",
     "Space": " \\t-\\r",
 }
-_UNICODE = {  # the same under (?U)
+_UNICODE = {  # under (?U)
     "Lower": "\\p{Lowercase}",
     "Upper": "\\p{Uppercase}",
     "ASCII": "\\x00-\\x7f",
@@ -65,16 +65,16 @@ _COMMENT = re.compile(r"(?:[ \t-\r]|#[^\n\r\x85\u2028\u2029]*)+")
 
 @functools.lru_cache(maxsize=256)
 def compile_java(pattern):
-    """A compiled pattern with Java's meaning, for the methods of `re`; use `fullmatch` for Java's matches(). Raises ConfigError."""
-    import regex  # takes a while to load, and most workers have no such pattern
+    """Compile a pattern with Java's semantics, with the methods of `re`; use `fullmatch` for matches(). Raise ConfigError."""
+    import regex  # loads slowly, and most workers have no such pattern
 
     try:
         translation = _Translation(pattern)
         text = translation.run()
-        # Case is that of ASCII letters unless (?u) or (?U) says otherwise; one letter never stands for two, as ß for ss.
+        # Case folding is ASCII-only unless (?u) or (?U) is set; one letter never matches two, such as ß and ss.
         return regex.compile(f"(?-f){text}", regex.V1 if translation.knows_unicode else regex.V1 | regex.ASCII)
     except (regex.error, _Unknown, RecursionError) as error:
-        raise ConfigError(f"'{pattern}' is not a regular expression that can be used: {error}") from None
+        raise ConfigError(f"'{pattern}' is not a supported regular expression: {error}") from None
 
 
 class _Unknown(Exception):
@@ -82,11 +82,11 @@ class _Unknown(Exception):
 
 
 class _Group:
-    """What holds in a group from here on."""
+    """The state within a group."""
 
     def __init__(self, dotall=False, comments=False, unicode=False, caseless=False, unix=False):
         self.dotall, self.comments, self.unicode, self.caseless, self.unix = dotall, comments, unicode, caseless, unix
-        self.flags = []  # set within the group so far, each an open group of the translation
+        self.flags = []  # set within the group so far; each opens a group of the translation
 
     def changed(self, on, off):
         def now(flag, before):
@@ -96,7 +96,7 @@ class _Group:
 
 
 class _Translation:
-    """One pass over the pattern. Flags set in the middle hold to the end of their group: they become groups of their own."""
+    """One pass over the pattern. A flag in the middle applies to the end of its group: it becomes a group."""
 
     def __init__(self, pattern):
         self._pattern = pattern
@@ -104,7 +104,7 @@ class _Translation:
         self._out = []
         self._groups = [_Group()]
         self.knows_unicode = False
-        self._names = set()  # of groups
+        self._names = set()  # group names
 
     def run(self):
         while self._at < len(self._pattern):
@@ -139,7 +139,7 @@ class _Translation:
             self._take(".", "(?s:.)" if self._here.dotall else "[^\\n]" if self._here.unix else f"[^{_LINE_ENDS}]")
         elif char == "{":
             if not (count := _COUNT.match(self._pattern, self._at)):
-                raise _Unknown(f"a '{{' at {self._at} that counts nothing: write '\\{{' for the character")
+                raise _Unknown(f"a '{{' at {self._at} that is not a quantifier: write '\\{{' for the character")
             self._take(count[0])
         else:
             self._take(char, char if char in "*+?^$" else _literal(char))
@@ -180,7 +180,7 @@ class _Translation:
     def _close_flags(self):
         self._out.append(")" * len(self._here.flags))
 
-    # --- Escapes: each is a character, ("set", members, whether they are left out), or ("text", what it means outside of sets)
+    # --- Escapes: each is a character, ("set", members, negated), or ("text", its meaning outside sets)
 
     def _outside(self, found):
         if isinstance(found, str):
@@ -243,7 +243,7 @@ class _Translation:
         return chr(code)
 
     def _boundary(self, negated):
-        """Java's words are of letters and digits of all scripts and of _, also without (?U)."""
+        """Java's words consist of letters and digits of all scripts and _, even without (?U)."""
         word = f"[{_UNICODE_LETTERS['w']}]" if self._here.unicode else f"[_{_category('L')}{_category('Nd')}]"
         inside, edge = f"(?<={word})(?={word})|(?<!{word})(?!{word})", f"(?<={word})(?!{word})|(?<!{word})(?={word})"
         return f"(?:{inside if negated else edge})"
@@ -270,7 +270,7 @@ class _Translation:
     # --- Sets
 
     def _set(self):
-        """A set that begins here: its members, other sets and intersections."""
+        """Parse a set: members, nested sets and intersections."""
         start = self._at
         self._at += 1
         negated = self._pattern.startswith("^", self._at)
@@ -295,19 +295,19 @@ class _Translation:
 
     @staticmethod
     def _intersected(operands, members, start):
-        operands = [*filter(None, operands), members]  # nothing before an intersection is everything
+        operands = [*filter(None, operands), members]  # nothing before && means everything
         if not members:
             raise _Unknown(f"an intersection with nothing in the set at {start}")
         texts = ["".join(each) for each in operands]
         return texts[0] if len(texts) == 1 else "&&".join(f"[{text}]" for text in texts)
 
     def _member(self):
-        """A character, a range or a class."""
+        """Parse a character, range or class."""
         first = self._one()
         if not isinstance(first, str):
             kind, text, *negated = first
             if kind == "text":
-                raise _Unknown("what is no character in a set")
+                raise _Unknown("a construct in a set that is not a character")
             return f"[^{text}]" if negated[0] else text
         follows = self._pattern[self._at : self._at + 2]
         if len(first) != 1 or follows[:1] != "-" or follows[1:] in ("", "]", "["):
@@ -315,7 +315,7 @@ class _Translation:
         self._at += 1
         last = self._one()
         if not isinstance(last, str) or len(last) != 1 or last < first:
-            raise _Unknown(f"a range that ends nowhere at {self._at}")
+            raise _Unknown(f"an unfinished range at {self._at}")
         return f"{_in_set(first)}-{_in_set(last)}"
 
     def _one(self):
@@ -333,7 +333,7 @@ def _in_set(char):
     return char if char.isascii() and char.isalnum() else f"\\U{ord(char):08x}"
 
 
-# --- Classes of characters, as ranges of a set
+# --- Character classes, as ranges of a set
 
 
 _OF_ONE_CASE = ("Lu", "Ll", "Lt", "javaLowerCase", "javaUpperCase", "javaTitleCase", "Lowercase", "Uppercase", "Titlecase")
@@ -352,7 +352,7 @@ _KINDS = {"script": "Script", "sc": "Script", "block": "Block", "blk": "Block", 
 
 
 def _property_members(name):
-    """The members of a class that is not a POSIX class; None if there is none of that name."""
+    """Return the members of a class other than POSIX; None if unknown."""
     kind, equals, value = name.partition("=")
     if equals:
         return _members(f"\\p{{{_KINDS[kind.lower()]}={value}}}") if kind.lower() in _KINDS else None
@@ -373,7 +373,7 @@ def _property_members(name):
 
 @functools.lru_cache(maxsize=64)
 def _members(expression):
-    """The characters that this expression of the package `regex` matches; None if it is none."""
+    """Return the characters that a `regex` expression matches; None if it is invalid."""
     import regex
 
     try:
@@ -392,5 +392,5 @@ def _character(name):
 
 
 def _category(name):
-    """The members of a Unicode category (L, Lu, Nd, …); None if there is no such category."""
+    """Return the members of a Unicode category (L, Lu, Nd, …); None if unknown."""
     return _members(f"\\p{{gc={name}}}") if 1 <= len(name) <= 2 and name.isalpha() else None

@@ -1,7 +1,7 @@
-"""Values as Java prints them: what `toString` of the class after a value gives on JDK 17 in UTC.
+"""Format values like Java's `toString` on JDK 17 in UTC.
 
-The text of a double is that of JDK 17, which is not always the shortest that reads back as the same number: JDK 19 fixed that.
-`data/java_digits.py` is the same for whole columns.
+The text of a double is that of JDK 17, which is not always the shortest that parses to the same number; JDK 19 fixed that.
+`data/java_digits.py` does the same for whole columns.
 """
 
 import decimal
@@ -20,7 +20,7 @@ _MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct",
 
 
 def java_text(value, schema=None):
-    """The text of any value that a record can hold. The schema says where a plain float stands for a float32."""
+    """Return the text of any value of a record. The schema tells a float32 from a float64."""
     kind = value.__class__
     if kind is str:
         return value
@@ -50,7 +50,7 @@ def java_text(value, schema=None):
     if isinstance(value, memoryview):
         return f"java.nio.HeapByteBuffer[pos=0 lim={value.nbytes} cap={value.nbytes}]"
     if isinstance(value, (bytes, bytearray)):
-        # Java prints where the array is in memory, which says nothing; the text in it does.
+        # Java prints the array's memory address; its text is more useful.
         return utf8.decode(value)
     return str(value)
 
@@ -67,7 +67,7 @@ def _map_text(value, schema):
         if key.__class__ is not str:
             key = java_text(key, keys)
         kind = item.__class__
-        if kind is not str and kind is not int:  # those two are written as they are
+        if kind is not str and kind is not int:  # those two need no conversion
             write = _PLAIN.get(kind)
             item = java_text(item, items) if write is None else write(item)
         parts.append(f"{key}={item}")
@@ -84,12 +84,12 @@ def _struct_text(struct):
     return "Struct{" + ",".join(parts) + "}"
 
 
-# Most values, by their very class; what is not here is found out step by step.
+# Most values, by their exact class; others are examined step by step.
 _PLAIN = {
     **dict.fromkeys((int, Int8, Int16, Int32, Int64), int.__repr__),
     bool: {False: "false", True: "true"}.__getitem__,
     type(None): lambda value: "null",
-    decimal.Decimal: str,  # Python and Java print by the same rules of the General Decimal Arithmetic
+    decimal.Decimal: str,  # Python and Java follow the same rules of the General Decimal Arithmetic
     Instant: lambda value: date_text(value.ms),
 }
 
@@ -97,13 +97,13 @@ _PLAIN = {
 # --- Floating point ------------------------------------------------------------------------------------------------
 
 
-# Where neither has an exponent, Python and Java part only where the digits of a double run out: Python's are the shortest that read back
-# as the same number, Java's those that come first when they are made one by one. Of twelve digits only one run lies near enough.
+# Without an exponent, Python and Java differ only at the limit of a double's precision: Python's digits are the shortest that parse to
+# the same number, Java's are generated one by one. With up to twelve digits both agree.
 _SHORT = 13
 
 
 def double_text(value):
-    """As Double.toString."""
+    """Format like Double.toString."""
     if 1e-3 <= value < 1e7 or -1e7 < value <= -1e-3:
         text = float.__repr__(value)
         if len(text) <= _SHORT:
@@ -122,7 +122,7 @@ def double_text(value):
 
 
 def float_text(value):
-    """As Float.toString."""
+    """Format like Float.toString."""
     if math.isfinite(value) and value:
         (bits,) = struct.unpack(">i", _FLOAT_BITS.pack(value))
         exponent = bits >> 23 & 0xFF
@@ -144,7 +144,7 @@ def _special(value):
 
 
 def _placed(digits, point):
-    """The digits with their decimal point, which stands `point` places after the first one's left side."""
+    """Insert the decimal point, `point` places after the start of the digits."""
     if 0 < point < 8:
         return f"{digits[:point]:0<{point}}.{digits[point:] or '0'}"
     if -3 < point <= 0:
@@ -156,10 +156,10 @@ _LOG10_2 = 0.301029995663981
 
 
 def _digits(exponent, fraction, precision):
-    """The decimal digits of fraction / 2**52 * 2**exponent, and where the point stands.
+    """Return the decimal digits of fraction / 2**52 * 2**exponent, and the position of the point.
 
-    `fraction` has 53 bits, of which the upper `precision` count. Digits are made one by one until those so far name no other number
-    of that precision: free-format output after Steele and White, with the habits of JDK 17 that show in its output.
+    `fraction` has 53 bits, of which the upper `precision` count. Digits are generated until they identify the number at that
+    precision: free-format output after Steele and White, with the quirks of JDK 17.
     """
     tail = (fraction & -fraction).bit_length() - 1
     used = 53 - tail
@@ -168,7 +168,7 @@ def _digits(exponent, fraction, precision):
         return _whole_digits(fraction << exponent >> 52, exponent, precision)
     point = _estimated_point(exponent, fraction)
 
-    # value = b / divisor, and m / divisor is half the distance to the next number of this precision.
+    # value = b / divisor; m / divisor is half the distance to the next number of this precision.
     b2 = max(0, -point) + below_point + exponent
     s2 = max(0, point) + below_point
     m2 = b2 - precision
@@ -176,7 +176,7 @@ def _digits(exponent, fraction, precision):
     common = min(b2, s2)
     b2, s2, m2 = b2 - common, s2 - common, m2 - common
     if used == 1:
-        m2 -= 1  # below a power of two the next number is half as far; above it, too, is then taken as that near
+        m2 -= 1  # below a power of two the distance is half as large; JDK 17 uses it for both sides
     if m2 < 0:
         b2, s2, m2 = b2 - m2, s2 - m2, 0
     b5, s5 = max(0, -point), max(0, point)
@@ -195,7 +195,7 @@ def _digits(exponent, fraction, precision):
         b, m = b * 10, m * 10
         if not word:
             return digit, b < m, b + m >= tens
-        m = _wrapped(m, word)  # JDK 17 overflows here, and notices it only where it turns the sign
+        m = _wrapped(m, word)  # JDK 17 overflows here, and notices only if the sign flips
         return (digit, b < m, _wrapped(b + m, word) > tens) if m > 0 else (digit, True, True)
 
     digit, low, high = step()
@@ -205,7 +205,7 @@ def _digits(exponent, fraction, precision):
     else:
         point -= 1
     if not -3 <= point < 8:
-        low = high = False  # a number with an exponent shows at least two digits
+        low = high = False  # a number with an exponent has at least two digits
     while not (low or high):
         digit, low, high = step()
         digits.append(digit)
@@ -215,7 +215,7 @@ def _digits(exponent, fraction, precision):
 
 
 def _whole_digits(number, exponent, precision):
-    """Of a number without a fraction: digits that its precision does not hold are rounded away."""
+    """Format a number without a fraction; digits beyond its precision are rounded away."""
     beyond = exponent - precision - 1
     dropped = int(beyond * _LOG10_2) if beyond > 1 else 0
     if dropped:
@@ -226,7 +226,7 @@ def _whole_digits(number, exponent, precision):
 
 
 def _round_up(digits):
-    """Add one to the last digit; 1 where that makes another digit at the front."""
+    """Add one to the last digit; return 1 if that adds a leading digit."""
     at = len(digits) - 1
     while at > 0 and digits[at] == 9:
         digits[at] = 0
@@ -239,7 +239,7 @@ def _round_up(digits):
 
 
 def _estimated_point(exponent, fraction):
-    """The decimal exponent or one more: from the logarithm's tangent at 1.5."""
+    """Estimate the decimal exponent, or one more, by the logarithm's tangent at 1.5."""
     mantissa = fraction / (1 << 52)
     return math.floor((mantissa - 1.5) * 0.289529654 + 0.176091259 + exponent * _LOG10_2)
 
@@ -257,7 +257,7 @@ def _wrapped(number, bits):
 
 
 def date_text(ms):
-    """As Date.toString in UTC: Thu Jan 01 00:00:00 UTC 1970. Days before 15 October 1582 are those of the Julian calendar."""
+    """Format like Date.toString in UTC: Thu Jan 01 00:00:00 UTC 1970. Before 15 October 1582 the Julian calendar applies."""
     days, rest = divmod(ms, 86_400_000)
     year, month, day = civil(days)
     seconds = rest // 1000
@@ -269,7 +269,7 @@ _GREGORIAN_START = -141_427  # 1582-10-15, in days since the epoch
 
 
 def civil(days):
-    """(year, month, day) of a day counted from the epoch, in the calendar of its time; the year before 1 is 0."""
+    """Return (year, month, day) of a day since the epoch, in the calendar of its time; the year before 1 is 0."""
     if days >= _GREGORIAN_START:
         era, of_era = divmod(days + 719_468, 146_097)
         of_era_year = (of_era - of_era // 1460 + of_era // 36_524 - of_era // 146_096) // 365

@@ -1,6 +1,6 @@
-"""Values as Java prints them, for whole columns: kernels write the text of maps and structs, lists and numbers.
+"""Format columns like Java's toString: kernels write maps, structs, lists and numbers.
 
-`java_text.py` says the same for one value, and tests hold both equal.
+`java_text.py` formats single values, and tests compare both.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ _WORDS = np.frombuffer(b"truefalse", np.uint8)
 
 
 def java_texts(column, schema=None):
-    """A ByteColumn of the strings of a column of the schema, or of a Shaped one, null where the value is null."""
+    """Return a ByteColumn of the texts of a column with that schema, or of a Shaped, with nulls."""
     is_shaped = isinstance(column, Shaped)
     part = _part(column.column, column.shape, len(column), True) if is_shaped else _part(column, schema, len(column), False)
     return ByteColumn(part.data, part.starts, part.lengths)
@@ -52,7 +52,7 @@ def _maps(column, schema, count):
 
 
 def _structs(column, schema, count):
-    """A field that is null is left out. The commas depend on one that never is: those before it have theirs after them."""
+    """Null fields are omitted. Commas depend on a field that is never null: fields before it are followed by a comma."""
     absent = nulls_of(column)
     found = [(field.name, _part(inner, field.schema, count, False)) for field, inner in zip(schema.fields, fields_of(column))]
     may_lack = [bool(((part.lengths < 0) & ~absent).any()) for _, part in found]
@@ -97,7 +97,7 @@ def _numbers(column, kind):
 
 
 def _by_value(column, schema, count, is_shaped):
-    """Dates, Decimals and maps are few."""
+    """Format one by one: dates, Decimals and maps are rare."""
     values, schema = (values_of(Shaped(schema, column), None, count), None) if is_shaped else (values_of(column, schema, count), schema)
     texts = ByteColumn.of([None if value is None else java_text(value, schema).encode("utf-8", "replace") for value in values])
     return Part(texts.data, NOTHING, texts.starts, texts.lengths)

@@ -1,16 +1,16 @@
-"""Keys of maps that Python's own dicts would not have as Java's maps have them.
+"""Map keys that Python's dicts treat differently from Java's maps.
 
-    as_key([1])                          lists and maps as keys: Java allows them, Python's own cannot be hashed
-    set_item(found, True, "a")           true is another key than 1 to Java, and the same to Python
+    as_key([1])                          lists and maps as keys, which Python cannot hash
+    set_item(found, True, "a")           true and 1 are different keys in Java, equal in Python
 
-What results is a list, a dict or a number in all else.
+Otherwise the results behave like a list, a dict or a number.
 """
 
 import functools
 
 
 def as_key(value):
-    """The value as what a dict takes for a key. Anyone who has it as a key must not change it."""
+    """Return the value as a hashable key. It must not change while it is one."""
     if isinstance(value, dict):
         return MapKey((as_key(key), as_key(item)) for key, item in value.items())
     if isinstance(value, list):
@@ -19,7 +19,7 @@ def as_key(value):
 
 
 def set_item(found, key, item):
-    """found[key] = item, but that a boolean and a number are never the same key: where both are there, the number gets its own hash."""
+    """Set found[key] = item, but keep booleans and numbers apart: a number that equals a boolean key gets its own hash."""
     key = as_key(key)
     if isinstance(key, int) and 0 <= key <= 1:
         if not isinstance(key, bool):
@@ -32,7 +32,7 @@ def set_item(found, key, item):
 
 
 def beside_boolean(number):
-    """0 or 1 of its own class as a key that False and True are not."""
+    """Return 0 or 1 of the same class as a key that does not equal False or True."""
     return _beside(type(number))(number)
 
 

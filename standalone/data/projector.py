@@ -1,4 +1,4 @@
-"""A value seen through another version of its schema: what SchemaProjector of Kafka Connect does for sinks whose tables evolve."""
+"""Project a value to another version of its schema, like Kafka Connect's SchemaProjector, for sinks whose tables evolve."""
 
 from standalone.data import schema as s
 from standalone.data.java_numbers import narrowed, to_single
@@ -7,14 +7,14 @@ from standalone.data.scalars import WIDTHS, Float32
 from standalone.data.struct import Struct
 from standalone.errors import SchemaProjectorError
 
-_WIDER = (s.INT8, s.INT16, s.INT32, s.INT64, s.FLOAT32, s.FLOAT64)  # each may become any that follows
+_WIDER = (s.INT8, s.INT16, s.INT32, s.INT64, s.FLOAT32, s.FLOAT64)  # each may be widened to any later one
 
 
 def project(source, value, target):
-    """The value of schema `source` as schema `target` holds it. Raises SchemaProjectorError.
+    """Convert the value from schema `source` to schema `target`. Raise SchemaProjectorError.
 
-    Fields that the target lacks are dropped, those that it adds take their default, numbers become wider ones. A null stays null where
-    the target is optional, and becomes its default where it is not.
+    Fields missing in the target are dropped, new ones take their default, numbers are widened. A null stays null if the target is
+    optional, and becomes its default if not.
     """
     _check_compatible(source, target)
     if source.optional and not target.optional:

@@ -1,4 +1,4 @@
-"""One record: where it belongs, its key and value with their schemas, its time and headers. Records never change; `with_` makes another."""
+"""One record: topic and partition, key and value with schemas, timestamp, headers. Records are immutable; `with_` makes a changed copy."""
 
 from standalone.wire import NO_TIMESTAMP_TYPE
 
@@ -23,7 +23,7 @@ class Header:
 
 
 class Record:
-    """What source and sink records share."""
+    """The base of source and sink records."""
 
     __slots__ = ("topic", "partition", "key_schema", "key", "value_schema", "value", "timestamp", "headers")
 
@@ -38,28 +38,28 @@ class Record:
         self.headers = tuple(headers)
 
     def with_(self, **changes):
-        """The same record but for these attributes."""
+        """Return a copy with these attributes changed."""
         other = self._copy()
         for name, value in changes.items():
-            setattr(other, name, value)  # an AttributeError reports a name that a record has not
+            setattr(other, name, value)  # an unknown name raises AttributeError
         return other
 
     def with_key(self, schema, key):
-        """The same record with another key."""
+        """Return a copy with another key."""
         other = self._copy()
         other.key_schema = schema
         other.key = key
         return other
 
     def with_value(self, schema, value):
-        """The same record with another value."""
+        """Return a copy with another value."""
         other = self._copy()
         other.value_schema = schema
         other.value = value
         return other
 
     def _copy(self):
-        # Spelled out, here and in the classes below: transforms do this once a record, and a loop takes three times as long.
+        # Spelled out, here and below: transforms call this once per record, and a loop takes three times as long.
         other = _new(self.__class__)
         other.topic = self.topic
         other.partition = self.partition
@@ -83,10 +83,10 @@ class Record:
 
 
 class SourceRecord(Record):
-    """What a source task polls: a record, and the place it came from.
+    """A record that a source task polled, with its source partition and offset.
 
-    `source_partition` says which input (a dict, such as {"filename": "app.log"}), `source_offset` where in it the *next* record
-    begins (such as {"position": 1234}); after a restart the task asks for it and continues from there.
+    `source_partition` identifies the input (a dict, such as {"filename": "app.log"}), `source_offset` where the *next* record begins
+    (such as {"position": 1234}); after a restart the task continues from there.
     """
 
     __slots__ = ("source_partition", "source_offset")
@@ -132,9 +132,9 @@ class SourceRecord(Record):
 
 
 class SinkRecord(Record):
-    """What a sink task is given: a record, and where it is in the log.
+    """A record for a sink task, with its position in the log.
 
-    The `original_*` are its coordinates in the log, whatever a transform made of topic and partition.
+    The `original_*` are its topic, partition and offset in the log, before transforms.
     """
 
     __slots__ = ("offset", "timestamp_type", "original_topic", "original_partition", "original_offset")
@@ -168,7 +168,7 @@ class SinkRecord(Record):
 
     @classmethod
     def fetched(cls, origin, offset, timestamp_type, topic, partition, key_schema, key, value_schema, value, timestamp, headers):
-        """One that is in the log at (topic, partition) `origin`. In half the time, for there are many."""
+        """Build a record fetched from (topic, partition) `origin`; twice as fast as the constructor."""
         record = _new(cls)
         record.topic = topic
         record.partition = partition
@@ -185,7 +185,7 @@ class SinkRecord(Record):
 
     @property
     def origin(self):
-        """The (topic, partition) where it is in the log."""
+        """Its (topic, partition) in the log."""
         return self.original_topic, self.original_partition
 
     def _copy(self):

@@ -1,7 +1,7 @@
-"""Values whose Java class shows: integers and floats of a width, and points in time.
+"""Values with a specific Java class: integers and floats of a width, and points in time.
 
-Python's own int and float serve wherever a schema says the width. Without a schema an int counts as Java's Long and a float as
-Double; the classes here say Byte, Short, Integer, BigInteger and Float where that matters.
+Plain int and float suffice if a schema gives the width. Without a schema an int counts as Java's Long and a float as
+Double; the classes here mark Byte, Short, Integer, BigInteger and Float.
 """
 
 import datetime
@@ -29,19 +29,19 @@ class Int64(int):
 
 
 class BigInt(int):
-    """A whole number of any size, Java's BigInteger: no type of a schema holds it."""
+    """An integer of any size, Java's BigInteger, which no schema type holds."""
 
     __slots__ = ()
 
 
 class Float32(float):
-    """The value must be one that 32 bits hold; round with `to_float32` first."""
+    """The value must fit 32 bits; round with `to_float32` first."""
 
     __slots__ = ()
 
 
 class Float64(float):
-    """A Double even where the schema says float32, which a plain float fits and this one does not."""
+    """A Double even for a float32 schema, which accepts a plain float but not this class."""
 
     __slots__ = ()
 
@@ -50,14 +50,14 @@ _FLOAT = struct.Struct("<f")
 
 
 def to_float32(number):
-    """The Float32 nearest to an int, float, Decimal or Fraction, rounded once: half-way cases go to the even one."""
+    """Return the Float32 nearest to an int, float, Decimal or Fraction, rounded once, half to even."""
     if isinstance(number, float):
         try:
             return Float32(_FLOAT.unpack(_FLOAT.pack(number))[0])
         except OverflowError:
             return Float32(math.copysign(math.inf, number))
     if not number:
-        return Float32(math.copysign(0.0, number))  # a Decimal may be a zero below zero
+        return Float32(math.copysign(0.0, number))  # a Decimal may be a negative zero
     if isinstance(number, decimal.Decimal) and abs(number.adjusted()) > 60:
         return Float32(math.copysign(0.0 if number.adjusted() < 0 else math.inf, number))
     exact = Fraction(number)
@@ -77,9 +77,9 @@ _MILLISECOND = datetime.timedelta(milliseconds=1)
 
 @functools.total_ordering
 class Instant:
-    """A point in time in milliseconds since the epoch, UTC: the value of Date, Time and Timestamp, as Java's Date holds it.
+    """A point in time in milliseconds since the epoch, UTC: the value of Date, Time and Timestamp, like Java's Date.
 
-    Unlike datetime it reaches beyond the years 1 to 9999. `Instant.of` takes datetime, date and time objects.
+    Unlike datetime it supports years outside 1 to 9999. `Instant.of` accepts datetime, date and time objects.
     """
 
     __slots__ = ("ms",)
@@ -99,7 +99,7 @@ class Instant:
         if isinstance(value, datetime.time):
             seconds = (value.hour * 60 + value.minute) * 60 + value.second
             return cls(seconds * 1000 + value.microsecond // 1000)
-        raise TypeError(f"{type(value).__name__} is no point in time")
+        raise TypeError(f"{type(value).__name__} is not a point in time")
 
     def to_datetime(self):
         return _EPOCH + self.ms * _MILLISECOND

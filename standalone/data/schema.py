@@ -1,7 +1,7 @@
-"""Schemas: what a value is, said once and shared by every record that has it.
+"""Schemas, shared by all records that have them.
 
-A `Schema` never changes. It is made by `SchemaBuilder`, or taken from the ready ones (`Schema.STRING`, `Schema.OPTIONAL_INT64`).
-The logical types (Decimal, Date, Time, Timestamp) are schemas of a plain type with a name that says how to read it.
+A `Schema` is immutable. Build one with `SchemaBuilder`, or use a constant (`Schema.STRING`, `Schema.OPTIONAL_INT64`).
+Logical types (Decimal, Date, Time, Timestamp) are schemas of a primitive type with a name that gives the meaning.
 """
 
 import decimal
@@ -27,7 +27,7 @@ _EXACT = {FLOAT64: float, BOOLEAN: bool, STRING: str, BYTES: bytes}
 
 
 class Field:
-    """A struct's field: its name, its place and its schema."""
+    """A field of a struct: its name, index and schema."""
 
     __slots__ = ("name", "index", "schema")
 
@@ -47,9 +47,9 @@ class Field:
 
 
 class Schema:
-    """A type, whether null is allowed, what represents a null, and for structs, arrays and maps what is inside.
+    """A type, optional or required, with default, and for structs, arrays and maps the inner schemas.
 
-    `schema["f"]` is the schema of field f, `"f" in schema` says whether there is one.
+    `schema["f"]` is the schema of field f, `"f" in schema` whether it exists.
     """
 
     __slots__ = (
@@ -63,7 +63,7 @@ class Schema:
         "fields",
         "key_schema",
         "value_schema",
-        "exact",  # the class of which every value fits, without a further look; None where there is no such class
+        "exact",  # the class whose values always fit, without further checks; None if there is none
         "_by_name",
         "_hash",
     )
@@ -112,14 +112,14 @@ class Schema:
 
     def _must_be_struct(self):
         if self.type != STRUCT:
-            raise DataError(f"A schema of type {self.type} has no fields; only a struct has.")
+            raise DataError(f"A schema of type {self.type} has no fields: only structs have.")
 
     def with_(self, **changes):
-        """The same schema but for these attributes."""
+        """Return a copy with these attributes changed."""
         return Schema(**{**self._attributes(), **changes})
 
     def __reduce__(self):
-        return Schema, tuple(self._attributes().values())  # but for the hash, which is another one in another process
+        return Schema, tuple(self._attributes().values())  # without the hash, which differs in another process
 
     def _attributes(self):
         return {
@@ -141,7 +141,7 @@ class Schema:
 
     @property
     def logical(self):
-        """The name, where it is that of a logical type; else None."""
+        """The name if it is that of a logical type; else None."""
         return self.name if self.name in LOGICAL else None
 
     def __eq__(self, other):
@@ -169,7 +169,7 @@ class Schema:
 
 
 def _is_same(a, b):
-    """Whether two defaults are equal as Java's are: NaN is itself, 0.0 is not -0.0, and 1.0 has another scale than 1.00."""
+    """Whether two defaults are equal in Java: NaN equals itself, 0.0 differs from -0.0, and 1.0 from 1.00 by its scale."""
     if isinstance(a, bool) or isinstance(b, bool):
         return a is b
     if isinstance(a, float) and isinstance(b, float):
@@ -184,7 +184,7 @@ def _is_same(a, b):
 
 
 class SchemaBuilder:
-    """Says a schema step by step: SchemaBuilder(STRUCT).name("Order").field("id", Schema.INT64).build()."""
+    """Builds a schema step by step: SchemaBuilder(STRUCT).name("Order").field("id", Schema.INT64).build()."""
 
     def __init__(self, type, key_schema=None, value_schema=None):
         if type is None:
@@ -216,7 +216,7 @@ class SchemaBuilder:
 
     def _say(self, what, value):
         if what in self._said:
-            raise SchemaBuilderError(f"The schema's {what} has been set before and is set once.")
+            raise SchemaBuilderError(f"The schema's {what} is already set and cannot be changed.")
         self._said[what] = value
         return self
 
@@ -227,11 +227,11 @@ class SchemaBuilder:
         return self._say("optional", False)
 
     def default(self, value):
-        """What stands for a null. Say first whether the schema is optional: null is not a default of a required one."""
+        """Set the default for nulls. Call optional() first: null is not a default of a required schema."""
         from standalone.data.struct import validate_value
 
         if value is not None and self.type == STRUCT:
-            raise SchemaBuilderError("A struct cannot be the default of the schema it would need first.")
+            raise SchemaBuilderError("A struct schema cannot have a default: the struct would need the finished schema.")
         if value is None and not self._said.get("optional"):
             raise SchemaBuilderError("Null cannot be the default of a required schema.")
         try:
@@ -252,7 +252,7 @@ class SchemaBuilder:
     def parameter(self, name, value):
         parameters = self._said.setdefault("parameters", {})
         if name in parameters:
-            raise SchemaBuilderError(f"The parameter '{name}' has been set before and is set once.")
+            raise SchemaBuilderError(f"The parameter '{name}' is already set and cannot be changed.")
         parameters[name] = value
         return self
 
@@ -263,7 +263,7 @@ class SchemaBuilder:
 
     def field(self, name, schema):
         if self._fields is None:
-            raise SchemaBuilderError(f"A schema of type {self.type} takes no fields; only a struct does.")
+            raise SchemaBuilderError(f"A schema of type {self.type} has no fields: only structs have.")
         if not name:
             raise SchemaBuilderError("A field needs a name.")
         if schema is None:
@@ -285,7 +285,7 @@ for _type in PRIMITIVES:
     setattr(Schema, "OPTIONAL_" + _type.upper(), Schema(_type, optional=True))
 
 
-# The logical types. Their values are decimal.Decimal, and Instant for the other three.
+# Logical types. Decimal's values are decimal.Decimal; those of the other three are Instants.
 
 
 def decimal_schema(scale, **attributes):

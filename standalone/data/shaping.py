@@ -1,4 +1,4 @@
-"""Values without a schema as a column of the one shape that they have, where they have one."""
+"""Convert schemaless values to a column if they have a common shape."""
 
 import numpy as np
 import pyarrow as pa
@@ -16,19 +16,19 @@ _PLAIN.update({width: kind for kind, width in CLASSES.items()})
 
 
 def shaped(values):
-    """A Shaped of Python values, or None where they are not provably of one shape, or of one that has no columns.
+    """Return a Shaped of Python values, or None if they have no common shape, or one without columnar form.
 
-    Maps must have the same keys in the same order. Nothing but nulls, or no items in any list, are of any type.
+    Maps must have the same keys in the same order. Only nulls, or only empty lists, fit any type.
     """
     try:
         found = _column(values)
-    except (ValueError, TypeError, OverflowError):  # pyarrow's: a string that is not Unicode, a number beyond a long
+    except (ValueError, TypeError, OverflowError):  # pyarrow's: invalid Unicode, or a number beyond int64
         return None
     return found and Shaped(*found)
 
 
 def _column(values):
-    """(schema, column), or None."""
+    """Return (schema, column), or None."""
     classes = set(map(type, values))
     optional = type(None) in classes
     classes.discard(type(None))
@@ -68,13 +68,13 @@ def _lists(values):
     return schema, pa.ListArray.from_arrays(pa.array(ends), to_arrow(found[1], found[0]), type=arrow_type(schema))
 
 
-# --- One value, by its looks ---------------------------------------------------------------------------------------
+# --- A single value ------------------------------------------------------------------------------------------------
 
 _SCALARS = {bool: s.Schema.BOOLEAN, str: s.Schema.STRING, bytes: s.Schema.BYTES, float: s.Schema.FLOAT64, int: s.Schema.INT64}
 
 
 def shape_by_looks(value):
-    """The schema that a value without one has by its looks. Raises DataError where it is of no one type."""
+    """Infer the schema of a schemaless value. Raise DataError if it has no single type."""
     if value is None:
         return s.Schema.OPTIONAL_STRING
     for kind, schema in _SCALARS.items():
@@ -84,14 +84,14 @@ def shape_by_looks(value):
         builder = s.SchemaBuilder.struct()
         for name, item in value.items():
             if not isinstance(name, str):
-                raise DataError("A map without a schema is a struct only where its keys are texts.")
+                raise DataError("A map without a schema can only become a struct if its keys are strings.")
             builder.field(name, shape_by_looks(item))
         return builder.optional().build()
     if isinstance(value, list):
         shapes = list(dict.fromkeys(shape_by_looks(item) for item in value if item is not None))
         if len(shapes) > 1:
-            raise DataError("A list without a schema has a type only where its items are all of one.")
+            raise DataError("A list without a schema can only become an array if its items share one type.")
         return s.SchemaBuilder.array(shapes[0] if shapes else s.Schema.OPTIONAL_STRING).optional().build()
     if isinstance(value, Struct):
         return value.schema
-    raise DataError(f"A value of type {type(value).__name__} has no schema, and none that it could have.")
+    raise DataError(f"A value of type {type(value).__name__} has no schema, and none can be inferred.")

@@ -1,4 +1,4 @@
-"""Columns as in SQL: the forms of data/arrow.py become SQL decimals, dates and timestamps, and back.
+"""Convert columns of data/arrow.py to SQL decimals, dates and timestamps, and back.
 
 | Connect | SQL |
 |---|---|
@@ -6,11 +6,10 @@
 | Date | date |
 | Timestamp | timestamp |
 | Time | bigint, milliseconds of the day |
-| everything else | the like |
+| everything else | the same |
 """
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from standalone.data import schema as s
 from standalone.data.arrow import DECIMAL, from_arrow, unscaled_bytes
@@ -36,14 +35,16 @@ _PLAIN = {
 
 
 def to_sql(array, schema):
-    """An Arrow array as data/arrow.py makes it, as SQL's. Raises DataError where a number is too large for SQL."""
+    """Convert an Arrow array of data/arrow.py to SQL's types. Raise DataError if a number is too large for SQL."""
     try:
         return _to_sql(array, schema)
     except pa.ArrowInvalid as error:
-        raise DataError(f"A value cannot be had in SQL: {error}.") from error
+        raise DataError(f"A value cannot be converted to SQL: {error}.") from error
 
 
 def _to_sql(array, schema):
+    import pyarrow.compute as pc  # takes memory: a worker whose chains compute nothing does without it
+
     if schema.name == s.DECIMAL:
         scale = int((schema.parameters or {}).get(s.SCALE, 0))
         return pa.array(from_arrow(array, schema), pa.decimal128(_DIGITS, scale))
@@ -67,6 +68,8 @@ def _to_sql(array, schema):
 
 def from_sql(array, kind, nullable):
     """(Arrow array as data/arrow.py has them, its schema) of a column that SQL made; `kind` is Spark's type, which knows about nulls."""
+    import pyarrow.compute as pc
+
     name = kind.typeName()
     if name == "decimal":
         return _decimals(array), s.decimal_schema(kind.scale, optional=nullable)
@@ -91,7 +94,7 @@ def from_sql(array, kind, nullable):
         items, schema = from_sql(array.items, kind.valueType, kind.valueContainsNull)
         return pa.MapArray.from_arrays(array.offsets, keys, items, mask=_mask(array)), _made(SchemaBuilder.map(key_schema, schema), nullable)
     if array.type not in _PLAIN:
-        raise DataError(f"The statement makes a column of type {kind.simpleString()}, which records cannot hold. CAST it to another.")
+        raise DataError(f"The statement returns a column of type {kind.simpleString()}, which records cannot hold. CAST it to another.")
     if pa.types.is_null(array.type):
         return pa.nulls(len(array), pa.string()), Schema.OPTIONAL_STRING
     plain = {pa.large_string(): pa.string(), pa.large_binary(): pa.binary()}.get(array.type)
@@ -108,6 +111,8 @@ def _mask(array):
 
 def _floored(array, unit):
     """Whole numbers divided, downwards also below zero."""
+    import pyarrow.compute as pc
+
     down = pc.divide(array, unit)
     return pc.subtract(down, pc.greater(pc.multiply(down, unit), array).cast(pa.int64()))
 

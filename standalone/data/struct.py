@@ -1,4 +1,4 @@
-"""Structs, and whether a value fits a schema."""
+"""Structs, and validation of values against schemas."""
 
 import datetime
 import decimal
@@ -13,9 +13,9 @@ _RANGES = {kind: (-(1 << bits - 1), (1 << bits - 1) - 1) for kind, bits in WIDTH
 
 
 class Struct:
-    """Values by field name, in the order and of the types that the schema says.
+    """Values by field name, in the schema's order and types.
 
-    `struct["f"]` is the stored value or, where that is null, the field's default; `stored("f")` is what is stored.
+    `struct["f"]` is the stored value or, if that is null, the field's default; `stored("f")` is the stored value.
     """
 
     __slots__ = ("schema", "values")
@@ -30,7 +30,7 @@ class Struct:
 
     @classmethod
     def trusted(cls, schema, values):
-        """From a list of values in field order that are known to fit."""
+        """Build from values in field order without validation."""
         struct = cls.__new__(cls)
         struct.schema = schema
         struct.values = values
@@ -38,7 +38,7 @@ class Struct:
 
     @classmethod
     def of_values(cls, schema, values):
-        """From a list of values in field order, each of which is checked as `put` does."""
+        """Build from values in field order, validating each like `put`."""
         return cls.trusted(schema, [checked(field.schema, value, field.name) for field, value in zip(schema.fields, values)])
 
     def put(self, name, value):
@@ -64,7 +64,7 @@ class Struct:
         return field
 
     def validate(self):
-        """Raise DataError unless every field holds what its schema allows."""
+        """Raise DataError unless every field's value is valid."""
         for field, value in zip(self.schema.fields, self.values):
             if type(value) is field.schema.exact or value is None and (field.schema.optional or field.schema.default is not None):
                 continue
@@ -84,7 +84,7 @@ class Struct:
 
 
 def checked(schema, value, name=None):
-    """The value as the schema holds it. Raises DataError where it does not fit; `name` is the field it is for."""
+    """Return the value as the schema stores it. Raise DataError if invalid; `name` is the field's name."""
     if type(value) is not schema.exact:
         value = normal(schema, value)
         validate_value(schema, value, name)
@@ -92,14 +92,14 @@ def checked(schema, value, name=None):
 
 
 def normal(schema, value):
-    """A datetime, date or time as the Instant that Date, Time and Timestamp hold; all else as it is."""
+    """Convert a datetime, date or time to an Instant for Date, Time and Timestamp; return others unchanged."""
     if schema.name in _POINTS and isinstance(value, MOMENTS):
         return Instant.of(value)
     return value
 
 
 def validate_value(schema, value, name=None):
-    """Raise DataError unless the value fits the schema. `name` is the field it is for."""
+    """Raise DataError unless the value fits the schema. `name` is the field's name."""
     if value is None:
         if not schema.optional:
             raise DataError(f"{_where(name)}null does not fit a required schema of type {schema.name or schema.type}.")
@@ -108,7 +108,7 @@ def validate_value(schema, value, name=None):
         raise DataError(f"{_where(name)}a {type(value).__name__} does not fit a schema of type {schema.name or schema.type}.")
     if schema.type == s.STRUCT:
         if value.schema is not schema and value.schema != schema:
-            raise DataError(f"{_where(name)}the struct has another schema than the one it is put under.")
+            raise DataError(f"{_where(name)}the struct's schema differs from the declared schema.")
         value.validate()
     elif schema.type == s.ARRAY:
         for item in value:

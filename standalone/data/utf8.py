@@ -1,4 +1,4 @@
-"""UTF-8 between bytes and text as in Java: what is not UTF-8 becomes U+FFFD, and half a surrogate pair becomes a question mark."""
+"""Encode and decode UTF-8 like Java: invalid bytes become U+FFFD, an unpaired surrogate becomes a question mark."""
 
 import re
 
@@ -7,7 +7,7 @@ _REPLACEMENT = "\ufffd".encode()
 
 
 def decode(data):
-    """As Java's `new String(data, UTF_8)`. It differs from Python's "replace" in one thing: an encoded surrogate is one fault, not three."""
+    """Decode like Java's `new String(data, UTF_8)`. Unlike Python's "replace", an encoded surrogate is one error, not three."""
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError:
@@ -15,7 +15,7 @@ def decode(data):
 
 
 def encode(text):
-    """As Java's `text.getBytes(UTF_8)`."""
+    """Encode like Java's `text.getBytes(UTF_8)`."""
     try:
         return text.encode()
     except UnicodeEncodeError:
@@ -23,7 +23,7 @@ def encode(text):
 
 
 def texts_of(column):
-    """The strings of a ByteColumn, None for a null: cut out of one large text where that can be, which takes a third of the time."""
+    """Return the strings of a ByteColumn, None for nulls; if possible sliced from one large text, in a third of the time."""
     lengths = column.lengths
     if len(lengths) > 1 and lengths.min() >= 0:
         joined = column.join(b"\0", b"").tobytes()
@@ -31,7 +31,7 @@ def texts_of(column):
             try:
                 texts = str(joined, "utf-8").split("\0")
             except UnicodeDecodeError:
-                pass  # one of them; or one ends in the middle of a letter
+                pass  # an item is invalid, or ends inside a character
             else:
                 texts.pop()
                 return texts

@@ -1,4 +1,4 @@
-"""Whether a column of bytes is UTF-8, and what it is as text where it is not."""
+"""Validate and repair UTF-8 in byte columns."""
 
 import numpy as np
 
@@ -8,7 +8,7 @@ from standalone.wire import ByteColumn
 
 
 def repair(column):
-    """The same strings, with U+FFFD where the bytes are not UTF-8, as in Java; the column itself where all of them are."""
+    """Replace invalid UTF-8 by U+FFFD, like Java; return the same column if all is valid."""
     bad = malformed(column)
     if not len(bad):
         return column
@@ -20,7 +20,7 @@ def repair(column):
 
 
 def malformed(column):
-    """The numbers of the rows that are not UTF-8."""
+    """Return the row numbers with invalid UTF-8."""
     marks = np.zeros(len(column), np.bool_)
     found = _mark(readonly(column.data), readonly(column.starts), readonly(column.lengths), marks)
     return np.flatnonzero(marks) if found else np.empty(0, np.int64)
@@ -38,7 +38,7 @@ def _mark(data: BYTES, starts: LONGS, lengths: INTS, marks: written(FLAGS)):
 
 @compiled
 def is_utf8(data, at, end):
-    """Whether data[at:end] is UTF-8."""
+    """Whether data[at:end] is valid UTF-8."""
     found = data[at:end]
     high = np.uint8(0)
     for place in range(len(found)):

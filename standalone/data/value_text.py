@@ -1,8 +1,8 @@
-"""Values as readable text and back: what SimpleHeaderConverter writes and reads, and what casts of strings are on.
+"""Convert values to readable text and back, for SimpleHeaderConverter and casts of strings.
 
-`to_text` writes numbers as Java does, strings as they are (inside lists and maps in quotes), bytes in base64, points in time in
-ISO 8601, lists and structs much like JSON. `parse` finds out what a string may be: null, a boolean, a list, a map, a point in time, the
-smallest number type that holds it, or else a string.
+`to_text` formats numbers like Java, strings unchanged (quoted inside lists and maps), bytes as base64, points in time as
+ISO 8601, lists and structs much like JSON. `parse` infers the type of a text: null, boolean, list, map, point in time, the
+smallest matching number type, or else a string.
 """
 
 import base64
@@ -25,7 +25,7 @@ DAY_MS = 86_400_000
 
 
 def to_text(value, schema=None, inside=False):
-    """The text of a value; None of null. `inside` a list, a map or a struct. The schema says where a plain float stands for a float32."""
+    """Return the text of a value; None for null. `inside`: in a list, map or struct. The schema tells a float32 from a float64."""
     if value is None:
         return "null" if inside else None
     if isinstance(value, str):
@@ -45,11 +45,11 @@ def to_text(value, schema=None, inside=False):
     if isinstance(value, Struct):
         fields = value.schema.fields
         return "{" + ",".join([f"{to_text(each.name, None, True)}:{to_text(value.get(each.name), each.schema, True)}" for each in fields]) + "}"
-    raise DataError(f"A {type(value).__name__} has no text that could be read again.")
+    raise DataError(f"A {type(value).__name__} cannot be written as text.")
 
 
 def _moment_text(ms):
-    """A time of the first day (or before it), the date of a midnight, both of all else."""
+    """Format as a time if on the first day (or before), as a date if at midnight, else as both."""
     days, rest = divmod(ms, DAY_MS)
     seconds, milliseconds = divmod(rest, 1000)
     clock = f"{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}.{milliseconds:03}Z"
@@ -64,27 +64,27 @@ def _moment_text(ms):
 
 
 def parse(text):
-    """(schema, value) of a string; None where it says null."""
+    """Return (schema, value) of a string; None for null."""
     if text == "":
         return Schema.STRING, ""
     return _Reader(text).value(inside=False)
 
 
 def _cast(schema, value):
-    from standalone.data.values import convert  # which reads strings by what is here: the two need each other
+    from standalone.data.values import convert  # imported here: the two modules need each other
 
     return convert(schema, None, value)
 
 
 class _Reader:
-    """Reads a string as tokens: the marks : , { } [ ] " where no backslash is before them, and what is between."""
+    """Reads tokens: the characters : , { } [ ] " without a preceding backslash, and the text between."""
 
     _MARKS = frozenset(':,{}[]"')
 
     def __init__(self, text):
         self.text = text
         self.at = 0
-        self.peeked = None  # a token that was read, but not taken
+        self.peeked = None  # a token read ahead
 
     def value(self, inside):
         if not self._has_next():
@@ -120,7 +120,7 @@ class _Reader:
         return found
 
     def _takes_alone(self, word, inside):
-        """Take a word; a whole text says null, true or false only where it says nothing else."""
+        """Take a word; null, true and false count only if they are the whole text."""
         start = self._position()
         if self._takes(word):
             if inside or not self._has_next():
@@ -129,7 +129,7 @@ class _Reader:
         return False
 
     def _quoted(self):
-        """The rest of a string whose opening quote has been taken."""
+        """Return the rest of a string after its opening quote."""
         parts = []
         while self._has_next() and not self._takes('"', skip_blanks=False):
             parts.append(self._next())
@@ -137,7 +137,7 @@ class _Reader:
         return _moment(content) or (Schema.STRING, content)
 
     def _moment(self, token):
-        """A point in time that begins with this token: the colons of a time make five tokens of it."""
+        """Parse a point in time that begins with this token; the colons split a time into five tokens."""
         start = self._position()
         rest = self._next_four()
         found = _moment(token + rest) if rest is not None else None
@@ -154,7 +154,7 @@ class _Reader:
                     return Schema(s.ARRAY), items
                 return SchemaBuilder.array(common.schema).build(), [_cast(common.schema, item) for item in items]
             if self._takes(","):
-                raise DataError("a list with nothing between two commas")
+                raise DataError("a list with a missing item")
             found = self.value(inside=True)
             common.add(found)
             items.append(found and found[1])
@@ -171,7 +171,7 @@ class _Reader:
             if self._takes("}"):
                 return self._finished_map(entries, keys.schema, values.schema)
             if self._takes(","):
-                raise DataError("a map with nothing between two commas")
+                raise DataError("a map with a missing entry")
             key = self.value(inside=True)
             if key is None or key[1] is None:
                 raise DataError("a map with null as a key")
@@ -192,7 +192,7 @@ class _Reader:
             entries = {key: _cast(value_schema, item) for key, item in entries.items()}
         return Schema(s.MAP, key_schema=key_schema, value_schema=value_schema), entries
 
-    # Tokens
+    # Tokenizing
 
     def _has_next(self):
         return self.peeked is not None or self.at < len(self.text)
@@ -245,7 +245,7 @@ class _Reader:
 
 
 class _Common:
-    """The one schema that all values so far have or can be cast to; None where there is none."""
+    """The schema that all values so far have or can be cast to; None if there is none."""
 
     _WIDER = (s.INT8, s.INT16, s.INT32, s.INT64, s.FLOAT32, s.FLOAT64)
 
@@ -268,7 +268,7 @@ class _Common:
 
 
 def _number(token):
-    """The smallest number type that holds it exactly, or a float, or a Decimal; None where it is no number."""
+    """Parse into the smallest number type that is exact, or a float, or a Decimal; None if it is not a number."""
     number = decimal_of_text(token)
     if number is None:
         return None
@@ -299,9 +299,9 @@ _MOMENTS = {
 
 
 def _moment(token):
-    """A date, a time or both, known by its length; fields that run over carry, as in Java: 2020-02-30 is 1 March."""
+    """Parse a date, time or both, by its length; out-of-range fields carry over, as in Java: 2020-02-30 is 1 March."""
     token = with_ascii_digits(token.replace("\\:", ":"))
-    length = len(token) if token.isascii() else len(token.encode("utf-16-le", "surrogatepass")) // 2  # as Java counts
+    length = len(token) if token.isascii() else len(token.encode("utf-16-le", "surrogatepass")) // 2  # length as in Java
     pattern, schema = _MOMENTS.get(length, (None, None))
     match = pattern and pattern.match(token)
     if not match:
@@ -318,7 +318,7 @@ def _moment(token):
 
 
 def _day_of(year, month):
-    """The first of a month, counted from the epoch; before 15 October 1582 by the Julian calendar."""
+    """Return the first day of a month since the epoch; before 15 October 1582 by the Julian calendar."""
     shifted, in_year = (year - 1, month + 9) if month <= 2 else (year, month - 3)
     days = 365 * shifted + shifted // 4 + (153 * in_year + 2) // 5
     gregorian = days - shifted // 100 + shifted // 400 - 719_468

@@ -1,4 +1,4 @@
-"""Casts between types, as Cast and others do them, and the type of a value by its class. Strings are in value_text.py."""
+"""Convert values between types, for Cast and others, and infer schemas from values. Strings are parsed in value_text.py."""
 
 import base64
 from decimal import Decimal
@@ -17,11 +17,11 @@ __all__ = ["convert", "infer_schema", "parse", "to_text"]
 
 
 def convert(schema, from_schema, value):
-    """The value as `schema` holds it. `from_schema` says what it is, or None. Raises DataError."""
+    """Convert the value to `schema`. `from_schema` is its current schema, or None. Raise DataError."""
     if value is None:
         if schema.optional:
             return None
-        raise DataError(f"null cannot be made a required {schema.name or schema.type}.")
+        raise DataError(f"null cannot be converted to a required {schema.name or schema.type}.")
     if schema.logical:
         return _TO_LOGICAL[schema.name](schema, from_schema, value)
     kind = schema.type
@@ -41,7 +41,7 @@ def convert(schema, from_schema, value):
 
 
 def infer_schema(value):
-    """The schema of a value by its class; None where it has none, or none in common inside."""
+    """Infer the schema of a value by its class; None if it has none, or its items have none in common."""
     for classes, schema in _INFERRED:
         if isinstance(value, classes):
             return schema
@@ -70,19 +70,19 @@ _INFERRED = (
 
 
 def _inferred_inside(items, around):
-    """The type that all items have, without what is inside of them, as Java infers it."""
+    """Return the type that all items share, ignoring their own items, as Java infers it."""
     if not items:
         return None
     schemas = [infer_schema(item) for item in items if item is not None]
     if None in schemas or len({schema.type for schema in schemas}) > 1:
         return None
     kind = schemas[0].type if schemas else None
-    SchemaBuilder(kind)  # refuses none at all
+    SchemaBuilder(kind)  # accepts any type
     return around(Schema(kind, optional=len(schemas) < len(items)))
 
 
 def _whole(value, from_schema):
-    """As Java's longValue, also of a string; of a point in time the number that stands for it."""
+    """Convert like Java's longValue, including strings; a point in time becomes its number."""
     if isinstance(value, bool):
         raise _cannot(value, "a whole number")
     if isinstance(value, int):
@@ -96,7 +96,7 @@ def _whole(value, from_schema):
         ms = Instant.of(value).ms
         if from_schema.name == s.DATE:
             if ms % DAY_MS:
-                raise DataError(f"A Date must be midnight in UTC, but it has {ms % DAY_MS} ms of the day.")
+                raise DataError(f"A Date must be midnight in UTC, but it is {ms % DAY_MS} ms after midnight.")
             return ms // DAY_MS
         if from_schema.name == s.TIME:
             if not 0 <= ms <= DAY_MS:
@@ -138,7 +138,7 @@ def _bytes(value):
         try:
             return base64.b64decode(value, validate=True)
         except ValueError:
-            raise _cannot(value, "bytes: a text must be base64") from None
+            raise _cannot(value, "bytes: a string must be base64") from None
     raise _cannot(value, "bytes")
 
 
@@ -156,12 +156,12 @@ def _to_decimal(schema, from_schema, value):
         return value
     if isinstance(value, (bytes, bytearray, memoryview)):
         if not len(value):
-            raise ValueError("no bytes at all are no number")
+            raise ValueError("empty bytes are not a number")
         return decimal_of(bytes(value), int((schema.parameters or {}).get(s.SCALE, "0")))
     if isinstance(value, str):
         number = decimal_of_text(value)
         if number is None:
-            raise ValueError(f"'{value}' is no number")
+            raise ValueError(f"'{value}' is not a number")
         return number
     if isinstance(value, (int, float)) and not isinstance(value, bool):
         return Decimal(java_text(float(value)))
@@ -169,7 +169,7 @@ def _to_decimal(schema, from_schema, value):
 
 
 def _read_moment(value):
-    """A string as what it says."""
+    """Parse a string into its value."""
     if not isinstance(value, str):
         return value
     found = parse(value)
@@ -218,9 +218,9 @@ _TO_LOGICAL = {s.DECIMAL: _to_decimal, s.DATE: _to_date, s.TIME: _to_time, s.TIM
 
 
 def _cut(number, by):
-    """Division as Java's: towards zero."""
+    """Divide like Java: towards zero."""
     return number // by if number >= 0 else -(-number // by)
 
 
 def _cannot(value, what):
-    return DataError(f"A {type(value).__name__} cannot be made {what}.")
+    return DataError(f"A {type(value).__name__} cannot be converted to {what}.")

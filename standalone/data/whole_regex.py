@@ -1,15 +1,15 @@
-"""A regular expression of Java's as one that finds what the other matches: where only searching is offered, as by Spark."""
+"""Rewrite Java regular expressions that must match whole strings for engines that only search, such as Spark."""
 
 import re
 
-_OPEN_ENDED = re.compile(r"\\Q|\(\?[a-zA-Z]*x")  # a quote or a comment might swallow what is put behind
+_OPEN_ENDED = re.compile(r"\\Q|\(\?[a-zA-Z]*x")  # a quote or comment could extend over an appended suffix
 
 
 def whole(regex):
-    """Finds something exactly where all of a string matches. None where that cannot be written."""
+    """Return a regex that finds something exactly if the whole string matches. None if not possible."""
     return None if _OPEN_ENDED.search(regex) else rf"\A(?:{regex})\z"
 
 
 def begun(regex):
-    """Finds what begins at the start of a string, and no more than once; its groups are those of `regex`. None as above."""
+    """Return a regex that finds a match at the start of a string, at most once, with the groups of `regex`. None if not possible."""
     return None if _OPEN_ENDED.search(regex) else rf"\A(?:{regex})"

@@ -1,4 +1,4 @@
-"""ACLs of topics: read of one cluster, made on another. By Kafka's numbers, which every release keeps."""
+"""ACLs of topics: read from one cluster, created on another. Fields hold Kafka's numeric codes, which no release changes."""
 
 import collections
 
@@ -14,17 +14,17 @@ ALLOW = 3
 SECURITY_DISABLED = 54
 
 Acl = collections.namedtuple("Acl", "topic principal host operation permission")
-Acl.__doc__ = """Who (principal, from which host) may or may not do what with one topic."""
+Acl.__doc__ = """One rule: what a principal may or may not do with a topic, from which host."""
 
 
 class Acls:
-    """Through an Admin. `read` is None, and `write` does nothing, where the cluster has no authorizer."""
+    """Topic ACLs through an Admin. Without an authorizer in the cluster, `read` returns None and `write` does nothing."""
 
     def __init__(self, admin):
         self._admin = admin
 
     def read(self):
-        """[Acl] of all that are about one topic by its whole name."""
+        """Return every Acl whose resource is a topic with a literal name."""
 
         def attempt(cluster, timeout):
             request = DescribeAclsRequest(
@@ -44,7 +44,7 @@ class Acls:
         return self._admin.ask(attempt)
 
     def write(self, acls):
-        """Make these; one that is there stays. Whether the cluster takes any."""
+        """Create ACLs; existing ones stay. Return False if the cluster has no authorizer."""
         kind = CreateAclsRequest.AclCreation
         wanted = [
             kind(

@@ -1,8 +1,8 @@
-"""Topics, configs, offsets and groups: what is asked and changed now and then, each in one blocking call.
+"""Admin client: topics, configs, offsets and groups, each in one blocking call.
 
-Everything goes over the cluster's shared connections. What fails for the moment (a controller that moves, a coordinator that
-loads) is tried again for default.api.timeout.ms; what fails permanently is a LogError with Java's name in `java_class`.
-A partition is written (topic, number) throughout.
+All calls share the cluster's connections. Transient failures (a controller that moves, a coordinator that loads) are retried for
+default.api.timeout.ms; a permanent failure raises a LogError with Java's name in `java_class`. A partition is always a pair
+(topic, number).
 """
 
 import collections
@@ -35,13 +35,13 @@ from standalone.log.client_config import AdminConfig
 from standalone.log.retry import Backoff
 
 EARLIEST, LATEST = -2, -1  # in place of a timestamp
-BROKER_DEFAULT = -1  # of a topic's partitions or replication factor
+BROKER_DEFAULT = -1  # default partition count or replication factor
 NO_OFFSET = -1
 
 TOPIC_RESOURCE = 2
 UNKNOWN_TOPIC_GRACE_S = 1.0
 SET, DELETE = 0, 1
-SET_ON_TOPIC = 1  # of the sources that a setting may have
+SET_ON_TOPIC = 1  # config source
 OFFSETS_BY_NAME = 9  # later versions of OffsetFetch and OffsetCommit name topics by id
 
 
@@ -51,7 +51,7 @@ class Member:
     instance_id: str | None
     client_id: str
     host: str
-    assignment: bytes  # as the members agreed on it
+    assignment: bytes  # encoded assignment from the group protocol
 
 
 @dataclasses.dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Group:
 
 
 class Admin:
-    """Thread-safe, as the cluster is."""
+    """An admin client, thread-safe like the cluster."""
 
     def __init__(self, cluster, config, clock):
         self._config = AdminConfig.of(config)
@@ -71,12 +71,12 @@ class Admin:
         self._cluster, self._clock = cluster.of_client(self._config["client.id"]), clock
 
     def close(self):
-        """Nothing here is the admin's own: the connections are the cluster's, which others use."""
+        """Do nothing: the connections belong to the cluster, which others share."""
 
     # ---- topics
 
     def create_topics(self, name, partitions=BROKER_DEFAULT, replication=BROKER_DEFAULT, configs=None):
-        """Make a topic; False if it was there already."""
+        """Create a topic; return False if it exists."""
         kind = CreateTopicsRequest.CreatableTopic
         settings = [kind.CreatableTopicConfig(name=key, value=str(value)) for key, value in (configs or {}).items()]
         topic = kind(name=name, num_partitions=partitions, replication_factor=replication, assignments=[], configs=settings)
@@ -94,7 +94,7 @@ class Admin:
         return self._repeat(attempt)
 
     def create_partitions(self, name, count):
-        """Give a topic more partitions, so that it has `count`."""
+        """Increase a topic's partition count to `count`."""
         kind = CreatePartitionsRequest.CreatePartitionsTopic
 
         def attempt(timeout):
@@ -108,7 +108,7 @@ class Admin:
         self._cluster.forget(name)
 
     def delete_topics(self, *names):
-        """Delete topics; raises for the first that cannot be, which others are deleted nonetheless."""
+        """Delete topics. If some fail, the others are still deleted, and the first failure is raised."""
 
         def attempt(timeout):
             states = [DeleteTopicsRequest.DeleteTopicState(name=name) for name in names]
@@ -122,12 +122,12 @@ class Admin:
             self._cluster.forget(name)
 
     def list_topics(self, internal=False):
-        """The names of all topics, as a set."""
+        """Return the names of all topics as a set."""
         topics = self._repeat(lambda timeout: self._cluster.topics(timeout))
         return {name for name, topic in topics.items() if internal or not topic.internal}
 
     def describe_topics(self, *names):
-        """{name: client.Topic}, asked for now; raises where one does not exist."""
+        """Fetch {name: client.Topic} from the cluster; raise if a topic does not exist."""
 
         def attempt(timeout):
             found = self._cluster.refresh(list(names), timeout=timeout)
@@ -139,11 +139,11 @@ class Admin:
         return self._repeat(attempt)
 
     def describe_configs(self, topic):
-        """{name: value} of a topic's settings, defaults too; a value is None where the broker keeps it secret."""
+        """Return all of a topic's settings with defaults as {name: value}; a sensitive value is None."""
         return {config.name: config.value for config in self._configs(topic)}
 
     def own_configs(self, topic):
-        """{name: value} of what is set on the topic itself."""
+        """Return {name: value} of the settings that are set on the topic itself."""
         return {config.name: config.value for config in self._configs(topic) if config.config_source == SET_ON_TOPIC}
 
     def _configs(self, topic):
@@ -158,7 +158,7 @@ class Admin:
         return self._repeat(attempt)
 
     def incremental_alter_configs(self, topic, configs):
-        """Set a topic's settings {name: value}; None puts one back to its default. Others stay as they are."""
+        """Set a topic's settings {name: value}; None resets one to its default. Others do not change."""
         kind = IncrementalAlterConfigsRequest.AlterConfigsResource
         change = kind.AlterableConfig
         changes = [
@@ -180,9 +180,9 @@ class Admin:
     # ---- offsets of partitions
 
     def list_offsets(self, wanted, isolation=0):
-        """{partition: offset} of {partition: EARLIEST, LATEST or milliseconds}; NO_OFFSET where no record is that late.
+        """Return {partition: offset} for {partition: EARLIEST, LATEST or milliseconds}; NO_OFFSET if no record is that late.
 
-        With `isolation` 1 (read committed) the end is where the first transaction begins that is still open.
+        With `isolation` 1 (read committed), LATEST is the last stable offset.
         """
         kind = ListOffsetsRequest.ListOffsetsTopic
         part = kind.ListOffsetsPartition
@@ -197,7 +197,7 @@ class Admin:
         return self._ask_leaders(request, wanted, "Asking for an offset of {}", lambda partition: partition.offset)
 
     def delete_records(self, before):
-        """Delete what is before {partition: offset} (LATEST: everything); {partition: first offset left}."""
+        """Delete the records before {partition: offset} (LATEST: all); return {partition: new start offset}."""
         kind = DeleteRecordsRequest.DeleteRecordsTopic
         part = kind.DeleteRecordsPartition
 
@@ -211,7 +211,7 @@ class Admin:
         return self._ask_leaders(request, before, "Deleting records of {}", lambda partition: partition.low_watermark)
 
     def _ask_leaders(self, request, partitions, what, read):
-        """One request to each leader; {partition: what `read` finds in its part of the answer}."""
+        """Send one request to each leader; return {partition: the value that `read` extracts from its part of the response}."""
         found = {}
 
         def attempt(timeout):
@@ -242,7 +242,7 @@ class Admin:
     # ---- groups
 
     def list_groups(self):
-        """{group: state} of every group of the cluster."""
+        """Return {group: state} for all groups of the cluster."""
 
         def attempt(timeout):
             self._cluster.refresh([], timeout=timeout)
@@ -256,7 +256,7 @@ class Admin:
         return self._repeat(attempt)
 
     def describe_group(self, group):
-        """A Group; one that does not exist is Dead and has no members."""
+        """Return a Group; a group that does not exist is Dead and has no members."""
 
         def attempt(timeout, node):
             answer = self._cluster.request(DescribeGroupsRequest(groups=[group]), node, timeout)
@@ -273,11 +273,11 @@ class Admin:
         return self._repeat_at_coordinator(group, attempt)
 
     def describe_groups(self, *groups):
-        """{group: Group}."""
+        """Return {group: Group}."""
         return {group: self.describe_group(group) for group in groups}
 
     def delete_group(self, group):
-        """Delete a group without members, and its offsets."""
+        """Delete a group without members, with its offsets."""
 
         def attempt(timeout, node):
             (result,) = self._cluster.request(DeleteGroupsRequest(groups_names=[group]), node, timeout).results
@@ -286,7 +286,7 @@ class Admin:
         self._repeat_at_coordinator(group, attempt)
 
     def remove_members(self, group, instance_ids):
-        """Let static members leave, so that their partitions are free at once; who is not there is no error."""
+        """Remove static members so that their partitions are free at once; an unknown member is no error."""
         kind = LeaveGroupRequest.MemberIdentity
         members = [kind(member_id="", group_instance_id=instance, reason="stopped") for instance in instance_ids]
 
@@ -300,11 +300,11 @@ class Admin:
             self._repeat_at_coordinator(group, attempt)
 
     def group_offsets(self, group, partitions=None):
-        """{partition: committed offset} of the given partitions, or of all that have one."""
+        """Return {partition: committed offset} for the given partitions, or for all with a committed offset."""
         return {partition: offset for partition, (offset, _) in self.group_commits(group, partitions).items()}
 
     def group_commits(self, group, partitions=None):
-        """{partition: (committed offset, its metadata)} of the given partitions, or of all that have one."""
+        """Return {partition: (committed offset, metadata)} for the given partitions, or for all with a committed offset."""
         kind = OffsetFetchRequest.OffsetFetchRequestGroup
 
         def topics(of):
@@ -316,7 +316,7 @@ class Admin:
             request = OffsetFetchRequest(
                 group_id=group,
                 topics=topics(OffsetFetchRequest.OffsetFetchRequestTopic),
-                # instead of the two above, since version 8
+                # since version 8, replaces the two arguments above
                 groups=[kind(group_id=group, topics=topics(kind.OffsetFetchRequestTopics))],
                 require_stable=True,
             )
@@ -335,11 +335,11 @@ class Admin:
         return self._repeat_at_coordinator(group, attempt)
 
     def alter_group_offsets(self, group, offsets):
-        """Commit {partition: offset, or (offset, metadata)} for a group that has no members."""
+        """Commit {partition: offset or (offset, metadata)} for a group without members."""
         kind = OffsetCommitRequest.OffsetCommitRequestTopic
 
         part = kind.OffsetCommitRequestPartition
-        outside = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}  # of every generation
+        outside = {"generation_id_or_member_epoch": -1, "member_id": "", "group_instance_id": None}  # a commit from outside the group
         commits = {partition: each if isinstance(each, tuple) else (each, "") for partition, each in offsets.items()}
 
         def attempt(timeout, node):
@@ -359,7 +359,7 @@ class Admin:
         self._repeat_at_coordinator(group, attempt)
 
     def delete_group_offsets(self, group, partitions):
-        """Forget a group's offsets of partitions; one that has none is no error."""
+        """Delete a group's offsets for these partitions; a partition without one is no error."""
         kind = OffsetDeleteRequest.OffsetDeleteRequestTopic
 
         def attempt(timeout, node):
@@ -373,14 +373,14 @@ class Admin:
 
         self._repeat_at_coordinator(group, attempt)
 
-    # ---- trying again
+    # ---- retries
 
     def ask(self, attempt):
-        """What `attempt(cluster, seconds left)` gives, tried again as all here."""
+        """Call `attempt(cluster, seconds left)` with this client's retries."""
         return self._repeat(lambda timeout: attempt(self._cluster, timeout))
 
     def _repeat(self, attempt):
-        """What attempt(seconds left) gives, tried again until default.api.timeout.ms is over while it fails for the moment."""
+        """Call attempt(seconds left) until it succeeds, fails permanently, or default.api.timeout.ms is over."""
         started = self._clock.monotonic()
         deadline = started + self._config.seconds("default.api.timeout.ms")
         backoff = Backoff(self._config, "retry.backoff")
@@ -389,7 +389,7 @@ class Admin:
                 return attempt(max(0.1, deadline - self._clock.monotonic()))
             except LogRetriableError as error:
                 pause = backoff.next()
-                if error.java_class == java_name(codes.UNKNOWN_TOPIC_OR_PARTITION):  # it may be new; more likely it does not exist
+                if error.java_class == java_name(codes.UNKNOWN_TOPIC_OR_PARTITION):  # may be a new topic; more likely it does not exist
                     deadline = min(deadline, started + UNKNOWN_TOPIC_GRACE_S)
                 if self._clock.monotonic() + pause >= deadline:
                     raise

@@ -1,4 +1,4 @@
-"""Assignment: who of a group reads which partitions, by kafka-python's assignors under Java's names."""
+"""Assignment: distribute partitions among a group's members, by kafka-python's assignors under Java's names."""
 
 import collections
 
@@ -22,55 +22,55 @@ Member = collections.namedtuple("Member", "member_id group_instance_id metadata"
 
 
 class Assignment:
-    """The strategies of partition.assignment.strategy; the group settles on one that all its members know."""
+    """The strategies of partition.assignment.strategy; a group uses one that all its members support."""
 
     def __init__(self, names):
         unknown = [name for name in names if name not in STRATEGIES]
         if unknown or not names:
-            problem = f"{', '.join(unknown) or 'nothing'} is not to be had here; there are {', '.join(STRATEGIES)}"
+            problem = f"{', '.join(unknown) or 'nothing'} is not supported; supported are {', '.join(STRATEGIES)}"
             raise ConfigError.of({"partition.assignment.strategy": problem})
         self._strategies = {STRATEGIES[name].name: STRATEGIES[name]() for name in names}
 
     @property
     def is_cooperative(self):
-        """Whether members keep what they read while they join: where every strategy is made for that, as in Java."""
+        """Whether members keep their partitions during a rebalance: only if every strategy is cooperative, as in Java."""
         return set(self._strategies) == {CooperativeStickyAssignor.name}
 
     def offers(self, topics, owned=()):
-        """[(strategy, what a member that wants `topics`, and reads `owned` already, says to it)]."""
+        """Return [(strategy, subscription metadata)] for a member that wants `topics` and currently owns `owned`."""
         if self.is_cooperative:
             self._strategies[CooperativeStickyAssignor.name].member_assignment = [TopicPartition(*pair) for pair in sorted(owned)]
         return [(name, strategy.metadata(topics).encode()) for name, strategy in self._strategies.items()]
 
     def decode_members(self, members):
-        """[Member] of a JoinGroup answer's, and the topics that they want."""
+        """Return [Member] from a JoinGroup response, and the union of their topics."""
         decoded = [Member(m.member_id, m.group_instance_id, ConsumerProtocolSubscription.decode(bytes(m.metadata))) for m in members]
         return decoded, sorted({topic for member in decoded for topic in member.metadata.topics})
 
     def share_out(self, strategy, members, partitions):
-        """{member id: the bytes of its assignment} of {topic: partition indexes}."""
+        """Assign {topic: partition indexes}; return {member id: encoded assignment}."""
         for member in members:
             member.metadata.topics = [topic for topic in member.metadata.topics if topic in partitions]
-        # kafka-python loses members where static and dynamic ones alternate.
+        # kafka-python's assignor loses members when static and dynamic ones alternate.
         members = sorted(members, key=lambda member: member.group_instance_id is None)
         assigned = self._strategies[strategy].assign(_Partitions(partitions), members)
         return {member: assignment.encode() for member, assignment in assigned.items()}
 
     def pairs(self, data):
-        """[(topic, partition)] of an assignment's bytes, in order."""
+        """Decode an assignment into a sorted list of (topic, partition)."""
         if not data:
             return []
         assignment = ConsumerProtocolAssignment.decode(bytes(data))
         return sorted((topic, index) for topic, indexes in assignment.assigned_partitions for index in indexes)
 
     def remember(self, strategy, data, generation):
-        """For the strategy that gives everybody what he had. The cooperative one is told what its member holds as it joins (`offers`)."""
+        """Remember the assignment for the sticky strategy. The cooperative one sends it on the next join (`offers`)."""
         if strategy == StickyPartitionAssignor.name and data:
             self._strategies[strategy].on_assignment(ConsumerProtocolAssignment.decode(bytes(data)), generation)
 
 
 class _Partitions:
-    """As much of kafka-python's metadata as its assignors look at."""
+    """The part of kafka-python's cluster metadata that its assignors use."""
 
     def __init__(self, partitions):
         self._partitions = partitions

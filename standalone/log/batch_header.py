@@ -1,7 +1,7 @@
-"""A record batch seen from outside: its header (Kafka's message format v2), its checksum, and what a log writes into it.
+"""Record batch headers (Kafka's message format v2): parse, verify the checksum, and set the fields that a broker sets.
 
-The records stay closed. Everything is big-endian; the checksum covers what comes after it, so that a log gives a batch its base
-offset and leader epoch without a new one.
+Records are never decoded here. All numbers are big-endian. The checksum does not cover the base offset and the leader epoch, so a
+broker can set them without a new checksum.
 """
 
 import struct
@@ -23,7 +23,7 @@ MAX_INT = 2**31 - 1
 
 
 class Header(NamedTuple):
-    """What is before a batch's records."""
+    """The header of a record batch."""
 
     base_offset: int
     length: int
@@ -32,7 +32,7 @@ class Header(NamedTuple):
     crc: int
     attributes: int
     last_offset_delta: int
-    first_timestamp: int  # the delete horizon where there is one; records count their time from it in either case
+    first_timestamp: int  # the delete horizon if there is one; records' times are relative to it either way
     max_timestamp: int
     producer_id: int
     producer_epoch: int
@@ -41,7 +41,7 @@ class Header(NamedTuple):
 
     @property
     def size(self):
-        """Bytes of the whole batch."""
+        """Size of the whole batch in bytes."""
         return PREFIX_BYTES + self.length
 
     @property
@@ -54,12 +54,12 @@ class Header(NamedTuple):
 
     @property
     def last_sequence(self):
-        """Sequences begin again at 0 after 2^31-1."""
+        """Sequences wrap to 0 after 2^31-1."""
         return next_sequence(self.base_sequence, self.last_offset_delta)
 
     @property
     def codec(self):
-        """The compression's name, or its number where nobody knows it."""
+        """Name of the compression codec, or its number if unknown."""
         number = self.attributes & CODEC_MASK
         return compression.NAMES[number] if number < len(compression.NAMES) else number
 
@@ -82,12 +82,12 @@ class Header(NamedTuple):
 
 
 def next_sequence(sequence, count):
-    """The producer's sequence `count` records after `sequence`; it begins again at 0 after 2^31-1."""
+    """Return the producer's sequence `count` records after `sequence`; it wraps to 0 after 2^31-1."""
     return (sequence + count) & MAX_INT
 
 
 def parse_header(buffer, at=0):
-    """The header of the batch at `at`, of which at least the header must be there; nothing in it but the magic is checked."""
+    """Parse the header of the batch at `at`. The buffer must hold the whole header; only the magic is checked."""
     rest = len(buffer) - at
     if rest > MAGIC_AT and buffer[at + MAGIC_AT] != MAGIC:
         raise wrong_magic(buffer[at + MAGIC_AT], f"at byte {at}")
@@ -97,7 +97,7 @@ def parse_header(buffer, at=0):
 
 
 def headers(buffer):
-    """(position, header) of each whole batch in `buffer`; one that is cut off at its end is left."""
+    """Yield (position, header) of each whole batch in `buffer`; skip a truncated one at its end."""
     at = 0
     while at + HEADER.size <= len(buffer):
         header = parse_header(buffer, at)
@@ -109,12 +109,12 @@ def headers(buffer):
 
 
 def verify(buffer, at=0):
-    """The header of the batch at `at` if it makes sense, the batch is whole and its checksum right. Its records stay closed."""
+    """Verify the batch at `at`: header, length and checksum. Return its header; records are not decoded."""
     header = parse_header(buffer, at)
     check_header(header)
     if at + header.size > len(buffer):
         there = len(buffer) - at
-        raise CorruptBatchError(f"The record batch at offset {header.base_offset} is {header.size} bytes long; {there} are there.")
+        raise CorruptBatchError(f"The record batch at offset {header.base_offset} is {header.size} bytes long, but only {there} bytes are available.")
     found = checksum(np.frombuffer(buffer, np.uint8)[at : at + header.size])
     if found != header.crc:
         raise wrong_checksum(header.base_offset, header.crc, found)
@@ -134,13 +134,13 @@ def check_header(header):
 
 
 def set_base_offset(buffer, at, offset, leader_epoch):
-    """Write where the batch is in its log; its checksum stays right."""
+    """Set the base offset and leader epoch; the checksum stays valid."""
     struct.pack_into(">q", buffer, at, offset)
     struct.pack_into(">i", buffer, at + LEADER_EPOCH_AT, leader_epoch)
 
 
 def set_append_time(buffer, at, timestamp_ms):
-    """Give every record of the batch the log's time, and the batch a new checksum."""
+    """Set the batch's log append time and update its checksum."""
     header = parse_header(buffer, at)
     struct.pack_into(">h", buffer, at + ATTRIBUTES_AT, header.attributes | LOG_APPEND_TIME_BIT)
     struct.pack_into(">q", buffer, at + MAX_TIMESTAMP_AT, timestamp_ms)
@@ -148,7 +148,7 @@ def set_append_time(buffer, at, timestamp_ms):
 
 
 def checksum(batch):
-    """The CRC-32C of one batch, a uint8 array: the library reads arrays where they are, but no memoryviews."""
+    """CRC-32C of one batch, a uint8 array: the library reads arrays without a copy, but rejects memoryviews."""
     return google_crc32c.value(batch[ATTRIBUTES_AT:])
 
 
@@ -164,7 +164,7 @@ def wrong_length(base_offset, size):
 
 def wrong_checksum(base_offset, expected, found):
     return CorruptBatchError(
-        f"The record batch at offset {base_offset} is not what was written: "
+        f"The record batch at offset {base_offset} is corrupt: "
         f"its checksum (CRC-32C) should be 0x{expected:08x}, its bytes make 0x{found:08x}."
     )
 

@@ -1,4 +1,4 @@
-"""A broker's error codes as errors of ours: kafka-python knows the codes, users know Java's names for them."""
+"""Map a broker's error codes to log errors: kafka-python knows the codes, users know Java's class names."""
 
 import re
 
@@ -7,7 +7,7 @@ import kafka.errors
 from standalone.errors import LogFatalError, LogRetriableError
 from standalone.log import error_codes as codes
 
-# Where Java's class is not kafka-python's name with another ending.
+# Only the names that differ from kafka-python's by more than the suffix.
 JAVA_NAMES = {
     -1: "UnknownServerException",
     4: "InvalidFetchSizeException",
@@ -32,7 +32,7 @@ JAVA_NAMES = {
 
 
 def java_name(code):
-    """The Java class of an error code, e.g. 3 -> org.apache.kafka.common.errors.UnknownTopicOrPartitionException."""
+    """Return the Java class of an error code, e.g. 3 -> org.apache.kafka.common.errors.UnknownTopicOrPartitionException."""
     if code not in kafka.errors.kafka_errors:
         code = -1
     return java_class(JAVA_NAMES.get(code) or kafka.errors.for_code(code).__name__.removesuffix("Error") + "Exception")
@@ -47,12 +47,12 @@ def is_retriable(code):
 
 
 def is_stale_metadata(code):
-    """Whether the answer says that we asked the wrong broker, or know an old state of the cluster."""
+    """Whether the code means that we used outdated metadata, e.g. asked the wrong broker."""
     return getattr(kafka.errors.for_code(code), "invalid_metadata", False)
 
 
 def explain(code, message=None):
-    """`NAME: what it means`; `message` is the broker's own, where it gave one."""
+    """Return `NAME: description`, with the broker's own `message` if it sent one."""
     known = kafka.errors.kafka_errors.get(code)
     name = known.message if known else f"error code {code}"
     text = message or re.sub(r"\s+", " ", getattr(known, "description", "") or "")
@@ -60,7 +60,7 @@ def explain(code, message=None):
 
 
 def broker_error(code, what, message=None):
-    """An error of the log family for a code: `what` says what failed, on what."""
+    """Return a log error for a code; `what` says what failed, on what."""
     kind = LogRetriableError if is_retriable(code) else LogFatalError
     return kind(f"{what}: the broker answered {explain(code, message)}.", java_name(code))
 

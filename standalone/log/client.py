@@ -1,7 +1,7 @@
-"""What is known of a cluster, and requests to it: bootstrap, metadata, retries, over connections that all clients share.
+"""A cluster's metadata and requests to it: bootstrap, metadata, retries, over connections that all clients share.
 
-    Clusters   one Cluster for all clients of the process that are configured alike
-    Cluster    nodes, topics, leaders; `request` for anything small; `connect` for a data connection of one's own
+    Clusters   one Cluster for all clients of the process with the same configuration
+    Cluster    nodes, topics, leaders; `request` for small requests; `connect` for a dedicated data connection
     Connection (connection.py) frames to and from one broker
 """
 
@@ -24,7 +24,7 @@ from standalone.log.steps import Wait, finish
 __all__ = ["Backoff", "Cluster", "Clusters", "Connection", "Leader", "Node", "Partition", "Topic"]
 
 NO_LEADER = -1
-MOST_IDLE_CONNECTIONS = 4  # kept for each broker; more are opened while more requests wait at once
+MOST_IDLE_CONNECTIONS = 4  # per broker; concurrent requests open more
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +44,7 @@ class Leader:
 @dataclasses.dataclass(frozen=True)
 class Partition:
     index: int
-    leader: int  # node id, -1 while there is none
+    leader: int  # node id, -1 if there is none
     epoch: int
     replicas: tuple
     in_sync: tuple
@@ -56,14 +56,14 @@ class Topic:
     id: object  # uuid.UUID
     internal: bool
     error_code: int
-    partitions: dict  # index -> Partition, in order
+    partitions: dict  # index -> Partition, sorted
     fetched_at: float
 
 
 class Clusters:
-    """One cluster for each distinct set of connection settings: fifty connectors do not make fifty bootstraps.
+    """One cluster per distinct set of connection settings, so that fifty connectors do not bootstrap fifty times.
 
-    What `get` gives is that of one client: its requests bear its client.id, everything else is shared.
+    `get` returns a view for one client: its requests carry its client.id, everything else is shared.
     """
 
     def __init__(self, clock):
@@ -85,7 +85,7 @@ class Clusters:
 
 
 class _Shared:
-    """What all clients of a cluster know and use together, under its lock."""
+    """The metadata and connections that all clients of a cluster share, guarded by its lock."""
 
     def __init__(self, config, clock):
         self.lock = threading.Lock()
@@ -94,17 +94,17 @@ class _Shared:
         self.controller = None
         self.nodes = {}  # id -> Node
         self.topics = {}  # name -> Topic
-        self.features = {}  # name -> level, of what is turned on
-        self.idle = {}  # (host, port) -> [Connection], the last used at the end
-        self.failed = {}  # (host, port) -> (Backoff, not before, the last reason)
+        self.features = {}  # name -> level of the enabled features
+        self.idle = {}  # (host, port) -> [Connection], most recently used last
+        self.failed = {}  # (host, port) -> (Backoff, earliest next attempt, last error)
         self.credentials = Credentials(config, clock)
-        self.bootstrap = None  # addresses, once they were looked up
+        self.bootstrap = None  # resolved bootstrap addresses
 
 
 class Cluster:
-    """Thread-safe. Nothing is asked of the network before the first call that needs it.
+    """Thread-safe. It makes no connection before the first call that needs one.
 
-    A method in -ing gives steps (steps.py) to what the one without it waits for.
+    A method named in -ing returns steps (steps.py); the method without -ing waits for the same result.
     """
 
     def __init__(self, config, clock, shared=None, client_id=None):
@@ -116,15 +116,15 @@ class Cluster:
         self.shared = shared or _Shared(self.config, clock)
 
     def of_client(self, client_id):
-        """The same cluster for a client of that client.id."""
+        """The same cluster for a client with this client.id."""
         return self if client_id == self.client_id else Cluster(self.config, self.clock, self.shared, client_id)
 
-    # ---- what is known
+    # ---- metadata
 
     def topic(self, name, *, create=False, timeout=None):
-        """What is known of a topic, asked for if it is not known or old. Waits for one that comes into being.
+        """Return a topic's metadata; fetch it if unknown or stale. Wait for a topic that is being created.
 
-        Raises LogRetriableError where it does not exist in time, LogFatalError where it is forbidden or no valid name.
+        Raises LogRetriableError if it does not exist in time, LogFatalError if it is forbidden or its name is invalid.
         """
         known = self.shared.topics.get(name)
         if known is not None and self._fresh(known):
@@ -142,23 +142,23 @@ class Cluster:
             self.pause(pause)
 
     def partitions(self, name, *, create=False, timeout=None):
-        """The indexes of a topic's partitions, in order."""
+        """The indexes of a topic's partitions, sorted."""
         return list(self.topic(name, create=create, timeout=timeout).partitions)
 
     def leader(self, name, partition):
-        """Who leads a partition by what is known now, without asking: a Leader, or None."""
+        """Return a partition's Leader from cached metadata, or None."""
         topic = self.shared.topics.get(name)
         found = topic.partitions.get(partition) if topic is not None else None
         node = self.shared.nodes.get(found.leader) if found is not None else None
         return Leader(node, found.epoch) if node is not None else None
 
     def known_topic(self, name):
-        """As `topic`, without asking: None where it is not known or too old to be trusted."""
+        """Like `topic`, from the cache only: None if unknown or stale."""
         known = self.shared.topics.get(name)
         return known if known is not None and self._fresh(known) else None
 
     def topics(self, timeout=None):
-        """{name: Topic} of every topic there is, internal ones too; always asked."""
+        """Return {name: Topic} of all topics, including internal ones; always fetched."""
         return self.refresh(None, timeout=timeout)
 
     def node(self, node_id):
@@ -169,24 +169,24 @@ class Cluster:
         return list(self.shared.nodes.values())
 
     def cluster_id(self, timeout=None):
-        """The name that the cluster gave itself; asked for once."""
+        """The cluster's id; fetched once."""
         if self.shared.cluster_id is None:
             self.refresh([], timeout=timeout)
         return self.shared.cluster_id
 
     @property
     def known_cluster_id(self):
-        """As `cluster_id`, without asking."""
+        """Like `cluster_id`, from the cache only."""
         return self.shared.cluster_id
 
     def controller(self, timeout=None):
-        """The Node that takes changes to topics."""
+        """The controller, the Node that changes topics."""
         if self.shared.controller not in self.shared.nodes:
             self.refresh([], timeout=timeout)
         return self.shared.nodes.get(self.shared.controller)
 
     def coordinator(self, group, timeout=None):
-        """The Node that coordinates a consumer group; waits while one is being found."""
+        """The coordinator of a consumer group; wait while the brokers elect one."""
         return finish(self.finding_coordinator(group, timeout), self.clock, self.pause)
 
     def finding_coordinator(self, group, timeout=None, kind=CoordinatorType.GROUP):
@@ -208,7 +208,7 @@ class Cluster:
             yield Wait(None, 0, self.clock.monotonic() + pause)
 
     def refresh(self, topics, *, create=False, timeout=None, wait_for_brokers=True):
-        """Ask for topics by name, [] for the nodes alone, None for all topics; {name: Topic}, errors among them."""
+        """Fetch metadata: of topics by name, of the nodes only ([]), or of all topics (None). Return {name: Topic}, including errors."""
         return finish(self.refreshing(topics, create=create, timeout=timeout, wait_for_brokers=wait_for_brokers), self.clock, self.pause)
 
     def refreshing(self, topics, *, create=False, timeout=None, wait_for_brokers=True):
@@ -218,7 +218,7 @@ class Cluster:
         return self._learn(answer, everything=topics is None)
 
     def forget(self, name):
-        """What is known of a topic proved wrong: ask before the next use."""
+        """Invalidate a topic's metadata: fetch it before the next use."""
         with self.shared.lock:
             self.shared.topics.pop(name, None)
 
@@ -247,11 +247,11 @@ class Cluster:
     # ---- requests
 
     def request(self, message, node=None, timeout=None, repeat=True, ceiling=None, wait_for_brokers=True):
-        """Send a message of kafka-python's to a node (a Node or its id; None: any) and wait for its answer.
+        """Send a kafka-python message to a node (a Node, its id, or None for any) and wait for the response.
 
-        A connection that fails to open is tried again until the timeout. One that is lost underway, too, unless
-        repeat=False: then the request may or may not have been done, and the caller is told. wait_for_brokers=False: where nobody can be
-        reached now, that is an error at once. `ceiling` caps the version.
+        A failed connection attempt is retried until the timeout. So is a request whose connection is lost, unless repeat=False: then the broker
+        may or may not have processed it, and the error is raised. With wait_for_brokers=False an error is raised at once if no broker is
+        reachable. `ceiling` caps the version.
         """
         return finish(self.requesting(message, node, timeout, repeat, ceiling, wait_for_brokers), self.clock, self.pause)
 
@@ -270,7 +270,7 @@ class Cluster:
                     raise
                 if pause:
                     yield Wait(None, 0, self.clock.monotonic() + pause)
-                pause = backoff.next()  # at first without one: an idle connection may have been closed in this very moment
+                pause = backoff.next()  # the first retry has no pause: an idle connection may just have been closed
                 continue
             except BaseException:
                 connection.close()
@@ -279,12 +279,12 @@ class Cluster:
             return response
 
     def connect(self, node, timeout=None):
-        """A new connection to a node (a Node or its id) that belongs to the caller. One attempt; no pause is kept."""
+        """Open a new connection to a node (a Node or its id), owned by the caller. One attempt, without backoff."""
         return finish(self.connecting(node, timeout), self.clock)
 
     def connecting(self, node, timeout=None):
         node = self._node(node)
-        yield from ()  # what is raised here belongs to the steps, too
+        yield from ()  # makes this a generator, so that the error is raised by its steps
         return (yield from self._opening(_address(node), timeout))
 
     def _opening(self, address, timeout):
@@ -294,15 +294,15 @@ class Cluster:
         return opened
 
     def feature(self, name):
-        """The level to which the cluster has turned a feature on, as the broker said that was connected to last; 0 if it is not."""
+        """The enabled level of a feature, as reported by the broker last connected to; 0 if disabled."""
         return self.shared.features.get(name, 0)
 
     def pause(self, seconds):
-        """Between attempts; `close` ends it."""
+        """Wait between attempts; `close` interrupts it."""
         self.clock.wait(self.shared.closed, seconds)
 
     def close(self):
-        """Close what is idle; requests underway fail, and so does every later one."""
+        """Close idle connections; requests in flight and later ones fail."""
         self.shared.closed.set()
         with self.shared.lock:
             idle, self.shared.idle = self.shared.idle, {}
@@ -311,7 +311,7 @@ class Cluster:
                 connection.close()
 
     def _borrow(self, node, deadline, wait_for_brokers):
-        """A connection that nobody uses, to the node or to whichever answers."""
+        """Return an unused connection to the node, or to any broker."""
         while True:
             if self.shared.closed.is_set():
                 raise LogFatalError("The client is closed.", java_class("InterruptException"))
@@ -328,7 +328,7 @@ class Cluster:
             yield Wait(None, 0, until)
 
     def _candidates(self):
-        """Addresses of known nodes in random order, then the bootstrap servers: they hold even if all nodes moved. Who failed comes last."""
+        """Known nodes in random order, then the bootstrap servers, in case all nodes moved. Addresses that failed come last."""
         with self.shared.lock:
             known = [_address(node) for node in self.shared.nodes.values()]
             failed = set(self.shared.failed)
@@ -352,13 +352,13 @@ class Cluster:
                 connection = waiting.pop() if waiting else None
             if connection is None:
                 return None
-            if connection.stale or connection.wait_readable(0):  # readable with nothing asked: the other side hung up
+            if connection.stale or connection.wait_readable(0):  # readable without a request: the broker closed it
                 connection.close()
                 continue
             return connection
 
     def _open(self, address, deadline):
-        """The steps to a new connection; to None where that fails, or failed a moment ago."""
+        """Steps to a new connection; to None if that fails or is in backoff."""
         now = self.clock.monotonic()
         with self.shared.lock:
             backoff, not_before, _ = self.shared.failed.get(address) or (Backoff(self.config, "reconnect.backoff"), now, None)
@@ -376,7 +376,7 @@ class Cluster:
         return connection
 
     def _next_attempt(self, addresses):
-        """When one of them may be tried again."""
+        """When one of the addresses may be tried again."""
         now = self.clock.monotonic()
         with self.shared.lock:
             return max(now + 0.001, min(self.shared.failed.get(address, (None, now))[1] for address in addresses))
@@ -385,7 +385,7 @@ class Cluster:
         names = ", ".join(f"{host}:{port}" for host, port in addresses)
         with self.shared.lock:
             why = " ".join(self.shared.failed[address][2] for address in addresses if address in self.shared.failed)
-        return timed_out(f"No broker answers at {names}. {why} Is it running, and is bootstrap.servers right?")
+        return timed_out(f"No broker answers at {names}. {why} Is it running, and is bootstrap.servers correct?")
 
     def _give_back(self, connection):
         with self.shared.lock:
@@ -398,7 +398,7 @@ class Cluster:
     def _node(self, node):
         found = node if isinstance(node, Node) else self.shared.nodes.get(node)
         if found is None:
-            raise disconnected(f"Broker {node} is not among the {len(self.shared.nodes)} that the cluster names.")
+            raise disconnected(f"Broker {node} is not one of the {len(self.shared.nodes)} brokers in the cluster's metadata.")
         return found
 
     def _deadline(self, timeout):
@@ -413,7 +413,7 @@ def _address(node):
 
 
 def _canonical(host, port):
-    """The canonical names of all addresses of a host, as Kerberos wants them; the host itself where they are not to be found out."""
+    """Canonical names of all addresses of a host, which Kerberos requires; the host itself if they cannot be resolved."""
     try:
         found = {item[4] for item in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)}
         return sorted({(socket.getnameinfo(address, 0)[0], port) for address in found})
@@ -422,7 +422,7 @@ def _canonical(host, port):
 
 
 def _with_newest_leaders(topic, known):
-    """The topic; where a broker that lags behind told of leaders that were followed by others, with those (KIP-320)."""
+    """Return the topic; if a lagging broker reported outdated leaders, keep the newer known ones (KIP-320)."""
     if known is None or known.id != topic.id:
         return topic
     older = {index for index, part in topic.partitions.items() if index in known.partitions and part.epoch < known.partitions[index].epoch}

@@ -1,6 +1,6 @@
-"""Client settings by Java's property names, typed and with Java's defaults; the keys that mean nothing here are listed.
+"""Client settings by Java's property names, typed and with Java's defaults; keys without effect are listed.
 
-`ProducerConfig.of({"linger.ms": "20"})["linger.ms"] == 20`. Where our default is not Java's, the table says why.
+`ProducerConfig.of({"linger.ms": "20"})["linger.ms"] == 20`. The table explains each default that differs from Java's.
 """
 
 import re
@@ -72,7 +72,7 @@ def _servers(text):
 
 
 def parse_address(text):
-    """(host, port) of `host:port`, `[::1]:port` or `PROTOCOL://host:port`."""
+    """Return (host, port) from `host:port`, `[::1]:port` or `PROTOCOL://host:port`."""
     host, colon, port = text.rpartition("://")[2].rpartition(":")
     if not colon or not port.isdigit() or not host or not 0 < int(port) < 65536:
         raise ValueError(f"'{text}' is not an address: write host:port")
@@ -82,14 +82,14 @@ def parse_address(text):
 _DURATION = re.compile(r"(?i)P(?:(\d+)D)?(?:T(?=\d)(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:[.,]\d{0,9})?)S)?)?")
 
 
-def _offset_reset(text):
+def offset_reset(text):
     """earliest, latest, none, or the milliseconds of by_duration:<ISO 8601 duration>: back from now."""
     text = str(text).strip()
     if not text.lower().startswith("by_duration:"):
         return _one_of("earliest", "latest", "none", fold=str.lower)(text)
     found = _DURATION.fullmatch(text.partition(":")[2])
     if found is None or not any(found.groups()):
-        raise ValueError(f"'{text}' has no duration: write by_duration:P1DT2H30M, with days, hours, minutes and seconds as needed")
+        raise ValueError(f"'{text}' holds no valid duration: write by_duration: with days, hours, minutes and seconds, e.g. by_duration:P1DT2H30M")
     days, hours, minutes, seconds = (float((part or "0").replace(",", ".")) for part in found.groups())
     return int((((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000)
 
@@ -97,7 +97,7 @@ def _offset_reset(text):
 ROUND_ROBIN = "round robin"
 _PARTITIONERS = {
     "org.apache.kafka.clients.producer.RoundRobinPartitioner": ROUND_ROBIN,
-    # Gone since Kafka 4, and what they did is what is done without one.
+    # Removed in Kafka 4; the default partitioner does the same.
     "org.apache.kafka.clients.producer.internals.DefaultPartitioner": None,
     "org.apache.kafka.clients.producer.UniformStickyPartitioner": None,
 }
@@ -108,7 +108,7 @@ def _partitioner(text):
     name = next((full for full in _PARTITIONERS if name in (full, full.rpartition(".")[2])), name)
     if name and name not in _PARTITIONERS:
         there = next(iter(_PARTITIONERS))
-        raise ValueError(f"'{text}' is a Java class, which cannot run here; there is {there}, and without any keys choose as in every client")
+        raise ValueError(f"'{text}' is a Java class, which cannot run here. Use {there}, or remove it for the default partitioner")
     return _PARTITIONERS.get(name)
 
 
@@ -127,7 +127,7 @@ CONNECTION_KEYS = {
     "metadata.max.age.ms": (MILLISECONDS, 300_000),
     "connections.max.idle.ms": (_number(-1), 540_000),
     "socket.connection.setup.timeout.ms": (_number(1), 10_000),
-    # Java fixes 128 KiB and 32 or 64 KiB; left to itself Linux sizes the buffers by the traffic, up to megabytes.
+    # Java fixes 128 KiB and 32 or 64 KiB; by default Linux adapts buffers to the traffic, up to megabytes.
     "send.buffer.bytes": (_number(-1, MAX_INT), -1),
     "receive.buffer.bytes": (_number(-1, MAX_INT), -1),
     "security.protocol": (_one_of("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL", fold=str.upper), "PLAINTEXT"),
@@ -163,7 +163,7 @@ CONNECTION_KEYS = {
 }
 API_TIMEOUT = {"default.api.timeout.ms": (MILLISECONDS, 60_000)}
 
-# Names whose values no error, log line or repr may show.
+# Keys whose values never appear in errors, logs or reprs.
 SECRETS = {
     "sasl.jaas.config",
     "ssl.key.password",
@@ -175,7 +175,7 @@ SECRETS = {
 
 
 class ClientConfig:
-    """Values by Java's names, from `KEYS`: {name: (parser, default)}."""
+    """A client's values by Java's names, parsed by `KEYS`: {name: (parser, default)}."""
 
     KIND = "client"
     KEYS = {**CONNECTION_KEYS, **API_TIMEOUT}
@@ -183,12 +183,12 @@ class ClientConfig:
 
     def __init__(self, values, properties):
         self._values, self._properties = values, properties
-        self.given = {name for name in properties if name in self.KEYS}  # names that were set, as opposed to left to their defaults
-        self.ignored = sorted(name for name in properties if name not in self.KEYS)  # names that were set and have no effect
+        self.given = {name for name in properties if name in self.KEYS}  # keys set explicitly
+        self.ignored = sorted(name for name in properties if name not in self.KEYS)  # keys set without effect
 
     @classmethod
     def of(cls, properties):
-        """From a mapping of names to text or values, or from another client's; a ConfigError lists all that is wrong."""
+        """Parse a mapping of text or typed values, or another client's config; a ConfigError lists all problems."""
         if type(properties) is cls:
             return properties
         if isinstance(properties, ClientConfig):
@@ -208,18 +208,18 @@ class ClientConfig:
 
     @classmethod
     def contradictions(cls, values, given):
-        """{name: message} of values that do not go together; may settle values that were not given."""
+        """Return {name: message} for values that conflict; may adjust values that were not set explicitly."""
         return {}
 
     def __getitem__(self, name):
         return self._values[name]
 
     def seconds(self, name):
-        """A `.ms` value in seconds."""
+        """Return a `.ms` value in seconds."""
         return self._values[name] / 1000
 
     def connection_identity(self):
-        """Hashable; equal for two configurations that may share a `Cluster`."""
+        """A hashable identity, equal for two configurations that may share a `Cluster`."""
         return tuple(repr(self._values[name]) for name in CONNECTION_KEYS if name != "client.id")
 
     def __repr__(self):
@@ -248,7 +248,7 @@ class ConsumerConfig(ClientConfig):
         "group.remote.assignor": (lambda text: str(text).strip() or None, None),
         "partition.assignment.strategy": (_list, "org.apache.kafka.clients.consumer.RangeAssignor,"
                                                  "org.apache.kafka.clients.consumer.CooperativeStickyAssignor"),
-        "auto.offset.reset": (_offset_reset, "latest"),
+        "auto.offset.reset": (offset_reset, "latest"),
         "enable.auto.commit": (_boolean, "true"),
         "auto.commit.interval.ms": (MILLISECONDS, 5_000),
         "isolation.level": (_one_of("read_uncommitted", "read_committed", fold=str.lower), "read_uncommitted"),
@@ -286,7 +286,7 @@ class ProducerConfig(ClientConfig):
         "linger.ms": (MILLISECONDS, 5),
         "buffer.memory": (_number(0), 33_554_432),
         "retries": (_number(0, MAX_INT), MAX_INT),
-        # Java's worker sets these two, not the producer: a source connector waits for its broker, however long that takes.
+        # Java's worker overrides these two: a source connector waits for its broker without a limit.
         "delivery.timeout.ms": (_number(0, MAX_INT), MAX_INT),
         "max.block.ms": (_number(0), MAX_LONG),
         "compression.type": (_one_of("none", "gzip", "snappy", "lz4", "zstd"), "none"),
@@ -301,8 +301,8 @@ class ProducerConfig(ClientConfig):
     @classmethod
     def contradictions(cls, values, given):
         if values["transactional.id"]:
-            # Java's worker never begins the transaction either: its task fails at the first record.
-            return {"transactional.id": "a worker's producer is in no transaction, and would be refused each record: remove it"}
+            # Java's worker never begins such a transaction: its task fails at the first record.
+            return {"transactional.id": "a worker's producer begins no transaction, so the broker would reject each record: remove it"}
         return cls._idempotence(values, given)
 
     @classmethod
@@ -316,7 +316,7 @@ class ProducerConfig(ClientConfig):
         }
         broken = {name: wanted for name, (holds, wanted) in needs.items() if not holds}
         if broken and "enable.idempotence" not in given and "max.in.flight.requests.per.connection" not in broken:
-            values["enable.idempotence"] = False  # as Java: only who asked for it by name is told that it cannot be
+            values["enable.idempotence"] = False  # as in Java: an error only if it was set explicitly
             return {}
         return {name: f"must be {wanted} while enable.idempotence=true" for name, wanted in broken.items()}
 
@@ -326,7 +326,7 @@ class ProducerConfig(ClientConfig):
 
 
 class TransactionalConfig(ProducerConfig):
-    """Of a producer in transactions."""
+    """The config of a transactional producer."""
 
     KEYS = {**ProducerConfig.KEYS, "transaction.timeout.ms": (_number(1, MAX_INT), 60_000)}
     NO_EFFECT = {name: why for name, why in ProducerConfig.NO_EFFECT.items() if name != "transaction.timeout.ms"}
@@ -334,7 +334,7 @@ class TransactionalConfig(ProducerConfig):
     @classmethod
     def contradictions(cls, values, given):
         if not values["transactional.id"]:
-            return {"transactional.id": "missing: transactions are kept separate by it"}
+            return {"transactional.id": "missing: it identifies the producer's transactions"}
         if not values["enable.idempotence"]:
             return {"enable.idempotence": "must be true for transactions"}
         return cls._idempotence(values, {*given, "enable.idempotence"})

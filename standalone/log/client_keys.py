@@ -1,6 +1,6 @@
-"""Keys of Java's clients that have no effect here, and why: each that is set is named once in the log, and so is one that Kafka does not know.
+"""Client keys of Java that have no effect here, with the reason. Each such key that is set, and each unknown key, is logged once.
 
-What has an effect is in client_config.py; a test holds both together to all the keys there are.
+The keys with an effect are in client_config.py; a test checks that both together cover all of Kafka's keys.
 """
 
 import difflib
@@ -9,29 +9,29 @@ import threading
 
 log = logging.getLogger(__name__)
 
-_METRICS = "the worker's metrics are at GET /metrics, whatever is set for clients"
-_JVM = "it is about the JVM's own TLS; here it is OpenSSL's"
-_BROKER = "it is about brokers that check tokens, and clients only send them"
-_ASSERTION = "tokens are asked for by client credentials or read from a file, not by assertions"
+_METRICS = "the worker serves its metrics at GET /metrics"
+_JVM = "it configures the JVM's TLS; this worker uses OpenSSL"
+_BROKER = "it is for brokers, which validate tokens; clients only send them"
+_ASSERTION = "tokens come from the client credentials grant or a file, not from assertions"
 _CLASS = "it names a Java class, which cannot run here"
-_BYTES = "records come as bytes from the connector's converters, or go there"
+_BYTES = "records are bytes here; the connector's converters serialize and deserialize them"
 
 COMMON = {
-    "config.providers": "values are looked up by the worker's config.providers, before a client sees them",
+    "config.providers": "the worker's config.providers resolve values before a client gets them",
     "enable.metrics.push": f"no metrics are pushed to brokers; {_METRICS}",
-    "metadata.recovery.rebootstrap.trigger.ms": "bootstrap.servers are asked as soon as no known broker answers",
+    "metadata.recovery.rebootstrap.trigger.ms": "the client rebootstraps as soon as no known broker answers",
     "metric.reporters": f"{_CLASS}; {_METRICS}",
     "metrics.num.samples": _METRICS,
     "metrics.recording.level": _METRICS,
     "metrics.sample.window.ms": _METRICS,
     "sasl.client.callback.handler.class": _CLASS,
-    "sasl.kerberos.kinit.cmd": "tickets are asked for by the Kerberos library itself, of a keytab or of the ticket cache",
-    "sasl.kerberos.min.time.before.relogin": "a ticket is asked for when a connection needs one",
-    "sasl.kerberos.ticket.renew.jitter": "a ticket is asked for when a connection needs one",
-    "sasl.kerberos.ticket.renew.window.factor": "a ticket is asked for when a connection needs one",
+    "sasl.kerberos.kinit.cmd": "the Kerberos library gets tickets from a keytab or the ticket cache itself",
+    "sasl.kerberos.min.time.before.relogin": "a ticket is requested when a connection needs one",
+    "sasl.kerberos.ticket.renew.jitter": "a ticket is requested when a connection needs one",
+    "sasl.kerberos.ticket.renew.window.factor": "a ticket is requested when a connection needs one",
     "sasl.login.callback.handler.class": f"{_CLASS}; tokens come from sasl.oauthbearer.token.endpoint.url, which may be a file",
     "sasl.login.class": _CLASS,
-    "sasl.login.read.timeout.ms": "sasl.login.connect.timeout.ms is the limit of reading, too",
+    "sasl.login.read.timeout.ms": "sasl.login.connect.timeout.ms also limits reading",
     "sasl.oauthbearer.assertion.algorithm": _ASSERTION,
     "sasl.oauthbearer.assertion.claim.aud": _ASSERTION,
     "sasl.oauthbearer.assertion.claim.exp.seconds": _ASSERTION,
@@ -55,7 +55,7 @@ COMMON = {
     "sasl.oauthbearer.scope.claim.name": _BROKER,
     "sasl.oauthbearer.sub.claim.name": _BROKER,
     "security.providers": _JVM,
-    "socket.connection.setup.timeout.max.ms": "each attempt at a connection has socket.connection.setup.timeout.ms; the pauses between them grow",
+    "socket.connection.setup.timeout.max.ms": "each connection attempt has socket.connection.setup.timeout.ms; the backoff between attempts grows",
     "ssl.engine.factory.class": _CLASS,
     "ssl.keymanager.algorithm": _JVM,
     "ssl.provider": _JVM,
@@ -65,31 +65,31 @@ COMMON = {
 PRODUCER = {
     "interceptor.classes": _CLASS,
     "key.serializer": _BYTES,
-    "metadata.max.idle.ms": "a topic is asked for when something is sent to it",
-    "partitioner.adaptive.partitioning.enable": "records without a key go to partitions at random, whatever waits for their brokers",
+    "metadata.max.idle.ms": "a topic's metadata is fetched when a record is sent to it",
+    "partitioner.adaptive.partitioning.enable": "records without a key go to random partitions, regardless of the brokers' queues",
     "partitioner.availability.timeout.ms": "records without a key go to partitions that have a leader",
-    "transaction.timeout.ms": "it is one of exactly-once sources, whose producers alone have transactions",
-    "transaction.two.phase.commit.enable": "a source's transactions end with its offsets in them, and nobody else's word is waited for",
+    "transaction.timeout.ms": "only the producers of exactly-once sources have transactions",
+    "transaction.two.phase.commit.enable": "a source's transactions commit with its offsets, without an external coordinator",
     "value.serializer": _BYTES,
 }
 CONSUMER = {
     "interceptor.classes": _CLASS,
     "internal.throw.on.fetch.stable.offset.unsupported": "it is internal to Java's consumer",
     "key.deserializer": _BYTES,
-    "share.acknowledgement.mode": "it is one of share groups, and a sink's tasks form a consumer group",
-    "share.acquire.mode": "it is one of share groups, and a sink's tasks form a consumer group",
+    "share.acknowledgement.mode": "it is for share groups; a sink's tasks form a consumer group",
+    "share.acquire.mode": "it is for share groups; a sink's tasks form a consumer group",
     "value.deserializer": _BYTES,
 }
 ADMIN = {
-    "bootstrap.controllers": "the controller is found by way of bootstrap.servers",
-    "retries": "what fails for the moment is tried again for default.api.timeout.ms",
+    "bootstrap.controllers": "the controller is found through bootstrap.servers",
+    "retries": "transient failures are retried for default.api.timeout.ms",
 }
 
 _told, _lock = set(), threading.Lock()
 
 
 def tell(config):
-    """Name each key of a ClientConfig that has no effect, once in the life of the process. Values may be secret and are not shown."""
+    """Log each key of a ClientConfig that has no effect, once per process. Values may be secret and are not logged."""
     for name in config.ignored:
         with _lock:
             if (config.KIND, name) in _told:
@@ -104,7 +104,7 @@ def tell(config):
 
 
 def to_markdown(configs):
-    """A table of every key: its default, or why it has no effect."""
+    """Return a table of every key: its default, or why it has no effect."""
     for config in configs:
         yield f"## {config.KIND.capitalize()}\n\n| key | default | |\n|---|---|---|\n"
         for name in sorted({*config.KEYS, *config.NO_EFFECT}):

@@ -1,4 +1,4 @@
-"""Commits: the offsets that a group keeps, written and read by one of its members."""
+"""Commits: a group member commits offsets and reads committed ones."""
 
 import collections
 import functools
@@ -16,19 +16,19 @@ from standalone.log.subscription import ASK_SECONDS
 log = logging.getLogger(__name__)
 
 NO_OFFSET = -1
-NAMES_CEILING = 9  # the highest versions, of both, that name topics by their names
+NAMES_CEILING = 9  # the highest versions of both requests that identify topics by name
 
 Committed = collections.namedtuple("Committed", "offset metadata epoch")
 
 
 class Commits:
-    """Used by the task's thread. Answers come while the task polls, or while it waits here for its own."""
+    """Used by the task's thread. Responses arrive while the task polls or waits here."""
 
     def __init__(self, group, cluster, config, clock, waker):
         self._group, self._cluster, self._config, self._clock, self._waker = group, cluster, config, clock, waker
 
     def write(self, offsets, timeout_s):
-        """Commit {(topic, partition): (offset, metadata, leader epoch)}; LogRetriableError where the records will come again to their next owner."""
+        """Commit {(topic, partition): (offset, metadata, leader epoch)}; raise LogRetriableError if the records will be redelivered."""
 
         def attempt(on_done):
             self.write_async(offsets, lambda error: on_done(None, error))
@@ -37,7 +37,7 @@ class Commits:
         self._repeat(attempt, timeout_s, what, lambda: self._group.membership is not None)
 
     def write_async(self, offsets, on_done):
-        """`on_done(None or an error)` is called on this thread, now or by a later poll or commit."""
+        """Call `on_done(None or an error)` on this thread, now or during a later poll or commit."""
         membership = self._group.membership
         if membership is None:
             return on_done(self._rebalancing("Committing offsets") if self._group.is_between else self._not_ours())
@@ -57,11 +57,11 @@ class Commits:
         self._group.send(request, self._group.for_task(functools.partial(self._written, on_done)), ceiling=NAMES_CEILING)
 
     def read(self, pairs, timeout_s):
-        """{(topic, partition): Committed} of those that have one."""
+        """Return {(topic, partition): Committed} for the pairs with a committed offset."""
         return self._repeat(functools.partial(self.read_async, pairs), timeout_s, self._reading, lambda: True)
 
     def read_async(self, pairs, on_done):
-        """`on_done(what `read` gives, or None; None or an error)`."""
+        """Call `on_done(result of read or None, None or an error)`."""
         topics = collections.defaultdict(list)
         for topic, index in pairs:
             topics[topic].append(index)
@@ -70,7 +70,7 @@ class Commits:
         request = OffsetFetchRequest(
             group_id=self._group.group_id,
             topics=[Single(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()],
-            groups=[Many(group_id=self._group.group_id, topics=named)],  # since version 8, instead of the two above
+            groups=[Many(group_id=self._group.group_id, topics=named)],  # since version 8, replaces the two arguments above
             require_stable=True,
         )
         self._group.send(request, self._group.for_task(functools.partial(self._read, on_done)), ceiling=NAMES_CEILING)
@@ -92,12 +92,12 @@ class Commits:
         if code == codes.REBALANCE_IN_PROGRESS:
             self._group.is_rebalancing()
             return self._rebalancing(what)
-        if code == codes.STALE_MEMBER_EPOCH:  # the group has continued, and the member has not heard of it yet
+        if code == codes.STALE_MEMBER_EPOCH:  # the group's epoch has moved on, the member has not heard yet
             return self._rebalancing(what)
         if code in (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR):
             self._group.forget_coordinator()
         if code == codes.UNKNOWN_TOPIC_OR_PARTITION and not self._exists(topic):
-            log.warning("Group %s: topic %s is deleted; the offset of its partition %d is not kept.", self._group.group_id, topic, index)
+            log.warning("Group %s: topic %s is deleted; the offset of its partition %d is not committed.", self._group.group_id, topic, index)
             return None
         return broker_error(code, what)
 
@@ -105,7 +105,7 @@ class Commits:
         try:
             found = self._cluster.refresh([topic], timeout=ASK_SECONDS).get(topic)
         except LogRetriableError:
-            return True  # for all that is known
+            return True  # the commit may still take effect
         return found is not None and found.error_code != codes.UNKNOWN_TOPIC_OR_PARTITION
 
     def _rebalancing(self, what):
@@ -114,7 +114,7 @@ class Commits:
     def _not_ours(self):
         return LogRetriableError(
             f"Offsets of group '{self._group.group_id}' cannot be committed: this member has lost its partitions to a rebalance, and the "
-            "records since the last commit will come again. If the task took too long, max.poll.interval.ms allows for more time.",
+            "records since the last commit will be redelivered. If the task was too slow, increase max.poll.interval.ms.",
             java_class("CommitFailedException"),
         )
 
@@ -137,7 +137,7 @@ class Commits:
         return f"Reading the offsets of group '{self._group.group_id}'"
 
     def _repeat(self, attempt, timeout_s, what, worth_repeating):
-        """What `attempt(on_done)` ends in; again after errors that pass, until the time is over."""
+        """Repeat `attempt(on_done)` after retriable errors until the timeout; return its result."""
         deadline = self._clock.monotonic() + timeout_s
         backoff = Backoff(self._config, "retry.backoff")
         while True:

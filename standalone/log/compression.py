@@ -1,4 +1,4 @@
-"""The four codecs of a record batch, by Kafka's numbers and names, in the framings that Java clients write and read."""
+"""The four compression codecs of record batches, by Kafka's numbers and names, in the framings of Java's clients."""
 
 import functools
 import struct
@@ -9,20 +9,19 @@ import numpy as np
 
 from standalone.errors import ConfigError, CorruptBatchError
 
-NAMES = ("none", "gzip", "snappy", "lz4", "zstd")  # in the order of their numbers in a batch's attributes
+NAMES = ("none", "gzip", "snappy", "lz4", "zstd")  # ordered by their numbers in batch attributes
 MAX_DECOMPRESSED_BYTES = 256 << 20
-# Levels as Kafka counts them: gzip 1 to 9, and -1 for its own default; lz4 1 to 17, where 9 is the default and means the fast way;
-# zstd as zstd does.
+# Kafka's levels: gzip 1 to 9, -1 for its default; lz4 1 to 17, where the default 9 is the fast mode; zstd as in zstd.
 GZIP_DEFAULT_LEVEL, LZ4_DEFAULT_LEVEL, ZSTD_DEFAULT_LEVEL = 6, 9, 3
-LZ4_LEAST_SLOW_LEVEL, LZ4_TOP_LEVEL = 3, 12  # as the library counts
+LZ4_LEAST_SLOW_LEVEL, LZ4_TOP_LEVEL = 3, 12  # the library's levels
 
-# Snappy as the Java library frames it: this header, then chunks of a big-endian length and a raw snappy block; the header may come
-# again.
+# The Java library's snappy framing: this header, then chunks of a big-endian length and a raw snappy block; the header may
+# repeat.
 SNAPPY_HEADER = struct.Struct(">8sii")
 SNAPPY_MAGIC = b"\x82SNAPPY\x00"
 
-# LZ4 frames of independent blocks, without checksums or sizes: the only kind of frame that every Java consumer reads.
-# Of each block size: the frame's header, whose last byte is a checksum of the two before it.
+# LZ4 frames with independent blocks, without checksums or sizes: the only kind that every Java consumer reads.
+# Per block size: the frame header, whose last byte is a checksum of the two bytes before.
 LZ4_HEADERS = {
     64 << 10: b"\x04\x22\x4d\x18\x60\x40\x82",
     256 << 10: b"\x04\x22\x4d\x18\x60\x50\xfb",
@@ -33,21 +32,21 @@ LZ4_END, LZ4_STORED = b"\0\0\0\0", 1 << 31
 
 
 def number(name):
-    """The codec's number; a name that Kafka is none is a ConfigError."""
+    """Return the codec's number; raise ConfigError for an unknown name."""
     if name not in NAMES:
         raise ConfigError.of({"compression.type": f"'{name}' is not a codec. Known are: {', '.join(NAMES)}."})
     return NAMES.index(name)
 
 
 def compress(data, name, level=None):
-    """The bytes-like `data` compressed; `level` as the producer's compression.NAME.level, None for the default."""
+    """Compress the bytes-like `data`; `level` as in the producer's compression.NAME.level, None for the default."""
     return _COMPRESS[number(name)](data, level)
 
 
 def decompress(data, codec, limit=MAX_DECOMPRESSED_BYTES, expected=0):
-    """A uint8 array of what `data` holds, by the codec's number; CorruptBatchError if that is more than `limit` bytes or damaged.
+    """Decompress `data` into a uint8 array; raise CorruptBatchError if it is damaged or larger than `limit` bytes.
 
-    `expected` is a guess at its size, which spares trying.
+    `expected` is an estimate of the size, which avoids repeated attempts.
     """
     if not 0 < codec < len(NAMES):
         raise CorruptBatchError(f"A record batch names compression codec {codec}. Known are 1 to 4: {', '.join(NAMES[1:])}.")
@@ -100,7 +99,7 @@ _INTO = {1: cramjam.gzip.decompress_into, 3: cramjam.lz4.decompress_into, 4: cra
 
 
 def _inflate(data, codec, limit, expected):
-    """Into ever larger buffers, for none of these formats need say how much it holds; untouched memory costs nothing."""
+    """Decompress into growing buffers, since the formats need not state their size; untouched memory costs nothing."""
     room = min(limit, max(expected, 8 * len(data), 1 << 12))
     while True:
         out = np.empty(room, np.uint8)

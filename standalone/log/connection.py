@@ -1,7 +1,7 @@
-"""One connection to one broker: frames out, frames in, on a blocking socket with deadlines.
+"""A connection to a broker: requests out, responses in, on a blocking socket with deadlines.
 
-kafka-python's transport reads 4 KiB at a time, which beside one busy Python thread is a thread switch per 4 KiB. Here a
-response of any size costs two calls, each without the GIL, and a request goes out as it is in memory.
+kafka-python's transport reads 4 KiB at a time, which costs a thread switch per 4 KiB while another Python thread is busy. Here a
+response of any size takes two calls without the GIL, and a request is sent from where it is in memory.
 """
 
 import collections
@@ -25,20 +25,20 @@ MOST_PARTS = os.sysconf("SC_IOV_MAX")
 
 
 class Connection:
-    """Open, agreed on versions and logged in, once made. Used by one thread at a time; only `abort` may come from another."""
+    """Connected, versions negotiated and authenticated once opened. Used by one thread at a time; only `abort` may come from another."""
 
     def __init__(self, host, port, config, clock, client_id=None):
-        """Not connected yet: `open` and `opening` make one that is."""
+        """Create it unconnected; `open` and `opening` connect it."""
         self.host, self.port = host, port
-        self.versions = {}  # api key -> (lowest, highest) that the broker knows
-        self.features = {}  # name -> level, of what the cluster has turned on
+        self.versions = {}  # api key -> (lowest, highest) version that the broker supports
+        self.features = {}  # name -> level of the cluster's enabled features
         self._config, self._clock = config, clock
         self.client_id = (config["client.id"] if client_id is None else client_id) or SOFTWARE[0]
         self._pending = {}  # correlation -> (response class, version)
         self._correlations = itertools.count(1)
         self._unsent = collections.deque()
         self._ahead = bytearray(READ_AHEAD_BYTES)
-        self._begin = self._end = 0  # of what was read ahead
+        self._begin = self._end = 0  # bounds of the bytes read ahead
         self._session_ends = None
         self._tls = security.uses_tls(config)
         self._io_timeout = None
@@ -48,12 +48,12 @@ class Connection:
 
     @classmethod
     def open(cls, host, port, config, clock, timeout=None, **options):
-        """An open one, waited for. Raises LogRetriableError if the broker cannot be reached, LogFatalError if it will not have us."""
+        """Open a connection and wait for it. Raise LogRetriableError if the broker is unreachable, LogFatalError if it rejects the client."""
         return steps.finish(cls.opening(host, port, config, clock, timeout, **options), clock)
 
     @classmethod
     def opening(cls, host, port, config, clock, timeout=None, client_id=None, credentials=None):
-        """The steps (steps.py) to an open one. `credentials` (security.Credentials) are shared by all connections to a cluster."""
+        """Steps (steps.py) to an open connection. All connections to a cluster share `credentials` (security.Credentials)."""
         made = cls(host, port, config, clock, client_id)
         deadline = clock.monotonic() + (timeout or config.seconds("socket.connection.setup.timeout.ms"))
         credentials = credentials or security.Credentials(config, clock)
@@ -68,15 +68,15 @@ class Connection:
     # ---- requests
 
     def version(self, request, ceiling=None):
-        """The highest version of a request (class or instance) that both sides know, at most `ceiling`."""
+        """The highest version of a request (class or instance) that both sides support, at most `ceiling`."""
         lowest, highest = self.versions.get(request.API_KEY, (1, 0))
         best = min(highest, request.max_version, highest if ceiling is None else ceiling)
         if best < lowest:
-            raise unsupported(f"The broker at {self.name} does not know {request.name} in any version that is known here.")
+            raise unsupported(f"The broker at {self.name} supports no version of {request.name} that this client supports.")
         return best
 
     def send(self, request, ceiling=None, client_id=None):
-        """Send a message of kafka-python's, in the version negotiated; its correlation. `client_id` where it is another's request."""
+        """Send a kafka-python message in the negotiated version; return its correlation id. Pass `client_id` for another client's request."""
         version = self.version(request, ceiling)
         correlation = next(self._correlations)
         request.API_VERSION = version
@@ -88,9 +88,9 @@ class Connection:
         return correlation
 
     def send_raw(self, request_class, version, parts, answered=True, block=True):
-        """Send a body given as a list of buffers, which are not joined nor copied; its correlation.
+        """Send a body as a list of buffers without joining or copying them; return its correlation id.
 
-        With block=False what the socket does not take stays here: `pump` when `fileno()` is writable, while `wants_write`.
+        With block=False unsent bytes are buffered: call `pump` when `fileno()` is writable, while `wants_write`.
         """
         correlation = next(self._correlations)
         header = RequestHeader(
@@ -116,7 +116,7 @@ class Connection:
         return bool(self._unsent)
 
     def pump(self, block=False):
-        """Write what is still unsent, all of it or what the socket takes now."""
+        """Send the remaining bytes: all of them, or what the socket accepts now."""
         try:
             while self._unsent:
                 sent = self._socket.send(self._unsent[0]) if self._tls else self._sendmsg(block)
@@ -146,9 +146,9 @@ class Connection:
     # ---- responses
 
     def receive(self, timeout=None):
-        """(correlation, the response's body after its header as a memoryview that shares no memory); None if `timeout` seconds pass.
+        """Return (correlation id, body without its header as a memoryview that shares no memory); None after `timeout` seconds.
 
-        Without a timeout the broker has request.timeout.ms, and what exceeds that raises.
+        Without a timeout, raise if the broker takes longer than request.timeout.ms.
         """
         if timeout is not None and not self.has_buffered() and not self.wait_readable(timeout):
             return None
@@ -157,31 +157,31 @@ class Connection:
         (correlation,) = struct.unpack_from(">i", frame)
         kind, version = self._pending[correlation] if correlation in self._pending else (None, None)
         if kind is None:
-            raise self._lost(f"an answer to request {correlation}, which was never made")
+            raise self._lost(f"an answer to request {correlation}, which was never sent")
         try:
             return correlation, frame[4 + header_tags(frame, kind, version) :]
         except Exception as problem:
             raise self._unreadable(kind, problem) from problem
 
     def decode(self, correlation, body):
-        """The response message in a body; the correlation is done with."""
+        """Decode a response body and drop its correlation id."""
         kind, version = self._pending.pop(correlation)
         try:
             return kind.decode(body, version=version)
-        except Exception as problem:  # whatever a decoder makes of bytes that are no answer
+        except Exception as problem:  # decoders raise anything on invalid bytes
             raise self._unreadable(kind, problem) from problem
 
     def forget(self, correlation):
-        """For a body that the caller reads itself: (response class, version), and the correlation is done with."""
+        """Return (response class, version) for a body that the caller decodes, and drop its correlation id."""
         return self._pending.pop(correlation)
 
     def receive_message(self, timeout=None):
-        """(correlation, response message), or None if `timeout` seconds pass."""
+        """Return (correlation id, response), or None after `timeout` seconds."""
         received = self.receive(timeout)
         return received and (received[0], self.decode(*received))
 
     def calling(self, request, timeout, ceiling=None, client_id=None):
-        """The steps (steps.py) to the answer to this very request, while nothing else is outstanding."""
+        """Steps (steps.py) to the response to this request; no other may be in flight."""
         self.send(request, ceiling, client_id)
         deadline = self._clock.monotonic() + timeout
         while not self.has_buffered() and not self.wait_readable(0):
@@ -192,11 +192,11 @@ class Connection:
 
     @property
     def outstanding(self):
-        """How many requests wait for an answer."""
+        """Number of requests in flight."""
         return len(self._pending)
 
     def has_buffered(self):
-        """Whether the start of a response was read already, so that `fileno()` need not become readable for it."""
+        """Whether part of a response is buffered already, so `fileno()` may never become readable for it."""
         return self._end > self._begin or (self._tls and self._socket.pending() > 0)
 
     def wait_readable(self, seconds):
@@ -212,7 +212,7 @@ class Connection:
         if not 4 <= size <= LARGEST_FRAME:
             raise self._lost(f"an answer that is not a Kafka response, but announces {size} bytes")
         self._begin += 4
-        frame = memoryview(np.empty(size, np.uint8))  # not zeroed first, as a bytearray would be
+        frame = memoryview(np.empty(size, np.uint8))  # unlike a bytearray, not zeroed
         got = min(size, self._end - self._begin)
         frame[:got] = memoryview(self._ahead)[self._begin : self._begin + got]
         self._begin += got
@@ -238,21 +238,21 @@ class Connection:
             raise self._lost("closed by the other side")
         return got
 
-    # ---- life
+    # ---- lifecycle
 
     @property
     def stale(self):
-        """Whether the broker may hang up on it at any moment: idle for too long, or the login's time is nearly over."""
+        """Whether the broker may close it at any moment: idle too long, or the login nearly expired."""
         now, idle = self._clock.monotonic(), self._config["connections.max.idle.ms"]
         if self._session_ends is not None and now > self._session_ends:
             return True
         return idle >= 0 and now - self.last_used > idle / 1000
 
     def abort(self):
-        """Fail what another thread is doing on it, now and later; that thread still has to close it."""
+        """Fail another thread's calls on it, now and later; that thread still has to close it."""
         with contextlib.suppress(OSError):
             if self._socket is not None:
-                # The kernel's: SSLSocket.shutdown first takes the encryption off, and what the other thread writes then goes out in the clear.
+                # Shut down the kernel socket: SSLSocket.shutdown would first drop the encryption, and the other thread would send plain text.
                 socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
     def close(self):
@@ -268,9 +268,9 @@ class Connection:
         return self._lost(f"an answer that is no {kind.__name__} ({type(problem).__name__}: {problem})")
 
     def _set_io_timeout(self, seconds):
-        """For each single read or write from here on.
+        """Set the timeout of each read or write.
 
-        Set on the kernel's socket, not Python's: Python would poll before each call and could not wait for all of a response.
+        It is set on the kernel's socket, not Python's: Python would poll before each call and could not wait for a whole response.
         """
         self._io_timeout = seconds
         if self._tls:
@@ -282,7 +282,7 @@ class Connection:
             self._socket.setsockopt(socket.SOL_SOCKET, option, value)
 
     def opened(self, opened, versions, session_ends):
-        """By what has set it up: requests may go."""
+        """Take over what connection setup has established; requests may follow."""
         self._socket, self.versions, self._session_ends = opened, versions, session_ends
         self._poll_in = select.poll()
         self._poll_in.register(opened, select.POLLIN)

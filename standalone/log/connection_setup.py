@@ -1,7 +1,7 @@
-"""How a connection comes about: the host's addresses, TCP, TLS, the broker's versions, the login. Nothing here blocks.
+"""Connection setup: name resolution, TCP, TLS, API versions, login. Non-blocking.
 
-Each step yields what it waits for (steps.py): a broker that swallows packets costs the others nothing. The one exception is the look-up
-of the host's name, which the system only does while one waits.
+Each step yields what it waits for (steps.py), so a broker that drops packets does not delay others. Only the resolution of host
+names blocks, since the system offers nothing else.
 """
 
 import errno
@@ -22,16 +22,16 @@ from standalone.log.broker_errors import disconnected, explain, java_class, rais
 from standalone.log.frames import SOFTWARE, header_tags, response_class
 from standalone.log.steps import Wait
 
-LARGEST_ANSWER = 16 << 20  # of those that are read here
-# Alerts that describe bytes damaged on the way, or of a peer in trouble: they may not come the next time.
+LARGEST_ANSWER = 16 << 20  # of a response during setup
+# Alerts for bytes damaged in transit or a peer in trouble: they may not occur on the next attempt.
 PASSING_ALERTS = ("BAD_RECORD_MAC", "DECRYPT_ERROR", "INTERNAL_ERROR", "CLOSE_NOTIFY", "USER_CANCELLED", "RECORD_OVERFLOW", "UNEXPECTED_MESSAGE",
                   "DECODE_ERROR")
-# What OpenSSL finds by itself in what the two sides are set to.
+# OpenSSL's own errors about incompatible settings of the two sides.
 NO_COMMON_GROUND = ("UNSUPPORTED_PROTOCOL", "NO_PROTOCOLS_AVAILABLE", "NO_SHARED_CIPHER", "NO_CIPHERS_AVAILABLE", "UNKNOWN_PROTOCOL")
 
 
 def steps(connection, config, clock, credentials, deadline):
-    """To `connection.opened`. Raises LogRetriableError where the broker cannot be reached now, LogFatalError where it will not have us."""
+    """Steps to `connection.opened`. Raise LogRetriableError if the broker is unreachable, LogFatalError if it rejects the client."""
     yield from _Setup(connection, config, clock, credentials, deadline).steps()
 
 
@@ -61,7 +61,7 @@ class _Setup:
     # ---- TCP and TLS
 
     def _connect(self):
-        """Through each address of the name in turn."""
+        """Try each address of the name in turn."""
         try:
             addresses = socket.getaddrinfo(self._host, self._port, type=socket.SOCK_STREAM)
         except (OSError, UnicodeError) as problem:
@@ -69,7 +69,7 @@ class _Setup:
         reasons, deadline = [], self._deadline
         for number, (family, kind, protocol, _, address) in enumerate(addresses):
             now = self._clock.monotonic()
-            self._deadline = now + max(0.05, deadline - now) / (len(addresses) - number)  # an address that is dead leaves the next its share
+            self._deadline = now + max(0.05, deadline - now) / (len(addresses) - number)  # a dead address leaves the next one its share
             try:
                 self._socket = socket.socket(family, kind, protocol)
                 yield from self._connect_to(address)
@@ -100,8 +100,8 @@ class _Setup:
         if code:
             raise OSError(code, os.strerror(code))
         if opened.getsockname() == opened.getpeername():
-            # A port of this machine that nobody listens on may be given to the very socket that asks for it, which then talks to itself and
-            # keeps the broker from having its port back.
+            # A self-connection: the kernel may give a free local port to the very socket that connects to it. It would block the port
+            # for the broker.
             raise ConnectionRefusedError(errno.ECONNREFUSED, os.strerror(errno.ECONNREFUSED))
 
     def _wrap(self):
@@ -119,7 +119,7 @@ class _Setup:
             raise self._tls_failed(problem) from problem
 
     def _tls_failed(self, problem):
-        """Only what one of the two sides says of the other is final; who just hangs up may have no time, or be a balancer without brokers."""
+        """Only alerts and verification errors are final; a peer that just closes may be overloaded, or a balancer without brokers."""
         reason = getattr(problem, "verify_message", "") or problem.reason or str(problem)
         message = f"TLS with the broker at {self._name} failed: {reason}."
         if is_final(problem):
@@ -141,7 +141,7 @@ class _Setup:
             highest = min(highest - 1, known.get(ApiVersionsRequest.API_KEY, (0, 0))[1])
 
     def _log_in(self, versions):
-        """When the login is over, by the clock; None where it lasts."""
+        """Return when the login expires, by the clock; None if never."""
         name = self._config["sasl.mechanism"]
         mechanism = self._credentials.mechanism(self._host)
         try:
@@ -159,7 +159,7 @@ class _Setup:
         except (kafka.errors.KafkaError, ValueError) as problem:
             raise self._refused(problem) from problem
         if not mechanism.is_authenticated():
-            raise self._refused("the exchange ended without proof")
+            raise self._refused("the SASL exchange ended before authentication was complete")
         lifetime = answer.session_lifetime_ms if answer is not None else 0
         return self._clock.monotonic() + 0.85 * lifetime / 1000 if lifetime else None
 
@@ -182,14 +182,14 @@ class _Setup:
         (size,) = struct.unpack(">i", (yield from self._read(4)))
         if not 4 <= size <= LARGEST_ANSWER:
             raise disconnected(
-                f"The connection to the broker at {self._name} is lost: its answer is not a Kafka response: it announces {size} bytes.{self._hint}"
+                f"The connection to the broker at {self._name} is lost: its answer, announced as {size} bytes, is not a Kafka response.{self._hint}"
             )
         frame = yield from self._read(size)
         kind = response_class(request)
         try:
             return kind.decode(frame[4 + header_tags(frame, kind, version) :], version=version)
-        except Exception as problem:  # whatever a decoder makes of bytes that are no answer
-            raise disconnected(f"The broker at {self._name} answers {request.name} with what is none: {problem}.{self._hint}") from problem
+        except Exception as problem:  # decoders raise anything on invalid bytes
+            raise disconnected(f"The broker at {self._name} sent an invalid response to {request.name}: {problem}.{self._hint}") from problem
 
     def _write(self, data):
         view = memoryview(data)
@@ -226,7 +226,7 @@ class _Setup:
                 raise TimeoutError
 
     def _failed(self, problem):
-        """In the first requests: TLS 1.3 has a broker's verdict on our certificate come only here."""
+        """Map an error during the first requests: with TLS 1.3 the broker rejects our certificate only here."""
         if isinstance(problem, ssl.SSLError):
             return self._tls_failed(problem)
         return disconnected(f"The connection to the broker at {self._name} is lost: {why(problem)}.{self._hint}")
@@ -237,7 +237,7 @@ class _Setup:
 
 
 def is_final(problem):
-    """Whether a failure of TLS would only repeat itself: a certificate that is not trusted, an alert, nothing in common."""
+    """Whether a TLS failure is permanent: an untrusted certificate, a fatal alert, no common protocol or cipher."""
     reason = problem.reason or ""
     if isinstance(problem, ssl.SSLCertVerificationError):
         return True
@@ -245,7 +245,7 @@ def is_final(problem):
 
 
 def why(reason):
-    """In words, without Python's number in brackets."""
+    """Return the error's message without Python's errno prefix."""
     if isinstance(reason, TimeoutError) or getattr(reason, "errno", None) == errno.ETIMEDOUT:
         return "no answer in time"
     if isinstance(reason, ssl.SSLError):

@@ -1,11 +1,11 @@
-"""Consumer: records of topics, as columns that point into the bytes as they were received; positions, pauses, commits.
+"""Consumer: records as columns that point into the received bytes; positions, pause and resume, commits.
 
-    subscription.py  which topics          group.py or consumer_protocol.py, commits.py  whose partitions, how far they are done
-    positions.py     where to begin        leaders.py, fetch.py  the brokers they are fetched from, and the fetch itself
+    subscription.py  which topics          group.py or consumer_protocol.py, commits.py  assignment and commits
+    positions.py     start offsets        leaders.py, fetch.py  which broker to fetch from, and the fetch
 
-The next fetch is under way while the caller works on what it was given: its answer waits in the socket, so that at most one
-answer a broker is in memory besides what the caller holds. Nothing that heals by itself is raised: brokers that go and come back,
-leaders that move, topics that are not there yet. Each such event is one line in the log.
+The next fetch is in flight while the caller processes records: its response waits in the socket, so at most one response per broker
+is in memory besides the caller's records. Transient problems are not raised (brokers that restart, leaders that move, topics that do
+not exist yet); each is logged once.
 """
 
 import collections
@@ -34,16 +34,16 @@ log = logging.getLogger(__name__)
 Fetched = collections.namedtuple("Fetched", "topic partition records high_watermark")
 
 MAX_BYTES = 8 * 1024 * 1024
-MOST_RECEIVED = 2  # answers that a partition has in memory
-LONGEST_WAIT_MS = 5000  # where nothing comes, fetches wait twice as long each time, up to this; one record ends that
-JAVA_SHARE_BYTES = 1024 * 1024  # Java's max.partition.fetch.bytes: where it is left or raised, a lone partition may have more
+MOST_RECEIVED = 2  # responses that a partition holds in memory
+LONGEST_WAIT_MS = 5000  # fetches of an idle partition wait twice as long each time, up to this; one record resets it
+JAVA_SHARE_BYTES = 1024 * 1024  # Java's max.partition.fetch.bytes: at this value or above, a lone partition may get more
 NO_REPLICA = -1
 
-_Received = collections.namedtuple("_Received", "next_offset epoch records end aborted")  # bytes of a partition, not looked at yet
+_Received = collections.namedtuple("_Received", "next_offset epoch records end aborted")  # undecoded bytes of a partition
 
 
 class _NoListener:
-    """The listener of who does not want one."""
+    """A rebalance listener that does nothing."""
 
     def on_assigned(self, pairs):
         pass
@@ -52,48 +52,48 @@ class _NoListener:
 
 
 class Consumer:
-    """Used by one thread, but for `wakeup`. Partitions are (topic, index) pairs.
+    """Used by one thread, except `wakeup`. Partitions are (topic, index) pairs.
 
-    `listener` has on_assigned(pairs), on_revoked(pairs) and on_lost(pairs), called inside `poll`: revoked while offsets can still
-    be committed, lost where that is over. A topic deleted and recreated is lost and assigned at once: its offsets begin again.
+    `listener` has on_assigned(pairs), on_revoked(pairs) and on_lost(pairs), called inside `poll`: on revoked, offsets can still be
+    committed; on lost, not any more. A recreated topic is lost and assigned at once, as its offsets restart.
     """
 
     def __init__(
         self, cluster, config, clock, group_id=None, instance_id=None, listener=None, heartbeats=None, max_bytes=MAX_BYTES, relayed=None
     ):
-        """`heartbeats` (heartbeats.py) keeps the membership alive; without a group there is `assign` and no commits. `relayed(waker)` makes
-        the group of a consumer whose member is elsewhere (relayed_group.py)."""
+        """`heartbeats` (heartbeats.py) keeps the membership alive; without a group there is only `assign`, and no commits. `relayed(waker)` makes
+        the group of a consumer whose membership lives in another process (relayed_group.py)."""
         self._config = config = ConsumerConfig.of(config)
         client_keys.tell(config)
         self._cluster, self._clock = cluster.of_client(config["client.id"]), clock
         cluster = self._cluster
         self._listener = listener or _NoListener()
         self._max_bytes = max(1, min(max_bytes, config["fetch.max.bytes"]))
-        # A fetch for which one byte is enough is answered as soon as there is one, however long it might wait.
+        # With fetch.min.bytes=1 the broker responds as soon as a byte arrives, so a longer wait delays nothing.
         self._may_wait_longer = "fetch.max.wait.ms" not in config.given and config["fetch.min.bytes"] <= 1
         self._isolation = ISOLATION[config["isolation.level"]]
         self._waker, self._woken = Waker(), False
-        self._partitions = {}  # pair -> Partition, in the order in which they are fetched
+        self._partitions = {}  # pair -> Partition, in fetch order
         self._subscription = Subscription(cluster, config, clock)
         self._leaders = Leaders(cluster, config, clock, self._subscription.look_soon)
         member = ConsumerProtocolGroup if config["group.protocol"] == "consumer" else Group
         self._group = member(cluster, config, clock, self._waker, group_id, instance_id) if group_id is not None else None
         if relayed is not None:
             self._group = relayed(self._waker)
-        self._acting = self._group.acting if self._group is not None else contextlib.nullcontext()  # around all that may touch the group
+        self._acting = self._group.acting if self._group is not None else contextlib.nullcontext()  # held around everything that may touch the group
         self._positions = Positions(self._partitions, cluster, config, clock, self._group, self._leaders, self._subscription)
         self._heartbeats = heartbeats if self._group is not None and relayed is None else None
         if self._heartbeats is not None:
             self._heartbeats.add(self._group)
 
-    # ---- what to read
+    # ---- subscription
 
     def subscribe(self, topics=None, pattern=None):
-        """Topics by name, or all whose whole name matches: a regular expression, or anything with `fullmatch`."""
+        """Subscribe to topics by name, or by pattern: a regular expression, or any object with `fullmatch`."""
         self._subscription.want(topics, pattern)
 
     def assign(self, pairs):
-        """Read these partitions, whoever else does: no group shares them out."""
+        """Read these partitions without a group."""
         self._subscription.look_now()
         self._take(pairs)
 
@@ -107,7 +107,7 @@ class Consumer:
             part.topic_id = self._subscription.topic_id(topic)
 
     def pause(self, pairs):
-        """Hand nothing out of these; what has been received is kept."""
+        """Return no records of these; received ones stay buffered."""
         for pair in pairs:
             self._assigned(pair).paused = True
 
@@ -119,19 +119,19 @@ class Consumer:
         return sorted(pair for pair, part in self._partitions.items() if part.paused)
 
     def position(self, pair, timeout_s=60.0):
-        """The offset of the next record that `poll` will give; asks for it where that is not known yet."""
+        """Return the offset of the next record from `poll`; fetch it if unknown."""
         part = self._assigned(pair)
         with self._acting:
-            self._until(lambda: part.position is not None, self._clock.monotonic() + timeout_s, f"Finding out where to read {part}")
+            self._until(lambda: part.position is not None, self._clock.monotonic() + timeout_s, f"Finding the position of {part}")
         return part.position
 
     def lag(self):
-        """{pair: records that are in the log and were not handed out}, as of the last answer."""
+        """Return {pair: number of records behind the log's end}, as of the last response."""
         known = {pair: part for pair, part in list(self._partitions.items()) if part.end is not None and part.position is not None}
         return {pair: max(0, part.end - part.position) for pair, part in known.items()}
 
     def end_offsets(self, pairs, timeout_s=60.0):
-        """{pair: the offset after its last record}, asked for now."""
+        """Fetch {pair: end offset} from the brokers."""
         with self._acting:
             return self._ask_offsets(pairs, LATEST, timeout_s)
 
@@ -142,7 +142,7 @@ class Consumer:
     # ---- records
 
     def poll(self, timeout_s):
-        """[Fetched], as soon as there is any; [] when the time is over or `wakeup` was called."""
+        """Return [Fetched] as soon as there are records; [] after the timeout or `wakeup`."""
         with self._acting:
             if self._group is not None:
                 self._group.polling(True)
@@ -156,7 +156,7 @@ class Consumer:
         while True:
             self._serve()
             for step in (self._follow_topics, self._follow_group, self._positions.place, self._fetch):
-                if not self._woken:  # each may take a moment while brokers are away
+                if not self._woken:  # each may take a moment while brokers are unavailable
                     step()
             fetched = self._unpack()
             now = self._clock.monotonic()
@@ -166,38 +166,38 @@ class Consumer:
             self._wait(min(deadline, self._wakes_at()) - now)
 
     def wakeup(self):
-        """From any thread: `poll` returns at once, the one that waits now or else the next."""
+        """Make the current `poll`, or the next one, return at once. Callable from any thread."""
         self._woken = True
         self._waker.wake()
 
     # ---- commits
 
     def commit(self, offsets, timeout_s=60.0):
-        """Commit {pair: offset of the next record, or (offset, metadata), or as another consumer has `marked` it} and wait until it is done.
+        """Commit {pair: next offset, or (offset, metadata), or another consumer's `marked` value}; wait for the result.
 
-        LogRetriableError where it could not be, and the records will come again; LogFatalError where it never will be.
+        LogRetriableError: not committed, the records will be redelivered. LogFatalError: it never will be.
         """
         with self._acting:
             self._group.commits.write(self._marked(offsets), timeout_s)
 
     def commit_async(self, offsets, on_done=lambda error: None):
-        """`on_done(None or the error)` is called on this thread: at once, or by a later `poll` or `commit`."""
+        """Call `on_done(None or the error)` on this thread: at once, or in a later `poll` or `commit`."""
         with self._acting:
             self._group.commits.write_async(self._marked(offsets), on_done)
 
     def committed(self, pairs, timeout_s=60.0):
-        """{pair: offset} of those that the group has committed."""
+        """Return {pair: committed offset} for the pairs with one."""
         return {pair: offset for pair, (offset, _, _) in self.marks(pairs, timeout_s).items()}
 
     def marks(self, pairs, timeout_s=60.0):
-        """{pair: (offset, metadata, epoch)} of those that the group has committed."""
+        """Return {pair: (offset, metadata, epoch)} for the pairs with a committed offset."""
         with self._acting:
             return {pair: tuple(found) for pair, found in self._group.commits.read(pairs, timeout_s).items()}
 
     def close(self, timeout_s=5.0, leave=True):
-        """With `leave` the group shares the partitions out at once; without, this member may come back to them within its session.
+        """With `leave` the group rebalances at once; without, this member may get its partitions back within its session.
 
-        The listener is not called: who closes has flushed and committed, or does not want to.
+        The listener is not called: the caller has flushed and committed, or does not want to.
         """
         if self._heartbeats is not None:
             self._heartbeats.remove(self._group)
@@ -209,7 +209,7 @@ class Consumer:
         self._waker.close()
 
     def _marked(self, offsets):
-        """Each with its epoch, and its topic's mark as metadata, by which a topic recreated under the same name is recognised."""
+        """Add the leader epoch to each offset, and as metadata the topic's id, which detects a topic recreated under the same name."""
         marked = {}
         for pair, offset in offsets.items():
             if isinstance(offset, tuple) and len(offset) == 3:
@@ -222,7 +222,7 @@ class Consumer:
             marked[pair] = offset, metadata, part.epoch if part is not None else -1
         return marked
 
-    # ---- topics and the group
+    # ---- topics and group
 
     def _follow_topics(self):
         if self._subscription.due:
@@ -271,11 +271,11 @@ class Consumer:
     # ---- fetching
 
     def expect(self, max_bytes):
-        """Fetch up to so much at once from now on, as far as fetch.max.bytes allows."""
+        """Set how many bytes one fetch requests, up to fetch.max.bytes."""
         self._max_bytes = max(1, min(max_bytes, self._config["fetch.max.bytes"]))
 
     def _fetch(self):
-        """Send every broker that has nothing to do its next fetch."""
+        """Send the next fetch to every idle broker."""
         now = self._clock.monotonic()
         ready = [
             part
@@ -290,7 +290,7 @@ class Consumer:
 
     def _send_fetch(self, leader, parts, max_bytes):
         config = self._config
-        # Compressed records are asked for in smaller portions: what counts is the memory that they take in the end.
+        # Request less of compressed records: their decompressed size counts.
         max_bytes = max(1, int(max_bytes / max(part.inflation for part in parts)))
         share = config["max.partition.fetch.bytes"]
         wait_ms = self._wait_ms(leader)
@@ -305,7 +305,7 @@ class Consumer:
         )
         by_id = leader.link.connection.version(request, ceiling) >= fetch.BY_ID
         sent = {((part.topic_id if by_id else part.topic), part.index): (part, part.fetched_to) for part in parts}
-        # A broker fills its answer in the order of the request: who comes first now comes last the next time.
+        # A broker fills its response in request order, so move the first partition to the end for the next fetch.
         self._partitions[parts[0].pair] = self._partitions.pop(parts[0].pair)
         leader.fetching = {part.pair: (part, part.fetched_to) for part in parts}
         leader.waits_long = wait_ms > config["fetch.max.wait.ms"]
@@ -316,7 +316,7 @@ class Consumer:
             self._leaders.lost(leader, error)
 
     def _wait_ms(self, leader):
-        """How long the broker may wait for records: longer the longer there have been none, as each fetch costs both sides."""
+        """How long the broker may wait for records: longer the longer the partition is idle, as each fetch costs both sides."""
         least = self._config["fetch.max.wait.ms"]
         if not self._may_wait_longer or leader.link.busy:
             return least
@@ -335,9 +335,9 @@ class Consumer:
         for one in answers:
             part, offset = sent.get((one.topic, one.partition), (None, None))
             if part is None or self._partitions.get(part.pair) is not part or part.fetched_to != offset:
-                continue  # it was released, or sought elsewhere, meanwhile
+                continue  # released or sought meanwhile
             if one.error_code and part.replica is not None:
-                part.replica = None  # whatever it is, its leader knows better
+                part.replica = None  # whatever the error, ask the leader next
             elif one.error_code == codes.OFFSET_OUT_OF_RANGE:
                 if not part.received:
                     self._positions.out_of_range(part)
@@ -364,7 +364,7 @@ class Consumer:
         self._subscription.look_soon()
 
     def _unpack(self):
-        """[Fetched] of what was received of partitions that are not paused."""
+        """Return [Fetched] from the received bytes of partitions that are not paused."""
         fetched = []
         for part in self._partitions.values():
             while part.received and not part.paused:
@@ -381,7 +381,7 @@ class Consumer:
                     part.start(part.position, part.epoch)
                     if part.damaged_at != part.position:
                         part.damaged_at = part.position
-                        log.warning("Records of %s are corrupt: %s Fetching them again.", part, error)
+                        log.warning("Records of %s are corrupt: %s They are fetched again.", part, error)
                     elif not fetched:
                         raise
                     break
@@ -389,7 +389,7 @@ class Consumer:
                 for records in unpacked.records:
                     fetched.append(Fetched(part.topic, part.index, records, received.end))
                     part.inflation = max(1.0, _buffer_bytes(records) / len(received.records))
-                if part.position < received.next_offset:  # compressed records that would have taken too much memory at once
+                if part.position < received.next_offset:  # the batch would take too much memory decompressed at once; the rest follows
                     part.received.appendleft(received)
                     break
         return fetched
@@ -416,7 +416,7 @@ class Consumer:
         wait(self._links, self._waker, seconds, self._underway)
 
     def _wakes_at(self):
-        """When something is to be done though nothing was heard."""
+        """When to act even if no response arrives."""
         now = self._clock.monotonic()
         times = [self._subscription.look_at, self._leaders.wakes_at, self._positions.wakes_at]
         times += [link.deadline for link in self._links] + [each.until for each in self._underway]
@@ -426,14 +426,14 @@ class Consumer:
         return min(times)
 
     def _until(self, done, deadline, what):
-        """Wait for something other than records, with nobody told of the group's changes."""
+        """Wait for a condition other than records, without calling the listener."""
         while not done():
             self._serve()
             self._follow_topics()
             self._positions.place()
             now = self._clock.monotonic()
             if not done() and now >= deadline:
-                raise timed_out(f"{what}: not known in time.")
+                raise timed_out(f"{what} timed out.")
             if not done():
                 self._wait(min(deadline, self._wakes_at()) - now)
 
@@ -457,7 +457,7 @@ class Consumer:
                     raise broker_error(code, f"Asking for the offsets of {topic}-{index}")
             if len(offsets) < len(set(pairs)):
                 if self._clock.monotonic() >= deadline:
-                    raise timed_out("Asking for offsets: not known in time.")
+                    raise timed_out("Listing offsets timed out.")
                 self._wait(self._config.seconds("retry.backoff.ms"))
                 self._serve()
         return offsets

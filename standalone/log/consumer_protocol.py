@@ -1,11 +1,11 @@
-"""A member of a consumer group by the consumer protocol (KIP-848): the broker divides the partitions, and heartbeats say everything.
+"""A member of a consumer group by the consumer protocol (KIP-848): the broker assigns partitions through heartbeats.
 
-A heartbeat says what the member wants and reads; its answer, which partitions it is to read, and the epoch that its commits bear. What it
-reads and is to give to others it gives up first, and says so; what it gets in addition comes when nobody else has it any more. Nobody
-waits for anybody else, and what stays with a member is read all the while.
+A heartbeat carries the member's subscription and owned partitions; the response carries its assignment and the epoch for its commits. The
+member first revokes what it must give up and reports that; new partitions follow once their previous owner has revoked them. Members do
+not wait for each other, and keep reading the partitions that stay theirs.
 
-One heartbeat is under way at a time: the task's thread sends it where there is news, Heartbeats' else. The task may not come back for a
-long time to hear what was answered: then Heartbeats sends the next one in its place, which asks for everything again.
+One heartbeat is in flight at a time: the task's thread sends it when something has changed, Heartbeats otherwise. If the task is busy for
+long and reads no response, Heartbeats sends the next heartbeat in its place, as a full request.
 """
 
 import collections
@@ -24,30 +24,30 @@ from standalone.log.subscription import ASK_SECONDS
 
 log = logging.getLogger(__name__)
 
-JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2  # epochs that are sent
+JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2  # special epochs that are sent
 TASK, HEARTBEATS = "task", "heartbeats"
-FIRST_INTERVAL_SECONDS = 3.0  # until the broker says how often it wants to hear
+FIRST_INTERVAL_SECONDS = 3.0  # until the broker sends its heartbeat interval
 _COMES_AGAIN = (codes.UNKNOWN_MEMBER_ID, codes.FENCED_MEMBER_EPOCH)
 
 
 class ConsumerProtocolGroup(GroupLink):
-    watched = frozenset()  # the broker keeps an eye on topics
+    watched = frozenset()  # the broker watches topics
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         super().__init__(cluster, config, clock, waker, group_id, instance_id)
         self._topics = None
-        self._owned = set()  # what the consumer reads
+        self._owned = set()  # partitions that the consumer reads
         self._assignor = config["group.remote.assignor"]
         self._member_id = str(uuid.uuid4())
-        # All below is under the lock.
+        # Everything below is guarded by the lock.
         self._epoch = JOIN
-        self._given = None  # {topic id: partitions} as the broker said last
+        self._given = None  # {topic id: partitions}, the broker's last assignment
         self._names = {}  # topic id -> name
-        self._told = None  # (topics, what is read) as the broker was told last; None: it is to tell everything, too
+        self._told = None  # last reported (topics, owned partitions); None: the next heartbeat is a full one
         self._verdict = None  # LOST, or an error that every `advance` raises
-        self._awaited = None  # TASK or HEARTBEATS, whose heartbeat is under way
-        self._sent = 0  # heartbeats: what is answered to any but the last is of no matter
-        self._leaves = False  # its task was away for too long, and the group does not know yet
+        self._awaited = None  # TASK or HEARTBEATS, whose heartbeat is in flight
+        self._sent = 0  # number of heartbeats; responses to all but the last are ignored
+        self._leaves = False  # max.poll.interval.ms is exceeded, and the group must be told
         self._left = False
         self._retry_at = self._heartbeat_at = 0
         self._interval = FIRST_INTERVAL_SECONDS
@@ -61,8 +61,8 @@ class ConsumerProtocolGroup(GroupLink):
         pass
 
     def advance(self):
-        """Go on without waiting. (REVOKED or LOST, pairs): let these go and call `let_go`; (ASSIGNED, pairs): read these, too, and call
-        `taken`; or None."""
+        """Take the next step without waiting. Return (REVOKED or LOST, pairs): release these and call `let_go`; (ASSIGNED, pairs): read these
+        too and call `taken`; or None."""
         with self._lock:
             verdict, given = self._verdict, self._given
         if isinstance(verdict, LogError):
@@ -95,10 +95,10 @@ class ConsumerProtocolGroup(GroupLink):
     @property
     def wakes_at(self):
         with self._lock:
-            return self._retry_at if self._has_news() and not self._awaited else float("inf")
+            return self._retry_at if self._has_changes() and not self._awaited else float("inf")
 
     def _resolved(self, given):
-        """{pair} of what was given, as far as the topics' names are known; the others are asked for."""
+        """Return the assigned {pair}s whose topic names are known; request metadata for the others."""
         unknown = [topic_id for topic_id in given if topic_id not in self._names]
         if unknown:
             self._names.update({topic.id: topic.name for topic in map(self.cluster.known_topic, self._topics or ()) if topic is not None})
@@ -115,8 +115,8 @@ class ConsumerProtocolGroup(GroupLink):
             if not topic.error_code:
                 self._names[topic.id] = topic.name
 
-    def _has_news(self):
-        """Whether the broker is to hear of something before the next heartbeat is due; under the lock."""
+    def _has_changes(self):
+        """Whether a heartbeat must be sent before its interval ends; holds the lock."""
         if self._left or self._topics is None or isinstance(self._verdict, LogError):
             return False
         return self._epoch == JOIN or self._told != (self._topics, frozenset(self._owned))
@@ -124,17 +124,17 @@ class ConsumerProtocolGroup(GroupLink):
     def _tell(self):
         now = self._clock.monotonic()
         with self._lock:
-            if self._awaited or now < self._retry_at or not self._has_news():
+            if self._awaited or now < self._retry_at or not self._has_changes():
                 return
             request, handler = self._next(now, TASK)
         self.send(request, handler)
 
     def _next(self, now, sender):
-        """(request, handler) of the next heartbeat; under the lock."""
+        """Return (request, handler) of the next heartbeat; holds the lock."""
         if self._awaited:
-            self._told = None  # its answer may never be read, and may hold an assignment
+            self._told = None  # its response, perhaps with an assignment, may never be read
         told = self._topics, frozenset(self._owned)
-        # A heartbeat that tells everything is answered with the assignment, others only where that has changed.
+        # The broker answers a full heartbeat with the assignment, others only when the assignment has changed.
         whole, news = self._epoch == JOIN or self._told is None, told != self._told
         request = ConsumerGroupHeartbeatRequest(
             group_id=self.group_id,
@@ -150,13 +150,13 @@ class ConsumerProtocolGroup(GroupLink):
         return request, functools.partial(self._heard, self._under_way(sender, now), self._epoch, told)
 
     def _under_way(self, sender, now):
-        """The number of the heartbeat that is sent now; under the lock."""
+        """Return the number of the heartbeat being sent; holds the lock."""
         self._awaited, self._heartbeat_at = sender, now + self._interval
         self._sent += 1
         return self._sent
 
     def _by_topic(self):
-        known = list(self._names.items())  # at once: the other thread may add to it
+        known = list(self._names.items())  # copied at once: the other thread may add to it
         ids, topics = {name: topic_id for topic_id, name in known}, collections.defaultdict(list)
         for name, index in sorted(self._owned):
             topics[ids[name]].append(index)
@@ -164,14 +164,14 @@ class ConsumerProtocolGroup(GroupLink):
         return [Topic(topic_id=topic_id, partitions=indexes) for topic_id, indexes in topics.items()]
 
     def _heard(self, number, epoch, told, answer, error):
-        """On whichever thread it was sent by."""
+        """Handle a response, on the thread that sent the heartbeat."""
         now = self._clock.monotonic()
         with self._lock:
             if number != self._sent:
-                return  # another was sent in its place
+                return  # another has been sent in its place
             self._awaited = None
             if self._left or epoch != self._epoch:
-                return self._waker.wake()  # about a membership that is no more
+                return self._waker.wake()  # from a previous membership
             code = error is None and answer.error_code
             if error is None and not code:
                 self._accepted(answer, told, now)
@@ -210,15 +210,15 @@ class ConsumerProtocolGroup(GroupLink):
 
     def _hints(self):
         return {
-            codes.UNSUPPORTED_ASSIGNOR: "group.remote.assignor names an assignor that the broker does not have; left out, it chooses one.",
-            codes.UNSUPPORTED_VERSION: "The brokers do not speak group.protocol=consumer, or it is turned off there: set group.protocol=classic.",
-            codes.GROUP_ID_NOT_FOUND: "The group has members by the classic protocol that the broker does not let share it: stop them first, or "
+            codes.UNSUPPORTED_ASSIGNOR: "group.remote.assignor names an assignor that the broker lacks. Remove it to use the broker's default.",
+            codes.UNSUPPORTED_VERSION: "The brokers do not support group.protocol=consumer, or have it disabled: set group.protocol=classic.",
+            codes.GROUP_ID_NOT_FOUND: "The group has members of the classic protocol, and the broker does not allow both: stop them first, or "
                                       "set group.protocol=classic.",
         }
 
-    # ---- what others learn of the membership
+    # ---- queries about the membership
 
-    is_between = False  # commits continue whatever the group does
+    is_between = False  # commits continue during a rebalance
 
     @property
     def membership(self):
@@ -235,17 +235,17 @@ class ConsumerProtocolGroup(GroupLink):
                 self._verdict = LOST
 
     def is_over(self, code, what):
-        """The broker will not have this member any more; the error that every `advance` raises from now on."""
+        """End the membership with an error, which every `advance` raises from now on."""
         with self._lock:
             self._verdict = self._fatal(code, what)
             return self._verdict
 
-    # ---- the end
+    # ---- leaving
 
     def close(self, timeout_s, leave=True):
-        """With `leave` the group knows at once; without, it keeps a static member's place until its session ends, and others' too."""
+        """With `leave` the group knows at once; without, members, static ones included, keep their place until the session ends."""
         with self._lock:
-            known = self._epoch > 0 or self._awaited is not None  # the group, of this member: if only as soon as it reads what is under way
+            known = self._epoch > 0 or self._awaited is not None  # the group knows this member, or will once it reads the heartbeat in flight
             known, self._left = known and not isinstance(self._verdict, LogFatalError), True
         try:
             if known and (leave or self.instance_id):
@@ -273,19 +273,19 @@ class ConsumerProtocolGroup(GroupLink):
         return self._interval
 
     def heartbeat_due(self):
-        """When the next heartbeat is to be sent; infinity while there is no membership to keep, or one is under way."""
+        """When to send the next heartbeat; infinity without a membership, or while one is in flight."""
         with self._lock:
             return self._heartbeat_at if self._keeps else float("inf")
 
     @property
     def _keeps(self):
-        """Whether the group is to hear of this member; under the lock. What the task sent does not count: it may be away, and hear nothing."""
+        """Whether the group needs heartbeats; holds the lock. A heartbeat from the task does not count: the task may be busy and read no response."""
         if self._left or self._awaited is HEARTBEATS or isinstance(self._verdict, LogError):
             return False
         return self._leaves or self._verdict is None and (self._epoch > 0 or self._awaited is TASK)
 
     def heartbeat(self, node):
-        """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long. None: it was sent meanwhile."""
+        """Return (request, handler): a heartbeat, or a leave request if max.poll.interval.ms is exceeded. None: one was sent meanwhile."""
         now = self._clock.monotonic()
         with self._lock:
             if not self._keeps:
@@ -299,7 +299,7 @@ class ConsumerProtocolGroup(GroupLink):
             return self._next(now, HEARTBEATS)
 
     def _has_left(self, number, answer, error):
-        """The group knows, or is told again: else its partitions would rest until the session is over."""
+        """Note that the group knows, or retry: otherwise its partitions would be unread until the session ends."""
         with self._lock:
             if number != self._sent:
                 return
@@ -313,7 +313,7 @@ class ConsumerProtocolGroup(GroupLink):
         self._waker.wake()
 
     def heartbeat_failed(self, node, error):
-        """It could not be sent: soon again, and the coordinator may be another by then."""
+        """Handle a heartbeat that could not be sent: retry soon, perhaps with another coordinator."""
         with self._lock:
             if self._awaited is HEARTBEATS:
                 self._awaited = None

@@ -1,4 +1,4 @@
-"""Kafka's error codes, by Kafka's names: those that the client distinguishes. A test holds each to kafka-python's table."""
+"""Kafka's error codes, by Kafka's names: those that the client handles. A test compares them with kafka-python's table."""
 
 NONE = 0
 OFFSET_OUT_OF_RANGE = 1

@@ -1,6 +1,6 @@
-"""The Fetch request, and its answer read so that records stay where they were received.
+"""The Fetch request, and a decoder for its response that does not copy records.
 
-kafka-python's own decoder would copy every byte of the records again, so the few fields around them are walked here.
+kafka-python's decoder would copy every byte of the records, so the few fields around them are decoded here.
 """
 
 import collections
@@ -12,18 +12,18 @@ from kafka.protocol.consumer import FetchRequest
 from standalone.kernels import BYTES, LONG, compiled
 from standalone.log.broker_errors import disconnected
 
-BY_ID = 13  # from this version on topics are named by their ids
-FETCH_CEILING = 17  # the highest version whose answer is known here
+BY_ID = 13  # from this version on topics are identified by id
+FETCH_CEILING = 17  # the highest version supported here
 SESSION_NONE, EPOCH_NONE = 0, -1
 BATCH_HEADER = 61
 
 Answer = collections.namedtuple("Answer", "topic partition error_code high_watermark stable_offset aborted replica records")
-Answer.__doc__ = """A partition's part of an answer. topic: its id or name, as it was asked for; aborted: [(producer id, first offset)];
-replica: the id of a node that is rather to be read from (KIP-392), or -1."""
+Answer.__doc__ = """One partition of a response. topic: its id or name, as requested; aborted: [(producer id, first offset)];
+replica: the id of the preferred read replica (KIP-392), or -1."""
 
 
 def request(wanted, *, min_bytes, max_wait_ms, max_bytes, partition_bytes, isolation, rack):
-    """Of [(topic name, topic id or None, partition, offset, the leader's epoch or -1)]; (message, version ceiling)."""
+    """Build (message, version ceiling) from [(topic name, topic id or None, partition, offset, leader epoch or -1)]."""
     ceiling = FETCH_CEILING if all(each[1] for each in wanted) else BY_ID - 1
     topics = {}
     for name, topic_id, partition, offset, leader_epoch in wanted:
@@ -46,7 +46,7 @@ def request(wanted, *, min_bytes, max_wait_ms, max_bytes, partition_bytes, isola
 
 
 def read(body, version):
-    """(error code of the whole, [Answer]) of an answer's bytes; `records` of each are a part of `body`, or None."""
+    """Decode a response into (top-level error code, [Answer]); each `records` is a slice of `body`, or None."""
     try:
         return _Walk(body, version).answer()
     except (struct.error, IndexError, ValueError, OverflowError) as problem:
@@ -59,7 +59,7 @@ class _Walk:
         self._flexible = version >= 12
 
     def answer(self):
-        self._take(">i")  # how long the broker held it back
+        self._take(">i")  # throttle time
         error_code = 0
         if self._version >= 7:
             error_code, _ = self._take(">hi")
@@ -73,7 +73,7 @@ class _Walk:
     def _partition(self, topic):
         index, error_code, high_watermark, stable_offset = self._take(">ihqq")
         if self._version >= 5:
-            self._take(">q")  # where the log begins
+            self._take(">q")  # log start offset
         aborted = []
         for _ in range(self._length()):
             aborted.append(self._take(">qq"))
@@ -101,7 +101,7 @@ class _Walk:
             shift += 7
 
     def _length(self):
-        """Of an array or of records; 0 where there is none."""
+        """Length of an array or of records; 0 for null."""
         return max(0, self._varint() - 1 if self._flexible else self._take(">i")[0])
 
     def _string(self):
@@ -114,7 +114,7 @@ class _Walk:
         return uuid.UUID(bytes=bytes(self._body[self._at - 16 : self._at]))
 
     def _tags(self):
-        """Skip fields that this version of the answer has by the way."""
+        """Skip tagged fields."""
         if self._flexible:
             for _ in range(self._varint()):
                 self._varint()
@@ -124,8 +124,8 @@ class _Walk:
 
 @compiled
 def next_offset(data: BYTES, offset: LONG):
-    """(the offset after the last whole batch of `data`, the epoch of the leader that took it), so that the next fetch need not wait for
-    `unpack`; (`offset`, -1) where there is none."""
+    """Return (offset after the last whole batch of `data`, its leader epoch), so that the next fetch can be sent before `unpack`;
+    (`offset`, -1) if there is no batch."""
     at = 0
     epoch = -1
     while len(data) - at >= BATCH_HEADER:

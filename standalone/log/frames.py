@@ -1,4 +1,4 @@
-"""What is around a message on the wire: its length, and in answers the header that is skipped to reach the body."""
+"""Framing of messages: the length prefix, and the response header before the body."""
 
 import io
 
@@ -10,12 +10,12 @@ LARGEST_FRAME = 1 << 30
 
 
 def response_class(request):
-    """Of a request's answer."""
+    """Return the response class of a request."""
     return ResponseClassRegistry._response_class_registry[request.API_KEY]
 
 
 def header_tags(frame, kind, version):
-    """The bytes of the tagged fields in a response's header: one, in practice, or none."""
+    """Return the encoded tagged fields of a response header: one byte, or none."""
     if kind.API_KEY == ApiVersionsRequest.API_KEY or not kind.flexible_version_q(version):
         return 0
     if frame[4] == 0:

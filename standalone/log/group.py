@@ -1,14 +1,13 @@
-"""Group: one member of one consumer group: how it joins, what it is assigned, how it leaves. Its commits are in commits.py.
+"""Group: a member of a consumer group (classic protocol): join, assignment, leave. Commits are in commits.py.
 
-It speaks kafka-python's messages and uses its assignors, but not its coordinator: that needs an event-loop thread and a second
-transport for each consumer, blocks heartbeats while a listener flushes and never lets a static member leave. Here nothing waits for
-the group: `advance` goes one step further whenever the task polls, and Heartbeats (heartbeats.py) keeps all members of the process
-alive from one thread.
+It uses kafka-python's messages and assignors but not its coordinator, which needs an event-loop thread and a second transport per
+consumer, blocks heartbeats while a listener flushes, and never lets a static member leave. Here nothing blocks on the group: `advance`
+takes one step per poll of the task, and Heartbeats (heartbeats.py) keeps all members of the process alive from one thread.
 
     UNJOINED ── JoinGroup ──▶ JOINING ── SyncGroup ──▶ STABLE ── the group rebalances: `let_go` ──▶ UNJOINED
 
-Partitions change hands eagerly: all are released before the group is rejoined. By the cooperative strategy alone each is kept until the
-group gives it to another: it is released, and the group joined again, so that the other gets it.
+With eager strategies, all partitions are revoked before a rejoin. With the cooperative strategy, a partition is revoked only when the
+group moves it to another member; the group then rebalances once more, to assign it there.
 """
 
 import collections
@@ -35,35 +34,35 @@ Membership = collections.namedtuple("Membership", "generation member_id")
 
 
 class Group(GroupLink):
-    """A member by the classic protocol."""
+    """A member of the classic protocol."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         super().__init__(cluster, config, clock, waker, group_id, instance_id)
         self._shares = Assignment(config["partition.assignment.strategy"])
         self._retry_at = 0
-        self._topics = self._joined_topics = []  # sorted: a member that returns must say the same in the same bytes
-        self._counts = None  # the leader's: partitions of every topic of the group when it assigned them
+        self._topics = self._joined_topics = []  # sorted: a rejoining member must send the same bytes
+        self._counts = None  # leader only: partition counts of all topics of the group at the last assignment
         self._expected = None
-        self._is_new = False  # an assignment that the consumer was not told of
-        self.assignment = []  # (topic, partition) in order; meant while STABLE
-        self._owned = set()  # what the consumer reads
-        self._joins_after = False  # it gave up what others are to have
-        self._forgotten = False  # the group did not know it any more as it rejoined: what it reads is not its own
-        # All below is under the lock, too.
+        self._is_new = False  # the consumer has not been notified of the assignment
+        self.assignment = []  # sorted (topic, partition); valid while STABLE
+        self._owned = set()  # partitions that the consumer reads
+        self._joins_after = False  # it revoked partitions, so another rebalance must follow
+        self._forgotten = False  # the group did not know it when it rejoined: its partitions are lost
+        # Everything below is guarded by the lock.
         self._state = UNJOINED
-        self._verdict = None  # REVOKED, LOST or an error: what has happened to a STABLE membership
+        self._verdict = None  # REVOKED, LOST or an error: how a STABLE membership ended
         self._generation, self._member_id = NO_GENERATION, NO_MEMBER
         self._heartbeat_at, self._heartbeat_awaited = 0, False
 
     # ---- membership, step by step
 
     def subscribe(self, topics):
-        """The topics that this member wants; a change makes it rejoin."""
+        """Set the topics of this member; a change triggers a rejoin."""
         self._topics = sorted(topics)
 
     def advance(self):
-        """Go on without waiting. (REVOKED or LOST, pairs): let these go and call `let_go`; (ASSIGNED, pairs): read these, too, and call
-        `taken`; or None."""
+        """Take the next step without waiting. Return (REVOKED or LOST, pairs): release these and call `let_go`; (ASSIGNED, pairs): read these
+        too and call `taken`; or None."""
         with self._lock:
             state, verdict = self._state, self._verdict
         if isinstance(verdict, LogError):
@@ -87,18 +86,18 @@ class Group(GroupLink):
         added = [pair for pair in self.assignment if pair not in self._owned]
         if added or self._is_new:
             return ASSIGNED, added
-        if self._joins_after:  # so that those to whom they go may have what was given up
+        if self._joins_after:  # lets their new owners get the revoked partitions
             self._join()
         return None
 
     def _to_revoke_before_joining(self):
-        """Eagerly all; cooperatively only what it does not want any more."""
+        """All partitions if eager; if cooperative, only those of topics no longer wanted."""
         if not self._shares.is_cooperative:
             return sorted(self._owned)
         return sorted(pair for pair in self._owned if pair[0] not in self._topics)
 
     def let_go(self, event, pairs):
-        """These are not read any more: join as soon as `advance` is called."""
+        """These are released: the next `advance` may rejoin."""
         self._owned.difference_update(pairs)
         if self._forgotten:
             self._forgotten = False
@@ -114,17 +113,17 @@ class Group(GroupLink):
             self.assignment = []
 
     def taken(self, pairs):
-        """These are read now."""
+        """These are being read."""
         self._owned.update(pairs)
         self._is_new = False
 
     @property
     def watched(self):
-        """Topics whose partitions the leader of the group keeps an eye on."""
+        """Topics whose partition counts the group's leader watches."""
         return set(self._counts or ())
 
     def partitions_counted(self, counts):
-        """{topic: partitions} as they are now: the leader reassigns when they are not what it knew."""
+        """Compare the current {topic: partitions} with the last assignment; the leader reassigns if they differ."""
         if self._counts is None or self._state is not STABLE:
             return
         changed = sorted(topic for topic, count in self._counts.items() if counts.get(topic, 0) != count)
@@ -134,7 +133,7 @@ class Group(GroupLink):
 
     @property
     def wakes_at(self):
-        """When `advance` is worth another call though nothing was heard."""
+        """When to call `advance` even if no response arrives."""
         return self._retry_at if self._state is UNJOINED else float("inf")
 
     def _join(self):
@@ -150,11 +149,11 @@ class Group(GroupLink):
             protocol_type=PROTOCOL_TYPE,
             protocols=[JoinGroupRequest.JoinGroupRequestProtocol(name=name, metadata=metadata) for name, metadata in offers],
         )
-        # The broker answers when all members have come, each of which may take its whole poll interval.
+        # The broker responds when all members have joined, each of which may take its whole max.poll.interval.ms.
         self._take_step(request, self._joined, self._config.seconds("max.poll.interval.ms") + 5)
 
     def _forget_owned(self):
-        """Others may have been given what it still reads."""
+        """Mark all partitions as lost: other members may already own them."""
         self._forgotten = bool(self._owned)
 
     def _take_step(self, request, handler, timeout_s=None):
@@ -185,7 +184,7 @@ class Group(GroupLink):
         self._asking.advance()
 
     def _assign(self, answer, members, topics, found, error):
-        """This member leads the group, and knows the topics' partitions now."""
+        """As leader, compute the assignment, now that the topics' partitions are known."""
         self._asking = None
         if error is not None:
             return self._put_off(error)
@@ -216,10 +215,10 @@ class Group(GroupLink):
             return self._refused(answer.error_code, "Being assigned partitions")
         pairs = self._shares.pairs(answer.assignment)
         if self._expected is not None and pairs != self._shares.pairs(self._expected):
-            # The broker gave a returning leader what it had before: its subscription, or the topics, have changed since.
+            # The broker returned a rejoining leader's old assignment, but its subscription or the topics have changed.
             return self._join()
         if any(topic not in self._joined_topics for topic, _ in pairs):
-            # As above, for a member that does not lead: only one that is new makes the leader reassign.
+            # Likewise for a follower: only a new member makes the leader reassign.
             self._send_leave()
             self._forget_owned()
             return self._join()
@@ -235,7 +234,7 @@ class Group(GroupLink):
                  self.group_id, self._generation, " as its leader" if self._counts is not None else "", len(pairs))
 
     def _refused(self, code, doing):
-        """A join or sync that did not succeed: come again, or say why it never will."""
+        """Handle a failed join or sync: retry, or fail permanently."""
         if code in (codes.UNKNOWN_MEMBER_ID, codes.ILLEGAL_GENERATION, codes.REBALANCE_IN_PROGRESS) or is_retriable(code):
             with self._lock:
                 if code == codes.UNKNOWN_MEMBER_ID:
@@ -259,22 +258,22 @@ class Group(GroupLink):
 
     def _hints(self):
         return {
-            codes.INCONSISTENT_GROUP_PROTOCOL: "Its other members use another partition.assignment.strategy, or it is not a group of consumers.",
+            codes.INCONSISTENT_GROUP_PROTOCOL: "Other members use a different partition.assignment.strategy, or it is not a consumer group.",
             codes.INVALID_SESSION_TIMEOUT: f"session.timeout.ms={self._config['session.timeout.ms']} is outside what the broker allows "
                                      "(its group.min.session.timeout.ms to group.max.session.timeout.ms).",
         }
 
-    # ---- what others learn of the membership
+    # ---- queries about the membership
 
     @property
     def is_between(self):
-        """Whether it rejoins and keeps what it reads meanwhile: what it has not committed it will."""
+        """Whether it rejoins while it keeps its partitions: uncommitted offsets can be committed later."""
         with self._lock:
             return self._shares.is_cooperative and self._state in (UNJOINED, JOINING) and bool(self._owned)
 
     @property
     def membership(self):
-        """Generation and member id, while commits can be made with them; None otherwise."""
+        """Return (generation, member id) while commits are possible; None otherwise."""
         with self._lock:
             holds = self._state is STABLE and self._verdict in (None, REVOKED)
             return Membership(self._generation, self._member_id) if holds else None
@@ -286,7 +285,7 @@ class Group(GroupLink):
         self._judge(LOST)
 
     def is_over(self, code, what):
-        """The broker will not have this member any more; the error that every `advance` raises from now on."""
+        """End the membership with an error, which every `advance` raises from now on."""
         error = self._fatal(code, what)
         self._judge(error)
         return error
@@ -296,7 +295,7 @@ class Group(GroupLink):
             if self._state is STABLE and self._verdict in (None, REVOKED):
                 self._verdict = verdict
 
-    # ---- the end
+    # ---- leaving
 
     def close(self, timeout_s, leave=True):
         """With `leave` the group knows at once; without, it keeps the member's place until its session ends."""
@@ -316,7 +315,7 @@ class Group(GroupLink):
     def _leave(self, timeout_s, waiting):
         deadline = self._clock.monotonic() + timeout_s
         if waiting and self._link is not None:
-            self._link.close()  # the broker answers nothing on it before the join
+            self._link.close()  # while a join is pending, the broker answers nothing on this connection
         outcome = []
         self._send_leave(lambda answer, error: outcome.append(error or answer))
         self.wait_for(outcome, deadline, f"Leaving group '{self.group_id}'")
@@ -340,7 +339,7 @@ class Group(GroupLink):
     # ---- for Heartbeats, on its thread
 
     def keep_place(self):
-        """Go on joining. The answer bears the generation without which no heartbeat counts, and others may wait for this member's next step."""
+        """Continue joining: heartbeats need the generation from the response, and other members may wait for this member's next step."""
         if not self.acting.acquire(blocking=False):
             return
         self._is_kept = True
@@ -361,17 +360,17 @@ class Group(GroupLink):
 
     @property
     def heartbeat_seconds(self):
-        """Between two."""
+        """Seconds between two heartbeats."""
         return self._config.seconds("heartbeat.interval.ms")
 
     def heartbeat_due(self):
-        """When the next heartbeat is to be sent; infinity while there is no membership to keep, or one is under way."""
+        """When to send the next heartbeat; infinity without a membership, or while one is in flight."""
         with self._lock:
             keeping = self._state is STABLE and self._verdict in (None, REVOKED) and not self._heartbeat_awaited
             return self._heartbeat_at if keeping else float("inf")
 
     def heartbeat(self, node):
-        """(request, handler): a heartbeat, or the farewell of a member whose task has been away for too long."""
+        """Return (request, handler): a heartbeat, or a leave request if max.poll.interval.ms is exceeded."""
         now = self._clock.monotonic()
         with self._lock:
             if self._is_away(now):
@@ -390,7 +389,7 @@ class Group(GroupLink):
             return request, functools.partial(self._heard, node, (self._generation, self._member_id))
 
     def heartbeat_failed(self, node, error):
-        """It could not be sent, or was not answered: soon again, and the coordinator may be another by then."""
+        """Handle a heartbeat that failed: retry soon, perhaps with another coordinator."""
         with self._lock:
             self._heartbeat_awaited = False
             self._heartbeat_at = self._clock.monotonic() + self._config.seconds("retry.backoff.max.ms")
@@ -404,7 +403,7 @@ class Group(GroupLink):
         with self._lock:
             self._heartbeat_awaited = False
             if self._state is not STABLE or membership != (self._generation, self._member_id):
-                return  # about a membership that is no more
+                return  # from a previous membership
         code = answer.error_code
         if not code:
             return self._outage.ends()
@@ -422,6 +421,6 @@ class Group(GroupLink):
 
 
 def _nothing():
-    """Steps to what is known of no topics."""
+    """Steps for no topics."""
     yield from ()
     return {}

@@ -1,6 +1,6 @@
-"""What every member of a group has: its way to the coordinator, and the steps that it takes without waiting.
+"""The base of both group protocols: the link to the coordinator, and non-blocking requests to it.
 
-How a member joins and what it is assigned is told by the protocol: group.py (classic) and consumer_protocol.py (KIP-848).
+The subclasses join and receive assignments: group.py (classic) and consumer_protocol.py (KIP-848).
 """
 
 import threading
@@ -14,12 +14,12 @@ from standalone.log.retry import Backoff, Outage
 from standalone.log.steps import Underway
 from standalone.log.subscription import ASK_SECONDS
 
-REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # what `advance` asks the consumer to act upon
+REVOKED, LOST, ASSIGNED = "revoked", "lost", "assigned"  # events that `advance` reports to the consumer
 
 
 class GroupLink:
-    """Used by the task's thread, which holds `acting` meanwhile, but for what is under "for Heartbeats"; what those learn ends the
-    task's wait by `waker`."""
+    """Used by the task's thread while it holds `acting`, except the methods under "for Heartbeats"; when those learn something, they wake
+    the task through `waker`."""
 
     def __init__(self, cluster, config, clock, waker, group_id, instance_id=None):
         self.cluster, self.group_id, self.instance_id = cluster, group_id, instance_id
@@ -28,12 +28,12 @@ class GroupLink:
         self.commits = Commits(self, cluster, config, clock, waker)
         self._backoff = Backoff(config, "retry.backoff")
         self._link = None
-        self._opening = self._asking = None  # Underway: to the coordinator; for what is known of topics
-        self._unsent = []  # (request, handler, timeout, ceiling) while there is no link
+        self._opening = self._asking = None  # Underway: connecting to the coordinator; fetching topic metadata
+        self._unsent = []  # (request, handler, timeout, ceiling), queued without a connection
         self._outage = Outage(f"Group {group_id}: its coordinator answers again.")
-        self.acting = threading.RLock()  # held by anyone who acts for the member: its task while it is here, Heartbeats while it is busy elsewhere
-        self._is_kept, self._unheard = False, []  # whether that is Heartbeats; answers that are for the task
-        self._lock = threading.Lock()  # over what the heartbeat thread shares
+        self.acting = threading.RLock()  # held by whoever acts for the member: its task during poll, Heartbeats otherwise
+        self._is_kept, self._unheard = False, []  # whether Heartbeats acts; responses to pass to the task
+        self._lock = threading.Lock()  # guards what the heartbeat thread shares
         self._coordinator = None
         self._polling, self._last_poll = False, clock.monotonic()
 
@@ -42,7 +42,7 @@ class GroupLink:
         return [self._link] if self._link is not None else []
 
     def polling(self, now_polling):
-        """Whether the task is inside `poll`: max.poll.interval.ms counts while it is not."""
+        """Set whether the task is inside `poll`: max.poll.interval.ms counts while it is not."""
         with self._lock:
             self._polling, self._last_poll = now_polling, self._clock.monotonic()
 
@@ -50,11 +50,11 @@ class GroupLink:
         self._outage.ends()
 
     def _is_away(self, now):
-        """Whether the task has not asked for records for too long; under the lock."""
+        """Whether the task has exceeded max.poll.interval.ms; holds the lock."""
         return not self._polling and now - self._last_poll > self._config.seconds("max.poll.interval.ms")
 
-    _AWAY = ("Group %s: the task has not asked for records for %d ms (max.poll.interval.ms): it leaves the group, and what it has not committed "
-             "will come again.")
+    _AWAY = ("Group %s: the task has not polled for %d ms (max.poll.interval.ms): it leaves the group, and uncommitted records "
+             "will be redelivered.")
 
     def _fatal(self, code, what, message=None):
         if code == codes.FENCED_INSTANCE_ID:
@@ -67,13 +67,13 @@ class GroupLink:
         return LogFatalError(" ".join(filter(None, [str(error), self._hints().get(code)])), error.java_class)
 
     def _hints(self):
-        """{error code: what to do about it}"""
+        """Return {error code: what to do about it}."""
         return {}
 
     # ---- the coordinator
 
     def send(self, request, handler, timeout_s=None, ceiling=None):
-        """To the coordinator, wherever it is by now: at once, or as soon as it is found and connected to; `handler(None, error)` if it is not."""
+        """Send to the coordinator, now or once it is found and connected; `handler(None, error)` if that fails."""
         self._unsent.append((request, handler, timeout_s, ceiling))
         if self._opening is not None:
             return
@@ -95,7 +95,7 @@ class GroupLink:
         if error is None:
             former, self._link = self._link, link
             if former is not None and former is not link:
-                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is recreated."))
+                former.close(LogRetriableError(f"The connection to the coordinator of group '{self.group_id}' is being replaced."))
             return self._send_unsent()
         self.forget_coordinator()
         unsent, self._unsent = self._unsent, []
@@ -112,16 +112,16 @@ class GroupLink:
 
     @property
     def underway(self):
-        """What is asked or connected to without waiting, as steps (steps.py) of the task's thread."""
+        """Return pending lookups and connections as Underway steps (steps.py) of the task's thread."""
         return [each for each in (self._opening, self._asking) if each is not None]
 
     def forget_coordinator(self):
-        """It says that it is not, or not able."""
+        """Drop the coordinator after it has reported that it is not the coordinator or not available."""
         with self._lock:
             self._coordinator = None
 
     def wait_for(self, outcome, deadline, what):
-        """Until the answer to a request on this link has filled `outcome`."""
+        """Serve this link until the response to a request has filled `outcome`."""
         while not outcome:
             left = deadline - self._clock.monotonic()
             if left <= 0:
@@ -130,7 +130,7 @@ class GroupLink:
             self.serve()
 
     def for_task(self, handler):
-        """A handler that is called on the task's thread alone."""
+        """Wrap a handler so that it runs on the task's thread only."""
 
         def heard(answer, error):
             if self._is_kept:
@@ -141,13 +141,13 @@ class GroupLink:
         return heard
 
     def hear(self):
-        """What was heard for the task while it was busy elsewhere."""
+        """Handle the responses that arrived for the task while it was busy."""
         while self._unheard:
             handler, answer, error = self._unheard.pop(0)
             handler(answer, error)
 
     def serve(self):
-        """Hear what is there, and continue with what can continue."""
+        """Handle received responses and continue pending steps."""
         if not self._is_kept:
             self.hear()
         for link in self.links:
@@ -158,15 +158,15 @@ class GroupLink:
     # ---- for Heartbeats, on its thread
 
     def keep_place(self):
-        """Do for a task that is busy elsewhere what cannot wait for it."""
+        """Act for a busy task where the group cannot wait for it."""
 
     @property
     def coordinator(self):
-        """The Node to send heartbeats to, or None while that is not known."""
+        """The Node to send heartbeats to, or None if unknown."""
         return self._coordinator
 
     def finding_coordinator(self):
-        """The steps (steps.py) to that it is known."""
+        """Steps (steps.py) to find the coordinator."""
         node = yield from self.cluster.finding_coordinator(self.group_id, ASK_SECONDS)
         with self._lock:
             self._coordinator = node

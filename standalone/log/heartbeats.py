@@ -1,7 +1,7 @@
-"""Heartbeats: keeps every group membership of the process alive from one thread, however long its task is busy.
+"""Heartbeats: keeps all group memberships of the process alive from one thread, even while their tasks are busy.
 
-Nothing here waits for one broker: where the coordinator of one group is being looked for, or a broker connected to, the others are served.
-And nothing that a broker answers ends the thread: a group that cannot make sense of an answer tries again.
+It never waits for one broker: while one coordinator is looked up or connected to, the others are served. And no response ends the thread:
+a group that cannot process one retries.
 """
 
 import functools
@@ -15,18 +15,18 @@ from standalone.log.steps import Underway
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.25  # what is due within it goes together: a hundred members must not wake this thread a hundred times
+_LOOK_SECONDS = 0.25  # heartbeats due within it are sent together, so that a hundred members do not wake this thread a hundred times
 
 
 class Heartbeats:
-    """`run` wants its own thread, which the caller gives it; `add`, `remove` and `stop` may come from any."""
+    """`run` needs its own thread, provided by the caller; `add`, `remove` and `stop` may be called from any thread."""
 
     def __init__(self, clock):
         self._clock = clock
         self._lock = threading.Lock()
         self._groups = set()
-        self._brokers = {}  # (cluster, node) -> _Broker: one connection serves all groups that a broker coordinates
-        self._lookups = {}  # group -> Underway, the search for its coordinator
+        self._brokers = {}  # (cluster, node) -> _Broker: one connection for all groups with this coordinator
+        self._lookups = {}  # group -> Underway, the coordinator lookup
         self._waker = Waker()
         self._look_at = 0
         self._stopped = False
@@ -41,7 +41,7 @@ class Heartbeats:
             self._groups.discard(group)
 
     def run(self):
-        """Until `stop`."""
+        """Run until `stop`."""
         while not self._stopped:
             self.turn()
         for each in [*self._lookups.values(), *self._brokers.values()]:
@@ -53,7 +53,7 @@ class Heartbeats:
         self._waker.wake()
 
     def turn(self):
-        """Send what is due soon, and hear what comes until the next look at what is due."""
+        """Send the heartbeats that are due, then handle responses until the next are."""
         now = self._clock.monotonic()
         if now >= self._look_at:
             self._look_at = self._send_due(now)
@@ -72,16 +72,16 @@ class Heartbeats:
         return [*self._lookups.values(), *opening]
 
     def _guarded(self, act, link=None):
-        """What is raised here is one answer's or one group's; all others still need this thread."""
+        """Contain errors to one response or group: all others need this thread."""
         try:
             return act()
         except Exception as problem:
             log.exception("A heartbeat response could not be processed; retrying")
             if link is not None:
-                self._guarded(functools.partial(link.close, LogRetriableError(f"The connection is given up: {problem}.")))
+                self._guarded(functools.partial(link.close, LogRetriableError(f"The connection is closed: {problem}.")))
 
     def _send_due(self, now):
-        """When to look again."""
+        """Return when to check again."""
         with self._lock:
             groups = list(self._groups)
         look_at = now + min([_LOOK_SECONDS, *(group.heartbeat_seconds / 4 for group in groups)])
@@ -110,7 +110,7 @@ class Heartbeats:
             return
         heartbeat = group.heartbeat(node)
         if heartbeat is None:
-            return  # its task has just sent one itself
+            return  # its task has just sent one
         request, handler = heartbeat
         try:
             broker.link.send(request, handler, client_id=group.client_id)
@@ -124,12 +124,12 @@ class Heartbeats:
 
 
 class _Broker:
-    """The connection to a coordinator, opened without waiting for it, at a growing distance while that fails."""
+    """A coordinator's connection, opened without blocking, with backoff between attempts."""
 
     def __init__(self, node, cluster, clock):
         self.link = None
         self.opening = None  # Underway
-        self.failure = None  # why there was no connection the last time
+        self.failure = None  # why the last attempt failed
         self._node, self._cluster, self._clock = node, cluster, clock
         self._backoff, self._not_before = Backoff(cluster.config, "reconnect.backoff"), 0
 

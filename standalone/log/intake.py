@@ -1,4 +1,4 @@
-"""From a producer's inbox to its partition queues: what can never be sent fails here, the rest is given a partition."""
+"""From a producer's inbox to its partition queues: assign partitions, and fail records that can never be sent."""
 
 import collections
 
@@ -9,26 +9,26 @@ from standalone.log.broker_errors import java_class
 from standalone.log.client_config import ROUND_ROBIN
 from standalone.log.routing import Router
 
-RECORD_OVERHEAD_BYTES = 61 + 21  # a batch's header, and the most that a record adds to its key and value
+RECORD_OVERHEAD_BYTES = 61 + 21  # batch header, and the maximum overhead per record
 HEADER_OVERHEAD_BYTES = 10
 
 
 class HeldBack(LogFatalError):
-    """Nothing is wrong with this record: one before it was refused, and nothing is to be sent after that."""
+    """Not sent because an earlier record was rejected; nothing is wrong with this one."""
 
 
 class Intake:
-    """The sender's thread's own. `queue_of(topic, partition)` gives the queue for what has a partition.
+    """Used by the sender's thread only. `queue_of(topic, partition)` returns the queue of a partition.
 
-    `halts`: nothing goes after a record that can never be sent, which would be there twice once that is fixed and sent again.
+    `halts`: send nothing after a rejected record; otherwise later records would be duplicated once it is fixed and sent again.
     """
 
     def __init__(self, config, cluster, queue_of, halts=False):
         self._config, self._cluster, self._queue_of = config, cluster, queue_of
         self._halts = halts
-        self._halted = None  # what holds back all that follows
+        self._halted = None  # the error that holds back all later records
         self._largest = config["max.request.size"]
-        self._unrouted = {}  # topic -> pieces whose partition is not chosen yet, in order
+        self._unrouted = {}  # topic -> pieces without a partition, in order
         self._routers = {}  # topic -> Router
 
     @property
@@ -36,7 +36,7 @@ class Intake:
         return not self._unrouted
 
     def halt(self, error, born=0):
-        """Take nothing more; what was handed over since a moment and has no partition yet fails, too."""
+        """Accept nothing more; records handed over since `born` without a partition fail too."""
         self._halted = self._halted or error
         for name, pieces in list(self._unrouted.items()):
             self._unrouted[name] = collections.deque(piece for piece in pieces if piece.delivery.born < born)
@@ -58,7 +58,7 @@ class Intake:
         self._unrouted.setdefault(delivery.topic, collections.deque()).append(piece)
 
     def route(self):
-        """Hand on what has a partition; the topics that have to be asked for before the rest can continue."""
+        """Pass records to their partitions' queues; return the topics whose metadata must be fetched first."""
         unknown = set()
         for name in list(self._unrouted):
             topic = self._cluster.known_topic(name)
@@ -69,7 +69,7 @@ class Intake:
         return unknown
 
     def expire(self, born_before, error):
-        """Fail what was handed over before a moment; when the oldest of the rest was, or None."""
+        """Fail records handed over before `born_before`; return when the oldest of the rest was handed over, or None."""
         oldest = None
         for name, pieces in list(self._unrouted.items()):
             while pieces and pieces[0].delivery.born < born_before:
@@ -81,7 +81,7 @@ class Intake:
         return oldest
 
     def give_up(self, name, error):
-        """Fail what is for a topic."""
+        """Fail a topic's records."""
         fail_all(self._unrouted.pop(name, ()), error)
 
     def give_up_all(self, error):
@@ -89,7 +89,7 @@ class Intake:
             self.give_up(name, error)
 
     def _route_topic(self, topic):
-        """Whether all that is for the topic found a partition, or failed."""
+        """Route a topic's records; return whether all found a partition or failed."""
         pieces = self._unrouted[topic.name]
         while pieces:
             wanted = pieces[0].delivery.partition
@@ -105,7 +105,7 @@ class Intake:
             elif wanted in topic.partitions:
                 self._queue_of(topic.name, wanted).add(pieces[0])
             elif topic.fetched_at < pieces[0].delivery.born:
-                self._cluster.forget(topic.name)  # it may have grown
+                self._cluster.forget(topic.name)  # partitions may have been added
                 return False
             else:
                 last = len(topic.partitions) - 1
@@ -117,7 +117,7 @@ class Intake:
     def _may_be_too_large(self, delivery):
         records = delivery.records
         if records.headers is None and delivery.size + RECORD_OVERHEAD_BYTES <= self._largest:
-            return False  # all of them together are not
+            return False  # all of them together exceed the limit
         most = sum(int(column.lengths.max()) for column in (records.keys, records.values) if column is not None)
         return records.headers is not None or most + RECORD_OVERHEAD_BYTES > self._largest
 
@@ -137,14 +137,14 @@ class Intake:
 
     def _too_large(self, topic, size):
         return LogFatalError(
-            f"A record for topic '{topic}' takes {size} bytes, more than one request may: max.request.size is {self._largest}. "
-            "Raise it (producer.override.max.request.size in the connector, and the topic's max.message.bytes with it).",
+            f"A record for topic '{topic}' is {size} bytes, larger than max.request.size ({self._largest}). "
+            "Increase producer.override.max.request.size in the connector, and the topic's max.message.bytes.",
             java_class("RecordTooLargeException"),
         )
 
 
 def held_back(topic):
-    return HeldBack(f"Not sent: a record before it, for topic '{topic}', was refused.")
+    return HeldBack(f"Not sent: an earlier record for topic '{topic}' was rejected.")
 
 
 def fail_all(pieces, error):
@@ -153,7 +153,7 @@ def fail_all(pieces, error):
 
 
 def _sizes(records):
-    """An upper bound of each row's size as its own batch, which is how Java reckons."""
+    """Return an upper bound of each row's size as its own batch, computed as in Java."""
     sizes = np.full(len(records), RECORD_OVERHEAD_BYTES, np.int64)
     for column in (records.keys, records.values):
         if column is not None:

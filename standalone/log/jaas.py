@@ -1,4 +1,4 @@
-"""sasl.jaas.config: logins in the words of Java's JAAS, from the settings or from the file that KAFKA_OPTS names."""
+"""sasl.jaas.config: logins in Java's JAAS syntax, from the setting or from the file named in KAFKA_OPTS."""
 
 import os
 import pathlib
@@ -11,7 +11,7 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "a": "\a", "v
 
 
 def jaas_options(text):
-    """The options of `module.Class required key="value" ...;`; of the JVM's JAAS file where `text` is None, as in Java."""
+    """Parse the options of `module.Class required key="value" ...;`. If `text` is None, read the JVM's JAAS file, as Java does."""
     if text is None:
         text = _from_file(os.environ.get("KAFKA_OPTS", ""))
     if text is None:
@@ -33,7 +33,7 @@ def jaas_options(text):
     for index in range(0, len(pairs), 3):
         name, equals, value = (pairs[index : index + 3] + [(None, None)] * 3)[:3]
         if name[1] is None or equals[0] != "=" or value[1] is None:
-            raise _jaas_error(f"an option that is not a name=value, the {index // 3 + 1}. of it")
+            raise _jaas_error(f"option {index // 3 + 1} is not a name=value")
         options[name[1]] = value[1]
     return options
 
@@ -49,7 +49,7 @@ def _jaas_error(found):
 
 
 def _from_file(java_options):
-    """The entry of the section KafkaClient in the file of -Djava.security.auth.login.config; None where there is none."""
+    """The entry of section KafkaClient in the file of -Djava.security.auth.login.config; None if not configured."""
     named = re.search(r"-Djava\.security\.auth\.login\.config=(?:\"([^\"]+)\"|'([^']+)'|(\S+))", java_options)
     if named is None:
         return None

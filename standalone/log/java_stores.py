@@ -1,6 +1,6 @@
-"""Java's key stores, JKS and PKCS12, read as PEM text: what OpenSSL wants of a trust store or a key store.
+"""Java's key stores, JKS and PKCS12, converted to PEM text for OpenSSL.
 
-A file says itself which of the two it is, and Java reads either, whatever ssl.*.type says of the two.
+The format is detected from the file, as in Java, whatever ssl.*.type says.
 """
 
 import base64
@@ -16,7 +16,7 @@ SALT_BYTES, DIGEST_BYTES = 20, 20
 
 
 class StoreError(Exception):
-    """Not a store that can be read, or not with this password."""
+    """The store cannot be read, or not with this password."""
 
 
 def is_java_store(data):
@@ -24,13 +24,13 @@ def is_java_store(data):
 
 
 def read(data, store_password, key_password=None):
-    """(PEM of all certificates that are trusted, PEM of the private key and its chain or None). Passwords are text or None."""
+    """Return (PEM of the trusted certificates, PEM of the private key and its chain or None). Passwords are text or None."""
     if data.startswith(JKS_MAGIC):
         trusted, keys = _read_jks(data, store_password, key_password)
     elif data.startswith(SEQUENCE):
         trusted, keys = _read_pkcs12(data, store_password)
     elif data.startswith(JCEKS_MAGIC):
-        raise StoreError("it is a JCEKS store, which holds secrets rather than certificates: make a PKCS12 store of it with keytool")
+        raise StoreError("it is a JCEKS store, which is not supported: convert it to PKCS12 with keytool -importkeystore")
     else:
         raise StoreError("it is neither a JKS nor a PKCS12 store")
     key = None
@@ -40,7 +40,7 @@ def read(data, store_password, key_password=None):
 
 
 def _read_pkcs12(data, password):
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12  # slow to load, seldom needed
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, pkcs12  # loads slowly, rarely needed
 
     try:
         found = pkcs12.load_pkcs12(data, password.encode() if password is not None else None)
@@ -58,11 +58,11 @@ def _read_jks(data, password, key_password):
     if password is not None:
         salted = password.encode("utf-16-be") + b"Mighty Aphrodite"
         if not hmac.compare_digest(hashlib.sha1(salted + data[:-DIGEST_BYTES]).digest(), data[-DIGEST_BYTES:]):
-            raise StoreError("its password is another one, or it was changed")
+            raise StoreError("the password does not match, or the file was modified")
     try:
         return _Jks(data).entries(key_password if key_password is not None else password)
     except (struct.error, IndexError, UnicodeDecodeError) as problem:
-        raise StoreError(f"it ends too early or is damaged: {problem}") from problem
+        raise StoreError(f"it is truncated or damaged: {problem}") from problem
 
 
 class _Jks:
@@ -74,8 +74,8 @@ class _Jks:
         version, count = self._take(">ii")
         for _ in range(count):
             (kind,) = self._take(">i")
-            self._sized(">H")  # the alias
-            self._take(">q")  # when it was made
+            self._sized(">H")  # alias
+            self._take(">q")  # creation time
             if kind == KEY_ENTRY:
                 sealed = self._sized(">i")
                 (length,) = self._take(">i")
@@ -89,7 +89,7 @@ class _Jks:
 
     def _certificate(self, version):
         if version == 2:
-            self._sized(">H")  # X.509, in practice
+            self._sized(">H")  # certificate type, in practice X.509
         return self._sized(">i")
 
     def _take(self, kinds):
@@ -106,7 +106,7 @@ class _Jks:
 
 
 def _unseal(sealed, password):
-    """The key's DER: it is wrapped in an EncryptedPrivateKeyInfo, by a cipher that Java made up for it from SHA-1."""
+    """Decrypt a key, an EncryptedPrivateKeyInfo with Java's own cipher based on SHA-1; return its DER."""
     if password is None:
         raise StoreError("it holds a key, and no password is set for it")
     _, begin, _ = _element(sealed, 0)
@@ -119,12 +119,12 @@ def _unseal(sealed, password):
         state = hashlib.sha1(secret + state).digest()
         plain += bytes(a ^ b for a, b in zip(cipher[at : at + DIGEST_BYTES], state))
     if not hmac.compare_digest(hashlib.sha1(secret + plain).digest(), digest):
-        raise StoreError("the password of its key is another one (ssl.key.password)")
+        raise StoreError("the password does not match that of the key (ssl.key.password)")
     return bytes(plain)
 
 
 def _element(data, at):
-    """(tag, begin, end) of the content of a DER element."""
+    """Return (tag, begin, end) of a DER element's content."""
     tag, length, begin = data[at], data[at + 1], at + 2
     if length & 0x80:
         count = length & 0x7F

@@ -1,6 +1,6 @@
-"""SASL GSSAPI: a login by Kerberos, with a keytab of JAAS' or the ticket cache of the system.
+"""SASL GSSAPI: Kerberos logins, with the keytab from JAAS or the system's ticket cache.
 
-The package `gssapi` (extra `kerberos`) speaks to the KDC. It is not kafka-python's mechanism: that knows no keytab nor principal of its own.
+The package `gssapi` (extra `kerberos`) talks to the KDC. kafka-python's own mechanism is not used: it supports neither keytab nor principal.
 """
 
 import itertools
@@ -9,15 +9,15 @@ from standalone.errors import ConfigError, LogFatalError, LogRetriableError
 from standalone.log.broker_errors import java_class
 
 NO_SECURITY_LAYER = 1
-KDC_UNREACHABLE = (-1765328228, -1765328164)  # no KDC of the realm answers, its name is not resolved
+KDC_UNREACHABLE = (-1765328228, -1765328164)  # no KDC of the realm answers, or its name does not resolve
 _caches = itertools.count()
 
 
 class Kerberos:
-    """One login, by the calls of a mechanism of kafka-python's."""
+    """One login, with the interface of kafka-python's mechanisms."""
 
     def __init__(self, config, options, host):
-        """Raises ConfigError, LogRetriableError while no KDC answers, LogFatalError where it refuses."""
+        """Raise ConfigError, LogRetriableError if no KDC answers, or LogFatalError if it refuses the login."""
         try:
             import gssapi
         except (ImportError, OSError) as problem:
@@ -51,7 +51,7 @@ class Kerberos:
             return self._context.step(data) or b""
         offered = self._context.unwrap(data).message
         if not offered or not offered[0] & NO_SECURITY_LAYER:
-            raise LogFatalError(f"{self._service} asks for a security layer, which Kafka has none of.", java_class("SaslAuthenticationException"))
+            raise LogFatalError(f"{self._service} requires a SASL security layer, which Kafka lacks.", java_class("SaslAuthenticationException"))
         self._agreed = True
         return self._context.wrap(bytes([NO_SECURITY_LAYER, 0, 0, 0]), False).message
 
@@ -66,7 +66,7 @@ class Kerberos:
         except self._gssapi.exceptions.GSSError as problem:
             passing = getattr(problem, "min_code", None) in KDC_UNREACHABLE or (getattr(problem, "min_code", 0) or 0) - 2**32 in KDC_UNREACHABLE
             kind, name = (LogRetriableError, "DisconnectException") if passing else (LogFatalError, "SaslAuthenticationException")
-            raise kind(f"Kerberos gives no ticket for {self._service}: {problem}.", java_class(name)) from problem
+            raise kind(f"Kerberos issued no ticket for {self._service}: {problem}.", java_class(name)) from problem
 
 
 def _principal(gssapi, options):
@@ -74,8 +74,8 @@ def _principal(gssapi, options):
 
 
 def _store(options):
-    """Where the own key or ticket is; None for the system's own places."""
+    """Where to find the key or ticket; None for the system's defaults."""
     if options.get("useKeyTab", "").lower() == "true" and "keyTab" in options:
-        # A cache for each login: tickets are asked for again with each connection, and never outlive their time.
+        # A cache per login: each connection requests new tickets, so they never expire unnoticed.
         return {"client_keytab": f"FILE:{options['keyTab'].removeprefix('file:')}", "ccache": f"MEMORY:connect-standalone-{next(_caches)}"}
     return {"ccache": f"FILE:{options['ticketCache']}"} if "ticketCache" in options else None

@@ -1,6 +1,6 @@
-"""Leaders: a consumer's own connections to the brokers that it reads from: those that lead its partitions, or replicas they prefer.
+"""Leaders: a consumer's connections to the brokers it fetches from: partition leaders or preferred read replicas.
 
-Connections are opened without waiting for them: a broker that does not answer holds up no other's records.
+Connections open without blocking: a broker that does not answer delays no other's records.
 """
 
 from standalone.errors import LogRetriableError
@@ -13,29 +13,29 @@ class Leader:
     def __init__(self, node, config):
         self.node = node
         self.link = None
-        self.opening = None  # Underway, while the link is being made
-        self.fatal = None  # why this broker will never have us; raised on the consumer's own thread
-        self.fetching = None  # {pair: (Partition, offset)} of the fetch under way
-        self.waits_long = False  # whether that waits for longer than others should wait after it
-        self.empty_fetches = 0  # in a row
+        self.opening = None  # Underway, while connecting
+        self.fatal = None  # why this broker rejects us; raised on the consumer's thread
+        self.fetching = None  # {pair: (Partition, offset)} of the fetch in flight
+        self.waits_long = False  # whether that fetch waits longer than a following request should
+        self.empty_fetches = 0  # consecutive empty responses
         self.backoff = Backoff(config, "reconnect.backoff")
         self.not_before = 0
         self.outage = Outage(f"The broker at {node.host}:{node.port} answers again.")
 
     def leaves_out(self, parts):
-        """Whether the fetch under way is not for all of these, where they are read now."""
+        """Whether the fetch in flight does not cover all of these at their current position."""
         return any(self.fetching.get(part.pair) != (part, part.fetched_to) for part in parts)
 
 
 class Leaders:
-    """Connections are opened when they are needed, and again when they were lost, at a growing distance."""
+    """Connections open on demand, and reopen with backoff."""
 
     def __init__(self, cluster, config, clock, look_soon):
         self._cluster, self._config, self._clock, self._look_soon = cluster, config, clock, look_soon
         self._leaders = {}  # Node -> Leader
 
     def of(self, pairs):
-        """{Node: its pairs}, by leader; who leads those that are left out is asked for."""
+        """Return {Node: its pairs}, by leader; request metadata for pairs without a known leader."""
         by_node = {}
         for pair in pairs:
             known = self._cluster.leader(*pair)
@@ -46,7 +46,7 @@ class Leaders:
         return by_node
 
     def to_read(self, parts):
-        """{Node: its Partitions}, each by the replica that its leader prefers for us, while that holds, or else by the leader."""
+        """Return {Node: its Partitions}, each by its preferred read replica while that is valid, else by its leader."""
         by_node, now = {}, self._clock.monotonic()
         for part in parts:
             node = self._cluster.node(part.replica) if part.replica is not None else None
@@ -63,14 +63,14 @@ class Leaders:
         return by_node
 
     def is_fetching(self, node, parts):
-        """Whether a fetch is under way that these are to wait for."""
+        """Whether a fetch is in flight that these must wait for."""
         leader = self._leaders.get(node)
         return leader is not None and leader.fetching is not None and not (leader.waits_long and leader.leaves_out(parts))
 
     def connected(self, node):
-        """The Leader of a node, ready to be sent requests; None while it is not to be reached. Raises LogFatalError where it never will.
+        """Return a node's Leader, ready for requests; None while it is unreachable. Raise LogFatalError if it rejects us.
 
-        A broker answers in order: a fetch that waits long, which would hold the next request up, is given up with its connection.
+        A broker answers in order: a long-waiting fetch would delay the next request, so it is abandoned with its connection.
         """
         if node not in self._leaders:
             self._leaders[node] = Leader(node, self._config)
@@ -113,7 +113,7 @@ class Leaders:
 
     @property
     def underway(self):
-        """Connections that are being made."""
+        """Return the pending connections."""
         return [leader.opening for leader in self._leaders.values() if leader.opening is not None]
 
     @property

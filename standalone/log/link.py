@@ -1,6 +1,6 @@
-"""A connection on which multiple requests may be under way, each with what is to be done with its answer.
+"""A connection with several requests in flight, each with a handler for its response.
 
-Nothing here waits unless asked to: `wait` blocks on many links and a waker at once, and `Link.serve` handles what has come.
+Only `wait` blocks, on many links and a waker at once; `Link.serve` handles received responses.
 """
 
 import collections
@@ -14,7 +14,7 @@ from standalone.log.broker_errors import timed_out
 
 
 class Link:
-    """Requests in order on one connection; each handler is called once, as handler(answer, None) or handler(None, error)."""
+    """Requests in order on one connection; each handler is called once: handler(response, None) or handler(None, error)."""
 
     def __init__(self, connection, node, clock, timeout_s):
         self.node = node
@@ -24,7 +24,7 @@ class Link:
         self.closed = False
 
     def send(self, request, handler, timeout_s=None, ceiling=None, read=None, client_id=None):
-        """`read(body, version)` makes the answer out of the bytes; without it kafka-python does."""
+        """`read(body, version)` decodes the response; without it kafka-python does."""
         try:
             correlation = self.connection.send(request, ceiling, client_id)
         except LogError as error:
@@ -39,7 +39,7 @@ class Link:
 
     @property
     def deadline(self):
-        """When the eldest request will have waited too long."""
+        """When the oldest request times out."""
         return self._awaited[0][1] if self._awaited else float("inf")
 
     @property
@@ -47,7 +47,7 @@ class Link:
         return not self.closed and not (self.connection.stale and not self._awaited)
 
     def serve(self):
-        """Handle the answers that are here; whether there was one."""
+        """Handle received responses; return whether there was one."""
         served = False
         while self._awaited and not self.closed:
             try:
@@ -72,7 +72,7 @@ class Link:
         return served
 
     def close(self, error=None):
-        """Give up the connection; what is still awaited fails with `error`, or is forgotten where there is none."""
+        """Close the connection; pending requests fail with `error`, or are dropped without one."""
         if self.closed:
             return
         self.closed = True
@@ -84,15 +84,15 @@ class Link:
 
 
 class Waker:
-    """Ends a `wait` from any thread."""
+    """Interrupts `wait` from any thread."""
 
     def __init__(self):
         self._out, self._in = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._lock = threading.Lock()  # so that no late `wake` writes into a file that got the closed pipe's number
+        self._lock = threading.Lock()  # a late `wake` must not write to a file that reuses the closed pipe's descriptor
         self._closed = False
 
     def wake(self):
-        with self._lock, contextlib.suppress(BlockingIOError):  # a full pipe wakes, too
+        with self._lock, contextlib.suppress(BlockingIOError):  # a full pipe also wakes
             if not self._closed:
                 os.write(self._in, b"!")
 
@@ -112,7 +112,7 @@ class Waker:
 
 
 def wait(links, waker, seconds, underway=()):
-    """Until an answer is there on one of the links, one of `underway` can continue, the waker is woken or the time is over."""
+    """Wait until a link has a response, an item of `underway` can continue, the waker is woken, or the timeout."""
     awaited = [link for link in links if link.busy and not link.closed]
     if any(link.connection.has_buffered() for link in awaited):
         seconds = 0

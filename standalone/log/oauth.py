@@ -1,4 +1,4 @@
-"""OAUTHBEARER: tokens from an endpoint, a file or nowhere, kept until shortly before they end."""
+"""OAUTHBEARER: tokens from an endpoint, a file, or unsecured ones made here; cached until shortly before they expire."""
 
 import base64
 import json
@@ -9,12 +9,12 @@ from standalone.log.broker_errors import java_class
 from standalone.log.retry import Backoff
 
 ENDPOINT = "sasl.oauthbearer.token.endpoint.url"
-PASSING_STATUS = (408, 425, 429)  # of HTTP, beside 500 and above
+PASSING_STATUS = (408, 425, 429)  # retriable HTTP statuses, besides 500 and above
 UNSECURED_SECONDS = 3600
 
 
 class Tokens:
-    """Used under the lock of who shares it: one login a cluster, not one a connection."""
+    """Callers hold a lock: there is one token per cluster, not per connection."""
 
     def __init__(self, config, options, clock):
         self._config, self._clock = config, clock
@@ -23,15 +23,15 @@ class Tokens:
         self._secret = config["sasl.oauthbearer.client.credentials.client.secret"] or options.get("clientSecret")
         self._scope = config["sasl.oauthbearer.scope"] or options.get("scope")
         self._subject = options.get("unsecuredLoginStringClaim_sub")
-        self._token, self._ends, self._renew = None, 0, 0  # by the clock's now_ms
+        self._token, self._ends, self._renew = None, 0, 0  # times as of the clock's now_ms
         self._backoff, self._not_before, self._failure = Backoff(config, "sasl.login.retry.backoff"), 0, None
         if not self._endpoint and not self._subject:
-            raise ConfigError.of({ENDPOINT: "missing: OAUTHBEARER asks there for its token"})
+            raise ConfigError.of({ENDPOINT: "missing: OAUTHBEARER requests tokens from it"})
         if self._by_http and not (self._client and self._secret):
-            raise ConfigError.of({"sasl.jaas.config": f'no clientId="..." and clientSecret="...", which {self._endpoint} asks for'})
+            raise ConfigError.of({"sasl.jaas.config": f'clientId="..." and clientSecret="..." are missing; {self._endpoint} requires them'})
 
     def token(self):
-        """The one that is kept while it is young; while a new one cannot be had, as long as it is valid."""
+        """Return the cached token until it is due for renewal; if renewal fails, until it expires."""
         now = self._clock.now_ms()
         if self._token is not None and now < self._renew:
             return self._token
@@ -50,7 +50,7 @@ class Tokens:
         return bool(self._endpoint) and self._endpoint.startswith("http")
 
     def _asked(self, now):
-        """(token, seconds that it is valid or None), unless asking failed a moment ago."""
+        """Return (token, seconds of validity or None), unless a request failed a moment ago."""
         if not self._endpoint:
             return unsecured(self._subject, now), UNSECURED_SECONDS
         if now < self._not_before:
@@ -64,7 +64,7 @@ class Tokens:
         return found
 
     def _keep(self, found, now):
-        """When to ask again is reckoned as Java's login does: at 80 % of the life, not within a minute, well before the end."""
+        """Cache a token. Renewal follows Java's login: at 80 % of its life, after a minute at least, well before it expires."""
         config = self._config
         token, seconds = found
         ends = _ends_ms(token) or (now + seconds * 1000 if seconds else now)
@@ -79,7 +79,7 @@ class Tokens:
     def _ask(self):
         import urllib.error
         import urllib.parse
-        import urllib.request  # slow to load, and seldom needed
+        import urllib.request  # loads slowly, rarely needed
 
         request = urllib.request.Request(self._endpoint)
         if self._by_http:
@@ -104,7 +104,7 @@ class Tokens:
             found = json.loads(body)
             return found["access_token"], int(found.get("expires_in") or 0)
         except (ValueError, KeyError, TypeError) as problem:
-            raise self._failed(f"its answer has no access_token ({problem})", False) from problem
+            raise self._failed(f"its response has no access_token ({problem})", False) from problem
 
     def _failed(self, problem, passing):
         message = f"No OAuth token from {self._endpoint} ({ENDPOINT}): {problem}."
@@ -113,7 +113,7 @@ class Tokens:
 
 
 def _is_verdict(problem):
-    """Whether TLS itself refuses the endpoint, which it will do the next time, too."""
+    """Whether TLS itself rejects the endpoint, which a retry would not change."""
     import ssl
 
     from standalone.log.connection_setup import is_final
@@ -123,7 +123,7 @@ def _is_verdict(problem):
 
 
 def _ends_ms(token):
-    """By the claim `exp` of a JSON web token; None where it is none."""
+    """Expiry from the claim `exp` of a JSON web token; None if it is not one."""
     try:
         body = token.split(".")[1]
         return int(float(json.loads(base64.urlsafe_b64decode(body + "=" * (-len(body) % 4)))["exp"]) * 1000)
@@ -132,7 +132,7 @@ def _ends_ms(token):
 
 
 def unsecured(subject, now_ms):
-    """A token without signature, for development, as Java's unsecured login makes it."""
+    """Make a token without signature, for development, like Java's unsecured login."""
     parts = ({"alg": "none"}, {"sub": subject, "iat": now_ms // 1000, "exp": now_ms // 1000 + UNSECURED_SECONDS})
     encoded = (base64.urlsafe_b64encode(json.dumps(part).encode()).rstrip(b"=").decode() for part in parts)
     return ".".join(encoded) + "."

@@ -1,7 +1,7 @@
-"""The records on their way to one partition: waiting, packed into batches, under way, to be sent again. One thread's.
+"""A partition's queue in the producer: waiting records, packed batches, batches in flight, retries. Used by one thread.
 
-A batch keeps its producer id, epoch and sequence through every repetition, so that the broker knows it again: nothing is
-doubled, and what follows a batch that failed is refused until that batch has arrived: nothing is out of order.
+A batch keeps its producer id, epoch and sequence over all retries, so the broker detects duplicates. It also rejects batches that follow a
+failed one until that one has arrived, which preserves the order.
 """
 
 import collections
@@ -19,19 +19,19 @@ OPENED_BATCHES = 2
 
 
 class IdentityPending(Exception):
-    """The producer id is being asked for: the batch comes another time."""
+    """The producer id is being requested: try the batch again later."""
 
 
 class Piece:
-    """Rows of one send that go to one partition."""
+    """Rows of one send for one partition."""
 
     __slots__ = ("records", "rows", "delivery", "now_ms", "size")
 
     def __init__(self, records, rows, delivery, now_ms):
         self.records = records
-        self.rows = rows  # which rows of the send they are: a slice or an array
+        self.rows = rows  # row numbers within the send: a slice or an array
         self.delivery = delivery
-        self.now_ms = now_ms  # the time of rows that have none
+        self.now_ms = now_ms  # timestamp for rows without one
         self.size = records.nbytes
 
     def __len__(self):
@@ -45,27 +45,27 @@ class Piece:
         return Piece(self.records.slice(low, high), rows, self.delivery, self.now_ms)
 
     def take(self, numbers):
-        """The rows with these numbers, within the piece."""
+        """Select rows by their numbers within the piece."""
         rows = numbers + self.rows.start if isinstance(self.rows, slice) else self.rows[numbers]
         return Piece(self.records.take(numbers), rows, self.delivery, self.now_ms)
 
 
 class Batch:
-    """One packed batch and the pieces in it."""
+    """A packed batch and its pieces."""
 
     __slots__ = ("queue", "data", "sequence", "pieces", "count", "sent", "uncertain", "given_up", "attempts", "held_back")
 
     def __init__(self, queue, data, sequence, pieces):
         self.queue = queue
         self.data = data
-        self.sequence = sequence  # of its first record
+        self.sequence = sequence  # of the first record
         self.pieces = pieces
         self.count = sum(map(len, pieces))
-        self.sent = False  # and not answered
-        self.uncertain = False  # an answer was lost: it may be in the log, or not
-        self.given_up = False  # while it was under way: whatever happens to it
+        self.sent = False  # in flight
+        self.uncertain = False  # a response was lost: it may be in the log
+        self.given_up = False  # failed while in flight: its response is ignored
         self.attempts = 0
-        self.held_back = None  # the error of what must not be sent again: something before it was refused
+        self.held_back = None  # the error if an earlier batch was rejected: do not send again
 
     @property
     def born(self):
@@ -84,25 +84,25 @@ class Batch:
 
 
 class PartitionQueue:
-    """`next_batch` gives what is to be sent; `answered`, `lost`, `split` and `refused` say what happened to it."""
+    """`next_batch` returns what to send; `answered`, `lost`, `split` and `refused` report its result."""
 
     def __init__(self, topic, partition, limit, most_in_flight, pack_options, new_identity, pause):
         self.topic, self.partition = topic, partition
-        self.limit = limit  # bytes a batch before compression; less once a broker finds that too large
+        self.limit = limit  # maximum batch size before compression; reduced if a broker rejects it as too large
         self.in_flight = 0
         self.waiting_bytes = 0
-        self.restarts = 0  # of the sequence, since something last arrived
-        self.pause = pause  # after a failure
+        self.restarts = 0  # sequence restarts since the last acknowledged batch
+        self.pause = pause  # retry backoff
         self._most_in_flight = most_in_flight
         self._pack_options = pack_options
-        self._new_identity = new_identity  # gives (producer id, epoch), or raises IdentityPending; None without idempotence
+        self._new_identity = new_identity  # returns (producer id, epoch) or raises IdentityPending; None without idempotence
         self._identity = None
-        self._sequence = 0  # of the next record to be packed
+        self._sequence = 0  # of the next record
         self._batches = collections.deque()  # packed and not acknowledged, in order
-        self._opened = None  # [pieces, iterator of Packed, rows taken]: what is packed a batch at a time
+        self._opened = None  # [pieces, iterator of Packed, rows taken]: being packed batch by batch
         self._waiting = collections.deque()  # pieces
-        # One batch at a time: at first, because a broker that knows nothing of our sequence takes whichever comes first; and
-        # while something is to be repeated, because a broker knows again the last five batches only.
+        # At first one batch in flight, since a broker without state for our producer id accepts any sequence first; likewise during
+        # retries, since a broker detects duplicates only among the last five batches.
         self._one_at_a_time = True
         self._renumber = False
 
@@ -120,37 +120,37 @@ class PartitionQueue:
 
     @property
     def born(self):
-        """When the oldest record in it was handed over; ask only while it is not empty."""
+        """When its oldest record was handed over; only valid if not empty."""
         if self._batches:
             return self._batches[0].born
         return (self._opened[0] if self._opened else self._waiting)[0].delivery.born
 
     @property
     def waiting_since(self):
-        """When the oldest record that is not packed was handed over; ask only while nothing packed is to be sent."""
+        """When the oldest unpacked record was handed over; only valid if no packed batch is sendable."""
         return self._waiting[0].delivery.born
 
-    # ---- out
+    # ---- sending
 
     @property
     def sendable(self):
-        """Whether there is something that may go now, as far as this partition is concerned."""
+        """Whether this partition has a batch that may be sent now."""
         if self.in_flight >= (1 if self._one_at_a_time else self._most_in_flight):
             return False
         return self.begun or bool(self._waiting)
 
     @property
     def begun(self):
-        """Whether what goes next is packed already."""
+        """Whether the next batch is already packed."""
         return self._opened is not None or self.in_flight < len(self._batches)
 
     @property
     def full(self):
-        """Whether waiting would not make the next batch larger."""
+        """Whether waiting would not enlarge the next batch."""
         return self.begun or self.waiting_bytes >= self.limit
 
     def next_batch(self):
-        """The batch to send next, still the same one until it is taken; ask only while `sendable`."""
+        """Return the next batch, the same until it is taken; only valid while `sendable`."""
         if self._identity is None and self._new_identity is not None:
             self._identity = self._new_identity()
         if self._renumber:
@@ -161,20 +161,20 @@ class PartitionQueue:
         return self._seal() if self._opened or self._waiting else None
 
     def follow(self, identity):
-        """Another transaction may have begun under another identity: in it sequences start over. Of the one before nothing is left."""
+        """Adopt the identity of the current transaction: sequences restart. The previous transaction has nothing left here."""
         if self._identity not in (None, identity) and not self._batches and self._opened is None:
             self._identity, self._sequence, self._one_at_a_time = identity, 0, True
 
     def take(self, batch):
-        """It is under way."""
+        """Mark the batch as in flight."""
         batch.sent = True
         batch.attempts += 1
         self.in_flight += 1
 
-    # ---- what happened to a batch
+    # ---- results
 
     def answered(self, batch, base_offset, log_append_time):
-        """It is in the log."""
+        """Acknowledge the batch: it is in the log."""
         self._landed(batch)
         self._batches.remove(batch)
         self._one_at_a_time = any(other.attempts and not other.sent for other in self._batches)
@@ -182,9 +182,9 @@ class PartitionQueue:
         batch.acknowledge(base_offset, log_append_time)
 
     def lost(self, batch, uncertain=None):
-        """It has to be sent again, and so has all that was sent after it.
+        """Resend the batch and everything sent after it.
 
-        uncertain: whether it may be in the log already; None where this says nothing about earlier attempts.
+        uncertain: whether it may be in the log already; None leaves the earlier verdict.
         """
         self._landed(batch)
         if uncertain is not None:
@@ -192,16 +192,16 @@ class PartitionQueue:
         self._one_at_a_time = True
 
     def refused(self, batch, error):
-        """It will never be in the log; what follows continues without it."""
+        """Fail the batch for good; later batches continue without it."""
         self._landed(batch)
         self._batches.remove(batch)
         self._one_at_a_time = self._renumber = True
         batch.fail(error)
 
     def hold_back(self, error, behind=None, born=None):
-        """Send nothing more of what is after a batch of this queue, or of what was handed over since a moment.
+        """Send nothing after a batch of this queue, or nothing handed over since `born`.
 
-        What was not sent fails now; what is under way, when it comes back.
+        Unsent records fail now; batches in flight, when their response arrives.
         """
         self._close()
         batches = list(self._batches)
@@ -219,13 +219,13 @@ class PartitionQueue:
                 self.add(piece)
 
     def restart(self, batch):
-        """The broker lost count of our sequence: begin another, with this batch, which is not in the log, as its first."""
+        """The broker lost our sequence state: restart sequences at this batch, which is not in the log."""
         self.lost(batch, uncertain=False)
         self._renumber = True
         self.restarts += 1
 
     def split(self, batch):
-        """Make multiple batches of one that is too large; False if it is a single record."""
+        """Split a batch that is too large; return False if it is a single record."""
         if batch.count == 1:
             return False
         self.limit = max(1, min(self.limit, sum(piece.size for piece in batch.pieces)) // 2)
@@ -233,16 +233,16 @@ class PartitionQueue:
         return True
 
     def halve(self, batch):
-        """Make two batches of one that is refused for a record in it, nobody says which."""
+        """Split a batch in two when the broker rejects it for an unnamed record."""
         self._divide(batch, [(0, batch.count // 2), (batch.count // 2, batch.count)])
 
     def leave_out(self, batch, bad):
-        """The broker wants no batch with these rows in it, [(row numbers, error)]: what is left is in the batch's place.
+        """Remove the rejected rows, [(row numbers, error)], and requeue the rest in the batch's place.
 
-        Behind it all have other sequences, so that of a batch which may be in the log already nothing is sent again.
+        Later sequences change, so batches that may be in the log already are not sent again.
         """
         if batch.uncertain:
-            self.refused(batch, _unknown_fate(batch, self.name))
+            self.refused(batch, _unknown_outcome(batch, self.name))
             return
         self.lost(batch)
         self._renumber = True
@@ -266,11 +266,11 @@ class PartitionQueue:
             piece.delivery.fail(piece, error)
 
     def should_be_in_order(self, batch):
-        """Whether all before it is in the log, so that its sequence ought to be the next."""
+        """Whether all earlier batches are in the log, so its sequence should be the next."""
         return self._batches[0] is batch and not self._renumber
 
     def expire(self, born_before, error):
-        """Give up what was handed over before a moment and is not under way."""
+        """Fail records handed over before `born_before` that are not in flight."""
         while self._batches and self._batches[0].born < born_before and not self.in_flight:
             self.refused(self._batches[0], error)
         if self._batches:
@@ -281,7 +281,7 @@ class PartitionQueue:
             piece.delivery.fail(piece, error)
 
     def give_up(self, error):
-        """Fail all that is in it; answers to what is under way find it given up."""
+        """Fail everything; responses to batches in flight are then ignored."""
         batches, self._batches = self._batches, collections.deque()
         self._renumber = self._renumber or bool(batches)
         self._one_at_a_time, self.in_flight = True, 0
@@ -301,7 +301,7 @@ class PartitionQueue:
             self.in_flight -= 1
 
     def _seal(self):
-        """The next rows as a batch."""
+        """Pack the next rows into a batch."""
         while True:
             if self._opened is None:
                 self._open()
@@ -310,7 +310,7 @@ class PartitionQueue:
             inside = _cut(pieces, packed.low, packed.high)
             is_last = packed.high == sum(map(len, pieces))
             if is_last and self._waiting and sum(piece.size for piece in inside) < self.limit // 2:
-                self._close()  # a small end goes with what waits after it
+                self._close()  # a small rest is merged with what follows
                 continue
             self._opened = None if is_last else [pieces, packing, packed.high]
             batch = Batch(self, packed.data, self._sequence, inside)
@@ -319,7 +319,7 @@ class PartitionQueue:
             return batch
 
     def _open(self):
-        """Begin to pack as many pieces as make a batch, and more while that copies nothing."""
+        """Start packing enough pieces for a batch, and more while that needs no copy."""
         pieces = [self._next_piece()]
         size = pieces[0].size
         while self._waiting and size < OPENED_BATCHES * self.limit:
@@ -330,7 +330,7 @@ class PartitionQueue:
         self._opened = [pieces, self._pack(pieces, self._sequence), 0]
 
     def _close(self):
-        """What is opened waits again, in front."""
+        """Return unpacked pieces to the front of the queue."""
         if self._opened is None:
             return
         pieces, _, taken = self._opened
@@ -351,9 +351,9 @@ class PartitionQueue:
         return record_batch.pack_all(_merge(pieces), self.limit, now_ms=pieces[0].now_ms, **options, **self._pack_options)
 
     def _number_again(self):
-        """A new epoch, in which what is left has the sequences from 0 on. Nothing is under way.
+        """Bump the epoch and renumber the remaining batches from sequence 0. Nothing is in flight.
 
-        In it the broker would not know again what it may have had before: of such a batch nobody can say whether to send it.
+        The broker cannot detect duplicates across the epochs, so batches that may be in the log already must not be sent again.
         """
         if self._pack_options.get("transactional"):
             raise LogFatalError(
@@ -368,7 +368,7 @@ class PartitionQueue:
             batches, self._batches = self._batches, collections.deque()
             for batch in batches:
                 if batch.uncertain:
-                    batch.fail(_unknown_fate(batch, self.name))
+                    batch.fail(_unknown_outcome(batch, self.name))
                     continue
                 batch.data, batch.sequence = self._pack_whole(batch.pieces, self._sequence), self._sequence
                 self._sequence = record_batch.next_sequence(self._sequence, batch.count)
@@ -376,7 +376,7 @@ class PartitionQueue:
         self._renumber = False
 
     def _pack_whole(self, pieces, sequence):
-        """The bytes of one batch of these, whatever the limit is now."""
+        """Pack the pieces into one batch regardless of the limit."""
         limit, self.limit = self.limit, record_batch.MAX_INT
         try:
             (packed,) = self._pack(pieces, sequence)
@@ -385,7 +385,7 @@ class PartitionQueue:
             self.limit = limit
 
     def _divide(self, batch, spans):
-        """Put batches of these rows (low, high) of it in its place."""
+        """Replace a batch by batches of its rows (low, high)."""
         self.lost(batch, uncertain=False)
         at = self._batches.index(batch)
         parts = []
@@ -398,16 +398,16 @@ class PartitionQueue:
         self._batches.rotate(at)
 
 
-def _unknown_fate(batch, name):
+def _unknown_outcome(batch, name):
     return LogFatalError(
-        f"{batch.count} records for partition {name} may be in the log or not: their acknowledgement was lost, and records before "
-        "them failed for good, so that they can neither be asked for nor be sent again without a risk of doubles.",
+        f"{batch.count} records for partition {name} may or may not be in the log: their acknowledgement was lost, and earlier records "
+        "failed for good, so a retry could duplicate them.",
         java_class("OutOfOrderSequenceException"),
     )
 
 
 def _cut(pieces, low, high):
-    """The pieces of the rows low to high (exclusive) of all pieces together."""
+    """Return the pieces of rows low to high (exclusive), counted over all pieces."""
     inside, at = [], 0
     for piece in pieces:
         begin, end = max(low - at, 0), min(high - at, len(piece))
@@ -425,7 +425,7 @@ def _same_buffers(one, other):
 
 
 def _merge(pieces):
-    """The records of multiple pieces one after another."""
+    """Concatenate the records of several pieces."""
     if len(pieces) == 1:
         return pieces[0].records
     count = sum(map(len, pieces))
@@ -450,7 +450,7 @@ def _concat(every, columns):
 
 
 def _timestamps(piece):
-    """With the unset ones set."""
+    """Return the timestamps, unset ones replaced."""
     given = piece.records.timestamps
     if given is None:
         return np.full(len(piece), piece.now_ms, np.int64)

@@ -1,4 +1,4 @@
-"""Which partition a key belongs to: the choice that every Kafka client makes, for a whole column of keys."""
+"""The default partitioner of Kafka clients, for a whole column of keys."""
 
 import numpy as np
 
@@ -9,14 +9,14 @@ NO_PARTITION = -1
 
 
 def murmur2(keys):
-    """Kafka's hash of each key as an int32 array; a null's is 0."""
+    """Kafka's murmur2 hash of each key as an int32 array; 0 for null."""
     hashes = np.zeros(len(keys), np.int32)
     _murmur2(readonly(keys.data), readonly(keys.starts), readonly(keys.lengths), hashes)
     return hashes
 
 
 def partition_for_keys(keys, partitions):
-    """The partition of each key of a ByteColumn as an int32 array; a null key has NO_PARTITION."""
+    """The partition of each key of a ByteColumn as an int32 array; NO_PARTITION for a null key."""
     chosen = (murmur2(keys) & 0x7FFFFFFF) % np.int32(partitions)
     chosen[keys.lengths < 0] = NO_PARTITION
     return chosen
@@ -25,7 +25,7 @@ def partition_for_keys(keys, partitions):
 @compiled
 def _murmur2(data: BYTES, starts: LONGS, lengths: INTS, hashes: written(INTS)):
     multiplier = np.uint64(0x5BD1E995)
-    low_word = np.uint64(0xFFFFFFFF)  # numba widens 32-bit products to 64 bits: cut them down by hand
+    low_word = np.uint64(0xFFFFFFFF)  # numba widens 32-bit products to 64 bits: truncate them explicitly
     for row in range(len(starts)):
         length = lengths[row]
         if length < 0:

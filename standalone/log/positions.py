@@ -1,4 +1,4 @@
-"""Positions: where each partition is read: by the group's commits or by auto.offset.reset; and whether its leader has what was read."""
+"""Positions: where to read each partition: from committed offsets or by auto.offset.reset; and detection of log truncation."""
 
 import collections
 import functools
@@ -18,40 +18,40 @@ EARLIEST, LATEST = -2, -1
 RESETS = {"earliest": EARLIEST, "latest": LATEST, "none": None}
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 LIST_OFFSETS_CEILING = 7
-NO_EPOCH, CONSUMER = -1, -1  # an epoch that is not known; the replica id of who is none
+NO_EPOCH, CONSUMER = -1, -1  # an unknown epoch; the replica id of a consumer
 _MARK = re.compile(r"([^/\s]+)/([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})")  # cluster id, topic id
 MADE_ANEW = "its topic was deleted and recreated"
 
 
 class Partition:
-    """An assigned partition: where its reader is."""
+    """An assigned partition and its read position."""
 
     def __init__(self, topic, index):
         self.topic, self.index = topic, index
         self.topic_id = None
-        self.position = None  # the next offset for the caller; None until it is found out
-        self.fetched_to = None  # the next offset to fetch: ahead of `position` by what was received and not handed out
-        self.received = collections.deque()  # what was not handed out yet, in order
+        self.position = None  # next offset for the caller; None until known
+        self.fetched_to = None  # next offset to fetch: ahead of `position` by the buffered records
+        self.received = collections.deque()  # buffered records, in order
         self.paused = False
-        self.end = None  # the log's, as of the last answer
-        self.not_before = 0  # when to fetch again after a refusal
+        self.end = None  # log end offset, as of the last response
+        self.not_before = 0  # when to fetch again after an error
         self.backoff = None
         self.damaged_at = None
-        self.epoch = self.fetched_epoch = NO_EPOCH  # of the leader that took the record before `position`, and before `fetched_to`
-        self.leader_epoch = NO_EPOCH  # of the leader that is known to have what was read
-        self.validating = False  # while a new leader is asked for that
-        self.replica, self.replica_until = None, 0  # the id of a node that the leader would rather have us read from, and for how long
-        self.inflation = 1.0  # how many times larger its records are than what was received
-        self.looked_up = self.asking = False  # whether the group was asked for its commit; whether somebody is being asked
-        self.reset = None  # EARLIEST, LATEST or a time, where the log is to be asked for the position
-        self.left_at = None  # the position that proved to be out of range
+        self.epoch = self.fetched_epoch = NO_EPOCH  # leader epoch of the record before `position`, and before `fetched_to`
+        self.leader_epoch = NO_EPOCH  # of the leader last validated
+        self.validating = False  # while a new leader validates the position (KIP-320)
+        self.replica, self.replica_until = None, 0  # the leader's preferred read replica, and how long to use it
+        self.inflation = 1.0  # decompressed size / received size
+        self.looked_up = self.asking = False  # whether the group's commit was fetched; whether a request is in flight
+        self.reset = None  # EARLIEST, LATEST or a timestamp if the offset must be listed
+        self.left_at = None  # the position that was out of range
 
     @property
     def pair(self):
         return self.topic, self.index
 
     def start(self, offset, epoch=NO_EPOCH):
-        """Read on from an offset; `epoch` is that of the record before it, where it is known."""
+        """Read from an offset; `epoch` is that of the record before it, if known."""
         self.position = self.fetched_to = offset
         self.epoch = self.fetched_epoch = epoch
         self.leader_epoch, self.validating = NO_EPOCH, False
@@ -63,19 +63,19 @@ class Partition:
 
 
 class Positions:
-    """Nothing waits: `place` asks, and the answers come by the links of the group and of the leaders."""
+    """Non-blocking: `place` sends requests; responses arrive through the links of the group and the leaders."""
 
     def __init__(self, partitions, cluster, config, clock, group, leaders, subscription):
-        self._partitions = partitions  # {pair: Partition}, the consumer's own
+        self._partitions = partitions  # {pair: Partition}, shared with the consumer
         self._cluster = cluster
         self._config, self._clock, self._group, self._leaders, self._subscription = config, clock, group, leaders, subscription
         policy = config["auto.offset.reset"]
-        self._policy = RESETS.get(policy, policy)  # EARLIEST, LATEST, milliseconds back from now, or None
+        self._policy = RESETS.get(policy, policy)  # EARLIEST, LATEST, milliseconds before now, or None
         self._place_at, self._backoff = 0, Backoff(config, "retry.backoff")
         self._outage = Outage("The positions to read from are known.")
 
     def place(self):
-        """Ask for the positions that are not known and not asked for."""
+        """Request the unknown positions that are not being requested."""
         waiting = self._waiting()
         if not waiting or self._clock.monotonic() < self._place_at:
             return
@@ -94,9 +94,9 @@ class Positions:
         return self._place_at if self._waiting() else float("inf")
 
     def out_of_range(self, part):
-        """The log does not have `part.position`."""
+        """Handle that `part.position` is not in the log."""
         if self._policy is None:
-            raise self._no_position(part, f"offset {part.position}, the next to be read, is not in the log")
+            raise self._no_position(part, f"offset {part.position}, the next to read, is not in the log")
         self._leave(part)
 
     def _leave(self, part):
@@ -106,11 +106,11 @@ class Positions:
 
     @property
     def _reset_point(self):
-        """EARLIEST, LATEST or a time in milliseconds."""
+        """EARLIEST, LATEST or a timestamp in milliseconds."""
         return self._policy if self._policy < 0 else max(0, self._clock.now_ms() - self._policy)
 
     def begin_again(self, part, topic_id):
-        """A Partition for the topic that was recreated under the name of the old one: none of its records was read."""
+        """Return a Partition for a topic recreated under the same name, none of whose records was read."""
         if self._policy is None:
             raise self._no_position(part, MADE_ANEW)
         log.warning("Topic %s was deleted and recreated: reading %s from its beginning, not from offset %s.",
@@ -121,14 +121,14 @@ class Positions:
         return fresh
 
     def mark(self, part):
-        """The metadata of a commit for it: which topic of which cluster it is about. Mirrors carry commits to other clusters as they are."""
+        """Metadata for a commit: the ids of its cluster and topic. Mirrors copy it unchanged to other clusters."""
         cluster_id = self._cluster.known_cluster_id
         return f"{cluster_id}/{part.topic_id}" if cluster_id and part.topic_id is not None else ""
 
-    # ---- by a new leader (KIP-320)
+    # ---- validation by a new leader (KIP-320)
 
     def validate(self, parts):
-        """Those that may be read on. Where another leader was elected, it is first asked whether it has what was read."""
+        """Return the partitions that may be read. After a leader change, first ask the new leader where the last read epoch ends."""
         valid, asked = [], collections.defaultdict(list)
         for part in parts:
             known = self._cluster.leader(*part.pair)
@@ -180,7 +180,7 @@ class Positions:
                 continue
             if one.error_code:
                 if not (is_retriable(one.error_code) or is_stale_metadata(one.error_code)):
-                    raise broker_error(one.error_code, f"Asking the new leader of {part} for its records")
+                    raise broker_error(one.error_code, f"Validating the position of {part} with its new leader")
                 part.backoff = part.backoff or Backoff(self._config, "retry.backoff")
                 part.not_before = self._clock.monotonic() + part.backoff.next()
                 self._subscription.look_soon()
@@ -189,31 +189,31 @@ class Positions:
                 part.leader_epoch = epoch
 
     def _heard_end(self, part, epoch, end):
-        """The leader has records of the epoch that was read last, or else of an older one, up to an offset."""
+        """Handle the leader's answer: the end offset of the last read epoch, or of an earlier one."""
         if end >= part.fetched_to:
             return
         if 0 <= part.position <= end:
-            part.start(part.position, min(part.epoch, epoch))  # what is gone was received, but not handed out
+            part.start(part.position, min(part.epoch, epoch))  # discards buffered records
             return
         lost = LogFatalError(
-            f"The log of {part} was truncated below offset {part.position}, up to which it was read: records that were read are no longer in it, "
-            "and others may have their offsets. auto.offset.reset=none forbids to continue. Commit an offset for it, or set auto.offset.reset.",
+            f"The log of {part} was truncated below offset {part.position}, the next to read: records already read are no longer in it, "
+            "and new ones may reuse their offsets. auto.offset.reset=none does not allow to continue. Commit an offset, or set auto.offset.reset.",
             java_class("LogTruncationException").replace("common.errors", "clients.consumer"),
         )
         if self._policy is None:
             raise lost
         if epoch == NO_EPOCH or end < 0:
-            log.warning("The log of %s was truncated before offset %d, up to which it was read, and its leader has none of it: continuing by "
+            log.warning("The log of %s was truncated before offset %d, the next to read, and nothing of it is left: continuing by "
                         "auto.offset.reset.", part, part.position)
             return self._leave(part)
-        log.warning("The log of %s was truncated to offset %d by an unclean election: %d records that were read are no longer in it. Continuing "
+        log.warning("The log of %s was truncated to offset %d by an unclean election: %d records already read are no longer in it. Continuing "
                     "at offset %d.", part, end, part.position - end, end)
         part.start(end, epoch)
 
-    # ---- by the log's ends
+    # ---- by the log's offsets
 
     def ask(self, leader, wanted, on_done):
-        """`on_done({pair: (error code, offset)}, error)` for {pair: EARLIEST, LATEST or a time in milliseconds}."""
+        """List offsets and call `on_done({pair: (error code, offset)}, error)`; `wanted` is {pair: EARLIEST, LATEST or a timestamp}."""
         Topic = ListOffsetsRequest.ListOffsetsTopic
         topics = collections.defaultdict(list)
         for (topic, index), timestamp in wanted.items():
@@ -240,10 +240,10 @@ class Positions:
         return [part for part in self._partitions.values() if part.position is None and not part.asking]
 
     def _is_waiting(self, part):
-        """Whether an answer about it is still of use."""
+        """Whether a response about it is still needed."""
         return self._partitions.get(part.pair) is part and part.position is None
 
-    # ---- by the group
+    # ---- by the group's commits
 
     def _looked_up(self, parts, found, error):
         for part in parts:
@@ -258,7 +258,7 @@ class Positions:
                 part.topic_id = self._subscription.topic_id(part.topic)
             if committed is None:
                 self._never_read(part)
-            elif _is_of_topic_made_anew(committed.metadata, self.mark(part)):
+            elif _is_of_recreated_topic(committed.metadata, self.mark(part)):
                 if self._policy is None:
                     raise self._no_position(part, MADE_ANEW)
                 log.warning("Topic %s was deleted and recreated since offset %d of %s was committed: reading it from its beginning.",
@@ -269,12 +269,12 @@ class Positions:
 
     def _never_read(self, part):
         if self._policy is None:
-            raise self._no_position(part, "its group has committed none")
+            raise self._no_position(part, "its group has no committed offset")
         part.looked_up, part.reset = True, self._reset_point
 
     def _no_position(self, part, why):
         return LogFatalError(
-            f"There is no offset to read {part} from: {why}, and auto.offset.reset=none forbids to choose one. "
+            f"There is no offset to read {part} from: {why}, and auto.offset.reset=none does not choose one. "
             "Commit an offset for it, or set auto.offset.reset to earliest or latest.",
             java_class("NoOffsetForPartitionException"),
         )
@@ -306,15 +306,15 @@ class Positions:
 
     def _reset_to(self, part, offset):
         if offset < 0:
-            part.reset = LATEST  # no record is as young as that
+            part.reset = LATEST  # no record is that recent
             return
         if part.left_at is not None and offset >= part.left_at:
             log.warning("Offset %d of %s is no longer in the log: continuing at %d (auto.offset.reset).", part.left_at, part, offset)
         elif part.left_at is not None:
             if part.reset == LATEST:
-                part.reset = EARLIEST  # the log ends before what was read of it: its records are others, and all of them new
+                part.reset = EARLIEST  # the log ends before the position: its records are new
                 return
-            log.warning("The log of %s ends before offset %d, where it was read to: it was cut or recreated. Continuing at %d.",
+            log.warning("The log of %s ends before offset %d, the next to read: it was truncated or recreated. Continuing at %d.",
                         part, part.left_at, offset)
         if part.topic_id is None:
             part.topic_id = self._subscription.topic_id(part.topic)
@@ -323,7 +323,7 @@ class Positions:
     def _put_off(self, error):
         if not isinstance(error, LogRetriableError):
             raise error
-        self._outage.begins(f"The positions to read from cannot be found out: {error}")
+        self._outage.begins(f"Finding the positions to read from failed: {error}")
         self._place_at = self._clock.monotonic() + self._backoff.next()
         self._subscription.look_soon()
 
@@ -332,7 +332,7 @@ class Positions:
         self._backoff.reset()
 
 
-def _is_of_topic_made_anew(found, own):
-    """Whether a commit bears the mark of another topic of the same cluster; what others wrote there, or on another cluster, says nothing."""
+def _is_of_recreated_topic(found, own):
+    """Whether a commit's metadata names another topic id of the same cluster; other metadata means nothing."""
     found, own = _MARK.fullmatch(found or ""), _MARK.fullmatch(own)
     return bool(found and own) and found.group(1) == own.group(1) and found.group(2) != own.group(2)

@@ -1,21 +1,21 @@
-"""A Produce request around batches that are neither joined nor copied.
+"""The Produce request, encoded without joining or copying batches.
 
-kafka-python's own encoder copies each batch twice while it holds the GIL, which costs more than to pack and to send it; this
-is the one message whose few bytes around the payload are written here. A test holds it equal to kafka-python's.
+kafka-python's encoder copies each batch twice while it holds the GIL, which costs more than packing and sending it. So the few bytes
+around the batches are encoded here. A test compares the result with kafka-python's.
 """
 
 import struct
 
 from kafka.protocol.producer import ProduceRequest
 
-# From version 13 on topics go by id instead of name, so that a topic deleted and recreated is refused: its records would
-# then have nowhere to go, while by name they reach the new topic.
+# From version 13 on topics are identified by id, so the broker rejects records for a topic that was recreated; by name they reach
+# the new topic.
 HIGHEST_VERSION = 12
 LOWEST_VERSION = 3
 
 
 def produce_body(version, acks, timeout_ms, batches, transactional_id=None):
-    """The body as a list of buffers; `batches` are (topic, partition, data), of one topic one after another."""
+    """Return the body as a list of buffers; `batches` are (topic, partition, data), grouped by topic."""
     flexible = ProduceRequest.flexible_version_q(version)
     topics = {}
     for topic, partition, data in batches:

@@ -1,11 +1,11 @@
-"""Records to the log: handed over in columns, packed into batches a partition each, sent, acknowledged, sent again.
+"""The producer: takes records as columns, packs them into batches per partition, sends and retries them.
 
-    send()       the task's thread: into the inbox, or wait while buffer.memory is full
-    run()        the sender's thread: inbox -> partition queues -> requests -> answers -> on_done
+    send()       the task's thread: adds to the inbox; blocks while buffer.memory is full
+    run()        the sender's thread: inbox -> partition queues -> requests -> responses -> on_done
 
-Java fills batches of batch.size (16 KiB) and waits linger.ms for more. Here what waits is sent at once while nothing is under
-way, which is quickest at low rates; under load more gathers while a request is under way, and batches grow by themselves up
-to max.request.size. batch.size only says when records without a key may move on to another partition.
+Java fills batches of batch.size (16 KiB) and waits linger.ms for more. Here waiting records are sent at once while nothing is in flight,
+which gives the lowest latency at low rates; under load more records gather while a request is in flight, and batches grow up to
+max.request.size. batch.size only sets when records without a key move on to another partition.
 """
 
 import collections
@@ -27,17 +27,17 @@ log = logging.getLogger(__name__)
 
 @dataclasses.dataclass(frozen=True)
 class Delivered:
-    """What happened to one send. Rows are a slice or an array of row numbers."""
+    """The result of one send. Rows are a slice or an array of row numbers."""
 
-    error: Exception | None  # the first, if some rows failed
-    acks: list  # (rows, partition, offset of the first, time the log gave them or -1); offset -1 where the broker no longer knows it
+    error: Exception | None  # the first error, if some rows failed
+    acks: list  # (rows, partition, first offset, log append time or -1); offset -1 if the broker no longer knows it
     failed: list  # (rows, error)
 
 
 @dataclasses.dataclass
 class Counters:
     records: int = 0  # acknowledged
-    bytes: int = 0  # of batches acknowledged
+    bytes: int = 0  # of acknowledged batches
     batches: int = 0
     requests: int = 0
     retried_batches: int = 0
@@ -45,7 +45,7 @@ class Counters:
     largest_batch: int = 0
 
     def values(self):
-        """By the names of Java's producer metrics."""
+        """Return the counters by the names of Java's producer metrics."""
         return {
             "record-send-total": self.records,
             "outgoing-byte-total": self.bytes,
@@ -57,9 +57,9 @@ class Counters:
 
 
 class Producer:
-    """`config` holds Java's producer properties. The thread that `run` needs is the caller's.
+    """`config` holds Java's producer properties. The caller provides the thread for `run`.
 
-    `halts`: once a record is larger than a request may be, nothing that was handed over after it is sent (HeldBack).
+    `halts`: after a record that is too large, nothing later is sent (HeldBack).
     """
 
     CONFIG = ProducerConfig
@@ -70,14 +70,14 @@ class Producer:
         cluster = cluster.of_client(self.config["client.id"])
         self.counters = Counters()
         self._clock = clock
-        self._space = threading.Condition()  # guards what follows
+        self._space = threading.Condition()  # guards the following fields
         self._inbox = collections.deque()  # Deliveries
         self._used_bytes = 0
         self._undelivered = 0
         self._flushing = 0
         self._asleep = False
         self._closing = self._closed = False
-        self._fault = None  # what an on_done raised: nobody else would hear of it
+        self._fault = None  # an error raised by an on_done, which `run` raises
         self._waker = Waker()
         self._transactions = self._new_transactions(cluster)
         self._sender = Sender(self.config, cluster, clock, self.counters, halts, self._transactions)
@@ -86,10 +86,10 @@ class Producer:
         return None
 
     def send(self, topic, partition, records, on_done):
-        """Hand over records; `on_done(Delivered)` is called once, on the sender's thread. What it raises ends `run`.
+        """Enqueue records; `on_done(Delivered)` is called once, on the sender's thread. If it raises, `run` ends.
 
-        partition None: by key as every Kafka client chooses, and rows without a key together. Blocks while buffer.memory is
-        full, at most max.block.ms. The records' buffers must not change until they are delivered.
+        partition None: by key as in every Kafka client; rows without a key stay together. Blocks while buffer.memory is full, at most
+        max.block.ms. The records' buffers must not change until they are delivered.
         """
         delivery = _Delivery(self, topic, partition, records, on_done, self._clock)
         with self._space:
@@ -100,7 +100,7 @@ class Producer:
             self._wake()
 
     def run(self):
-        """Send until closed. Raises only what is a fault of this program, or of an on_done; everything else goes to the deliveries."""
+        """Send until closed. Raise only for bugs here or in an on_done; all other errors go to the deliveries."""
         error = LogFatalError("The producer was closed before these records were acknowledged.", java_class("InterruptException"))
         try:
             while not self._closed:
@@ -122,11 +122,11 @@ class Producer:
                 self._space.notify_all()
 
     def flush(self, timeout_s):
-        """Wait until all that was handed over is delivered or failed; whether it is."""
+        """Wait until all enqueued records are delivered or failed; return whether they are."""
         return self._wait_until(lambda: not self._undelivered, timeout_s)
 
     def close(self, timeout_s=0):
-        """Take no more, wait this long for what is under way, give up the rest (its on_done gets an error) and end `run`."""
+        """Accept no more records, wait up to `timeout_s` for those in flight, fail the rest (on_done gets an error) and end `run`."""
         with self._space:
             self._closing = True
             self._space.notify_all()
@@ -146,7 +146,7 @@ class Producer:
             return taken
 
     def _rest(self):
-        """Wait for a broker, a deadline, or for more to do."""
+        """Wait for a broker, a deadline or new work."""
         with self._space:
             self._asleep = not self._inbox and not self._closed
             waker = self._waker if self._asleep else None
@@ -179,11 +179,11 @@ class Producer:
             if left <= 0:
                 raise timed_out(
                     f"No room for {size} bytes of records for topic '{topic}' in {self.config['max.block.ms']} ms (max.block.ms): "
-                    f"{self._used_bytes} of {limit} bytes (buffer.memory) wait for their acknowledgement."
+                    f"{self._used_bytes} of {limit} bytes (buffer.memory) are waiting for acknowledgement."
                 )
             self._clock.wait(self._space, min(left, threading.TIMEOUT_MAX))
         if self._closing:
-            raise LogFatalError(f"The producer is closed: no records for topic '{topic}' are taken.", "java.lang.IllegalStateException")
+            raise LogFatalError(f"The producer is closed: it accepts no records for topic '{topic}'.", "java.lang.IllegalStateException")
 
     def _wait_until(self, condition, timeout_s):
         deadline = self._clock.monotonic() + timeout_s
@@ -202,9 +202,9 @@ class Producer:
 
 
 class TransactionalProducer(Producer):
-    """Java's calls: init_transactions once, then begin (by the first send), send, commit_transaction or abort_transaction, again and again.
+    """Java's calls: init_transactions once, then repeatedly begin (by the first send), send, commit_transaction or abort_transaction.
 
-    They are the caller's alone; `run` continues meanwhile. Behind any error the producer is of no use but for `abort_transaction`.
+    One thread makes these calls; `run` continues meanwhile. After any error only `abort_transaction` is allowed.
     """
 
     CONFIG = TransactionalConfig
@@ -213,18 +213,18 @@ class TransactionalProducer(Producer):
         return Transactions(cluster, self.config, self._clock)
 
     def init_transactions(self):
-        """Take the transactional id over. Waits for the coordinator as long as the producer is not closed."""
+        """Take over the transactional id. Waits for the coordinator until the producer is closed."""
         self._transactions.take_over()
 
     def commit_transaction(self):
-        """All that was sent since the last end, or nothing. Call `flush` first: nothing may be under way."""
+        """Commit everything sent since the last transaction ended, or nothing. Call `flush` first: nothing may be in flight."""
         self._check_delivered()
         if self.counters.failed_records:
-            raise LogFatalError("Records of the transaction were not taken by the log: it cannot be committed.", java_class("KafkaException"))
+            raise LogFatalError("Records of the transaction failed: it cannot be committed.", java_class("KafkaException"))
         self._transactions.end(commit=True)
 
     def abort_transaction(self):
-        """Nothing of what was sent since the last end is ever seen by readers of committed records."""
+        """Abort: read_committed consumers never see what was sent since the last transaction ended."""
         self._check_delivered()
         self._transactions.end(commit=False)
 
@@ -236,11 +236,11 @@ class TransactionalProducer(Producer):
     def _check_delivered(self):
         with self._space:
             if self._undelivered:
-                raise LogFatalError("The transaction has records that are still under way.", "java.lang.IllegalStateException")
+                raise LogFatalError("The transaction has records that are still in flight: call flush first.", "java.lang.IllegalStateException")
 
 
 class _Delivery:
-    """One send and what has happened to its rows. Only the sender's thread changes it."""
+    """One send and the results of its rows. Only the sender's thread changes it."""
 
     __slots__ = ("topic", "partition", "records", "size", "born", "now_ms", "_producer", "_on_done", "_left", "_acks", "_failed")
 
@@ -272,7 +272,7 @@ class _Delivery:
         self.records = None
         try:
             self._on_done(Delivered(self._failed[0][1] if self._failed else None, self._acks, self._failed))
-        except BaseException as error:  # raised once the sender has settled what else was answered
+        except BaseException as error:  # raised once the sender has settled all other responses
             log.exception("The callback of a delivery to topic '%s' failed", self.topic)
             self._producer._fault = self._producer._fault or error
         finally:

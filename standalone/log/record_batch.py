@@ -1,11 +1,11 @@
 """Record batches: Kafka's message format v2, from and to columns of bytes.
 
-    pack, pack_all                                    wire.Records -> batches; sizes are exact
+    pack, pack_all                                    wire.Records -> batches; computes exact sizes
     unpack                                            batches -> wire.Records; columns point into an uncompressed buffer
-    Header, parse_header, headers, verify,            a batch seen from outside (batch_header.py)
+    Header, parse_header, headers, verify,            batch headers (batch_header.py)
     set_base_offset, set_append_time
 
-The loops over records are in record_loops.py. What is read is checked: damaged bytes are a CorruptBatchError, whatever they are.
+The loops over records are in record_loops.py. Input is validated: any damaged bytes raise CorruptBatchError.
 """
 
 import struct
@@ -61,29 +61,29 @@ __all__ = [
 ]
 
 READ_UNCOMMITTED, READ_COMMITTED = "read_uncommitted", "read_committed"
-LEAST_RECORD_BYTES = 7  # seven fields of a byte each
-CONTROL_KEY = struct.Struct(">hh")  # version and type: the key of a control batch's one record
+LEAST_RECORD_BYTES = 7  # seven fields of one byte
+CONTROL_KEY = struct.Struct(">hh")  # version and type: the key of a control batch's only record
 ABORT = 0
 
-# The header as rows of a table, a batch each
+# Batch headers as a structured dtype, a row per batch
 HEADER_TYPES = (">i8", ">i4", ">i4", "i1", ">u4", ">i2", ">i4", ">i8", ">i8", ">i8", ">i2", ">i4", ">i4")
 HEADER_FIELDS = np.dtype(list(zip(Header._fields, HEADER_TYPES)))
 NO_BYTES, NO_INTS, NO_LONGS = (readonly(np.empty(0, kind)) for kind in (np.uint8, np.int32, np.int64))
 
 DAMAGE = {
-    loops.RECORD_LENGTH: "its length is none, or reaches beyond the batch",
+    loops.RECORD_LENGTH: "its length is invalid or reaches beyond the batch",
     loops.TIMESTAMP: "its timestamp is not a number",
-    loops.OFFSET: "its offset is not after the record's before it, or beyond the batch's last",
+    loops.OFFSET: "its offset does not follow the previous record's, or is beyond the batch's last offset",
     loops.KEY: "its key reaches beyond it",
     loops.VALUE: "its value reaches beyond it",
     loops.HEADERS: "its headers reach beyond it",
-    loops.RECORD_REST: "bytes are left behind its headers",
-    loops.BATCH_REST: "bytes are left behind it, though it is the last",
+    loops.RECORD_REST: "extra bytes follow its headers",
+    loops.BATCH_REST: "extra bytes follow the last record",
 }
 
 
 class Packed(NamedTuple):
-    """One batch, made of the rows low to high (exclusive)."""
+    """One batch, with the rows low to high (exclusive)."""
 
     data: memoryview
     count: int
@@ -93,21 +93,21 @@ class Packed(NamedTuple):
 
 
 class Unpacked(NamedTuple):
-    """What a buffer of batches holds: one Records, or one after each change of the timestamp type; none without rows."""
+    """The records of a buffer of batches: one Records, plus one after each change of the timestamp type; none without rows."""
 
     records: list
-    next_offset: int | None  # where to fetch on: after the last batch that was read, with or without rows
-    consumed: int  # bytes of the batches that were read; what is left is cut off, or was too much for one call
+    next_offset: int | None  # after the last batch read, with or without rows
+    consumed: int  # bytes of the batches read; the rest is truncated, or too much for one call
 
 
 # Rows to batches
 
 
 def pack(records, **options):
-    """All rows as one batch; keywords as of `pack_all`."""
+    """Pack all rows into one batch; keywords as for `pack_all`."""
     batches = list(pack_all(records, MAX_INT, **options))
     if len(batches) != 1:
-        raise LogFatalError(f"{len(records)} records make {len(batches)} record batches, not one: a batch holds one or more, up to 2 GiB.")
+        raise LogFatalError(f"{len(records)} records do not make one record batch but {len(batches)}: a batch holds 1 or more, up to 2 GiB.")
     return batches[0].data
 
 
@@ -127,11 +127,11 @@ def pack_all(
     leader_epoch=-1,
     timestamp_type=wire.CREATE_TIME,
 ):
-    """Cut the rows, in order, into batches (Packed) that are at most `max_batch_bytes` long before compression.
+    """Split the rows, in order, into batches (Packed) of at most `max_batch_bytes` before compression.
 
-    A record that is longer by itself comes alone. Rows without a timestamp get `now_ms` (the clock's by default; -1 leaves
-    them without). `base_sequence` continues from batch to batch. Every batch begins at `base_offset`, for it is the log that
-    gives offsets; with `keep_offsets` rows stay at their own, gaps and all.
+    A longer record gets its own batch. Rows without a timestamp get `now_ms` (by default the clock's; -1 leaves them without).
+    `base_sequence` increases from batch to batch. Every batch starts at `base_offset`, since the broker assigns offsets; with
+    `keep_offsets` rows keep theirs, including gaps.
     """
     if not len(records):
         return
@@ -185,7 +185,7 @@ def pack_all(
 
 
 def _columns(records):
-    """Keys, values and headers as columns that the loops take; headers as the bytes that are in a record."""
+    """Keys, values and headers as columns for the kernels; headers as encoded in a record."""
     sections = None
     if records.headers is not None and any(records.headers):
         sections = ByteColumn.of(list(_encode_headers(records.headers)))
@@ -195,7 +195,7 @@ def _columns(records):
 
 
 def _encode_headers(rows):
-    sections, headers = {}, {}  # what a transform or a dead letter queue adds is the same in every row, all of it or nearly so
+    sections, headers = {}, {}  # headers from a transform or dead letter queue are mostly the same in every row
     for row in rows:
         key = tuple(row or ())
         section = sections.get(key)
@@ -217,7 +217,7 @@ def _encode_header(name, value):
 
 
 def _compressed(batch, compression, level):
-    """The batch with its records compressed, as an array that the header can be written into."""
+    """Return the batch with compressed records, as an array whose header can be modified."""
     body = codecs.compress(batch[HEADER.size :], compression, level)
     return np.frombuffer(bytearray(HEADER.size) + memoryview(body), np.uint8)
 
@@ -235,13 +235,13 @@ def unpack(
     stored_timestamps=False,
     max_decompressed_bytes=codecs.MAX_DECOMPRESSED_BYTES,
 ):
-    """The rows of the batches that stand one after the other in `buffer`; a batch that is cut off at its end is left.
+    """Return the rows of consecutive batches in `buffer`; a truncated batch at the end is left out.
 
-    Rows below `from_offset` are dropped, for a batch may begin before it. Control batches give no rows, nor, where `isolation`
-    is read_committed, do the transactions `aborted` [(producer id, first offset)]. A batch in LogAppendTime gives every row the
-    log's time, unless `stored_timestamps` asks for those that the producer set.
-    No batch may hold more than `max_decompressed_bytes`. Once so many are unpacked the rest is left: call again, with the same buffer
-    and `next_offset` as `from_offset`.
+    Rows below `from_offset` are dropped, since a batch may start before it. Control batches give no rows, nor, with `isolation`
+    read_committed, do the transactions in `aborted` [(producer id, first offset)]. A LogAppendTime batch gives every row the log's
+    time, unless `stored_timestamps` asks for the producer's.
+    No batch may exceed `max_decompressed_bytes`. Beyond that total the rest is left: call again with the same buffer and
+    `next_offset` as `from_offset`.
     Columns point into the buffer: it must stay as it is while they are in use.
     """
     data = readonly(np.frombuffer(buffer, np.uint8))
@@ -268,7 +268,7 @@ def unpack(
 
 
 def _find(data):
-    """(where the whole batches begin, the position after the last)."""
+    """Return (starts of the whole batches, position after the last)."""
     positions = np.empty(len(data) // HEADER.size + 1, np.int64)
     found, end, wrong = loops.find_batches(data, positions)
     if wrong == loops.BAD_LENGTH:
@@ -300,7 +300,7 @@ def _check_checksums(data, positions, batches):
 
 
 def _committed(data, positions, batches, aborted):
-    """Which batches are not of an aborted transaction; one ends with the abort marker of its producer."""
+    """Filter out batches of aborted transactions; each ends with its producer's abort marker."""
     begin = sorted(aborted, key=lambda transaction: transaction[1])
     open_producers = set()
     committed = np.ones(len(batches), bool)
@@ -325,7 +325,7 @@ def _is_abort(batch, fields):
 
 
 def _bodies(data, positions, batches, chosen, max_decompressed_bytes):
-    """Where the records of the chosen batches are: (array, starts, ends), fewer than chosen once there are enough bytes."""
+    """Locate the records of the chosen batches: (array, starts, ends); fewer than chosen once there are enough bytes."""
     starts = positions[chosen] + HEADER.size
     ends = positions[chosen] + batches["length"][chosen] + PREFIX_BYTES
     numbers = batches["attributes"][chosen] & CODEC_MASK
@@ -350,7 +350,7 @@ def _bodies(data, positions, batches, chosen, max_decompressed_bytes):
 
 
 def _rows(data, starts, ends, batches, from_offset, stored_timestamps):
-    """The rows of batches whose records are in `data`, as one Records for each run of one timestamp type."""
+    """The rows of batches whose records are in `data`: a Records per run of the same timestamp type."""
     counts = batches["count"].astype(np.int64)
     lying = counts > (ends - starts) // LEAST_RECORD_BYTES
     if lying.any():
@@ -367,7 +367,7 @@ def _rows(data, starts, ends, batches, from_offset, stored_timestamps):
     table[:, loops.BASE_TIME] = np.where(flat, batches["max_timestamp"], batches["first_timestamp"])
     table[:, loops.TIME_STEP] = ~flat
     total = int(counts.sum())
-    # Zeroed memory that nobody touches costs nothing: of keys and headers that are not there.
+    # Untouched zeroed memory costs nothing if there are no keys or headers.
     keys, values, sections = ((np.zeros(total, np.int64), np.zeros(total, np.int32)) for _ in range(3))
     timestamps, offsets = np.empty(total, np.int64), np.empty(total, np.int64)
     rows_of, notes = np.zeros(len(batches), np.int64), np.zeros(loops.NOTES, np.int64)
@@ -399,8 +399,8 @@ def _rows(data, starts, ends, batches, from_offset, stored_timestamps):
 
 
 def _decode_headers(data, starts, lengths):
-    """The headers of each row, None where it has none; `read_records` has checked their lengths."""
-    known = {}  # as in _encode_headers
+    """The headers of each row, None if it has none; `read_records` has checked their lengths."""
+    known = {}  # cache, as in _encode_headers
     rows = []
     data = memoryview(data)
     for start, length in zip(starts.tolist(), lengths.tolist()):

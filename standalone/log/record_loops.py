@@ -1,6 +1,6 @@
-"""The loops of the record-batch codec: over rows into bytes and over bytes into rows, without the GIL.
+"""Kernels of the record-batch codec: encode rows and decode bytes without the GIL.
 
-A column that is absent comes as an array of length 0. Nothing here trusts a length that it has read: bounds are not checked for us.
+An absent column is an array of length 0. Every length is checked before use: kernels have no bounds checks.
 """
 
 import numpy as np
@@ -9,25 +9,25 @@ from standalone.kernels import BYTES, FLAG, INTS, LONG, LONGS, LONGS_BY_ROW, com
 from standalone.log import varint
 from standalone.log.varint import BAD, INT_BYTES, LONG_BYTES
 
-BATCH_OVERHEAD = 61  # a batch's bytes before its first record
+BATCH_OVERHEAD = 61  # batch header size
 UNSET, NULL = -1, -1
 
-# What is wrong with bytes: the codes that `find_batches` and `read_records` give back
+# Error codes that `find_batches` and `read_records` return
 FINE, BAD_LENGTH, WRONG_MAGIC = 0, 1, 2
 RECORD_LENGTH, TIMESTAMP, OFFSET, KEY, VALUE, HEADERS, RECORD_REST, BATCH_REST, NO_KEY = 1, 2, 3, 4, 5, 6, 7, 8, 9
 
-# The columns of the matrix that tells `read_records` where records are: a row a batch
+# Columns of the matrix that describes batches for `read_records`, a row per batch
 START, END, COUNT, BASE_OFFSET, LAST_DELTA, BASE_TIME, TIME_STEP = range(7)
 BATCH_COLUMNS = 7
 
-# What `read_records` notes: where it is, so that an error can say it, and what it has seen in any row
+# What `read_records` reports: the position of an error, and which columns have values
 BATCH, RECORD, HAS_KEYS, HAS_VALUES, HAS_HEADERS = range(5)
 NOTES = 5
 
 
 @compiled
 def _field_size(length):
-    """A length and as many bytes after it; null has the length only."""
+    """Size of a length and its bytes; null has only the length."""
     return varint.size_of(np.int64(length)) + max(np.int64(length), 0)
 
 
@@ -52,9 +52,9 @@ def plan_batches(
     count: LONG, key_lengths: INTS, value_lengths: INTS, section_lengths: INTS, timestamps: LONGS, now: LONG, offsets: LONGS, limit: LONG,
     lows: written(LONGS), sizes: written(LONGS), tops: written(LONGS),
 ):  # fmt: skip
-    """Cut `count` rows into batches of at most `limit` bytes each, greedily; returns how many batches there are.
+    """Greedily split `count` rows into batches of at most `limit` bytes; return the number of batches.
 
-    Of each batch: its first row (lows), its size in bytes (sizes) and its latest timestamp (tops).
+    Sets each batch's first row (lows), size in bytes (sizes) and latest timestamp (tops).
     """
     batches = 0
     low = 0
@@ -80,7 +80,7 @@ def write_records(
     lows: LONGS, count: LONG, keys: BYTES, key_starts: LONGS, key_lengths: INTS, values: BYTES, value_starts: LONGS, value_lengths: INTS,
     sections: BYTES, section_starts: LONGS, section_lengths: INTS, timestamps: LONGS, now: LONG, offsets: LONGS, out: written(BYTES),
 ):  # fmt: skip
-    """Write the rows of every planned batch, the batches one after the other, leaving room for each one's header."""
+    """Write the rows of every planned batch, with room for each header."""
     at = 0
     for batch in range(len(lows)):
         low = lows[batch]
@@ -91,7 +91,7 @@ def write_records(
             time_delta = _moment(timestamps, row, now) - base
             delta = offsets[row] - offsets[low] if len(offsets) else row - low
             at = varint.write(out, at, _body_size(row, time_delta, delta, key_lengths, value_lengths, section_lengths))
-            out[at] = 0  # a record's attributes: none are in use
+            out[at] = 0  # attributes, which are unused
             at = varint.write(out, at + 1, time_delta)
             at = varint.write(out, at, delta)
             if len(key_lengths):
@@ -122,7 +122,7 @@ def _write_field(out, at, data, start, length):
 
 @compiled
 def find_batches(data: BYTES, positions: written(LONGS)):
-    """Where the whole batches of `data` begin: (how many, the position after the last, what is wrong there)."""
+    """Find the starts of whole batches in `data`; return (count, position after the last, error code there)."""
     at = 0
     found = 0
     while len(data) - at > 16:
@@ -149,9 +149,9 @@ def read_records(
     value_starts: written(LONGS), value_lengths: written(INTS), section_starts: written(LONGS), section_lengths: written(INTS),
     timestamps: written(LONGS), offsets: written(LONGS), rows_of: written(LONGS), notes: written(LONGS),
 ):  # fmt: skip
-    """Find every record at or above `from_offset`; returns what is wrong, if anything is.
+    """Find every record at or above `from_offset`; return an error code.
 
-    `rows_of` gets the rows that each batch gave. The starts of nulls and the sections of rows without headers are not touched.
+    `rows_of` gets the row count of each batch. Starts of nulls and of missing headers stay unset.
     """
     row = 0
     for batch in range(len(batches)):
@@ -218,7 +218,7 @@ def read_records(
 
 @compiled
 def check_records(data: BYTES, at: LONG, count: LONG, keyed: FLAG):
-    """Whether from `at` on there are `count` records, nothing else, and, if `keyed`, a key in each: (what is wrong, the record it is wrong in)."""
+    """Check for exactly `count` records from `at` on, with keys if `keyed`: (error code, record with the error)."""
     end = np.int64(len(data))
     for record in range(count):
         length, at = varint.read(data, at, end, INT_BYTES)
@@ -254,7 +254,7 @@ def check_records(data: BYTES, at: LONG, count: LONG, keyed: FLAG):
 
 @compiled
 def _skip_headers(data, at, stop):
-    """The position after a record's headers, or BAD."""
+    """Return the position after a record's headers, or BAD."""
     count, at = varint.read(data, at, stop, INT_BYTES)
     if at == BAD or count < 0 or count > stop - at:
         return BAD

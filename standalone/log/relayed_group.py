@@ -1,7 +1,7 @@
-"""RelayedGroup: the group of a consumer whose member is another process, which gives it partitions and commits for it.
+"""RelayedGroup: the group of a consumer whose membership lives in another process, which assigns partitions and commits for it.
 
-The other process is a member as any (group.py): by its membership commits are fenced, and it alone decides who reads what. `relay` is the way
-to it: commit({pair: (offset, metadata, epoch)}, seconds), which raises LogError, and released(pairs).
+The other process is an ordinary member (group.py): the broker fences commits by its membership, and it alone assigns partitions here. `relay`
+connects to it: commit({pair: (offset, metadata, epoch)}, seconds), which raises LogError, and released(pairs).
 """
 
 import collections
@@ -14,7 +14,7 @@ from standalone.log.group_link import ASSIGNED, LOST, REVOKED
 
 
 class RelayedGroup:
-    """`give`, `take_back` and `lose` may be called from any thread, all else by the consumer's."""
+    """`give`, `take_back` and `lose` may be called from any thread, everything else from the consumer's."""
 
     links: list = []
     underway: list = []
@@ -23,24 +23,24 @@ class RelayedGroup:
 
     def __init__(self, relay, waker):
         self.commits = self
-        self.acting = contextlib.nullcontext()  # nobody else acts for it
+        self.acting = contextlib.nullcontext()  # no other thread acts for it
         self._relay, self._waker = relay, waker
         self._lock = threading.Lock()
         self._events = collections.deque()
-        self._marks = {}  # pair -> Committed, of what the group has committed
+        self._marks = {}  # pair -> Committed, the group's commits
 
-    # ---- told by the relay
+    # ---- called by the relay
 
     def give(self, pairs):
-        """Read these, too: {pair: (offset, metadata, epoch), or None where the group has committed nothing}."""
+        """Assign more partitions: {pair: (offset, metadata, epoch), or None without a commit}."""
         self._tell(ASSIGNED, pairs)
 
     def take_back(self, pairs):
-        """Let these go, when what was put is committed."""
+        """Revoke these after their records are committed."""
         self._tell(REVOKED, pairs)
 
     def lose(self, pairs):
-        """These are another's already."""
+        """These already belong to another member."""
         self._tell(LOST, pairs)
 
     def _tell(self, event, pairs):
@@ -48,7 +48,7 @@ class RelayedGroup:
             self._events.append((event, pairs))
         self._waker.wake()
 
-    # ---- the consumer's group
+    # ---- the interface of a consumer's group
 
     def advance(self):
         with self._lock:
@@ -76,21 +76,21 @@ class RelayedGroup:
             self._events.popleft()
 
     def hear(self):
-        """What the relay says comes by itself."""
+        """Nothing to do: the relay calls by itself."""
 
     def subscribe(self, topics):
-        """The member does."""
+        """Nothing to do: the member subscribes."""
 
     def polling(self, now_polling):
-        """Nobody counts: who is silent loses his line."""
+        """Nobody counts: a task that is silent loses its control channel."""
 
     def partitions_counted(self, counts):
-        """The member does."""
+        """Nothing to do: the member watches them."""
 
     def close(self, timeout_s, leave=True):
-        """The line ends with the task."""
+        """The control channel ends with the task."""
 
-    # ---- its commits
+    # ---- commits
 
     def write(self, offsets, timeout_s):
         self._relay.commit(offsets, timeout_s)

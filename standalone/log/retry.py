@@ -1,4 +1,4 @@
-"""What goes with trying again: pauses that grow, and one line in the log however often it was tried."""
+"""Retries: exponential backoff, and one log line per outage."""
 
 import logging
 import random
@@ -7,7 +7,7 @@ log = logging.getLogger(__name__)
 
 
 class Backoff:
-    """Ever longer pauses between attempts, with jitter, so that many clients do not come back in step."""
+    """Growing pauses between attempts, with jitter so that clients do not retry in step."""
 
     def __init__(self, config, name):
         self._first, self._most = config.seconds(f"{name}.ms"), config.seconds(f"{name}.max.ms")
@@ -24,7 +24,7 @@ class Backoff:
 
 
 class Outage:
-    """Says once that something goes wrong, however often it is tried again, and once that it is over."""
+    """Logs the start of an outage once, however many retries follow, and its end once."""
 
     def __init__(self, over):
         self._over = over

@@ -1,4 +1,4 @@
-"""Which partition each record goes to, where the source did not say."""
+"""Choose partitions for records without one."""
 
 import random
 
@@ -8,7 +8,7 @@ from standalone.log.partitioner import NO_PARTITION, partition_for_keys
 
 
 class Router:
-    """Of one topic. Rows with a key go by the key's hash; rows without one stay together for a while, then move on.
+    """Routes one topic's records. Rows with a key are hashed; rows without a key stick to a partition for a while.
 
     `round_robin`: each row goes to the next partition, as by Java's RoundRobinPartitioner.
     """
@@ -21,7 +21,7 @@ class Router:
         self._bytes_here = 0
 
     def split(self, piece, topic):
-        """[(partition, piece)]: the piece's rows, those of each partition in order."""
+        """Return [(partition, piece)]: the rows of each partition, in order."""
         if len(topic.partitions) == 1:
             return [(next(iter(topic.partitions)), piece)]
         if self._round_robin:
@@ -41,14 +41,14 @@ class Router:
         return _by_partition(piece, chosen)
 
     def _chunks(self, piece, topic):
-        """Rows without a key, a batch to a partition where there is more than one batch of them."""
+        """Split rows without a key into batch-sized pieces for several partitions."""
         chunks = max(1, min(len(piece), piece.size // self._batch_bytes))
         edges = [len(piece) * chunk // chunks for chunk in range(chunks + 1)]
         parts = [piece.slice(low, high) for low, high in zip(edges, edges[1:])]
         return [(self._stay(topic, part.size), part) for part in parts]
 
     def _stay(self, topic, size):
-        """The partition for this many more bytes."""
+        """Return the sticky partition for `size` more bytes."""
         current = topic.partitions.get(self._current)
         if current is None or current.leader < 0 or self._bytes_here >= self._stay_bytes:
             led = _led(topic)
@@ -59,12 +59,12 @@ class Router:
 
 
 def _led(topic):
-    """The partitions that have a leader; all where none has one."""
+    """The partitions with a leader; all if none has one."""
     return [partition.index for partition in topic.partitions.values() if partition.leader >= 0] or list(topic.partitions)
 
 
 def _by_partition(piece, chosen):
-    """[(partition, piece)] by an array of partitions, a row each; the rows of each in order."""
+    """Return [(partition, piece)] by an array of each row's partition; row order is kept."""
     order = np.argsort(chosen, kind="stable")
     partitions, firsts = np.unique(chosen[order], return_index=True)
     if len(partitions) == 1:

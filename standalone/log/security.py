@@ -1,4 +1,4 @@
-"""Who we are to the brokers of a cluster: TLS contexts and logins out of Java's property names, kept for all its connections."""
+"""A client's credentials for a cluster: TLS contexts and logins from Java's properties, shared by all its connections."""
 
 import threading
 
@@ -18,7 +18,7 @@ def uses_sasl(config):
 
 
 class Credentials:
-    """Of one cluster; thread-safe. Files are read once, at the first connection, and a token is asked for when the last one ends."""
+    """For one cluster; thread-safe. Files are read once, on the first connection; a token is requested when the last one expires."""
 
     def __init__(self, config, clock):
         self._config, self._clock = config, clock
@@ -27,16 +27,16 @@ class Credentials:
         self._tokens = None
 
     def tls(self):
-        """The ssl.SSLContext. Raises ConfigError."""
+        """Return the ssl.SSLContext. Raise ConfigError if invalid."""
         with self._lock:
             if self._tls is None:
                 self._tls = tls.context(self._config)
             return self._tls
 
     def mechanism(self, host):
-        """The object, of kafka-python or with its calls, that gives the bytes of one login.
+        """Return a SASL mechanism (kafka-python's interface) for one login to `host`.
 
-        Raises ConfigError; LogRetriableError while no token or ticket can be had.
+        Raises ConfigError; LogRetriableError while no token or ticket can be obtained.
         """
         from kafka.net.sasl import SASL_MECHANISMS
 
@@ -50,7 +50,7 @@ class Credentials:
         if name == "PLAIN" or name.startswith("SCRAM-"):
             missing = [option for option in ("username", "password") if option not in options]
             if missing:
-                raise ConfigError.of({"sasl.jaas.config": f"no {' and no '.join(missing)} in it, which {name} needs"})
+                raise ConfigError.of({"sasl.jaas.config": f"{' and '.join(missing)} missing, which {name} needs"})
             settings.update(sasl_plain_username=options["username"], sasl_plain_password=options["password"])
         elif name == "OAUTHBEARER":
             settings["sasl_oauth_token_provider"] = self._token_provider(options)
@@ -60,7 +60,7 @@ class Credentials:
             raise ConfigError.of({"sasl.mechanism": f"{name} cannot be used here: {problem}"}) from problem
 
     def refused(self):
-        """A broker would not have the login: a token that is kept may have been withdrawn."""
+        """Note that a broker refused the login: a cached token may have been revoked."""
         with self._lock:
             if self._tokens is not None:
                 self._tokens.forget()

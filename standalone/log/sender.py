@@ -1,6 +1,6 @@
-"""The sender's side of a producer: routes what was handed over, sends it, learns what happened to it, sends again in order.
+"""The producer's sender: routes records, sends batches, handles responses, retries in order.
 
-Everything here happens on the thread that calls `work` and `wait` in turn, but for `abort`.
+Everything runs on the thread that calls `work` and `wait` in turn, except `abort`.
 """
 
 import logging
@@ -29,10 +29,10 @@ from standalone.log.steps import Underway
 
 log = logging.getLogger(__name__)
 
-LONGEST_CALL_S = 5.0  # of one question to the cluster, before it is asked again
-GRACE_S = 1.0  # with what a cluster that has just started, or a new topic, is excused for
-MOST_RESTARTS = 3  # of a sequence in a row, before a broker that refuses it each time is believed
-FAULTS_OF_SINGLE_RECORDS = (codes.INVALID_TIMESTAMP, codes.INVALID_RECORD)  # of some in a batch, all of which is refused with them
+LONGEST_CALL_S = 5.0  # limit of one metadata request, before it is repeated
+GRACE_S = 1.0  # no warning within this time: a cluster that starts or a new topic needs a moment
+MOST_RESTARTS = 3  # sequence restarts in a row before a broker's rejection counts
+FAULTS_OF_SINGLE_RECORDS = (codes.INVALID_TIMESTAMP, codes.INVALID_RECORD)  # the broker rejects the whole batch for some records
 FOREVER = float("inf")
 
 
@@ -44,12 +44,12 @@ class Sender:
         self._transactions = transactions
         self._queues = {}  # (topic, partition) -> PartitionQueue
         self._brokers = {}  # node id -> _Broker
-        self._stale = set()  # topics to be asked for
+        self._stale = set()  # topics whose metadata must be fetched
         self._asking = _Pause(config, "retry.backoff")
         self._identity = self._next_identity = None  # (producer id, epoch)
-        self._no_identity = None  # why none could be had, for good
+        self._no_identity = None  # the permanent error of requesting one
         self._asking_identity = _Pause(config, "retry.backoff")
-        self._questions = {}  # kind -> Underway: what is asked of the cluster, while batches go out and answers come
+        self._questions = {}  # kind -> Underway: pending requests to the cluster
         self._wake_at = FOREVER
         self._stopping = False
         self._largest = config["max.request.size"]
@@ -57,7 +57,7 @@ class Sender:
         self._delivery_s = FOREVER if config["delivery.timeout.ms"] == MAX_INT else config.seconds("delivery.timeout.ms")
 
     def work(self, deliveries, flushing):
-        """Take these in and send what can be sent; flushing: without lingering for more."""
+        """Accept deliveries and send what can be sent; with `flushing`, do not linger."""
         self._wake_at = FOREVER
         for delivery in deliveries:
             self._intake.admit(delivery)
@@ -72,7 +72,7 @@ class Sender:
             self._refresh()
 
     def wait(self, waker):
-        """Until a broker answers, the waker is woken or something is due; without a waker only see what is there."""
+        """Wait until a broker responds, the waker is woken or something is due; without a waker only poll."""
         poller, brokers, underway = select.poll(), {}, {}
         for broker in self._brokers.values():
             if broker.connection is not None:
@@ -107,7 +107,7 @@ class Sender:
         return [*self._questions.values(), *opening]
 
     def _ask(self, kind, steps, then):
-        """Ask the cluster without waiting; `then(result, error)` later, on this thread."""
+        """Ask the cluster without blocking; call `then(result, error)` later on this thread."""
 
         def over(result, error):
             del self._questions[kind]
@@ -117,7 +117,7 @@ class Sender:
         self._questions[kind].advance()
 
     def abort(self):
-        """End what blocks the sender's thread. May come from any thread."""
+        """Interrupt blocking calls of the sender's thread. May be called from any thread."""
         self._stopping = True
         for broker in list(self._brokers.values()):
             if (connection := broker.connection) is not None:
@@ -146,7 +146,7 @@ class Sender:
                 topic,
                 partition,
                 self._largest,
-                # Without sequences the broker would take a later batch before an earlier one that has to be sent again.
+                # Without sequences the broker would accept a later batch before the retry of an earlier one.
                 self._in_flight if idempotent or self._config["acks"] == 0 else 1,
                 {
                     "compression": self._config["compression.type"],
@@ -159,7 +159,7 @@ class Sender:
         return queue
 
     def _new_identity(self, fresh=False):
-        """(producer id, epoch); `fresh`: another than before. Raises IdentityPending while it is being asked for."""
+        """Return (producer id, epoch), with `fresh` a new one. Raise IdentityPending while it is requested."""
         if self._transactions is not None:
             return self._transactional_identity()
         if self._no_identity is not None:
@@ -188,17 +188,17 @@ class Sender:
             error = broker_error(answer.error_code, what)
         if error is None:
             self._next_identity = answer.producer_id, answer.producer_epoch
-            self._over(self._asking_identity, "A producer id was given")
+            self._over(self._asking_identity, "Got a producer id")
         elif isinstance(error, LogRetriableError):
             self._again(self._asking_identity, what, error, GRACE_S)
         else:
             self._no_identity = error
         self._due(self._clock.monotonic())
 
-    # ---- what is known of the topics
+    # ---- topic metadata
 
     def _refresh(self):
-        """Ask for the topics whose partitions or leaders are not known, unless that failed a moment ago."""
+        """Fetch metadata of topics without known partitions or leaders, unless that failed a moment ago."""
         if "topics" in self._questions:
             return
         if self._clock.monotonic() < self._asking.until:
@@ -227,11 +227,11 @@ class Sender:
             elif any(partition.leader < 0 for partition in found[name].partitions.values()):
                 missing[name] = "a partition without leader"
         if missing:
-            # A topic that is made by being asked for takes a moment.
+            # Auto-creation of a topic takes a moment.
             reasons = "; ".join(sorted(set(missing.values())))
             self._again(self._asking, f"Asking for {_topics(sorted(missing))}", reasons, GRACE_S)
         else:
-            self._over(self._asking, f"{_topics(names)[0].upper()}{_topics(names)[1:]} can be sent to")
+            self._over(self._asking, f"{_topics(names)[0].upper()}{_topics(names)[1:]} available again")
         self._due(self._clock.monotonic())
 
     def _give_up_topic(self, name, error):
@@ -240,7 +240,7 @@ class Sender:
             if queue.topic == name:
                 queue.give_up(error)
 
-    # ---- out: requests
+    # ---- requests
 
     def _dispatch(self, flushing):
         now = self._clock.monotonic()
@@ -271,7 +271,7 @@ class Sender:
             self._join(outside)
 
     def _join(self, queues):
-        """Bring partitions into the transaction; their batches go once they are in it."""
+        """Add partitions to the transaction; their batches wait for that."""
         if "transaction" in self._questions:
             return
 
@@ -286,7 +286,7 @@ class Sender:
     def _connected(self, broker, now):
         if broker.connection is not None and broker.connection.stale:
             if broker.requests:
-                return False  # a login whose time is nearly over: the answers are waited for, then it starts over
+                return False  # the login expires soon: wait for responses, then reconnect
             broker.hang_up()
         if broker.connection is not None:
             return True
@@ -319,7 +319,7 @@ class Sender:
         return leader is not None and leader.node == broker.node
 
     def _fill(self, broker, queues, now, flushing):
-        """Send requests until enough are under way or nothing is left to send."""
+        """Send requests until enough are in flight or nothing is left."""
         linger = self._config.seconds("linger.ms")
         while len(broker.requests) < self._in_flight and broker.connection is not None and not broker.connection.wants_write:
             chosen = []
@@ -330,14 +330,14 @@ class Sender:
                     self._due(queue.waiting_since + linger)
                     continue
                 chosen.append(queue)
-            chosen.sort(key=lambda queue: queue.born)  # who waited longest goes first, should not all fit
+            chosen.sort(key=lambda queue: queue.born)  # longest waiting first, in case not all fit
             batches = self._collect(chosen)
             if not batches:
                 return
             self._send(broker, batches)
 
     def _collect(self, queues):
-        """A batch of each queue, as many as one request may carry."""
+        """Take a batch from each queue, as many as fit into one request."""
         batches, size = [], 0
         for queue in queues:
             try:
@@ -391,16 +391,16 @@ class Sender:
             for batch in batches:
                 self._landed(batch, NO_OFFSET, -1)
 
-    # ---- answers
+    # ---- responses
 
     def _serve(self, broker, events):
-        """Write what is left to write, read what is there."""
+        """Send what is unsent, read what has arrived."""
         try:
             if events & select.POLLOUT:
                 broker.connection.pump()
             if not events & ~select.POLLOUT:
                 return
-            if not broker.requests:  # nothing was asked: it hung up, as a broker does with who is idle
+            if not broker.requests:  # nothing in flight: the broker closed an idle connection
                 broker.hang_up()
                 return
             while True:
@@ -428,7 +428,7 @@ class Sender:
                 self._failed(batch, result.error_code, result.error_message, result.record_errors)
 
     def _failed(self, batch, code, message, named=None):
-        """`named` are the records that the broker finds fault with, where it says (by their place in the batch)."""
+        """`named` are the records that the broker reports as invalid, if any, by their index in the batch."""
         queue = batch.queue
         idempotent = self._config["enable.idempotence"]
         error = broker_error(code, f"Sending {batch.count} records to {queue.name}", message)
@@ -444,8 +444,8 @@ class Sender:
         elif code in FAULTS_OF_SINGLE_RECORDS and batch.count > 1:
             queue.halve(batch)
         elif idempotent and code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID) and not queue.should_be_in_order(batch):
-            queue.lost(batch, uncertain=False)  # one before it failed, and has to be sent again or is given up
-        elif idempotent and self._begins_anew(queue, code):
+            queue.lost(batch, uncertain=False)  # an earlier batch failed, and is retried or failed
+        elif idempotent and self._may_restart_sequence(queue, code):
             log.warning("%s Starting a new sequence with them.", error)
             queue.restart(batch)
         elif (is_retriable(code) or code == codes.CONCURRENT_TRANSACTIONS) and batch.attempts <= self._config["retries"]:
@@ -456,27 +456,27 @@ class Sender:
         else:
             self._refuse(batch, LogFatalError(str(error), error.java_class))
 
-    def _begins_anew(self, queue, code):
-        """Whether another sequence may follow; within a transaction nobody could say what of it is in the log."""
+    def _may_restart_sequence(self, queue, code):
+        """Whether sequences may restart; not within a transaction, where part of it may be in the log."""
         lost_count = code in (codes.OUT_OF_ORDER_SEQUENCE_NUMBER, codes.UNKNOWN_PRODUCER_ID)
         return lost_count and queue.restarts < MOST_RESTARTS and self._transactions is None
 
     def _refuse(self, batch, error):
-        """It will never be in the log."""
-        self._halt_behind(batch)
+        """Fail the batch for good."""
+        self._halt_after(batch)
         batch.queue.refused(batch, error)
 
     def _leave_out(self, batch, bad):
-        """These rows of it, [(row numbers, error)], will never be in the log."""
+        """Fail these rows of the batch, [(row numbers, error)], for good."""
         if self._halts:
-            self._halt_behind(batch)
+            self._halt_after(batch)
             rows, error = min(bad, key=lambda each: each[0].min())
             first = int(rows.min())
             bad = [(np.array([first]), error), (np.arange(first + 1, batch.count), held_back(batch.queue.topic))]
         batch.queue.leave_out(batch, bad)
 
-    def _halt_behind(self, batch):
-        """Where that is asked for nothing goes after what was refused: it would be there twice once that is fixed and sent again."""
+    def _halt_after(self, batch):
+        """With `halts`, send nothing after a rejected record: later records would be duplicated once it is fixed and sent again."""
         if not self._halts:
             return
         error, born = held_back(batch.queue.topic), batch.born
@@ -489,7 +489,7 @@ class Sender:
 
     @staticmethod
     def _refused_records(batch, code, named):
-        """[(row numbers, error)] of the records that a broker finds fault with, an error for each reason."""
+        """Return [(row numbers, error)] of the records that a broker rejects, grouped by error."""
         reasons = {}
         for each in named:
             reasons.setdefault(each.batch_index_error_message, []).append(each.batch_index)
@@ -499,7 +499,7 @@ class Sender:
 
     def _refused_as_too_large(self, batch):
         return LogFatalError(
-            f"A record for {batch.queue.name} makes a batch of {len(batch.data)} bytes, more than the topic takes: raise the topic's "
+            f"A record for {batch.queue.name} needs a batch of {len(batch.data)} bytes, more than the topic allows: increase the topic's "
             f"max.message.bytes (or the broker's message.max.bytes). max.request.size here is {self._largest}.",
             java_class("RecordTooLargeException"),
         )
@@ -508,19 +508,19 @@ class Sender:
         self._counters.batches += 1
         self._counters.bytes += len(batch.data)
         batch.queue.answered(batch, base_offset, log_append_time)
-        self._over(batch.queue.pause, f"Records reach {batch.queue.name} again")
+        self._over(batch.queue.pause, f"{batch.queue.name} accepts records again")
 
     def _unanswered(self, batch, error):
-        """It may be in the log or not: it is sent again, as often as `retries` allows."""
+        """Handle a lost response: resend the batch up to `retries` times; it may be in the log or not."""
         if batch.held_back is not None:
             batch.queue.refused(batch, batch.held_back)
         elif batch.attempts <= self._config["retries"]:
             batch.queue.lost(batch, uncertain=True)
         else:
-            self._refuse(batch, LogFatalError(f"{error} It is not sent again (retries={self._config['retries']}).", error.java_class))
+            self._refuse(batch, LogFatalError(f"{error} It is not retried (retries={self._config['retries']}).", error.java_class))
 
     def _lose(self, broker, error):
-        """The connection is gone and with it the answers: all that was under way has to be sent again."""
+        """Handle a lost connection: everything in flight must be resent."""
         broker.hang_up()
         topics = set()
         requests, broker.requests = broker.requests, {}
@@ -533,7 +533,7 @@ class Sender:
         self._again(broker.pause, f"Sending to {_topics(sorted(topics))}" if topics else "Sending", error)
 
     def _expire(self):
-        """Give up what could not be delivered within delivery.timeout.ms."""
+        """Fail records not delivered within delivery.timeout.ms."""
         before = self._clock.monotonic() - self._delivery_s
         error = LogFatalError(
             f"Not delivered within {self._config['delivery.timeout.ms']} ms (delivery.timeout.ms).", java_class("TimeoutException")
@@ -547,13 +547,13 @@ class Sender:
             if not queue.empty:
                 self._due(max(queue.born + self._delivery_s, self._clock.monotonic() + 0.1 if queue.in_flight else 0))
 
-    # ---- pauses
+    # ---- backoff
 
     def _due(self, moment):
         self._wake_at = min(self._wake_at, moment)
 
     def _again(self, pause, what, reason, grace_s=0.0):
-        """Something failed that is going to be tried again, after a pause that grows; each reason is said once, if it lasts."""
+        """Schedule a retry with backoff; log each reason once if the failure lasts."""
         now = self._clock.monotonic()
         pause.since = pause.since or now
         kind = getattr(reason, "java_class", None) or str(reason).partition(":")[0]
@@ -573,24 +573,24 @@ class Sender:
 
 
 class _Pause:
-    """Between attempts at one thing."""
+    """Backoff between attempts at one operation."""
 
     def __init__(self, config, name):
         self.backoff = Backoff(config, name)
         self.until = 0.0
-        self.since = None  # when it began to fail
-        self.told = set()  # why it fails, as far as that was said
+        self.since = None  # start of the failure
+        self.told = set()  # reasons already logged
 
 
 class _Broker:
-    """The data connection to a broker and the requests on it that are not answered."""
+    """The data connection to a broker and its requests in flight."""
 
     def __init__(self, node, pause):
         self.node = node
         self.pause = pause
         self.connection = None
-        self.opening = None  # Underway, while the connection is being made
-        self.requests = {}  # correlation -> (batches, deadline), the oldest first
+        self.opening = None  # Underway, while connecting
+        self.requests = {}  # correlation id -> (batches, deadline), oldest first
 
     @property
     def deadline(self):

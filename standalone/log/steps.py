@@ -1,7 +1,7 @@
-"""What waits for the network several times, written once as a generator and run in two ways.
+"""Steps: network operations written once as generators, run blocking or non-blocking.
 
-A generator of steps yields a `Wait` wherever it has to wait, is resumed when that is over, and returns its result. `finish` waits in
-its place; an `Underway` lets a thread continue with many at once, so that one broker that does not answer holds up nothing else.
+A generator yields a `Wait` whenever it must wait, is resumed afterwards, and returns its result. `finish` blocks; an `Underway` lets a
+thread continue many at once, so that one silent broker does not delay the others.
 """
 
 import collections
@@ -11,12 +11,12 @@ from standalone.errors import LogError
 
 FOREVER = float("inf")
 
-# For `file` (anything with fileno(), or None) to be ready for `events` of select.poll, at most until a moment of the clock.
+# Wait for `file` (an object with fileno(), or None) to be ready for `events` of select.poll, at most until a time of the clock.
 Wait = collections.namedtuple("Wait", "file events until")
 
 
 def finish(steps, clock, pause=None):
-    """The result of steps, waited for on this thread. `pause(seconds)` waits where there is no file to wait for."""
+    """Run steps to their end on this thread and return the result. `pause(seconds)` waits if there is no file."""
     try:
         wait = next(steps)
         while True:
@@ -33,9 +33,9 @@ def finish(steps, clock, pause=None):
 
 
 class Underway:
-    """Steps that a thread continues with when it can. `then(result, None)` or `then(None, LogError)` is called when they are over.
+    """Steps that a thread advances when it can. Calls `then(result, None)` or `then(None, LogError)` at the end.
 
-    Nothing runs before the first `advance`, and nothing after the one that ends it.
+    Nothing runs before the first `advance`, or after the last one.
     """
 
     def __init__(self, steps, then):
@@ -48,18 +48,18 @@ class Underway:
 
     @property
     def until(self):
-        """When `advance` is worth a call though the file is not ready."""
+        """When to call `advance` even if the file is not ready."""
         return self._wait.until if self._wait is not None else FOREVER
 
     def register(self, poller):
-        """With a select.poll; the file's number, or None where there is nothing to poll."""
+        """Register with a select.poll; return the file's number, or None if there is nothing to poll."""
         if self._wait is None or self._wait.file is None:
             return None
         poller.register(self._wait.file, self._wait.events)
         return self._wait.file.fileno()
 
     def advance(self):
-        """Go on as far as there is nothing to wait for."""
+        """Continue until the next wait."""
         if self._wait is None:
             return
         try:
@@ -72,6 +72,6 @@ class Underway:
             self._then(None, error)
 
     def close(self):
-        """Give it up; `then` is not called."""
+        """Abandon the steps; `then` is not called."""
         self._wait = None
         self._steps.close()

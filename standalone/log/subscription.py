@@ -1,4 +1,4 @@
-"""Subscription: which topics a consumer wants, and which of them are there; knows when it is time to look again."""
+"""Subscription: the topics a consumer wants, which of them exist, and when to refresh that."""
 
 import functools
 import logging
@@ -12,21 +12,21 @@ from standalone.log.steps import Underway
 
 log = logging.getLogger(__name__)
 
-ASK_SECONDS = 2.0  # for how long the cluster is asked before a poll may see to other things
-MISSING_TOPIC_SECONDS = 1.0  # between looks for topics that are not there
+ASK_SECONDS = 2.0  # limit of one metadata request, so that polls can do other work
+MISSING_TOPIC_SECONDS = 1.0  # between lookups of missing topics
 
 
 class Subscription:
-    """`chosen` are the topics to read, by name; what is there of them and of others `look` says."""
+    """`chosen` are the names of the topics to read; `look` refreshes the metadata of these and others."""
 
     def __init__(self, cluster, config, clock):
         self._cluster, self._config, self._clock = cluster, config, clock
         self._names, self._pattern = [], None
         self._seen, self._missing = set(), set()
-        self._asking = self._found = None  # Underway; what came of it and was not taken
+        self._asking = self._found = None  # Underway; its result, not taken yet
         self._backoff, self._asked = Backoff(config, "retry.backoff"), False
         self._outage = Outage("Topics can be looked up again.")
-        self.chosen = None  # None until they were looked up
+        self.chosen = None  # None until looked up
         self.look_at = float("inf")
 
     def want(self, names=None, pattern=None):
@@ -42,13 +42,13 @@ class Subscription:
         self.look_at = 0
 
     def look_soon(self):
-        """What is known of the topics seems wrong: look again, the later the oftener it did not help."""
+        """Metadata seems outdated: look again, with backoff while that does not help."""
         if not self._asked:
             self._asked = True
             self.look_at = min(self.look_at, self._clock.monotonic() + self._backoff.next())
 
     def is_right(self):
-        """What is known of the topics has proved right."""
+        """Metadata has proved correct: reset the backoff."""
         self._backoff.reset()
 
     @property
@@ -60,13 +60,13 @@ class Subscription:
         return [self._asking] if self._asking is not None else []
 
     def look(self, others):
-        """Begin to ask what there is of what is wanted and of `others`, without waiting; `take_found` has it later."""
+        """Start fetching the metadata of the wanted topics and `others`, without waiting; `take_found` returns it later."""
         self._asked, self.look_at = False, float("inf")
         self._asking = Underway(self._ask(set(self._names) | others), functools.partial(self._answered, set(self._names), others))
         self._asking.advance()
 
     def take_found(self):
-        """{name: Topic} of those that are there, once for each `look` that was answered; None otherwise. Raises what forbids to read one."""
+        """Return {name: Topic} of existing topics once per finished `look`, else None. Raise if a topic must not be read."""
         found, self._found = self._found, None
         if isinstance(found, LogError):
             raise found
@@ -75,7 +75,7 @@ class Subscription:
     def _answered(self, names, others, found, error):
         self._asking, self._asked = None, False
         if names != set(self._names):
-            self.look_at = 0  # another choice was made meanwhile
+            self.look_at = 0  # the subscription changed meanwhile
             return
         if error is not None:
             if not isinstance(error, LogRetriableError):
@@ -104,7 +104,7 @@ class Subscription:
             each.close()
 
     def topic_id(self, name):
-        """As far as it is known; without asking."""
+        """The topic's id if known, without a request."""
         topic = self._cluster.known_topic(name)
         return topic.id if topic is not None else None
 
@@ -113,7 +113,7 @@ class Subscription:
             return (yield from self._cluster.refreshing(None, timeout=ASK_SECONDS, wait_for_brokers=False))
         names = list(self._names)
         found = (yield from self._cluster.refreshing(sorted(wanted), timeout=ASK_SECONDS, wait_for_brokers=False)) if wanted else {}
-        # Only what was never there is made: a deleted topic must not rise again because somebody still reads it.
+        # Auto-create only topics that never existed: a deleted topic must not come back because a consumer still reads it.
         unknown = {name for name in names if name not in found or found[name].error_code == codes.UNKNOWN_TOPIC_OR_PARTITION}
         unborn = unknown - self._seen
         if unborn and self._config["allow.auto.create.topics"]:

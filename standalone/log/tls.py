@@ -1,6 +1,6 @@
-"""TLS by Java's property names: contexts of PEM, JKS or PKCS12, from files or from the settings themselves.
+"""TLS by Java's property names: contexts from PEM, JKS or PKCS12, in files or inline.
 
-One a cluster for its clients; one for the listeners of the embedded log.
+One per cluster for its clients, and one for the listeners of the embedded log.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _SUITE = re.compile(r"(?:TLS|SSL)_(?:(.+)_)?WITH_(.+)_(SHA\d*|MD5)")
 
 
 def context(config):
-    """An ssl.SSLContext. Raises ConfigError, which names the key that is wrong and never shows a secret."""
+    """Return an ssl.SSLContext. A ConfigError names the wrong key and never shows a secret."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     made.check_hostname = bool(config["ssl.endpoint.identification.algorithm"])
     _set_versions(made, config)
@@ -33,12 +33,12 @@ def context(config):
 
 
 def server_context(config, client_auth):
-    """As `context`, of one that is connected to; `client_auth` is none, requested or required."""
+    """Like `context`, for a server; `client_auth` is none, requested or required."""
     made = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     _set_versions(made, config)
     _set_ciphers(made, config["ssl.cipher.suites"])
     if not _load_identity(made, config):
-        raise ConfigError.of({"ssl.keystore.location": "not set: a listener that speaks TLS needs a key and a certificate"})
+        raise ConfigError.of({"ssl.keystore.location": "not set: a TLS listener needs a key and a certificate"})
     made.verify_mode = {"none": ssl.CERT_NONE, "requested": ssl.CERT_OPTIONAL, "required": ssl.CERT_REQUIRED}[client_auth]
     if client_auth != "none":
         _load_authorities(made, config)
@@ -55,18 +55,18 @@ def _load_authorities(made, config):
 
 
 def _load_identity(made, config):
-    """Whether there is one."""
+    """Load the key and certificate; return whether there are any."""
     with _blaming(config, "ssl.keystore", "key"):
         identity = _identity(config)
         if identity is not None:
             with _in_memory(identity) as path:
-                # a function, not None: OpenSSL would ask on the terminal for the password of an encrypted key
+                # a function, not None, which would make OpenSSL prompt on the terminal for an encrypted key's password
                 made.load_cert_chain(path, password=config["ssl.key.password"] or (lambda: ""))
     return identity is not None
 
 
 def _trusted(config):
-    """The PEM text of the authorities, or None for those of the system."""
+    """PEM text of the trusted authorities, or None for the system's."""
     location = config["ssl.truststore.location"]
     if location is None:
         return config["ssl.truststore.certificates"] and unfold(config["ssl.truststore.certificates"])
@@ -75,17 +75,17 @@ def _trusted(config):
         return data.decode()
     trusted, _ = java_stores.read(data, config["ssl.truststore.password"])
     if not trusted:
-        raise java_stores.StoreError("it holds no certificate to be trusted")
+        raise java_stores.StoreError("it holds no trusted certificate")
     return trusted
 
 
 def _identity(config):
-    """The PEM text of our own key and its chain, or None."""
+    """PEM text of the private key and its chain, or None."""
     location = config["ssl.keystore.location"]
     if location is None:
         texts = [config["ssl.keystore.key"], config["ssl.keystore.certificate.chain"]]
         if any(texts) and not all(texts):
-            raise java_stores.StoreError("ssl.keystore.key and ssl.keystore.certificate.chain belong together, and one of them is missing")
+            raise java_stores.StoreError("ssl.keystore.key and ssl.keystore.certificate.chain must both be set; one is missing")
         return "".join(map(unfold, texts)) if all(texts) else None
     data = pathlib.Path(location).read_bytes()
     if not _is_java(config, "ssl.keystore", data):
@@ -97,12 +97,12 @@ def _identity(config):
 
 
 def _is_java(config, store, data):
-    """Whether a file is to be read as JKS or PKCS12; ssl.*.type counts where the file leaves it open."""
+    """Whether a file is JKS or PKCS12; ssl.*.type decides if the content does not."""
     kind = config[f"{store}.type"].upper()
     if kind == "PEM":
         return False
     if kind not in ("JKS", "PKCS12"):
-        raise java_stores.StoreError(f"{store}.type={kind} is not to be had here: JKS, PKCS12 and PEM are")
+        raise java_stores.StoreError(f"{store}.type={kind} is not supported: use JKS, PKCS12 or PEM")
     if data.lstrip().startswith(b"-----BEGIN"):
         raise java_stores.StoreError(f"it is PEM, and {store}.type is {kind}: set {store}.type=PEM")
     return True
@@ -110,7 +110,7 @@ def _is_java(config, store, data):
 
 @contextlib.contextmanager
 def _blaming(config, store, in_line):
-    """An error of what is done inside becomes one of the key that it came by."""
+    """Convert errors raised inside into a ConfigError of the key that is at fault."""
     try:
         yield
     except (OSError, ssl.SSLError, UnicodeDecodeError, java_stores.StoreError) as problem:
@@ -123,7 +123,7 @@ def _blaming(config, store, in_line):
 
 @contextlib.contextmanager
 def _in_memory(text):
-    """A path under which OpenSSL, which reads keys from files only, finds a string that no disk ever sees."""
+    """Return a path through which OpenSSL, which reads keys only from files, reads text that never reaches a disk."""
     handle = os.memfd_create("identity", os.MFD_CLOEXEC)
     try:
         os.write(handle, text.encode())
@@ -133,13 +133,13 @@ def _in_memory(text):
 
 
 def unfold(text):
-    """PEM written on one line, as it is in a properties file without continuation, back on many."""
+    """Restore the line breaks of PEM text written on one line, as in a properties file without continuation."""
     return re.sub(r"\s*-----BEGIN ([A-Z ]+)-----\s*(.*?)\s*-----END \1-----\s*", _as_block, text, flags=re.S)
 
 
 def _as_block(match):
     name, body = match.group(1), match.group(2)
-    # An encrypted key has headers before its text, each a line.
+    # An encrypted key has header lines before its text.
     body = body if ":" in body and "\n" in body else "\n".join(body.split())
     return f"-----BEGIN {name}-----\n{body}\n-----END {name}-----\n"
 
@@ -155,7 +155,7 @@ def _set_versions(made, config):
         raise ConfigError.of({"ssl.enabled.protocols": problem})
     chosen = [VERSIONS[name] for name in wanted]
     highest = max(chosen)
-    if config["ssl.protocol"] in VERSIONS:  # as Java's context, which knows no version above its own
+    if config["ssl.protocol"] in VERSIONS:  # like Java's context, which supports no version above its own
         highest = min(highest, VERSIONS[config["ssl.protocol"]])
     if highest < min(chosen):
         problem = f"{config['ssl.protocol']} is below each of ssl.enabled.protocols={','.join(wanted)}"
@@ -164,7 +164,7 @@ def _set_versions(made, config):
 
 
 def _set_ciphers(made, suites):
-    """Java's names for suites. Those of TLS 1.3 are OpenSSL's to choose among; without one of them TLS 1.3 is not used."""
+    """Set Java's suite names. OpenSSL chooses among TLS 1.3 suites; without one of them TLS 1.3 is disabled."""
     if not suites:
         return
     older = [suite for suite in suites if "_WITH_" in suite]
@@ -180,7 +180,7 @@ def _set_ciphers(made, suites):
 
 
 def openssl_name(suite):
-    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256; a name of OpenSSL's stays."""
+    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256; an OpenSSL name stays unchanged."""
     match = _SUITE.fullmatch(suite)
     if match is None:
         return suite

@@ -1,15 +1,15 @@
-"""The transactions of one producer: its coordinator, which partitions are in the one that continues, and how that ends.
+"""The transactions of one producer: coordinator, partitions of the ongoing one, commit and abort.
 
-    take_over()    the producer id with a higher epoch: who had the transactional id before is fenced, what it left open is aborted
-    joining()      partitions into the transaction, before their first batch is sent; where each batch does that, nothing
+    take_over()    get the producer id with a bumped epoch: fences the previous producer and aborts its transaction
+    joining()      add partitions to the transaction before their first batch; nothing where batches do that themselves
     end()          commit, or abort
 
-What passes by itself (a coordinator that moves or loads, a transaction that is still being ended) is tried again. All else is a
-LogFatalError, behind which the producer is of no use: another takes the id over and aborts what is open.
+Transient errors (a coordinator that moves or loads, a transaction still ending) are retried. All others are a LogFatalError, after which
+the producer is unusable: a new one takes over the id and aborts what is open.
 
-Where the cluster has turned on transaction.version 2 (KIP-890), a batch brings its partition into the transaction by itself, and each end gives
-the producer a higher epoch, so that nothing late of one transaction can get into the next. On others partitions are added by name, and the
-epoch goes up when the id is taken over.
+With transaction.version 2 (KIP-890), a batch adds its partition to the transaction by itself, and each end bumps the producer's epoch, so
+that late batches of one transaction cannot get into the next. On older clusters partitions are added explicitly, and the epoch is bumped
+when the id is taken over.
 """
 
 from kafka.protocol.metadata import CoordinatorType
@@ -22,16 +22,16 @@ from standalone.log.produce_request import HIGHEST_VERSION
 from standalone.log.retry import Backoff
 from standalone.log.steps import Wait, finish
 
-LONGEST_LOOK_S = 2.0  # for the coordinator, before it is looked whether the producer is closed
+LONGEST_LOOK_S = 2.0  # for finding the coordinator, before checking whether the producer is closed
 FEATURE, BY_EPOCHS = "transaction.version", 2
 _HIGHEST_PRODUCE = 11  # from version 12 on a batch joins its transaction by itself
-_HIGHEST_INIT, _HIGHEST_JOIN, _HIGHEST_END = 4, 3, 4  # from version 5 on an end raises the epoch
+_HIGHEST_INIT, _HIGHEST_JOIN, _HIGHEST_END = 4, 3, 4  # from version 5 on an end bumps the epoch
 _PASSING = (codes.CONCURRENT_TRANSACTIONS, codes.OPERATION_NOT_ATTEMPTED)
 _ELSEWHERE = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)
 
 
 class Transactions:
-    """`identity` and `holds` are asked on the sender's thread, which also runs the steps of `joining`; the rest is the caller's."""
+    """The sender's thread uses `identity` and `holds` and runs the steps of `joining`; the caller uses the rest."""
 
     def __init__(self, cluster, config, clock):
         self.id = config["transactional.id"]
@@ -40,11 +40,11 @@ class Transactions:
         self._cluster, self._config, self._clock = cluster, config, clock
         self._coordinator = None
         self._joined = frozenset()
-        self._begun = False  # whether the coordinator may know of a transaction that continues
-        self._by_epochs = False  # KIP-890; changes between two transactions only
+        self._begun = False  # whether the coordinator may know of an ongoing transaction
+        self._by_epochs = False  # KIP-890; changes only between transactions
 
     def take_over(self):
-        """Fence whoever had the id, and have what it left open aborted."""
+        """Fence the previous producer of the id, and abort its open transaction."""
         request = InitProducerIdRequest(
             transactional_id=self.id, transaction_timeout_ms=self._config["transaction.timeout.ms"], producer_id=-1, producer_epoch=-1
         )
@@ -56,7 +56,7 @@ class Transactions:
         self._by_epochs = self._cluster.feature(FEATURE) >= BY_EPOCHS
 
     def holds(self, topic, partition):
-        """Whether batches of that partition may be sent; they will be."""
+        """Whether batches of the partition may be sent; records that they will be."""
         if self._by_epochs and self.identity is not None:
             self._begun = True
             return True
@@ -67,7 +67,7 @@ class Transactions:
         return HIGHEST_VERSION if self._by_epochs else _HIGHEST_PRODUCE
 
     def joining(self, pairs):
-        """Steps that bring these partitions into the transaction."""
+        """Steps that add these partitions to the transaction."""
         kind = AddPartitionsToTxnRequest.AddPartitionsToTxnTopic
         topics = {}
         for topic, partition in pairs:
@@ -84,7 +84,7 @@ class Transactions:
         self._joined |= set(pairs)
 
     def end(self, commit):
-        """Commit or abort what has begun; nothing may be under way. An end whose answer is lost is asked for again, and is one end."""
+        """Commit or abort the transaction; nothing may be in flight. A lost response is retried, which is idempotent."""
         if self._begun:
             producer_id, epoch = self.identity
             what = f"{'Committing' if commit else 'Aborting'} the transaction of '{self.id}'"
@@ -99,7 +99,7 @@ class Transactions:
         return finish(steps, self._clock, self._cluster.pause)
 
     def _asking(self, request, what, code_of, ceiling):
-        """Steps to a good answer of the coordinator, however long that takes."""
+        """Steps to a successful response of the coordinator, retried without limit."""
         backoff = Backoff(self._config, "retry.backoff")
         while not self.closed:
             try:
@@ -128,7 +128,7 @@ def _code(answer):
 
 
 def _worst_code(answer):
-    """Of the partitions, one that does not pass before one that does. A partition beside a refused one is not attempted."""
+    """Return the worst code of all partitions: permanent before retriable. The broker does not attempt partitions beside a rejected one."""
     found = [part.partition_error_code for topic in answer.results_by_topic_v3_and_below for part in topic.results_by_partition]
     found = [code for code in found if code]
     return next((code for code in found if code not in _PASSING and not is_retriable(code)), found[0] if found else codes.NONE)

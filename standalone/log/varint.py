@@ -1,17 +1,17 @@
-"""Zig-zag varints: kernels that the record loops are made of, and the same varints in plain Python for headers."""
+"""Zig-zag varints: kernels for the record loops, and plain Python for headers."""
 
 import numpy as np
 
 from standalone.kernels import compiled
 
-INT_BYTES, LONG_BYTES = 5, 10  # the most bytes that a varint of 32 or 64 bits takes
-BAD = -1  # the position after a varint that is none
+INT_BYTES, LONG_BYTES = 5, 10  # maximum size of a 32- and 64-bit varint
+BAD = -1  # the position after an invalid varint
 _SHORT = [bytes((byte,)) for byte in range(128)]
 
 
 @compiled
 def size_of(value):
-    """The bytes that `value` takes as a varint."""
+    """Size of `value` as a varint."""
     rest = np.uint64((value << 1) ^ (value >> 63))
     size = 1
     while rest > np.uint64(127):
@@ -22,7 +22,7 @@ def size_of(value):
 
 @compiled
 def write(out, at, value):
-    """Write `value` at `at`; returns the position after it."""
+    """Write `value` at `at`; return the position after it."""
     rest = np.uint64((value << 1) ^ (value >> 63))
     while rest > np.uint64(127):
         out[at] = np.uint8(rest & np.uint64(127)) | np.uint8(128)
@@ -34,7 +34,7 @@ def write(out, at, value):
 
 @compiled
 def read(data, at, end, most):
-    """(value, position after it), or position BAD where no varint of at most `most` bytes ends before `end`."""
+    """Return (value, position after it); position BAD if no varint of at most `most` bytes ends before `end`."""
     if at < end and data[at] < 128:
         byte = np.int64(data[at])
         return (byte >> 1) ^ -(byte & 1), at + 1

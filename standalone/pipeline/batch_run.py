@@ -1,7 +1,7 @@
-"""One batch on its way through the segments of a chain. What a segment leaves to rows is done by rows, from where it is, in order.
+"""One batch on its way through the segments of a chain. The rows engine continues with records that a segment cannot process, in order.
 
-A *place* is that of a record among those available; `rows` has the row that it came of. Links that remember records see each one once, in
-order, also those that the segments before them could not do.
+A *place* is a record's index among the current records; `rows` has each place's original row. Stateful links see each record once and in
+order, including those that earlier segments could not process.
 """
 
 import logging
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 
 
 class SinkOrigin:
-    """Where the records of a sink's batch come from: what was fetched. `refused` has what the value's converter said of single rows."""
+    """The origin of a sink's batch: the fetched records. `refused` has the value converter's errors by row."""
 
     def __init__(self, engine, topic, partition, records=None, refused=None):
         self._engine, self._origin, self._records, self._refused = engine, (topic, partition), records, refused or {}
         self._decoded = {}
 
     def adopt(self, batch, rows):
-        """These columns are what was fetched, decoded: their rows are not decoded again."""
+        """Use these decoded columns: their rows are not decoded again."""
         self._decoded = dict(zip(rows.tolist(), self.records(batch, rows)))
 
     def record(self, row):
@@ -37,18 +37,18 @@ class SinkOrigin:
         return self._engine.decode(*self._origin, self._records, row, self._refused.get(row)) if found is None else found
 
     def failed(self, row, failure):
-        """The record of a failed row, as it came; None where it could not be read."""
+        """Return a failed row's original record; None if it could not be decoded."""
         return self.record(row) if failure.stage == TRANSFORMATION else None
 
     def records(self, batch, rows):
         return sink_batch(batch, *self._origin).records()
 
     def carried(self, rows):
-        """What another process needs to know for records of its own."""
+        """Return what another process needs to build its own records."""
         return self._origin
 
     def columns(self, records):
-        """Records as a ColumnBatch; None where they are not alike."""
+        """Convert records to a ColumnBatch; None if they differ in topic, partition or timestamp type."""
         first = records[0]
         topic, partition, timestamp_type = first.original_topic, first.original_partition, first.timestamp_type
         for each in records:
@@ -59,13 +59,13 @@ class SinkOrigin:
 
 
 class SourceOrigin:
-    """The same of a source: the batch that was polled."""
+    """The origin of a source's batch: the polled records."""
 
     def __init__(self, batch):
         self._batch = batch
 
     def adopt(self, batch, rows):
-        """It was never decoded."""
+        """Do nothing: source records need no decoding."""
 
     def record(self, row):
         return self._batch.records()[row]
@@ -83,7 +83,7 @@ class SourceOrigin:
 
     @classmethod
     def carried_here(cls, source_partition, offsets):
-        """What was `carried`, in the other process."""
+        """Rebuild the origin from `carried`, in the other process."""
         return cls(SourceBatch(len(offsets), None, source_partition=source_partition, offset_of=offsets.__getitem__))
 
     def columns(self, records):
@@ -91,15 +91,15 @@ class SourceOrigin:
 
 
 class BatchRun:
-    """The batch's columns are in `batch` (None where there are none any more), with their `places`; the places in `left` are for the rows
-    engine. `rows` has the row of each place, `failures` what failed, by row.
+    """A batch in `batch` (columns, or None if none are left) with their `places`; the rows engine processes the places in `left`. `rows` has
+    each place's row, `failures` the failures by row.
     """
 
     def __init__(self, engine, origin, batch, places, left, count):
         self._engine, self._origin = engine, origin
-        self._made = None  # the records at the places, from the link `_begun` on; None: those that came
+        self._made = None  # records by place, from link `_begun` on; None: the original ones
         self._begun = 0
-        self._parked = []  # (place, row, record, the link that it is before): of no common columns
+        self._parked = []  # (place, row, record, next link) without common columns
         self.count = count
         self.rows = np.arange(count)
         self.batch, self.left = batch, left
@@ -109,10 +109,11 @@ class BatchRun:
         self.by_spark = False  # whether a job did some of it
         self.reason = None  # why all of it went by rows, where it did
         self.by_columns = True  # but for single rows
+        self.ready = None  # the SinkBatch, where it was prepared
 
     @property
     def is_whole(self):
-        """Whether all rows are in columns, each once."""
+        """Whether all rows are in columns, once each."""
         return self.has_columns and self.places is self.rows and self._made is None and not len(self.left)
 
     @property
@@ -120,8 +121,8 @@ class BatchRun:
         return self.batch is not None and self.batch.count > 0
 
     def through(self, segment, failed):
-        """Do one segment in columns, and say whether that was done; else the batch goes by rows. `failed(error)` is told of what should not
-        have happened."""
+        """Run one segment in columns; return False if the batch must go by rows. `failed(error)` is called for unexpected
+        errors."""
         try:
             batch, rows, redo = segment.run(self.batch, self._origin, self.rows[self.places])
         except (ByRows, NotColumns, SparkGone) as reason:
@@ -147,7 +148,7 @@ class BatchRun:
         return True
 
     def leave(self, places):
-        """Leave these places to rows, with all that was made of them so far."""
+        """Leave these places to the rows engine, with the results so far."""
         if not len(places):
             return
         self.left = union(self.left, places)
@@ -160,13 +161,13 @@ class BatchRun:
     def leave_all(self):
         if self.has_columns and self.batch is self._came:
             self._origin.adopt(self.batch, self.places)
-        if self._made is None:  # nothing of what was done so far stays
+        if self._made is None:  # no earlier result is kept
             self.by_columns = self.by_spark = False
         self.left = union(self.left, np.unique(self.places))
         self.batch, self.places = None, NO_ROWS
 
     def by_rows(self, segment):
-        """One segment by rows, here: its links may remember what they see."""
+        """Run one segment by rows in this thread, since its links may be stateful."""
         self.by_columns = False
         self.reason = self.reason or segment.describe()[0]
         pairs = self._rest(segment.low)
@@ -175,7 +176,7 @@ class BatchRun:
             ready = zip(self.places.tolist(), rows.tolist(), self._origin.records(self.batch, rows))
             pairs = sorted([*ready, *pairs], key=lambda pair: pair[0]) if pairs else ready
         made = [(row, record) for _, row, record in self._worked(pairs, segment.low, segment.high)]
-        if self.failures:  # of multiple records that came of one, all go with it
+        if self.failures:  # a failure also fails the other records of its row
             made = [pair for pair in made if pair[0] not in self.failures]
         self._made = [record for _, record in made]
         self.rows = np.fromiter((row for row, _ in made), np.int64, len(made))
@@ -185,13 +186,13 @@ class BatchRun:
             self.left, self.places = self.places, NO_ROWS
 
     def _in_columns(self):
-        """The records as columns; None where they have none in common."""
+        """Convert the records to columns; None if they have none in common."""
         if not self._made:
             return None
         return alike_in_columns(self._made, self._origin.columns)
 
     def _worked(self, items, low, high):
-        """[(place, row, record)] after the links from low to high; what fails is noted."""
+        """Return [(place, row, record)] after links low to high; failures are recorded."""
         failures = []
         made = list(self._engine.through(items, low, high, failures))
         for row, failure in failures:
@@ -199,7 +200,7 @@ class BatchRun:
         return made
 
     def _rest(self, high, left=None):
-        """[(place, row, record)] of the places left to rows, after the link `high`, in order."""
+        """Return [(place, row, record)] of the places left to the rows engine, after link `high`, in order."""
         items = []
         for place in (self.left if left is None else left).tolist():
             row = int(self.rows[place])
@@ -216,24 +217,24 @@ class BatchRun:
         return done
 
     def rest(self):
-        """The same after all links."""
+        """Like `_rest`, after all links."""
         return self._rest(None)
 
     def fail(self, row, failure):
-        """Note that a row failed."""
+        """Record the failure of a row."""
         if row not in self.failures:
             failure.record = self._origin.failed(row, failure)
             self.failures[row] = kept(failure)
 
     def without_failed(self):
-        """Take from the columns what came of rows that failed in another record of theirs."""
+        """Remove from the columns the records whose row failed through another record."""
         if self.failures and self.has_columns:
             good = np.flatnonzero(~np.isin(self.rows[self.places], list(self.failures)))
             if len(good) < len(self.places):
                 self.batch, self.places = self.batch.take(good), self.places[good]
 
     def dropped(self, there):
-        """The rows of which nothing is left, given arrays of those of which something is."""
+        """Return the rows without any result; the arguments are arrays of rows that have one."""
         gone = np.ones(self.count, bool)
         for rows in (*there, list(self.failures)):
             gone[rows] = False
@@ -241,7 +242,7 @@ class BatchRun:
 
 
 def alike_in_columns(records, columns):
-    """Records as a ColumnBatch by the function `columns`; None where they have no columns in common."""
+    """Convert records to a ColumnBatch with the function `columns`; None if they have no common columns."""
     first = records[0]
     if not all(_is(each.value_schema, first.value_schema) and _is(each.key_schema, first.key_schema) for each in records):
         return None

@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 
 class Link(NamedTuple):
-    """One transform of a chain and, where it has one, the predicate that says for which records it is."""
+    """One transform of a chain and its predicate, if it has one."""
 
     alias: str
     transform: Any
@@ -13,7 +13,7 @@ class Link(NamedTuple):
 
 
 class Chain(NamedTuple):
-    """What one connector does with its records: `kind` is "source" or "sink"."""
+    """A connector's converters and transforms: `kind` is "source" or "sink"."""
 
     kind: str
     key_converter: Any

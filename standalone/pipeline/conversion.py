@@ -1,4 +1,4 @@
-"""Between bytes and columns, by the kernels of a chain's converters; rows that those cannot do are named, not thrown."""
+"""Convert between bytes and columns with the kernels of a chain's converters; rows that fail are returned, not raised."""
 
 import numpy as np
 
@@ -17,16 +17,16 @@ def _numbers(bad):
 
 
 class Conversion:
-    """The converters of one chain. `rows` is its rows engine, which does headers: they are few and of any shape."""
+    """The converters of one chain. `rows` is its rows engine, which converts headers: they are few and vary in type."""
 
     def __init__(self, chain, rows):
         self._key, self._value = chain.key_converter, chain.value_converter
         self._rows = rows
 
-    # --- to the log ---
+    # --- encoding ---
 
     def encode(self, batch, numbers):
-        """([Outgoing], numbers left to the rows engine) of a batch; `numbers` are those of its rows in the batch, None for all."""
+        """Encode a batch: ([Outgoing], numbers left to the rows engine). `numbers` are its rows' numbers in the batch, None for all."""
         if not batch.count:
             return [], NO_ROWS
         if not isinstance(batch.topic, list):
@@ -56,12 +56,12 @@ class Conversion:
         good = np.delete(np.arange(count), bad)
         return [Outgoing(topic, take(batch.partition, good), records.take(good), numbers[good])] if len(good) else [], numbers[bad]
 
-    # --- from the log ---
+    # --- decoding ---
 
     def decode(self, topic, partition, records, refused=None):
-        """(batch of the rows that can be decoded, their numbers or None for all, the numbers of the others). Raises ByRows.
+        """Return (batch of decoded rows, their numbers or None for all, numbers of the others). Raise ByRows if not columnar.
 
-        The dict `refused` is filled with {row number: what the value's converter said of it}.
+        Fills the dict `refused` with {row number: the value converter's error}.
         """
         key_schema, key, bad = decoded(self._key, topic, records.keys, records.count, None, records.headers)
         value_schema, value, bad_values = decoded(self._value, topic, records.values, records.count, refused, records.headers)
@@ -89,10 +89,10 @@ class Conversion:
         good = np.delete(np.arange(records.count), bad)
         return batch.take(good), good, bad
 
-    # --- the identity ---
+    # --- passthrough ---
 
     def hand_bytes_through(self, kind):
-        """Whether both converters give a column of bytes back as it is: tried, on a column of one."""
+        """Whether both converters return a column of bytes unchanged: tested with a column of one row."""
         probe = ByteColumn.of([b"a"])
 
         def through(converter):
@@ -104,12 +104,12 @@ class Conversion:
 
         try:
             return through(self._value) and through(self._key)
-        except Exception:  # a converter that trips over a probe is none of those
+        except Exception:  # a converter that fails on the probe is not a passthrough
             return False
 
 
 def _encoded(converter, topic, schema, column, count, headers):
-    """(ByteColumn or None for nulls, row numbers that it could not do)"""
+    """Return (ByteColumn or None for nulls, row numbers that failed)."""
     encoded = converter.encode(topic, schema, column, count, headers) if converter.writes_headers else converter.encode(topic, schema, column, count)
     if encoded is not None:
         return encoded[0], _numbers(encoded[1])
@@ -118,14 +118,14 @@ def _encoded(converter, topic, schema, column, count, headers):
         items, bad = _each(values, lambda row, value: converter.written(topic, schema, value, headers and headers[row]))
         return ByteColumn.of(items), bad
     try:
-        data = converter.written(topic, schema, None, None)  # the same in every row
+        data = converter.written(topic, schema, None, None)  # the same for every row
     except Exception:
-        return None, np.arange(count)  # for the rows engine to say why
+        return None, np.arange(count)  # the rows engine will report why
     return None if data is None else ByteColumn.repeat(data, count), NO_ROWS
 
 
 def decoded(converter, topic, column, count, refused=None, headers=None):
-    """(schema, column, row numbers that could not be done). Raises ByRows. What was said of single rows is noted in `refused`."""
+    """Return (schema, column, row numbers that failed). Raise ByRows. Errors of single rows are added to `refused`."""
     if column is not None:
         found = converter.decode(topic, column, headers) if converter.reads_headers else converter.decode(topic, column)
         if found is None:
@@ -135,17 +135,17 @@ def decoded(converter, topic, column, count, refused=None, headers=None):
             return converter.read(topic, column[row], headers and headers[row])
 
         schema, values, bad = found
-        return schema, *_mended(read, len(column), schema, values, _numbers(bad), {} if refused is None else refused)
+        return schema, *_with_retried_rows(read, len(column), schema, values, _numbers(bad), {} if refused is None else refused)
     try:
-        schema, value = converter.to_connect(topic, None)  # the same in every row
+        schema, value = converter.to_connect(topic, None)  # the same for every row
     except Exception as error:
         raise ByRows from error
     return schema, None if value is None else [value] * count, NO_ROWS
 
 
-def _mended(read, count, schema, values, bad, refused):
-    """(the column with what the row form reads in its bad rows, those that are left). Few rows of an unusual writing need not leave the
-    batch, as those do that are errors or are of another schema."""
+def _with_retried_rows(read, count, schema, values, bad, refused):
+    """Retry bad rows with the row form; return (column with their values, rows still bad). A few unusual rows then stay in the batch;
+    rows with errors or another schema do not."""
     if schema is None or not len(bad):
         return values, bad
     done = []
@@ -162,14 +162,14 @@ def _mended(read, count, schema, values, bad, refused):
     rows = [row for row, _ in done]
     every = concat([values, [value for _, value in done]], schema, [count, len(done)])
     if type(every) is not type(values):
-        return values, bad  # it would be no such column any more
+        return values, bad  # the column's type would change
     order = np.arange(count)
     order[rows] = count + np.arange(len(rows))
     return take(every, order), np.setdiff1d(bad, rows)
 
 
 def _each(items, work):
-    """(results, row numbers where the work failed and the result is None): the rows engine will do those again and say why."""
+    """Return (results, row numbers that failed, with None as result): the rows engine will retry those and report why."""
     results, bad = [], []
     for row, item in enumerate(items):
         try:

@@ -1,4 +1,4 @@
-"""Records as bytes on their way to the log: parts joined in the order of their rows, then divided by topic and partition."""
+"""Encoded records for the producer: parts joined in row order, then divided by topic and partition."""
 
 from typing import Any, NamedTuple
 
@@ -10,9 +10,9 @@ from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
 
 class Outgoing(NamedTuple):
-    """Records for one topic, and for one partition where it is said; before they are divided also lists with one for each.
+    """Records for one topic, and one partition if set; before division, topic and partition may be lists with a value per row.
 
-    `rows` are the rows of the batch they came from, ascending; None for all.
+    `rows` are their row numbers in the batch, ascending; None for all.
     """
 
     topic: Any
@@ -22,7 +22,7 @@ class Outgoing(NamedTuple):
 
 
 def of_rows(done):
-    """An Outgoing of a list of (row, record, (key, value, headers) as bytes), which the rows engine makes."""
+    """Build an Outgoing from the rows engine's list of (row, record, (key, value, headers) as bytes)."""
     rows, records, parts = zip(*done)
     keys, values, headers = map(list, zip(*parts))
     times = [NO_TIMESTAMP if record.timestamp is None else record.timestamp for record in records]
@@ -38,7 +38,7 @@ def of_rows(done):
 
 
 def join(parts):
-    """Multiple Outgoings as one, in the order of their rows."""
+    """Join several Outgoings in row order."""
     if len(parts) == 1:
         return parts[0]
     rows = np.concatenate([part.rows for part in parts])
@@ -55,7 +55,7 @@ def join(parts):
 
 
 def without(parts, rows):
-    """Outgoings but for what came of these rows."""
+    """Return the Outgoings without these rows."""
     if not len(rows):
         return parts
     left = []
@@ -67,16 +67,16 @@ def without(parts, rows):
 
 
 def divided(parts, count):
-    """All that came of a batch of that many rows, divided."""
+    """Divide all Outgoings of a batch with `count` rows."""
     if not parts:
         return []
     whole = join(parts)
-    has_all = whole.rows is not None and len(whole.rows) == count and (np.diff(whole.rows) == 1).all()  # a row may have given several
+    has_all = whole.rows is not None and len(whole.rows) == count and (np.diff(whole.rows) == 1).all()  # a row may have produced several
     return divide(whole._replace(rows=None) if has_all else whole)
 
 
 def divide(sent):
-    """A list of Outgoings: the order of rows is kept within each topic or, where every row names its partition, within each partition."""
+    """Divide Outgoings by topic and partition: order is kept within a topic or, if every row names its partition, within a partition."""
     if not sent.records.count:
         return []
     if not isinstance(sent.topic, list) and not isinstance(sent.partition, list):
@@ -87,7 +87,7 @@ def divide(sent):
         if not isinstance(partitions, list):
             out.append(_piece(sent, topic, partitions, at))
         elif None in partitions:
-            # A record without a partition may go to any: only neighbours can be joined without one overtaking another.
+            # A record without a partition may go to any, so only adjacent rows can be joined without reordering.
             bounds = [0, *(row for row in range(1, len(at)) if partitions[row] != partitions[row - 1]), len(at)]
             out.extend(_piece(sent, topic, partitions[low], at[low:high]) for low, high in zip(bounds, bounds[1:]))
         else:
@@ -96,7 +96,7 @@ def divide(sent):
 
 
 def groups(values):
-    """(value, its places) for each different value, in the order in which they first come."""
+    """Return (value, its places) for each distinct value, in order of first occurrence."""
     numbers = {}
     codes = np.fromiter((numbers.setdefault(value, len(numbers)) for value in values), np.int64, len(values))
     order = np.argsort(codes, kind="stable")

@@ -1,13 +1,13 @@
-"""Work one batch through a chain: choose the engine that suits it, run it, and have rows repair what columns could not do.
+"""Process a batch through a chain: choose the engine, run it, and redo by rows what columns could not process.
 
     pipeline = Pipeline(Chain("source", key_converter, value_converter, header_converter, links), "auto", session_holder)
     result = pipeline.source(batch)                        result.out, result.failures, result.dropped
     result = pipeline.sink(topic, partition, records)      result.batches, result.failures, result.dropped
 
-    work = pipeline.begin_sink(topic, partition, records)  the same in two steps: Spark's part runs while the caller does something else
+    work = pipeline.begin_sink(topic, partition, records)  the same in two steps: Spark runs while the caller continues
     result = work.result()
 
-A pipeline is one thread's at a time. Whatever goes wrong in Spark costs speed and never a record.
+One thread at a time uses a pipeline. An error in Spark costs speed, never a record.
 """
 
 import concurrent.futures
@@ -37,9 +37,9 @@ from standalone.stage import StageFailed
 log = logging.getLogger(__name__)
 
 AUTO, ONLY_SPARK, ONLY_ROWS = "auto", "spark", "rows"
-MIN_ROWS = 20_000  # from here on a Spark job is faster than the rows engine
-MIN_ROWS_WITHOUT_JOB = 64  # where kernels alone do it, and edits of the schema
-ROWS_TO_ASK = 2_000  # a batch of so many has Spark started for a chain whose configuration did not say that it computes
+MIN_ROWS = 20_000  # above it a Spark job is faster than the rows engine
+MIN_ROWS_WITHOUT_JOB = 64  # if kernels and schema edits suffice
+ROWS_TO_ASK = 2_000  # a batch this large starts Spark even if the chain's configuration did not show that it computes
 MOST_WAITING_JOBS = 4
 AHEAD_BYTES = 1 << 20  # records that take so much are decoded while the task has those before them: more of them seem to follow
 THREADS = 3  # of one pipeline: one decodes while the others wait for their jobs
@@ -47,7 +47,7 @@ GOOD_ROWS = 200_000  # up to here a Spark job does more records a second the mor
 
 
 class Work:
-    """A batch that was begun. `result()` ends it, and may be asked for once; who does not want it any more just forgets it."""
+    """A batch in progress. `result()` finishes it and may be called once; it is safe to drop a Work without calling it."""
 
     def __init__(self, end, future=None, nbytes=0):
         self._end = end
@@ -56,7 +56,7 @@ class Work:
 
     @property
     def is_under_way(self):
-        """Whether it is still worked on in the background."""
+        """Whether it is still running in the background."""
         return self._future is not None and not self._future.done()
 
     def result(self):
@@ -67,7 +67,7 @@ class Pipeline:
     """One task's chain."""
 
     def __init__(self, chain, engine=AUTO, session=None, min_rows=MIN_ROWS, retry=None, stopping=None):
-        """`stopping` is an event that ends waiting for Spark, which only Sql does."""
+        """`stopping` is an event that ends waits for Spark, which only Sql needs."""
         if engine not in (AUTO, ONLY_SPARK, ONLY_ROWS):
             raise ValueError(f"pipeline.engine is '{engine}'. Engines: {AUTO}, {ONLY_SPARK}, {ONLY_ROWS}.")
         self.chain = chain
@@ -84,16 +84,16 @@ class Pipeline:
         self._first_here = next((at for at, each in enumerate(self.segments) if each.remembers), len(self.segments))
         self._conversion = Conversion(chain, self._rows)
         self._warned = set()
-        # Threads of its own: where a converter waits for a schema registry, no other task's jobs wait with it.
+        # A pool of its own: a converter that waits for a schema registry does not block other tasks' jobs.
         self._threads = concurrent.futures.ThreadPoolExecutor(THREADS, "pipeline")
         self.is_identity = not chain.links and self._conversion.hand_bytes_through(chain.kind)
         if session is not None and session.start != "lazy" and (engine == ONLY_SPARK and chain.links or self._computes()):
             session.request()
 
     def spark(self, work):
-        """What `work(session)` makes in the session that the chains share, for a task that asks for it; see job.alone."""
+        """Return `work(session)`, run in the session that all chains share; see job.alone."""
         if self._session is None:
-            raise ConnectError("This task runs without a worker, and so without Spark.")
+            raise ConnectError("Spark is not available: this task runs outside a worker.")
         return alone(self._session, work, self._stopping)
 
     def _segmented(self):
@@ -108,7 +108,7 @@ class Pipeline:
                     alone = chain._replace(key_converter=None, value_converter=None, header_converter=None, links=links)
                     return PythonLinks(low, alone, self._session, worth)
                 except Exception as error:
-                    log.info("A chain's links cannot be copied to other processes, so one core does their work: %s", short(error))
+                    log.info("A chain's transforms cannot be pickled for Spark's Python workers, so one core runs them: %s", short(error))
             return PythonHere(low, len(links))
 
         def expressions(low, links):
@@ -117,11 +117,11 @@ class Pipeline:
         return segments_of(chain.links, expressions, sql, python, remembers=lambda link: not may_be_copied([link]))
 
     def _computes(self):
-        """Whether its configuration says that Spark will be needed."""
+        """Whether its configuration requires Spark."""
         return self.engine != ONLY_ROWS and any(segment.computes for segment in self.segments) or self._has_queries
 
     def close(self):
-        """Close the chain's stages, each whatever the others do."""
+        """Close all stages of the chain, even if some fail."""
         stages = [stage for link in self.chain.links for stage in (link.transform, link.predicate)]
         stages += [self.chain.key_converter, self.chain.value_converter, self.chain.header_converter]
         self._threads.shutdown(wait=False, cancel_futures=True)
@@ -129,10 +129,10 @@ class Pipeline:
             for stage in reversed([stage for stage in stages if stage is not None]):
                 stack.callback(stage.close)
 
-    # --- choose ---
+    # --- choice of engine ---
 
     def _is_worth_a_job(self, count):
-        """Whether Spark shall compute a batch of that size; asks for Spark where it shall and is not up."""
+        """Whether Spark should process a batch of that size; requests Spark if it should but is not running."""
         if self._session is None or self.engine == ONLY_ROWS:
             return False
         if self.engine == ONLY_SPARK:
@@ -144,7 +144,7 @@ class Pipeline:
         return self._backlog.spark_is_up() and self._session.waiting < MOST_WAITING_JOBS
 
     def _goes_by_columns(self, count):
-        """Whether a batch of that size is one for columns, as far as can be known without a look at it."""
+        """Whether to try a batch of that size in columns, judged without looking at it."""
         if self.is_identity:
             return True
         if not kernels.ready():
@@ -155,11 +155,11 @@ class Pipeline:
             return False
         if self._needs_no_job_so_far():
             return count >= min(MIN_ROWS_WITHOUT_JOB, self._min_rows)
-        # A chain that computes is quicker by rows, from bytes on, than by columns of which Spark does nothing.
+        # Without Spark, the rows engine is faster for a chain that computes than columns.
         return count >= self._min_rows and self._is_worth_a_job(count)
 
     def _why_rows(self, count):
-        """The same in words, of a batch that does not."""
+        """Explain why a batch of that size does not go by columns."""
         if not kernels.ready():
             return "the kernels for columns are still being compiled"
         if self.engine == ONLY_ROWS:
@@ -172,35 +172,39 @@ class Pipeline:
         return all(each.is_free for each in self.segments)
 
     def prefers_more_than(self, count):
-        """Whether a batch of that size would be done quicker as a part of a larger one."""
+        """Whether a batch of that size would be faster as part of a larger one."""
         if self._session is None or self.engine == ONLY_ROWS or count >= GOOD_ROWS or self._needs_no_job_so_far():
             return False
         if self._session.ready() is None and count >= ROWS_TO_ASK and self._session.start != "lazy":
-            self._session.request()  # there seems to be enough to do; as batches of that size will be done by rows, nobody else asks
+            self._session.request()  # the load seems high; batches of this size go by rows, so nothing else would request Spark
         return self._session.ready() is not None or self._backlog.waits
+
+    def ask_what_follows(self, follows):
+        """`follows()` tells from now on how many records are known to come after those that were begun. Any thread may ask."""
+        self._backlog.follows = follows
 
     @property
     def is_by_rows(self):
-        """Whether rows do what comes next, however much that is: while Spark is not up."""
+        """Whether the rows engine processes the next batches of any size, because Spark is not running."""
         if not self.chain.links or self._needs_no_job_so_far() and not self._computes():
             return False
         return self.engine == ONLY_ROWS or self._session is None or self._session.ready() is None and not self._backlog.waits
 
     def explain(self):
-        """What the chain was compiled to, in words."""
+        """Describe the compiled chain in words."""
         links = " → ".join(f"{link.alias} ({class_name(link.transform)})" for link in self.chain.links) or "no transforms"
         key, value = class_name(self.chain.key_converter), class_name(self.chain.value_converter)
         lines = [f"{self.chain.kind}: {links}; key {key}, value {value}"]
         if self.is_identity:
-            lines.append("identity: the bytes of keys and values go straight through")
+            lines.append("identity: keys and values pass through as bytes")
         for segment in self.segments:
             aliases = ", ".join(link.alias for link in self.chain.links[segment.low : segment.high])
-            described = segment.describe() or ["nothing is compiled yet: batches were small, and the rows engine works"]
+            described = segment.describe() or ["nothing is compiled yet: batches are small, so the rows engine runs"]
             lines += [f"{aliases}: {described[0]}", *described[1:]]
         return "\n".join(lines)
 
     def shown(self):
-        """The same and what was done so far, for who asks while it runs: any thread may."""
+        """The same with counters; any thread may call it while the pipeline runs."""
         counts = self.counts
         plans = [plan for segment in self.segments for plan in segment.spark_plans()]
         return {
@@ -215,7 +219,7 @@ class Pipeline:
     # --- source ---
 
     def source(self, batch):
-        """Work a SourceBatch on its way to the log."""
+        """Process a SourceBatch for the log."""
         return self.begin_source(batch).result()
 
     def begin_source(self, batch):
@@ -259,10 +263,11 @@ class Pipeline:
     # --- sink ---
 
     def sink(self, topic, partition, records):
-        """Work wire.Records that were fetched from that partition."""
+        """Process wire.Records fetched from a partition."""
         return self.begin_sink(topic, partition, records).result()
 
-    def begin_sink(self, topic, partition, records):
+    def begin_sink(self, topic, partition, records, prepare=None):
+        """`prepare` is asked what a SinkBatch's `prepared` shall be, where that can be done in the background."""
         if not records.count:
             return Work(Result)
         if not self._goes_by_columns(records.count):
@@ -271,17 +276,23 @@ class Pipeline:
         def end(run, why):
             return self._sink_by_rows(topic, partition, records, why) if run is None else self._end_sink(run, topic, partition)
 
+        def prepared(run):
+            if run.is_whole and self._first_here == len(self.segments):
+                run.ready = sink_batch(run.batch, topic, partition)
+                with contextlib.suppress(Exception):  # put comes to it again
+                    run.ready.prepared = prepare(run.ready)
+
         is_ahead = not self.is_identity and records.nbytes >= AHEAD_BYTES
-        return self._begun(lambda: self._decoded(topic, partition, records), end, is_ahead)
+        return self._begun(lambda: self._decoded(topic, partition, records), end, is_ahead, prepared if prepare is not None else None)
 
     def _decoded(self, topic, partition, records):
-        """(a BatchRun of what was fetched, None), or (None, why it goes by rows)."""
+        """Return (BatchRun of the fetched records, None), or (None, why it goes by rows)."""
         refused = {}
         try:
             with self._rows.converting:
                 decoded, places, left = self._conversion.decode(topic, partition, records, refused)
         except (ByRows, NotColumns) as reason:
-            return None, str(reason) or "a converter makes no columns of such bytes"
+            return None, str(reason) or "a converter has no columnar form for these bytes"
         except Exception as error:
             self._failed(error)
             return None, f"{type(error).__name__}: {short(error)}"
@@ -292,7 +303,7 @@ class Pipeline:
         self._through(run, self.segments[self._first_here :])
         if run.is_whole:
             self._count(run)
-            return Result.of([], [], batches=[sink_batch(run.batch, topic, partition)])
+            return Result.of([], [], batches=[run.ready or sink_batch(run.batch, topic, partition)])
         rest = run.rest()
         if run.failures:
             run.without_failed()
@@ -309,11 +320,11 @@ class Pipeline:
         self._backlog.done_by_rows(records.count)
         return Result.of(failures, dropped, batches=list(SinkBatch.runs([record for _, record in done])))
 
-    # --- run ---
+    # --- running ---
 
-    def _begun(self, make, end, is_ahead=False):
-        """The batch that `make` gives, on its way up to the first link that remembers records: in the background where Spark will work on it,
-        and where kernels have much to do."""
+    def _begun(self, make, end, is_ahead=False, prepared=None):
+        """The batch that `make` gives, on its way up to the first link that remembers records: in the background where Spark will work on it
+        or kernels have much to do, and `prepared` there."""
 
         def work():
             run, why = make()
@@ -324,10 +335,17 @@ class Pipeline:
         if self._session is None or not is_ahead and self._needs_no_job_so_far():
             done = work()
             return Work(lambda: end(*done))
-        return Work(lambda: end(*future.result()), future := self._threads.submit(work))
+
+        def ahead():
+            run, why = work()
+            if run is not None and prepared is not None:
+                prepared(run)
+            return run, why
+
+        return Work(lambda: end(*future.result()), future := self._threads.submit(ahead))
 
     def _through(self, run, segments):
-        """Take a batch through these segments."""
+        """Run a batch through these segments."""
         for segment in segments:
             if segment.remembers:
                 run.by_rows(segment)
@@ -341,11 +359,11 @@ class Pipeline:
                 run.by_spark |= run.through(segment, self._failed) and needs_job
 
     def _failed(self, error):
-        """An engine broke on a batch, which is done by rows then."""
+        """Count a batch that an engine failed on; the rows engine processes it."""
         self.counts.failed_batches += 1
         if type(error) not in self._warned:
             self._warned.add(type(error))
-            warn("A batch failed in columns and is done by the rows engine", error)
+            warn("A batch failed in columns; the rows engine processes it", error)
 
     def _count(self, run):
         engine = SPARK if run.by_spark else ROWS if not run.by_columns else IDENTITY if self.is_identity else COLUMNS
@@ -353,4 +371,3 @@ class Pipeline:
         self.counts.add(engine, run.count, redone, run.reason if engine == ROWS else None)
         if engine == ROWS:
             self._backlog.done_by_rows(run.count)
-

@@ -1,6 +1,6 @@
-"""What rows did again, put back in order among what columns did: the only such place.
+"""Merge the rows engine's results back into the order of a columnar batch.
 
-A sink's batch stays in columns where the records done again fit them.
+A sink's batch stays columnar if the redone records fit its schema.
 """
 
 import numpy as np
@@ -8,16 +8,16 @@ import numpy as np
 from standalone.data.batch import SinkBatch, joined_parts
 from standalone.data.column import take
 
-MOST_SPLITS = 64  # of a sink's batch, before it is split into rows
+MOST_SPLITS = 64  # splits of a sink's batch, before it becomes single records
 
 
 def union(a, b):
-    """Two ascending arrays of row numbers as one."""
+    """Return the union of two ascending arrays of row numbers."""
     return a if not len(b) else b if not len(a) else np.union1d(a, b)
 
 
 def merged(batch, numbers, again):
-    """A batch (its rows have these numbers, None for all) and [(row, record)] as batches in the order of the rows."""
+    """Merge a batch (row numbers `numbers`, None for all) and [(row, record)] into batches in row order."""
     if not again:
         return [] if batch is None else [batch]
     if batch is None:
@@ -40,7 +40,7 @@ def merged(batch, numbers, again):
 
 
 def interleaved(batch, numbers, others):
-    """Of a SinkBatch whose rows have these numbers and [(row, SinkRecord)] as one SinkBatch; None where the records have another schema."""
+    """Merge a SinkBatch with these row numbers and [(row, SinkRecord)] into one SinkBatch; None if schemas differ."""
     runs = list(SinkBatch.runs([record for _, record in others]))
     if len(runs) != 1 or any(getattr(runs[0], name) != getattr(batch, name) for name in ("key_schema", "value_schema", "origin")):
         return None

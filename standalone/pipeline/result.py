@@ -1,4 +1,4 @@
-"""What happened to a batch, and which engine did how much."""
+"""The result of a batch, and counters per engine."""
 
 from dataclasses import dataclass, field
 
@@ -11,12 +11,12 @@ IDENTITY, ROWS, COLUMNS, SPARK = ENGINES = ("identity", "rows", "columns", "spar
 
 @dataclass
 class Result:
-    """What happened to a batch. Every row of it is in `out` (or `batches`), in `failures` or in `dropped`."""
+    """The result of a batch. Every row is in `out` (or `batches`), in `failures` or in `dropped`."""
 
-    out: list = field(default_factory=list)  # of a source: Outgoings
-    batches: list = field(default_factory=list)  # of a sink: SinkBatches, in the order of their offsets
+    out: list = field(default_factory=list)  # Outgoings of a source
+    batches: list = field(default_factory=list)  # SinkBatches of a sink, in offset order
     failures: list = field(default_factory=list)  # StageFailed, ascending by row
-    dropped: np.ndarray = field(default_factory=lambda: NO_ROWS)  # rows, ascending
+    dropped: np.ndarray = field(default_factory=lambda: NO_ROWS)  # row numbers, ascending
 
     @classmethod
     def of(cls, failures, dropped, **done):
@@ -27,14 +27,14 @@ MOST_REASONS = 20
 
 
 class EngineCounts:
-    """Records since the start, by the engine that did them: identity (bytes handed through), rows, columns (edits of the schema), spark."""
+    """Records since the start by engine: identity (bytes passed through), rows, columns (schema edits), spark."""
 
     def __init__(self):
         self.records = dict.fromkeys(ENGINES, 0)
         self.batches = dict.fromkeys(ENGINES, 0)
-        self.redone = 0  # by rows, of batches that columns or Spark did
-        self.failed_batches = 0  # that an engine broke on
-        self.reasons = {}  # why whole batches went by rows: how many records did
+        self.redone = 0  # by rows, from columnar or Spark batches
+        self.failed_batches = 0  # batches that an engine failed on
+        self.reasons = {}  # why whole batches went by rows -> number of records
 
     def add(self, engine, count, redone=0, reason=None):
         if reason is not None and (reason in self.reasons or len(self.reasons) < MOST_REASONS):

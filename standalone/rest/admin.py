@@ -1,4 +1,4 @@
-"""/ and /health: what this worker is and how it is. /admin/loggers: levels of loggers, changed while it runs."""
+"""/ and /health: the worker's version and health. /admin/loggers: log levels, changed at runtime."""
 
 from starlette.exceptions import HTTPException
 
@@ -21,7 +21,7 @@ def routes(worker):
         return json_answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
 
     return [
-        resource("/", GET=Operation(root, "What this worker is", {200: shapes.WORKER})),
+        resource("/", GET=Operation(root, "Version and cluster id of the worker", {200: shapes.WORKER})),
         resource("/health", GET=Operation(health, "How it is", {200: shapes.HEALTH, 500: shapes.HEALTH, 503: shapes.HEALTH})),
     ]
 
@@ -38,11 +38,11 @@ def admin_routes(worker):
     def changed(request, said):
         level = texts(body_object(said)).get("level")
         if level is None:
-            raise BadRequestError("The request has no 'level': it must be a text such as DEBUG.")
+            raise BadRequestError("The request has no 'level': it must be a string such as DEBUG.")
         if not loggers.knows_level(level):
-            raise HTTPException(404, f"'{level}' is not a level. There are {', '.join(loggers.LEVELS)}.")
+            raise HTTPException(404, f"'{level}' is not a level. Levels: {', '.join(loggers.LEVELS)}.")
         touched = loggers.set(_name(request), level)
-        # Any other scope is the worker's, as in Connect.
+        # Any other scope means the worker, as in Connect.
         cluster = next(iter(request.query_params.getlist("scope")), "").lower() == "cluster"
         return nothing() if cluster else json_answer(touched)
 
@@ -64,6 +64,6 @@ def admin_routes(worker):
 
 
 def _name(request):
-    """The root's name counts in any case, as in Connect."""
+    """Return the logger's name; root matches in any case, as in Connect."""
     name = request.path_params["name"]
     return ROOT if name.lower() == ROOT else name

@@ -1,4 +1,4 @@
-"""The ASGI application around a list of routes: all errors in Connect's shape, no secret in any answer."""
+"""The ASGI application: routes, errors in Connect's format, masked secrets."""
 
 import logging
 

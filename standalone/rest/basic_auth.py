@@ -1,6 +1,6 @@
-"""BasicAuthSecurityRestExtension: every request brings a name and a password, held against a file of `name=password` lines.
+"""BasicAuthSecurityRestExtension: HTTP Basic authentication against a file of `name=password` lines.
 
-The file is named by `rest.basic.auth.file`, or as for Java: KAFKA_OPTS=-Djava.security.auth.login.config=FILE, with in that file
+The file is named by `rest.basic.auth.file`, or as in Java by KAFKA_OPTS=-Djava.security.auth.login.config=FILE, which contains
 
     KafkaConnect {
         org.apache.kafka.connect.rest.basic.auth.extension.PropertyFileLoginModule required
@@ -36,19 +36,19 @@ class BasicAuthSecurityRestExtension(RestExtension):
         except ConfigError as error:
             raise ConfigError.of({FILE_KEY: str(error)}) from error
         if not known:
-            raise ConfigError.of({FILE_KEY: f"{path} names nobody: write lines of name=password (Java would let everybody in)"})
+            raise ConfigError.of({FILE_KEY: f"{path} has no users: write lines of name=password (Java would allow every request)"})
         self._known = {name: password.encode() for name, password in known.items()}
 
     def before(self, request):
         name, password = _credentials(request.headers.get("authorization", ""))
         known = self._known.get(name)
-        # Compared in any case, so that the time taken does not say which names there are.
+        # Compare even for unknown names, so that the response time does not reveal which names exist.
         right = hmac.compare_digest(password, b"" if known is None else known)
         return None if right and known is not None else (401, "User cannot access the resource.")
 
 
 def _credentials(header):
-    """(name, password as bytes) of an Authorization header; (None, …) where it has none."""
+    """Return (name, password as bytes) of an Authorization header; (None, …) if it has none."""
     kind, _, text = header.partition(" ")
     if kind.lower() != "basic":
         return None, b""
@@ -60,7 +60,7 @@ def _credentials(header):
 
 
 def _file_of_jaas(options):
-    """The file of names and passwords, by way of Java's option."""
+    """Return the credentials file named by Java's option."""
     found = _JAAS_OPTION.search(options)
     if not found:
         wanted = "a file of name=password lines, or KAFKA_OPTS=-Djava.security.auth.login.config=FILE as for Java"

@@ -1,4 +1,4 @@
-"""/ui/api: what the web page shows beyond Connect's own API: throughput, topics and their records, how far sinks are behind."""
+"""/ui/api: data for the web page beyond Connect's API: throughput, topics and records, lag of sinks."""
 
 from standalone.errors import BadRequestError, LogError, NotFoundError
 from standalone.rest.resource import json_answer, resource
@@ -7,11 +7,11 @@ from standalone.rest.throughput import Throughput
 from standalone.runtime.log_view import MOST_RECORDS
 from standalone.runtime.offsets.changes import OFFSET, PARTITION, TOPIC
 
-MOST_SHOWN_BYTES = 16 << 10  # of one key, value or header
+MOST_SHOWN_BYTES = 16 << 10  # per key, value or header
 _MOST_HEADERS = 100
 _LIMIT = 50
 
-WORDS = frozenset(  # members of what /ui/api answers
+WORDS = frozenset(  # member names in responses of /ui/api
     "begin bootstrap bytes committed complete connectors cut embedded encoding end headers key lag name offset offsets partition partitions record "
     "records searched task text time timestamp topic utf-8 hex value schema".split()
 )
@@ -58,7 +58,7 @@ def routes(herder, worker):
     def lag(request):
         name = request.query_params.get("connector", "")
         if herder.info(name)["type"] != "sink":
-            raise BadRequestError(f"The connector '{name}' is not a sink: it reads no topic that it could be behind in.")
+            raise BadRequestError(f"The connector '{name}' is not a sink, so it has no lag.")
         return json_answer(_lag(herder, worker.log_view(), name))
 
     def where(request):
@@ -74,20 +74,20 @@ def routes(herder, worker):
 
 
 def _lag(herder, view, name):
-    """Of each partition with a committed offset, and of all partitions of the topics that the sink has read."""
+    """Return the lag of each partition with a committed offset, and of all partitions of topics that the sink has read."""
     committed = {(entry["partition"][TOPIC], entry["partition"][PARTITION]): entry["offset"][OFFSET] for entry in herder.offsets(name)}
     pairs = set(committed)
     for topic in herder.topics(name):
         try:
             pairs.update((topic, number) for number in view.partitions(topic))
         except NotFoundError:
-            continue  # it was deleted since
+            continue  # deleted meanwhile
     found = []
     for topic, number in sorted(pairs):
         try:
             begin, end = view.ranges([(topic, number)])[topic, number]
         except LogError:
-            begin = end = None  # deleted, or nobody leads it now
+            begin = end = None  # deleted, or without a leader
         at = committed.get((topic, number))
         behind = None if end is None else max(0, end - (begin if at is None else at))
         found.append({"topic": topic, "partition": number, "committed": at, "end": end, "lag": behind})
@@ -108,23 +108,23 @@ def _record(seen, decoded):
 
 
 def shown_bytes(data):
-    """Bytes as text, or as hex where they are not UTF-8; what is long is cut, and its whole length told."""
+    """Show bytes as text, or as hex if not UTF-8; long data is truncated, with its full length."""
     if data is None:
         return None
     cut = len(data) > MOST_SHOWN_BYTES
     try:
-        text = _without_torn_end(data[:MOST_SHOWN_BYTES]).decode() if cut else data.decode()
+        text = _without_partial_character(data[:MOST_SHOWN_BYTES]).decode() if cut else data.decode()
         encoding = "utf-8"
     except UnicodeDecodeError:
         text, encoding = data[:MOST_SHOWN_BYTES].hex(" "), "hex"
     return {"text": text, "encoding": encoding, "bytes": len(data), "cut": cut}
 
 
-def _without_torn_end(data):
-    """Without a last character of which the cut has left only a part."""
+def _without_partial_character(data):
+    """Drop an incomplete last character left by the truncation."""
     for back in range(1, 4):
         byte = data[-back]
-        if byte >= 0xC0:  # where a character of multiple bytes begins
+        if byte >= 0xC0:  # start of a multi-byte character
             length = 2 if byte < 0xE0 else 3 if byte < 0xF0 else 4
             return data[:-back] if length > back else data
         if byte < 0x80:

@@ -1,4 +1,4 @@
-"""/connectors: list, create, look at, change, restart, delete; their topics and offsets."""
+"""/connectors: list, create, get, change, restart, delete; topics and offsets."""
 
 import re
 from urllib.parse import quote
@@ -12,7 +12,7 @@ from standalone.runtime.herder import check_target
 from standalone.runtime.offsets import changes as offset_changes
 
 _VIEWS = ("status", "info")
-_WHOLE = re.compile(r"\+?\d{1,99}")  # as Java reads an int: in the digits of any script
+_WHOLE = re.compile(r"\+?\d{1,99}")  # as Java parses an int: digits of any script
 _MOST = (1 << 31) - 1
 
 
@@ -28,7 +28,7 @@ def routes(herder):
     def create(request, said):
         said = body_object(said)
         if not isinstance(said.get("config"), dict):
-            raise BadRequestError("The request has no 'config': it must be an object of texts.")
+            raise BadRequestError("The request has no 'config': it must be an object with string values.")
         name, config = _name(said.get("name")), texts(said["config"])
         _must_agree(config, name, "The request")
         target = check_target(said["initial_state"]) if said.get("initial_state") is not None else None
@@ -107,14 +107,14 @@ def routes(herder):
         resource(
             f"{one}/config",
             GET=look(herder.config, "A connector's configuration", shapes.CONFIG),
-            PUT=Operation(put_config, "Create a connector or give it another configuration", info | created, **changed),
-            PATCH=Operation(patch_config, "Change some keys of a configuration; null takes one away", info, **changed),
+            PUT=Operation(put_config, "Create a connector or replace its configuration", info | created, **changed),
+            PATCH=Operation(patch_config, "Change keys of a configuration; null removes one", info, **changed),
         ),
         resource(f"{one}/status", GET=look(herder.status, "States of a connector and its tasks", shapes.STATUS)),
-        resource(f"{one}/history", GET=look(herder.history, "States and failures of a connector and its tasks, the newest first", shapes.HISTORY)),
+        resource(f"{one}/history", GET=look(herder.history, "States and failures of a connector and its tasks, newest first", shapes.HISTORY)),
         resource(
             f"{one}/pipeline",
-            GET=look(herder.pipeline, "What the chain of each running task is compiled to, and which engine did its records", shapes.PIPELINE),
+            GET=look(herder.pipeline, "The compiled chain of each running task, and its records per engine", shapes.PIPELINE),
         ),
         resource(f"{one}/tasks", GET=look(herder.tasks, "A connector's tasks with their configurations", shapes.TASKS)),
         resource(f"{a_task}/status", GET=Operation(task_status, "State of a task", {200: shapes.TASK_STATE})),
@@ -123,14 +123,14 @@ def routes(herder):
             f"{one}/restart",
             POST=Operation(
                 restart,
-                "Restart a connector; with `includeTasks` its tasks, too; with `onlyFailed` those alone that have failed",
+                "Restart a connector; with `includeTasks` its tasks, too; with `onlyFailed` only failed ones",
                 {202: shapes.STATUS, 204: None},
                 query=flags,
                 problems=_BUSY,
             ),
         ),
         resource(f"{one}/pause", PUT=act(herder.pause, "Pause a connector and its tasks", 202)),
-        resource(f"{one}/resume", PUT=act(herder.resume, "Resume what was paused or stopped", 202)),
+        resource(f"{one}/resume", PUT=act(herder.resume, "Resume a paused or stopped connector", 202)),
         resource(f"{one}/stop", PUT=act(herder.stop, "Stop a connector and end its tasks; its configuration stays", 204)),
         resource(f"{one}/topics", GET=Operation(topics, "Topics that a connector has used", {200: shapes.TOPICS}, problems=[403])),
         resource(f"{one}/topics/reset", PUT=Operation(reset_topics, "Forget the topics that a connector has used", {202: None}, problems=[403])),
@@ -147,11 +147,11 @@ def routes(herder):
 
 _BUSY = (409,)
 _EXPAND = {"type": "array", "items": {"enum": list(_VIEWS)}}
-_FRAMEWORK_ONLY = " The connector did not say that it needs nothing more: if it keeps its own positions, set those, too."
+_FRAMEWORK_ONLY = " If the connector also stores positions outside Connect, set those, too."
 
 
 def _expanded(herder, name, wanted):
-    """The views of one connector; None if it was deleted meanwhile."""
+    """Return the views of a connector; None if it was deleted meanwhile."""
     try:
         return {view: getattr(herder, view)(name) for view in wanted}
     except NotFoundError:
@@ -174,10 +174,10 @@ def _location(name):
 
 
 def texts(config):
-    """A configuration as strings; Connect takes numbers and booleans as they were written (see Operation.as_texts)."""
+    """Return a configuration as strings; numbers and booleans keep their original text (see Operation.as_texts)."""
     wrong = [key for key, value in config.items() if isinstance(value, (dict, list))]
     if wrong:
-        raise BadRequestError(f"The values of a config are texts, but not that of {', '.join(wrong)}.")
+        raise BadRequestError(f"The values of a config must be strings; {', '.join(wrong)} is not.")
     return {key: _text(value) for key, value in config.items()}
 
 
@@ -188,10 +188,10 @@ def _text(value):
 def _name(name):
     name = _text(name)
     if not isinstance(name, str) or not name.strip():
-        raise BadRequestError("The request has no 'name' of a connector.")
+        raise BadRequestError("The request has no connector 'name'.")
     name = name.strip()
     if any(ord(char) < 32 or ord(char) == 127 for char in name):
-        raise BadRequestError("A connector's name holds no control characters.")
+        raise BadRequestError("A connector's name must not contain control characters.")
     return name
 
 

@@ -1,6 +1,6 @@
-"""/ui/api/dead-letters: the queues of all connectors, what is in them, and their way back into the topics that they come from.
+"""/ui/api/dead-letters: the dead letter queues of all connectors, their records, and replay into the original topics.
 
-What was sent back is remembered in the same place as by `connectctl dlq replay`: neither doubles what the other has sent.
+Replayed records are stored where `connectctl dlq replay` stores them: neither replays a record of the other again.
 """
 
 from standalone.errors import BadRequestError, NotFoundError
@@ -38,7 +38,7 @@ def routes(herder, worker):
         queue, said = request.path_params["queue"], body_object(said)
         strange = sorted(set(said) - set(_WANTED))
         if strange:
-            raise BadRequestError(f"The body has no member '{strange[0]}': it may have {', '.join(_WANTED)}.")
+            raise BadRequestError(f"Unknown member '{strange[0]}' in the body: allowed are {', '.join(_WANTED)}.")
         with _log(worker) as log:
             from standalone.tools.replay import replay
 
@@ -55,7 +55,7 @@ def routes(herder, worker):
 
 
 def _queues(herder):
-    """{queue: names of the connectors that write to it}"""
+    """Return {queue: names of the connectors that write to it}."""
     found = {}
     for name in herder.names():
         try:
@@ -76,7 +76,7 @@ def _log(worker):
 
 def _must_exist(log, queue):
     if queue not in log.admin.list_topics():
-        raise NotFoundError(f"There is no topic '{queue}' yet: it is made with the first dead letter.")
+        raise NotFoundError(f"There is no topic '{queue}' yet: it is created with the first dead letter.")
 
 
 def _limit(request):
@@ -87,7 +87,7 @@ def _limit(request):
 
 
 def _choice(said):
-    """Which letters: all, one of them, or those of an error class."""
+    """Parse which letters to replay: all, one of them, or those of an error class."""
     from standalone.tools.replay import Choice
 
     partition, offset, error = said.get("partition"), said.get("offset"), said.get("error")
@@ -95,7 +95,7 @@ def _choice(said):
         if number is not None and (isinstance(number, bool) or not isinstance(number, int) or number < 0):
             raise BadRequestError(f"'{name}' must be a whole number, 0 or more, not {number!r}.")
     if (partition is None) != (offset is None):
-        raise BadRequestError("One letter is named by 'partition' and 'offset' together.")
+        raise BadRequestError("A letter needs both 'partition' and 'offset'.")
     if partition is not None:
         return Choice(error, (partition,), offset, offset)
     return Choice(error)

@@ -1,6 +1,6 @@
-"""/openapi.json, and the worker's own pages: /docs (every address, from that document) and /docs/configuration (every key).
+"""/openapi.json, and HTML pages: /docs (all paths of that document) and /docs/configuration (all keys).
 
-The pages are plain HTML without scripts, and load nothing from anywhere.
+The pages are plain HTML without scripts, and load nothing from elsewhere.
 """
 
 from html import escape
@@ -23,7 +23,7 @@ _STYLE = (
 
 
 def routes(others, worker, secured):
-    """The routes that describe `others` and of themselves."""
+    """Return the routes that describe `others` and themselves."""
     own = []
 
     def described():
@@ -72,13 +72,13 @@ def _answers(responses):
 
 
 def _shape_of(part):
-    """A link to the shape of a body."""
+    """Return a link to a body's schema."""
     content = (part or {}).get("content", {})
     return next((_schema(each["schema"]) for each in content.values()), "")
 
 
 def _schema(schema):
-    """A JSON Schema in one line."""
+    """Format a JSON Schema in one line."""
     if "$ref" in schema:
         name = schema["$ref"].rpartition("/")[2]
         return f'<a href="#{escape(name)}">{escape(name)}</a>'

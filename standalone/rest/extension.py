@@ -1,4 +1,4 @@
-"""What extends the REST API: classes named in rest.extension.classes.
+"""REST extensions: the base of classes in rest.extension.classes.
 
     from standalone.rest.extension import RestExtension
 
@@ -10,25 +10,25 @@
         def routes(self):
             return {"/inside/motd": lambda request: {"message": "Hello."}}
 
-Extensions are asked in the order in which they are named. This module imports no server, so that naming one costs nothing.
+Extensions run in the order in which they are listed. This module imports no server, so importing it is cheap.
 """
 
 
 class RestExtension:
-    """All methods may be left out. `before` and the handlers run on threads of a pool, several at a time."""
+    """All methods are optional. `before` and the handlers run on threads of a pool, several at once."""
 
-    paths: dict = {}  # what routes() said as the worker started
-    realm = None  # a string makes refusals with 401 ask for a name and a password (Basic)
+    paths: dict = {}  # the result of routes() at the worker's start
+    realm = None  # a string: responses with 401 ask for Basic authentication in this realm
 
     def configure(self, properties):
-        """Called once, before the listeners open, with all strings of the worker's configuration. May raise ConfigError."""
+        """Called once before the listeners open, with the worker's configuration as strings. May raise ConfigError."""
 
     def before(self, request):
-        """Called with each request (Starlette's): None lets it pass, `(status, message)` ends it with that answer."""
+        """Called for each request (Starlette's): None continues, `(status, message)` responds at once."""
 
     def routes(self):
-        """{path: handler} of addresses of its own, for GET; asked once, behind `configure`. Each handler is given the request and returns what
-        becomes JSON."""
+        """Additional {path: handler} for GET; called once, after `configure`. Each handler takes the request and returns a value for
+        JSON."""
         return {}
 
     def close(self):

@@ -1,7 +1,7 @@
-"""What is before every route: addresses that are whole URLs or cannot be meant, CORS, headers that the worker's configuration adds.
+"""Processing before routing: absolute or invalid request targets, CORS, configured response headers.
 
-An encoded slash, percent sign or dot segment in a path is refused, and so is an empty segment, as Connect does: proxies read them in
-different ways.
+Encoded slashes, percent signs or dot segments in a path are rejected, and empty segments, as in Connect: proxies interpret them
+differently.
 """
 
 import re
@@ -17,7 +17,7 @@ _PREFLIGHT_SECONDS = "1800"
 
 
 class Front:
-    """An ASGI application around another."""
+    """ASGI middleware."""
 
     def __init__(self, app, origins="", methods="", header_rules=""):
         self._app = app
@@ -67,7 +67,7 @@ class Front:
 
 
 def parse_rules(text):
-    """[(whether it replaces, header's name, a function that gives its value)] of `set X-A: b, add X-C: d, setDate Expires: 1000`."""
+    """Parse `set X-A: b, add X-C: d, setDate Expires: 1000` into [(whether it replaces, header name, function returning the value)]."""
     rules = []
     for rule in re.split(r',(?=\s*"?(?:add|set))', text or "", flags=re.IGNORECASE):
         rule = rule.strip().strip('"')
@@ -86,7 +86,7 @@ def _value_of(action, value):
 
 
 def _in_origin_form(scope):
-    """A request whose target is a whole URL, as it is sent to a proxy: the URL's host then counts in place of the header's (RFC 9112)."""
+    """Handle an absolute-form request target, as sent to a proxy: the URL's host then replaces the Host header (RFC 9112)."""
     match = _WHOLE_URL.match(scope.get("raw_path") or b"")
     if not match:
         return scope

@@ -1,4 +1,4 @@
-"""Extensions of the REST API: found by name, asked before each request, closed at the end."""
+"""Run REST extensions: load them by name, call them before each request, close them at the end."""
 
 import logging
 
@@ -9,11 +9,11 @@ from standalone.rest.extension import RestExtension
 
 log = logging.getLogger(__name__)
 
-_AT_ONCE = 32  # threads that ask extensions
+_AT_ONCE = 32  # threads that run extensions
 
 
 def load_extensions(names, properties):
-    """The extensions of these names, configured. Raises ConfigError."""
+    """Load and configure the extensions with these names. Raise ConfigError."""
     return [_load(name, properties) for name in names]
 
 
@@ -28,14 +28,14 @@ def _load(name, properties):
         extension.paths = _paths(extension)
     except ConnectError:
         raise
-    except Exception as error:  # a stranger's code
+    except Exception as error:  # third-party code
         raise ConfigError.of({"rest.extension.classes": f"'{name}' cannot be used: {type(error).__name__}: {error}"}) from error
     log.info("The REST API is extended by %s", name)
     return extension
 
 
 def _paths(extension):
-    """{path: handler}, looked at before the worker starts: routes are made of it when the first request comes."""
+    """Return {path: handler}, validated at the worker's start: routes are built only with the first request."""
     paths = dict(extension.routes())
     for path, handler in paths.items():
         if not isinstance(path, str) or not path.startswith("/") or not callable(handler):
@@ -46,7 +46,7 @@ def _paths(extension):
 def _python_class(name):
     try:
         found = load_class(name)
-    except Exception as error:  # whatever a stranger's module does when it is imported
+    except Exception as error:  # the import of a third-party module may raise anything
         raise ConfigError.of({"rest.extension.classes": f"'{name}' cannot be loaded: {type(error).__name__}: {error}"}) from error
     if not (isinstance(found, type) and issubclass(found, RestExtension)):
         said = "is not known; Java's classes are not run" if found is None else "is not a class derived from standalone.rest.extension.RestExtension"
@@ -63,8 +63,8 @@ def close_extensions(extensions):
 
 
 class Guard:
-    """An ASGI application around another: each extension may end a request. A browser's question before a request (CORS) passes: it
-    carries no credentials by design."""
+    """ASGI middleware: each extension may end a request. CORS preflight requests pass, since they carry no
+    credentials by design."""
 
     def __init__(self, app, extensions):
         self._app = app

@@ -1,7 +1,7 @@
-"""Which hosts the REST API answers to, and which listeners others can reach.
+"""Allowed hosts of the REST API, and a warning about listeners reachable from other machines.
 
-A browser sends `Host` as the page's address says. A stranger's page can make its own name mean this machine (DNS rebinding) and then
-counts as the worker's own origin: so a request that names any other host than the worker's is refused, one that only looks, too.
+A browser sends the page's host as `Host`. A foreign page can make its own name resolve to this machine (DNS rebinding) and then
+counts as the worker's origin: so requests for any other host name are rejected, including reads.
 """
 
 import ipaddress
@@ -11,11 +11,11 @@ import socket
 log = logging.getLogger(__name__)
 
 ALL = "*"
-_MOST_TOLD = 20  # refused hosts that are logged, each once
+_MOST_TOLD = 20  # rejected hosts that are logged, once each
 
 
 class AllowedHosts:
-    """An ASGI application around another. `known` are names beside loopback and the address at which a request arrives."""
+    """ASGI middleware. `known` are allowed names besides loopback and the address at which a request arrives."""
 
     def __init__(self, app, known):
         self._app = app
@@ -23,7 +23,7 @@ class AllowedHosts:
         self._told = set()
 
     async def __call__(self, scope, receive, send):
-        if scope["type"] == "http" and (host := self._stranger(scope)) is not None:
+        if scope["type"] == "http" and (host := self._foreign_host(scope)) is not None:
             from standalone.rest.resource import json_answer
 
             self._tell(host)
@@ -32,8 +32,8 @@ class AllowedHosts:
             return
         await self._app(scope, receive, send)
 
-    def _stranger(self, scope):
-        """The first host named by the request that is not the worker's; None where there is none."""
+    def _foreign_host(self, scope):
+        """Return the first host in the request that is not the worker's; None if there is none."""
         if ALL in self._known:
             return None
         here = (scope.get("server") or ("",))[0]
@@ -50,14 +50,14 @@ class AllowedHosts:
 
 
 def host_of(place):
-    """The host of `host:port`, in lower case and without brackets."""
+    """Return the host of `host:port`, in lower case and without brackets."""
     place = place.strip().lower()
     host = place[1:].partition("]")[0] if place.startswith("[") else place.rpartition(":")[0] if place.count(":") == 1 else place
     return host.removesuffix(".")
 
 
 def is_loopback(host):
-    """Whether it means this machine wherever it is looked up."""
+    """Whether it resolves to loopback everywhere."""
     address = _address(host)
     if address is None:
         return host == "localhost" or host.endswith(".localhost")
@@ -65,7 +65,7 @@ def is_loopback(host):
 
 
 def names_of(listeners, advertised, allowed):
-    """What may be in Host: the listeners' hosts (where one takes all interfaces, the machine's name), rest.advertised.host.name and
+    """Return the allowed host names: the listeners' hosts (for all interfaces, the machine's name), rest.advertised.host.name and
     rest.allowed.hosts."""
     hosts = [listener.host for listener in listeners]
     if any(_is_any(host) for host in hosts):
@@ -74,7 +74,7 @@ def names_of(listeners, advertised, allowed):
 
 
 def warn_of_open_doors(listeners, protects, asks_for_certificate):
-    """One WARN for all listeners that others can reach without TLS or without saying who they are."""
+    """Log one WARN for all listeners that other machines can reach without TLS or authentication."""
     doubts = []
     for listener in listeners:
         if is_loopback(listener.address[0]):
@@ -86,8 +86,8 @@ def warn_of_open_doors(listeners, protects, asks_for_certificate):
             doubts.append(f"{listener.url} (without {' and '.join(missing)})")
     if doubts:
         log.warning(
-            "Other machines can reach the REST API at %s: anyone who does may read and change everything, files and secrets of this machine "
-            "among them. Listen on 127.0.0.1, or write an https:// listener (ssl.*) and rest.extension.classes=BasicAuthSecurityRestExtension "
+            "Other machines can reach the REST API at %s: anyone who can connect may read and change everything, including files and secrets "
+            "of this machine. Listen on 127.0.0.1, or write an https:// listener (ssl.*) and rest.extension.classes=BasicAuthSecurityRestExtension "
             "or ssl.client.auth=required.",
             ", ".join(doubts),
         )

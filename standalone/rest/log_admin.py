@@ -1,4 +1,4 @@
-"""/ui/api: topics created and altered, and consumer groups with their lag, for the web page."""
+"""/ui/api: create and alter topics, and list consumer groups with lag, for the web page."""
 
 from standalone.errors import BadRequestError
 from standalone.rest.resource import Operation, body_object, json_answer, resource
@@ -36,7 +36,7 @@ def routes(worker):
 def _only(said, *members):
     strange = sorted(set(said) - set(members))
     if strange:
-        raise BadRequestError(f"The body has no member '{strange[0]}': it may have {', '.join(members)}.")
+        raise BadRequestError(f"Unknown member '{strange[0]}' in the body: allowed are {', '.join(members)}.")
     return said
 
 
@@ -52,5 +52,5 @@ def _count(said, member):
 def _configs(said, or_none=False):
     configs = said.get("configs") or {}
     if not isinstance(configs, dict) or not all(isinstance(value, str) or (or_none and value is None) for value in configs.values()):
-        raise BadRequestError("'configs' must be an object of texts, such as {\"retention.ms\": \"60000\"}.")
+        raise BadRequestError("'configs' must be an object with string values, such as {\"retention.ms\": \"60000\"}.")
     return configs

@@ -1,8 +1,8 @@
-"""The one door out: no value that a config provider gave leaves in an answer, wherever it has ended up (secrets.py).
+"""Mask values from config providers in all responses (secrets.py).
 
-A topic may be named by such a value and so are in a list of topics, in a label of a metric, in an address. Masked are the strings in JSON,
-the labels of metrics, other plain text, and headers. Numbers stay, and so do the words of the API itself, lest a password of "name" or
-"RUNNING" break what clients read. Pages, scripts and styles are ours, and hold nothing of any configuration.
+Such a value may be a topic's name and thus occur in lists of topics, labels of metrics or URLs. Masked are strings in JSON, labels of metrics,
+other plain text, and headers. Numbers and the API's own words are not masked, so that a password of "name" or "RUNNING" does not break
+clients. Pages, scripts and styles contain no configuration.
 """
 
 import re
@@ -19,7 +19,7 @@ _KEPT_HEADERS = (b"content-type", b"content-length", b"etag")
 
 
 class Masked:
-    """An ASGI application around another. What it answers is gathered first: its length may change."""
+    """ASGI middleware. It buffers the response, since the length may change."""
 
     def __init__(self, app):
         self._app = app

@@ -1,21 +1,21 @@
-"""Every metric of /metrics: its name, its labels and what it means. The page docs/metrics.md and the HELP lines are made of it."""
+"""Every metric of /metrics: name, labels and description. docs/metrics.md and the HELP lines are generated from it."""
 
 import collections
 
-Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name after the prefix: meaning}
+Family = collections.namedtuple("Family", "title about prefix labels metrics")  # metrics: {name after the prefix: description}
 
 STATES = ("running", "paused", "failed", "unassigned", "destroyed", "restarting")
 _TASK = ("connector", "task")
-_MINUTE = "Averages, maxima and rates are of the last minute."
+_MINUTE = "Averages, maxima and rates cover the last minute."
 
 
 def _startup(what):
     return {
-        f"{what}_startup_attempts_total": f"Starts of {what}s that were tried.",
-        f"{what}_startup_success_total": "Of these, those that came up.",
-        f"{what}_startup_failure_total": "Of these, those that failed.",
-        f"{what}_startup_success_percentage": "Share of those that came up, from 0 to 1; 0 before the first.",
-        f"{what}_startup_failure_percentage": "Share of those that failed, from 0 to 1.",
+        f"{what}_startup_attempts_total": f"Attempted starts of {what}s.",
+        f"{what}_startup_success_total": "Successful starts.",
+        f"{what}_startup_failure_total": "Failed starts.",
+        f"{what}_startup_success_percentage": "Share of successful starts, from 0 to 1; 0 before the first.",
+        f"{what}_startup_failure_percentage": "Share of failed starts, from 0 to 1.",
     }
 
 
@@ -26,7 +26,7 @@ FAMILIES = [
         "kafka_connect_worker_",
         (),
         {
-            "connector_count": "Connectors that there are, in whatever state.",
+            "connector_count": "Connectors in any state.",
             "task_count": "Their tasks.",
             **_startup("connector"),
             **_startup("task"),
@@ -34,12 +34,12 @@ FAMILIES = [
     ),
     Family(
         "Connectors",
-        "A status is a series of the value 1, with the state as a label in lower case.",
+        "A status is a series of the value 1, with the state in lower case as a label.",
         "kafka_connect_connector_",
         ("connector",),
         {
-            ("status", "status"): "1 for the state that the connector is in: running, paused, stopped, failed, unassigned, restarting.",
-            ("info", "class", "type", "version"): "1; the labels tell its class, whether it is a source or a sink, and its version.",
+            ("status", "status"): "1 for the connector's state: running, paused, stopped, failed, unassigned, restarting.",
+            ("info", "class", "type", "version"): "1; the labels hold its class, its type (source or sink) and its version.",
         },
     ),
     Family(
@@ -55,15 +55,15 @@ FAMILIES = [
         "kafka_connect_connector_task_",
         _TASK,
         {
-            ("status", "status"): "1 for the state that the task is in.",
-            "running_ratio": "Share of its life in which it was RUNNING.",
-            "pause_ratio": "Share of its life in which it was PAUSED.",
-            "batch_size_avg": "Records a poll of a source, or a put of a sink: average.",
+            ("status", "status"): "1 for the task's state.",
+            "running_ratio": "Share of its lifetime in which it was RUNNING.",
+            "pause_ratio": "Share of its lifetime in which it was PAUSED.",
+            "batch_size_avg": "Records per poll of a source, or per put of a sink: average.",
             "batch_size_max": "The same: greatest.",
-            "offset_commit_avg_time_ms": "How long it took to make offsets durable (source) or to commit them (sink): average.",
+            "offset_commit_avg_time_ms": "Time to store offsets (source) or to commit them (sink): average.",
             "offset_commit_max_time_ms": "The same: longest.",
-            "offset_commit_success_percentage": "Share of these that succeeded, from 0 to 1, since the task's start.",
-            "offset_commit_failure_percentage": "Share of these that failed.",
+            "offset_commit_success_percentage": "Share of successful commits, from 0 to 1, since the task's start.",
+            "offset_commit_failure_percentage": "Share of failed commits.",
         },
     ),
     Family(
@@ -72,13 +72,13 @@ FAMILIES = [
         "kafka_connect_source_task_",
         _TASK,
         {
-            "poll_batch_avg_time_ms": "How long a poll that gave records took: average.",
+            "poll_batch_avg_time_ms": "Time of a poll that returned records: average.",
             "poll_batch_max_time_ms": "The same: longest.",
-            "source_record_poll_total": "Records that the connector gave, before transforms.",
-            "source_record_poll_rate": "The same, a second.",
+            "source_record_poll_total": "Records polled from the connector, before transforms.",
+            "source_record_poll_rate": "The same, per second.",
             "source_record_write_total": "Records that the log acknowledged, after transforms.",
-            "source_record_write_rate": "The same, a second.",
-            "source_record_active_count": "Records polled that are neither acknowledged nor left out yet.",
+            "source_record_write_rate": "The same, per second.",
+            "source_record_active_count": "Records polled that are neither acknowledged nor skipped yet.",
             "source_record_active_count_avg": "The same: average.",
             "source_record_active_count_max": "The same: greatest.",
         },
@@ -89,38 +89,38 @@ FAMILIES = [
         "kafka_connect_sink_task_",
         _TASK,
         {
-            "put_batch_avg_time_ms": "How long a put took: average.",
+            "put_batch_avg_time_ms": "Time of a put: average.",
             "put_batch_max_time_ms": "The same: longest.",
             "sink_record_read_total": "Records fetched, before transforms.",
-            "sink_record_read_rate": "The same, a second.",
-            "sink_record_send_total": "Records that put() has taken, after transforms.",
-            "sink_record_send_rate": "The same, a second.",
-            "sink_record_active_count": "Records that put() has taken and whose offsets are not committed yet.",
+            "sink_record_read_rate": "The same, per second.",
+            "sink_record_send_total": "Records passed to put(), after transforms.",
+            "sink_record_send_rate": "The same, per second.",
+            "sink_record_active_count": "Records passed to put() whose offsets are not committed yet.",
             "sink_record_active_count_avg": "The same: average.",
             "sink_record_active_count_max": "The same: greatest.",
-            "sink_record_lag_max": "Records in the log that the task has not got: of the partition that is furthest behind.",
-            "partition_count": "Partitions that are assigned to it.",
-            "offset_commit_seq_no": "Commits so far; each has the next number.",
+            "sink_record_lag_max": "Lag of the partition that is furthest behind, in records.",
+            "partition_count": "Partitions assigned to it.",
+            "offset_commit_seq_no": "Sequence number of the last commit.",
             "offset_commit_completion_total": "Commits that succeeded.",
-            "offset_commit_completion_rate": "The same, a second.",
-            "offset_commit_skip_total": "Commits that were not done: the task could not flush, or bad records were not stored in time.",
-            "offset_commit_skip_rate": "The same, a second.",
+            "offset_commit_completion_rate": "The same, per second.",
+            "offset_commit_skip_total": "Skipped commits: the task could not flush, or bad records were not stored in time.",
+            "offset_commit_skip_rate": "The same, per second.",
         },
     ),
     Family(
         "Records that fail",
-        "Of each task, since its start. What is meant by tolerated is in [errors.md](errors.md).",
+        "Per task, since its start. [errors.md](errors.md) explains tolerated errors.",
         "kafka_connect_task_error_",
         _TASK,
         {
-            "total_record_failures": "Attempts that failed, at a record, a poll or a put.",
-            "total_record_errors": "Records that failed for good.",
-            "total_records_skipped": "Of these, those that were tolerated and left out.",
-            "total_retries": "Attempts that were repeated.",
+            "total_record_failures": "Failed attempts at a record, a poll or a put.",
+            "total_record_errors": "Records that failed after all retries.",
+            "total_records_skipped": "Of these, those that were tolerated and skipped.",
+            "total_retries": "Retries.",
             "total_errors_logged": "Failures written to the log (errors.log.enable).",
             "deadletterqueue_produce_requests": "Records sent to the dead letter queue.",
-            "deadletterqueue_produce_failures": "Of these, those that it did not take.",
-            "last_error_timestamp": "When the last one failed, in milliseconds since 1970; 0 if none did.",
+            "deadletterqueue_produce_failures": "Of these, those that could not be written.",
+            "last_error_timestamp": "Time of the last failure, in milliseconds since 1970; 0 if there was none.",
         },
     ),
     Family(
@@ -130,8 +130,8 @@ FAMILIES = [
         _TASK,
         {
             ("records_total", "engine"): (
-                "Records by what did the chain on them: `identity`, their bytes went straight through; `columns`, edits of the schema in columns; "
-                "`spark`, a Spark job did some of it; `rows`, one by one in Python, also where they were done again."
+                "Records by the engine that processed them: `identity`, bytes passed through; `columns`, schema edits in columns; "
+                "`spark`, partly by a Spark job; `rows`, one by one in Python, including repeated ones."
             ),
         },
     ),
@@ -142,9 +142,9 @@ FAMILIES = [
         ("clientid",),
         {
             "record_send_total": "Records acknowledged.",
-            "outgoing_byte_total": "Bytes of the batches that they were in, compressed.",
+            "outgoing_byte_total": "Bytes of their batches, compressed.",
             "request_total": "Requests sent.",
-            "record_retry_total": "Batches sent again.",
+            "record_retry_total": "Retried batches.",
             "record_error_total": "Records given up.",
             "batch_size_max": "Bytes of the largest batch.",
         },
@@ -155,20 +155,20 @@ FAMILIES = [
         "kafka_consumer_fetch_manager_",
         ("clientid",),
         {
-            ("records_lag", "topic", "partition"): "Records in the partition's log that the task has not got.",
-            "records_lag_max": "The greatest of them.",
+            ("records_lag", "topic", "partition"): "Lag of the partition, in records.",
+            "records_lag_max": "The maximum of these.",
         },
     ),
     Family(
         "Spark and the embedded log",
-        "What Connect has no name for.",
+        "Metrics that Connect does not have.",
         "connect_standalone_",
         (),
         {
             "spark_up": "1 while there is a Spark session.",
-            "spark_starts_total": "How often one was started.",
+            "spark_starts_total": "Number of its starts.",
             "spark_jobs_total": "Jobs that ran.",
-            "spark_job_seconds_total": "How long they took together.",
+            "spark_job_seconds_total": "Total time of these.",
             "spark_waiting_jobs": "Jobs that wait for a free core.",
             ("embedded_log_bytes", "topic", "partition"): "Bytes of a partition on disk.",
             ("embedded_log_records", "topic", "partition"): "Offsets from its first record to its end.",
@@ -176,57 +176,57 @@ FAMILIES = [
         },
     ),
     Family(
-        "What sinks count themselves",
-        "Of each task, since its start.",
+        "Metrics of sink connectors",
+        "Per task, since its start.",
         "connect_standalone_task_",
         _TASK,
         {
-            "elasticsearch_documents_total": "Documents that the server has taken.",
-            "elasticsearch_bytes_total": "Bytes of the requests that it has answered.",
+            "elasticsearch_documents_total": "Documents stored by the server.",
+            "elasticsearch_bytes_total": "Bytes of the requests that it answered.",
             "elasticsearch_requests_total": "These requests.",
-            "elasticsearch_request_seconds_total": "How long they took, all together.",
-            "elasticsearch_request_longest_seconds": "How long the longest took.",
-            "elasticsearch_retried_total": "Documents that were sent again.",
-            "elasticsearch_older_total": "Documents that were older than what the server has: sent again after a crash, or overtaken.",
-            ("elasticsearch_refused_total", "reason"): "Documents that the server has refused for good, by its word for the reason.",
+            "elasticsearch_request_seconds_total": "Total time of these.",
+            "elasticsearch_request_longest_seconds": "Time of the longest one.",
+            "elasticsearch_retried_total": "Retried documents.",
+            "elasticsearch_older_total": "Documents older than the stored version: redelivered, or overtaken.",
+            ("elasticsearch_refused_total", "reason"): "Documents rejected permanently, by the server's error type.",
         },
     ),
     Family(
         "Queries of SQL",
-        "Of each query, since it was last started ([streams.md](streams.md)).",
+        "Per query, since its last start ([streams.md](streams.md)).",
         "connect_standalone_query_",
         ("query",),
         {
-            ("status", "status"): "1 for the state that the query is in.",
-            "batches_total": "Batches that it has done.",
-            "rows_read_total": "Records that it has read.",
-            "rows_written_total": "Records that it has written.",
-            "state_rows": "Rows that it remembers: groups, windows, what joins wait for.",
-            "lag": "Offsets of its topics that it has not read yet.",
-            "last_batch_ms": "How long it took to work out its last batch and to write it.",
-            "restarts_total": "How often it was started again since the worker's start.",
+            ("status", "status"): "1 for the query's state.",
+            "batches_total": "Completed batches.",
+            "rows_read_total": "Records read.",
+            "rows_written_total": "Records written.",
+            "state_rows": "Rows in its state: groups, windows, rows waiting in joins.",
+            "lag": "Lag on its topics, in records.",
+            "last_batch_ms": "Time to compute and write its last batch.",
+            "restarts_total": "Restarts since the worker's start.",
         },
     ),
     Family("The version of Connect", "", "kafka_connect_app_", ("version", "commit_id"), {"info": "1; the labels are those of `GET /`."}),
     Family(
         "The process",
-        "As every Prometheus client tells them.",
+        "As in every Prometheus client.",
         "process_",
         (),
         {
             "virtual_memory_bytes": "Virtual memory.",
             "resident_memory_bytes": "Resident memory.",
-            "start_time_seconds": "When it was started, since 1970.",
+            "start_time_seconds": "Start time, in seconds since 1970.",
             "cpu_seconds_total": "CPU seconds spent.",
             "open_fds": "Open file descriptors.",
-            "max_fds": "How many it may open.",
+            "max_fds": "Maximum open file descriptors.",
         },
     ),
 ]
 
 
 def each():
-    """(family, name, labels, meaning) of every metric."""
+    """Yield (family, name, labels, description) of every metric."""
     for family in FAMILIES:
         for key, meaning in family.metrics.items():
             name, *more = (key,) if isinstance(key, str) else key
@@ -237,7 +237,7 @@ MEANINGS = {name: meaning for _, name, _, meaning in each()}
 
 
 def to_markdown():
-    """The lines of the page: a table a family."""
+    """Yield the page's lines: a table per family."""
     shown = None
     for family, name, labels, meaning in each():
         if family is not shown:

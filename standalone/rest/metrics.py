@@ -1,9 +1,9 @@
-"""/metrics: what worker, connectors and tasks count, for Prometheus.
+"""/metrics: metrics of worker, connectors and tasks for Prometheus.
 
-Names are those that dashboards for Connect expect of the JMX exporter, in lower case: `source-record-poll-total` of the group
-`source-task-metrics` is `kafka_connect_source_task_source_record_poll_total`, with the labels connector and task. Statuses are
-series of the value 1 with a label `status`. What Connect has no name for begins with `connect_standalone_`. All are listed in
-metric_names.py.
+Names are those that Connect dashboards expect from the JMX exporter, in lower case: `source-record-poll-total` of the group
+`source-task-metrics` is `kafka_connect_source_task_source_record_poll_total`, with the labels connector and task. A status is a
+series of the value 1 with a label `status`. Metrics that Connect lacks begin with `connect_standalone_`. metric_names.py lists
+all of them.
 """
 
 from prometheus_client import CollectorRegistry, ProcessCollector
@@ -36,7 +36,7 @@ def routes(herder, worker):
 
 
 class _Collector:
-    """Asks herder and worker again at each look."""
+    """Reads herder and worker at each scrape."""
 
     def __init__(self, herder, worker):
         self._herder = herder
@@ -118,7 +118,7 @@ class _Collector:
 
 
 class _Families:
-    """Metric families by name, made as their first value comes."""
+    """Metric families by name, created with their first value."""
 
     def __init__(self):
         self._families = {}
@@ -127,7 +127,7 @@ class _Families:
         return iter(self._families.values())
 
     def add(self, name, labels, value):
-        """A name with `-total` at its end is a counter; everything else, also `total-record-failures`, a gauge."""
+        """Add a value. Names ending in `-total` are counters; all others, including `total-record-failures`, are gauges."""
         family = self._families.get(name)
         if family is None:
             kind = CounterMetricFamily if name.endswith("-total") else GaugeMetricFamily

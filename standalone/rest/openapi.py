@@ -1,4 +1,4 @@
-"""The OpenAPI document, made of the same table that the routes are made of."""
+"""The OpenAPI document, generated from the table of routes."""
 
 import re
 
@@ -10,14 +10,14 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 _PARAMETERS = {
     "name": {"description": "Name of the connector, plugin or logger.", "schema": {"type": "string", "minLength": 1}},
     "query": {"description": "Name of the query.", "schema": {"type": "string", "minLength": 1}},
-    "cursor": {"description": "What POST /sql has called it.", "schema": {"type": "string", "minLength": 1}},
+    "cursor": {"description": "The cursor's id, as returned by POST /sql.", "schema": {"type": "string", "minLength": 1}},
     "task": {"description": "Number of the task, from 0.", "schema": {"type": "integer", "minimum": 0}},
 }
 _WHY = {
-    200: "Done", 201: "Created", 202: "Accepted: it is on its way", 204: "Done; there is nothing to tell",
+    200: "Done", 201: "Created", 202: "Accepted, in progress", 204: "Done, without content",
     400: "The request cannot be understood, or the configuration is wrong", 401: "Credentials are missing or wrong",
-    403: "The worker's configuration forbids it", 404: "There is nothing of that name", 405: "Not a method of this address",
-    406: "The answer is of another media type than those accepted", 409: "The name is taken, or this is not the moment",
+    403: "The worker's configuration forbids it", 404: "Not found", 405: "The path does not support this method",
+    406: "None of the accepted media types is available", 409: "The name is in use, or the operation is not possible now",
     413: "The body is too large", 415: "The body is not application/json", 500: "The worker cannot do its work",
     503: "The worker is still starting",
 }  # fmt: skip
@@ -27,7 +27,7 @@ Not JSON, and so not described here: `/metrics` (text for Prometheus, GET) and, 
 
 
 def document(routes, secured=False):
-    """The document of those routes that are `resource`s. `secured`: an extension asks for a name and a password."""
+    """Return the OpenAPI document of the routes that are `resource`s. `secured`: an extension requires authentication."""
     paths = {}
     for route in routes:
         found = getattr(route, "endpoint", None) or getattr(route, "app", None)
@@ -55,7 +55,7 @@ def _operation(path, method, operation, secured):
     answers = {status: _answer(status, operation.media, shape) for status, shape in operation.answers.items()}
     answers |= {status: _answer(status, JSON, PROBLEM) for status in _problems(path, operation, secured) if status not in answers}
     if _PARAMETER.search(path):
-        # An encoded slash or percent sign is refused before any route is looked up.
+        # An encoded slash or percent sign is rejected before routing.
         answers[400]["content"] = {**answers[400].get("content", {}), "text/plain": {"schema": {"type": "string"}}}
     parameters = [{"name": name, "in": "path", "required": True, **_PARAMETERS[name]} for name in _PARAMETER.findall(path)]
     parameters += [{"name": name, "in": "query", "required": False, "schema": schema} for name, schema in operation.query.items()]
@@ -68,7 +68,7 @@ def _operation(path, method, operation, secured):
 
 
 def _problems(path, operation, secured):
-    """Statuses of failures that any request of this kind may meet, and those that the table names."""
+    """Return the error statuses that any such request may get, and those in the table."""
     found = {406, *operation.problems}
     if _PARAMETER.search(path):
         found |= {400, 404}

@@ -1,4 +1,4 @@
-"""/connector-plugins: which plugins there are, what each can be set, and whether a configuration would do."""
+"""/connector-plugins: list plugins, their config keys, and validate configurations."""
 
 from standalone.config import STRING, Password, key_info, text_of
 from standalone.errors import BadRequestError
@@ -25,18 +25,18 @@ def routes(herder):
         if not given:
             raise BadRequestError("The configuration has no 'connector.class'.")
         if not herder.same_connector(named, given):
-            raise BadRequestError(f"The configuration's connector.class '{given}' is not the plugin '{named}' of the address.")
+            raise BadRequestError(f"The configuration's connector.class '{given}' is not the plugin '{named}' in the path.")
         return json_answer(_verdict(herder.examine(props), props, given))
 
     one = "/connector-plugins/{name}/config"
     connectors_only = {"connectorsOnly": {**shapes.YES_NO, "default": True}}
     return [
-        resource("/connector-plugins", GET=Operation(listed, "The plugins that there are", {200: shapes.PLUGINS}, query=connectors_only)),
-        resource(one, GET=Operation(config, "What can be set of a plugin", {200: shapes.KEYS}, problems=_HANGS)),
+        resource("/connector-plugins", GET=Operation(listed, "List plugins", {200: shapes.PLUGINS}, query=connectors_only)),
+        resource(one, GET=Operation(config, "Configuration keys of a plugin", {200: shapes.KEYS}, problems=_HANGS)),
         resource(
             f"{one}/validate",
             PUT=Operation(
-                *(validate, "Whether a configuration would do, key by key", {200: shapes.VERDICT}),
+                *(validate, "Validate a configuration", {200: shapes.VERDICT}),
                 **{"body": shapes.CONFIG_SENT, "problems": _HANGS, "as_texts": True},
             ),
         ),
@@ -47,7 +47,7 @@ _HANGS = (409,)
 
 
 def _verdict(found, props, connector_class):
-    """ConfigInfos, as Connect calls it."""
+    """Return ConfigInfos, as Connect calls it."""
     shown = [(option, value) for option, value in found if option is None or not option.internal or option.name in props]
     return {
         "name": connector_class,

@@ -1,4 +1,4 @@
-"""POST /ui/api/topics/{topic}/send: one record, as it was typed into the web page; as text, or as a value of a registered schema."""
+"""POST /ui/api/topics/{topic}/send: produce one record from the web page, as text or as JSON of a registered schema."""
 
 import json
 
@@ -13,7 +13,7 @@ _PARTS = ("key", "value")
 def routes(worker):
     def produce(request, body):
         topic = request.path_params["topic"]
-        worker.log_view().partitions(topic)  # a topic that is not there is not made by a slip of the pen
+        worker.log_view().partitions(topic)  # raises for an unknown topic instead of auto-creating it
         if not isinstance(body, dict) or set(body) - set(_PARTS):
             raise BadRequestError('The body must be an object {"key": …, "value": …}, each null or {"text": …, "subject": …, "version": …}.')
         data = {part: _bytes(worker, part, body.get(part)) for part in _PARTS}
@@ -24,20 +24,20 @@ def routes(worker):
 
 
 def _bytes(worker, part, said):
-    """What is in the log for {text} or {text, subject, version}; None for null."""
+    """Return the bytes of {text} or {text, subject, version}; None for null."""
     if said is None:
         return None
     if not isinstance(said, dict) or set(said) - {"text", "subject", "version"} or not isinstance(said.get("text"), str):
-        raise BadRequestError(f"'{part}' must be null, or have its 'text' and, if it is of a schema, the 'subject' and 'version'.")
+        raise BadRequestError(f"'{part}' must be null, or have a 'text' and, with a schema, 'subject' and 'version'.")
     text, subject, version = said["text"], said.get("subject"), said.get("version")
     if subject is None:
         return text.encode("utf-8", "replace")
     if not isinstance(subject, str) or isinstance(version, bool) or not isinstance(version, int):
-        raise BadRequestError(f"The 'version' of the {part}'s schema must be a number, and its 'subject' a text.")
+        raise BadRequestError(f"The 'version' of the {part}'s schema must be a number, and its 'subject' a string.")
     try:
         value = json.loads(text)
     except ValueError as error:
-        raise BadRequestError(f"The {part} is not JSON, which a value of a schema is typed in as: {error}.") from error
+        raise BadRequestError(f"The {part} is not JSON, as a value with a schema must be: {error}.") from error
     from standalone.schema_registry.values import Writer
 
     client = worker.schemas.client()

@@ -1,7 +1,7 @@
-"""One path of the API and what each method does there: the table from which both the routes and their OpenAPI document are made.
+"""Resources: a path and its operations, from which routes and the OpenAPI document are built.
 
-Handlers are plain functions of the request: each runs on a thread of a pool, where it may wait for the herder. Those that only look
-have their own pool, so that changes which wait for a connector that hangs keep nobody from looking.
+Handlers are plain functions of the request, each on a thread of a pool, where it may wait for the herder. Reads have their own
+pool, so that changes that wait for a hanging connector do not block them.
 """
 
 import codecs
@@ -18,16 +18,16 @@ from standalone.errors import BadRequestError
 
 JSON = "application/json"
 MOST_BODY_BYTES = 16 << 20
-_LOOKING, _CHANGING = 32, 256  # threads at most
+_LOOKING, _CHANGING = 32, 256  # threads at most, for reads and changes
 
 
 class Operation:
-    """What a method does at a path, and what the document says of it.
+    """One method of a path, with its OpenAPI description.
 
-    `answers` maps each status that is no failure to its shape (shapes.py; None: no body), `query` names parameters with their schemas,
-    `body` is the shape of the JSON that the handler is given as its second argument, `problems` are statuses of failures beside those
-    that any request may meet. `media` is the type of the answers. `as_texts`: the numbers of the body come as the strings that they were written
-    as, which is how Connect takes configurations.
+    `answers` maps each success status to its shape (shapes.py; None: no body), `query` names parameters with their schemas, `body` is
+    the shape of the JSON passed to the handler as second argument, `problems` are error statuses besides those that any request may
+    get. `media` is the media type of responses. `as_texts`: numbers in the body arrive as their original text, as Connect reads
+    configurations.
     """
 
     def __init__(self, handler, summary, answers, query=None, body=None, problems=(), media=JSON, as_texts=False):
@@ -42,7 +42,7 @@ class Operation:
 
 
 def resource(path, **operations):
-    """A route: `resource("/x", GET=Operation(look, "Look at it", {200: shape}), PUT=…)`. A bare function is not in the document."""
+    """Build a route: `resource("/x", GET=Operation(look, "Look at it", {200: shape}), PUT=…)`. A bare function is left out of the document."""
     return Route(path, Resource(path, operations))
 
 
@@ -55,13 +55,13 @@ def nothing(status=204):
 
 
 def flag(request, name, default=False):
-    """A query parameter that is true or false, read as JAX-RS reads it: the first one counts, and any other word is false."""
+    """Return a boolean query parameter as JAX-RS parses it: the first one counts, and any other word is false."""
     text = next(iter(request.query_params.getlist(name)), "").strip().lower()
     return text == "true" if text else default
 
 
 class Resource:
-    """`path` with its `operations`, as an ASGI application."""
+    """An ASGI application for `path` with its `operations`."""
 
     def __init__(self, path, operations):
         self.path = path
@@ -89,7 +89,7 @@ class Resource:
 
 
 def _pool(app, method):
-    """The limiter that this method's handlers share; made within the event loop."""
+    """Return the limiter shared by this method's handlers; created within the event loop."""
     name = "looking" if method in ("GET", "HEAD") else "changing"
     pools = app.state.pools = getattr(app.state, "pools", None) or {}
     if name not in pools:
@@ -114,7 +114,7 @@ async def _body(request, as_texts):
 
 def _with_numbers_as_texts(data):
     found = json.loads(data, parse_int=str, parse_float=str, parse_constant=_refuse)
-    json.dumps(found, ensure_ascii=False).encode()  # half a surrogate pair could be stored, and answered nowhere
+    json.dumps(found, ensure_ascii=False).encode()  # an unpaired surrogate could be stored, but not returned
     return found
 
 
@@ -123,7 +123,7 @@ def _refuse(word):
 
 
 def _takes(accept, media):
-    """Whether an Accept header lets this media type pass."""
+    """Whether an Accept header allows this media type."""
     if not accept or not accept.strip():
         return True
     passing = (media, f"{media.partition('/')[0]}/*", "*/*", "*")

@@ -1,7 +1,7 @@
-"""Requests that change something and come from another origin's page are refused: the browser would send them with all that the user may do.
+"""Reject changes requested by pages of other origins: the browser would send them with the user's permissions.
 
-A browser names the page's origin in `Origin`. Anyone who names none (curl, Connect clients) is no browser's page and passes; so do the
-worker's own page and the origins of access.control.allow.origin.
+A browser sends the page's origin as `Origin`. Requests without it (curl, Connect clients) do not come from a page and pass; so do the
+worker's own page and the origins in access.control.allow.origin.
 """
 
 from standalone.rest.resource import json_answer
@@ -10,7 +10,7 @@ _LOOKING = ("GET", "HEAD", "OPTIONS")
 
 
 class SameOrigin:
-    """An ASGI application around another."""
+    """ASGI middleware."""
 
     def __init__(self, app, allowed=""):
         self._app = app
@@ -22,8 +22,8 @@ class SameOrigin:
             origin = headers.get(b"origin")
             if origin is not None and not self._passes(origin.decode("latin-1"), headers):
                 message = (
-                    f"A page of the origin '{origin.decode('latin-1')}' may not change anything here. "
-                    "If it should, name the origin in access.control.allow.origin."
+                    f"Pages of the origin '{origin.decode('latin-1')}' may not change anything here. "
+                    "To allow it, add the origin to access.control.allow.origin."
                 )
                 await json_answer({"error_code": 403, "message": message}, 403)(scope, receive, send)
                 return
@@ -33,6 +33,6 @@ class SameOrigin:
         if "*" in self._allowed or origin in self._allowed:
             return True
         _, _, place = origin.lower().partition("://")
-        # Behind a proxy Host may be the worker's own address. No page can set the other header for another origin without being asked first.
+        # Behind a proxy Host may be the worker's own address. No page can set the other header for a foreign origin without a preflight.
         hosts = (headers.get(name, b"").decode("latin-1").lower() for name in (b"host", b"x-forwarded-host"))
         return bool(place) and place in hosts

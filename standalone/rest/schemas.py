@@ -1,6 +1,6 @@
-"""/ui/api/schemas: what the web page and connectctl show of the schema registry that the worker's converters ask; and records decoded by it.
+"""/ui/api/schemas: the schema registry of the worker's converters, for the web page and connectctl; and decoding of records.
 
-A subject may hold a slash, which no path here may: it is named in the query.
+A subject may contain a slash, which paths here may not, so it is a query parameter.
 """
 
 import json
@@ -51,7 +51,7 @@ def _subject(client, subject):
 
 
 def asked(method, *arguments):
-    """What the registry answers; what it has not is 404 here, too."""
+    """Call the registry; what it does not find is also 404 here."""
     try:
         return method(*arguments)
     except RegistryError as error:
@@ -63,7 +63,7 @@ def asked(method, *arguments):
 def _subject_of(request):
     subject = request.query_params.get("subject", "")
     if not subject:
-        raise BadRequestError("'subject' is missing: name the subject that is meant.")
+        raise BadRequestError("The query parameter 'subject' is missing.")
     return subject
 
 
@@ -75,14 +75,14 @@ def _number(request, name):
 
 
 class Decoded:
-    """Keys and values of one answer, as JSON where the worker's registry knows their schema. A registry that is not there is asked once."""
+    """Decodes the keys and values of one response to JSON if the worker's registry knows their schema. An unreachable registry is asked once."""
 
     def __init__(self, worker):
         self._worker, self._reader, self._gave_up = worker, None, False
-        self._strange = set()  # ids and GUIDs that the registry does not know: bytes that only look like it
+        self._strange = set()  # ids and GUIDs unknown to the registry: bytes that only resemble a prefix
 
     def shown(self, data, headers=(), is_key=False):
-        """{text, encoding, bytes, cut, schema: its id or GUID}; None where it is to be shown as bytes."""
+        """Return {text, encoding, bytes, cut, schema: its id or GUID}; None to show it as bytes."""
         header = KEY_HEADER if is_key else VALUE_HEADER
         named = data if data is None else mark_in(headers, header) or data
         if self._gave_up or not is_framed(named) or (mark := take_mark(named)[0]) in self._strange:

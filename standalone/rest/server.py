@@ -1,17 +1,17 @@
-"""The REST listeners: they bind early, serve from their own thread, and end in time.
+"""The REST listeners: bind early, serve on their own thread, stop in time.
 
-    table.py        all routes: every module of the API adds its list there
-    resource.py     one path and its methods: the table that routes and OpenAPI document are made of
+    table.py        all routes: collected from the API's modules
+    resource.py     one path and its methods: the base of routes and OpenAPI document
     connectors.py   /connectors…
     plugins.py      /connector-plugins…
     admin.py        /, /health and /admin/loggers
     shapes.py openapi.py documentation.py       /openapi.json and /docs
-    ui_pages.py     /ui: the web page, its files in ui/; what only it asks for is in browse.py
+    ui_pages.py     /ui: the web page, its files in ui/; its own API is in browse.py
     app.py          errors -> statuses
-    front.py        addresses that are refused, CORS, added headers
-    masked.py       no value of a config provider leaves by an answer
-    hosts.py        hosts that are answered to, and a warning of listeners that others can reach
-    same_origin.py  changes asked for by other origins' pages
+    front.py        rejected request targets, CORS, added headers
+    masked.py       masks config provider values in responses
+    hosts.py        allowed hosts, and a warning about listeners reachable from elsewhere
+    same_origin.py  rejects changes by other origins' pages
     guard.py extension.py basic_auth.py         rest.extension.classes
     tls.py          certificates of https listeners
 """
@@ -29,15 +29,15 @@ from standalone.runtime.configuration.worker_keys import parse_listener
 
 log = logging.getLogger(__name__)
 
-_NEEDED = ("starlette", "uvicorn", "h11", "anyio")  # loaded as the first request comes; that they are there is known at the start
+_NEEDED = ("starlette", "uvicorn", "h11", "anyio")  # loaded with the first request; checked at the start
 _LOOPBACK = "127.0.0.1"
 _STOP_SECONDS = 2.0
 
 
 class RestServer:
-    """`bind` takes the ports (so that a taken one is known at once), `start` serves, `stop` ends.
+    """`bind` opens the ports (so that a port in use fails early), `start` serves, `stop` ends.
 
-    admin.listeners: left out serves /admin on `listeners`, empty serves it nowhere.
+    Without admin.listeners /admin is served on `listeners`; if it is empty, nowhere.
     """
 
     def __init__(self, config):
@@ -53,7 +53,7 @@ class RestServer:
         self._wake, self._woken = socket.socketpair()
 
     def bind(self):
-        """Raises ConfigError and StartError."""
+        """Open the listeners. Raise ConfigError or StartError."""
         for package in _NEEDED:
             if importlib.util.find_spec(package) is None:
                 raise StartError(f"The REST API needs the Python package '{package}', which is not installed here. Install connect-standalone again.")
@@ -101,7 +101,7 @@ class RestServer:
         return self._admin_listeners[0].address if self._admin_listeners else None
 
     def advertised(self):
-        """(host, port) by which others know this worker: rest.advertised.*, or the first listener of that protocol (else of http)."""
+        """(host, port) advertised to others: rest.advertised.*, or the first listener of that protocol (default http)."""
         schemes = [listener.scheme for listener in self._listeners]
         scheme = (self._config["rest.advertised.listener"] or "").lower() or ("http" if "http" in schemes else "https")
         listener = next((each for each in self._listeners if each.scheme == scheme), self._listeners[0])
@@ -109,20 +109,20 @@ class RestServer:
         return self._config["rest.advertised.host.name"] or listener.host or host, self._config["rest.advertised.port"] or port
 
     def start(self, herder, worker, failed):
-        """`failed(error)` is called, on the server's thread, if it cannot serve, or serves no more."""
+        """Serve. Calls `failed(error)` on the server's thread if it cannot serve or stops serving."""
         self._thread = threading.Thread(target=self._run, args=(herder, worker, failed), name="rest", daemon=True)
         self._thread.start()
 
     def _run(self, herder, worker, failed):
-        # The first caller waits a moment for the server to be loaded; the first record does not, and who never calls never pays.
+        # The server loads with the first request: that request waits a moment, but the first record does not, and unused servers cost nothing.
         select.select([*(listener.socket for listener in self._all()), self._woken], [], [])
         try:
             if not self._stopping:
                 self._serve(herder, worker)
             if not self._stopping:
-                raise ConnectError("The REST server has ended by itself.")
-        except BaseException as error:  # the server ends by SystemExit where it cannot start
-            log.exception("The REST API cannot be served")
+                raise ConnectError("The REST server stopped unexpectedly.")
+        except BaseException as error:  # uvicorn raises SystemExit if it cannot start
+            log.exception("The REST API failed")
             failed(error)
 
     def _serve(self, herder, worker):
@@ -176,12 +176,12 @@ def http_server(app, context):
         server_header=False, timeout_graceful_shutdown=1,
     )  # fmt: skip
     config.load()
-    config.ssl = context  # uvicorn itself would make one of files alone
+    config.ssl = context  # uvicorn itself would build one from files only
     return uvicorn.Server(config)
 
 
 class Listener:
-    """One listener's text, and its socket once it is bound."""
+    """One listener: its text, and its socket once bound."""
 
     def __init__(self, text, key, prefix):
         self.scheme, self.host, self._port = parse_listener(text if "//" in text else f"http://{text}")
@@ -200,12 +200,12 @@ class Listener:
 
     def bind(self):
         try:
-            # Java binds all interfaces where no host is given; here who wants that says so.
+            # Java binds all interfaces if no host is given; here that must be explicit.
             found = socket.getaddrinfo(self.host or _LOOPBACK, self._port, type=socket.SOCK_STREAM)[0]
             family, address = found[0], found[4]
             dual = family == socket.AF_INET6 and address[0] == "::"
             self.socket = socket.create_server(address[:2], family=family, backlog=128, dualstack_ipv6=dual)
-            # Accepted sockets take it over. Without it an answer's body waits 40 ms for the acknowledgement of its head.
+            # Accepted sockets inherit it. Without it a response's body waits 40 ms for the acknowledgement of its head.
             self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         except OSError as error:
             raise StartError(

@@ -1,8 +1,8 @@
-"""The shapes of bodies and answers, as JSON Schema: each a name in the OpenAPI document's components."""
+"""JSON Schemas of request and response bodies, named components of the OpenAPI document."""
 
 
 class Shape:
-    """A named JSON Schema; inside others it stands as `shape.ref`."""
+    """A named JSON Schema; other schemas refer to it by `shape.ref`."""
 
     def __init__(self, name, schema):
         self.name = name
@@ -27,7 +27,7 @@ def _shape(name, schema):
 
 
 def _object(required, **optional):
-    """Exactly these members; those in `optional` may be absent."""
+    """An object with exactly these members; those in `optional` may be absent."""
     return {"type": "object", "properties": {**required, **optional}, "required": list(required), "additionalProperties": False}
 
 
@@ -40,7 +40,7 @@ def _map(of):
 
 
 def words():
-    """The names of members and the fixed strings that the API itself has: they tell nothing of any configuration."""
+    """Member names and fixed strings of the API itself, which need no masking."""
     found = set()
 
     def gather(schema):
@@ -64,7 +64,7 @@ WORKER = _shape("Worker", _object({"version": TEXT, "commit": TEXT, "kafka_clust
 HEALTH = _shape("Health", _object({"status": {"enum": ["starting", "healthy", "unhealthy"]}, "message": MAYBE_TEXT}))
 
 CONFIG = _shape("Config", _map(MAYBE_TEXT))
-# Numbers and booleans are taken as the strings that they look like.
+# Numbers and booleans are accepted as their text.
 CONFIG_SENT = _shape("ConfigSent", _map({"type": ["string", "number", "boolean", "null"]}))
 TASK_ID = _shape("TaskId", _object({"connector": TEXT, "task": WHOLE}))
 KIND = {"enum": ["source", "sink", "unknown"]}
@@ -83,7 +83,7 @@ NEW_CONNECTOR = _shape(
 )
 STATES = {"enum": ["UNASSIGNED", "RUNNING", "PAUSED", "STOPPED", "FAILED", "RESTARTING", "DESTROYED"]}
 _STATE = {"state": STATES, "worker_id": TEXT, "version": MAYBE_TEXT}
-# More members may come: the count of restarts, counters of failures.
+# More members may be present: the restart count, counters of failures.
 CONNECTOR_STATE = _shape("ConnectorState", _object(_STATE, trace=TEXT) | {"additionalProperties": True})
 TASK_STATE = _shape("TaskState", _object({"id": WHOLE, **_STATE}, trace=TEXT) | {"additionalProperties": True})
 STATUS = _shape(

@@ -1,9 +1,9 @@
-"""/sql: statements and what they answer; /queries: the queries that they have made.
+"""/sql: run SQL statements; /queries: the persistent queries.
 
-    POST   /sql                    {"sql": "…; …", "properties": {…}}   [an answer for each statement: a message, a table, or a cursor]
-    GET    /sql/cursors/{id}       rows that have come since, waited for ?wait.ms=… at most (10 s); {"rows": […], "done": …}
-    DELETE /sql/cursors/{id}       no more of it
-    GET    /queries                names                GET /queries/{name}           configuration, states, figures
+    POST   /sql                    {"sql": "…; …", "properties": {…}}   [a result per statement: a message, a table, or a cursor]
+    GET    /sql/cursors/{id}       new rows, waits up to ?wait.ms=… (10 s); {"rows": […], "done": …}
+    DELETE /sql/cursors/{id}       close it
+    GET    /queries                names                GET /queries/{name}           configuration, states, metrics
     GET    /queries/{name}/history                      PUT /queries/{name}/pause, resume   POST /queries/{name}/restart
 """
 
@@ -68,15 +68,15 @@ def routes(worker):
     return [
         resource(
             "/sql",
-            POST=Operation(run, "Run statements of SQL", {200: shapes.SQL_ANSWERS}, body=shapes.SQL_SENT, problems=[404, *_MAY_FAIL]),
+            POST=Operation(run, "Run SQL statements", {200: shapes.SQL_ANSWERS}, body=shapes.SQL_SENT, problems=[404, *_MAY_FAIL]),
         ),
         resource(
             "/sql/cursors/{cursor}",
-            GET=Operation(rows, "Rows of a push query or of PRINT that have come since", {200: shapes.CURSOR_ROWS}, wait, problems=_MAY_FAIL),
+            GET=Operation(rows, "New rows of a push query or of PRINT", {200: shapes.CURSOR_ROWS}, wait, problems=_MAY_FAIL),
             DELETE=Operation(end, "End it", {204: None}, problems=_MAY_FAIL),
         ),
-        resource("/queries", GET=Operation(listed, "Names of the queries that run on", {200: shapes.NAMES})),
-        resource("/queries/{query}", GET=Operation(look, "Configuration, states and figures of a query", {200: shapes.QUERY}, problems=_MAY_FAIL)),
+        resource("/queries", GET=Operation(listed, "Names of the persistent queries", {200: shapes.NAMES})),
+        resource("/queries/{query}", GET=Operation(look, "Configuration, states and metrics of a query", {200: shapes.QUERY}, problems=_MAY_FAIL)),
         resource("/queries/{query}/history", GET=Operation(history, "States and failures of a query", {200: shapes.HISTORY}, problems=_MAY_FAIL)),
         resource("/queries/{query}/pause", PUT=change("pause", "Pause a query")),
         resource("/queries/{query}/resume", PUT=change("resume", "Resume a query")),

@@ -1,11 +1,11 @@
-"""All routes: each module of the API adds its list here."""
+"""All routes, collected from the API's modules."""
 
 from standalone.rest import admin, connectors, documentation, metrics, plugins, streams, ui_pages
 from standalone.rest.resource import json_answer, resource
 
 
 def tables(herder, worker, extensions, admin_apart):
-    """(routes of `listeners`, routes of `admin.listeners`)."""
+    """Return (routes of `listeners`, routes of `admin.listeners`)."""
     own = admin.admin_routes(worker)
     common = [
         *admin.routes(worker),

@@ -1,25 +1,25 @@
-"""Records and failures a second of each connector over the last minutes. Measured only while somebody looks: an idle worker does nothing."""
+"""Records and failures per second of each connector over the last minutes. Measured only while a client asks, so an idle worker does nothing."""
 
 import collections
 import threading
 
 SAMPLE_SECONDS = 2.0
 KEPT_SAMPLES = 300  # ten minutes
-_LOOKED_AT_SECONDS = 900.0  # how long after the last look it is still measured
+_LOOKED_AT_SECONDS = 900.0  # measuring stops so long after the last request
 
 
 def records_of(herder):
-    """[(connector, runner, records, failures)] of all tasks since each started: polled by sources, put into sinks; failures of single records."""
+    """Return [(connector, runner, records, failures)] of all tasks since their start: records polled or put, and failed records."""
     return [(runner.connector, runner, runner.meter.records, runner.errors.total_record_failures) for runner in herder.runners()]
 
 
 class Throughput:
-    """Thread-safe. `look` starts the measuring; `since` is the number of the last sample that the caller has."""
+    """Thread-safe. `look` starts measuring; `since` is the caller's last sample number."""
 
     def __init__(self, herder, clock):
         self._herder, self._clock = herder, clock
         self._lock = threading.Lock()
-        self._samples = collections.deque(maxlen=KEPT_SAMPLES)  # (number, milliseconds, records and failures a second: {connector: rate})
+        self._samples = collections.deque(maxlen=KEPT_SAMPLES)  # (number, milliseconds, records and failures per second: {connector: rate})
         self._counts = {}  # runner -> (records, failures)
         self._measured = None
         self._wanted_until = 0.0
@@ -27,7 +27,7 @@ class Throughput:
         self._never = threading.Event()
 
     def look(self, since=0):
-        """{totals: {connector: records since its tasks started}, samples: [{number, at, rates}]} of later samples; failures, errors too."""
+        """Return {totals: {connector: records since its tasks started}, samples: [{number, at, rates}]} after `since`; with failures and errors."""
         with self._lock:
             self._wanted_until = self._clock.monotonic() + _LOOKED_AT_SECONDS
             if not self._measuring:
@@ -54,7 +54,7 @@ class Throughput:
                 self._measure()
 
     def _measure(self):
-        """Take a sample. A task that was restarted has another runner, which counts from nothing."""
+        """Take a sample. A restarted task has a new runner, which counts from zero."""
         now = self._clock.monotonic()
         counts, moved, failed = {}, collections.Counter(), collections.Counter()
         for connector, runner, records, failures in records_of(self._herder):

@@ -1,7 +1,7 @@
-"""TLS of https listeners, by Java's keys: ssl.*, or all of them under listeners.https. (admin.listeners.https.).
+"""TLS of https listeners, by Java's keys: ssl.*, or prefixed with listeners.https. (admin.listeners.https.).
 
 Certificates are PEM: as strings (ssl.keystore.certificate.chain, ssl.keystore.key, ssl.truststore.certificates) or in files
-(ssl.keystore.location, ssl.truststore.location). Java's key stores are not read; the message says how to convert one.
+(ssl.keystore.location, ssl.truststore.location). Java's key stores are not supported; the error explains how to convert one.
 """
 
 import contextlib
@@ -25,9 +25,9 @@ _CONVERT = (
 
 
 def server_context(config, prefix):
-    """The SSLContext of the https listeners whose own keys begin with the prefix. Raises ConfigError naming the keys that will not do.
+    """Return the SSLContext of the https listeners with this key prefix. Raise ConfigError naming the invalid keys.
 
-    When its files change, connections made from then on have what is in them; those that there are continue undisturbed.
+    When its files change, new connections use their new content; existing connections continue.
     """
     keys = _Keys(config, prefix)
     context = _context(keys)
@@ -38,7 +38,7 @@ def server_context(config, prefix):
 
 
 class _Renewal:
-    """Looks at the files at each handshake: that takes microseconds, and nothing has to run beside the listeners."""
+    """Checks the files at each handshake: that takes microseconds, and needs no background thread."""
 
     def __init__(self, keys, files, context):
         self._keys, self._files, self._context = keys, files, context
@@ -82,7 +82,7 @@ def _context(keys):
 
 
 class _Keys:
-    """Where any key has the prefix, those that have it are all there are, as in Java."""
+    """If any key has the prefix, only keys with the prefix count, as in Java."""
 
     def __init__(self, config, prefix):
         texts = with_prefix(config.originals, prefix)
@@ -130,7 +130,7 @@ def _set_versions(context, keys):
 
 
 def _openssl_name(suite):
-    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256; OpenSSL's own names stay."""
+    """TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 -> ECDHE-RSA-AES128-GCM-SHA256; OpenSSL names stay unchanged."""
     if not suite.startswith(("TLS_", "SSL_")):
         return suite
     exchange, _, cipher = suite[4:].partition("_WITH_")
@@ -144,7 +144,7 @@ def _load_own_certificate(context, keys):
     location = keys.get("ssl.keystore.location")
     if chain and not key or key and not chain:
         missing = "ssl.keystore.key" if chain else "ssl.keystore.certificate.chain"
-        raise keys.wrong(missing, "is missing: ssl.keystore.certificate.chain and ssl.keystore.key belong together")
+        raise keys.wrong(missing, "is missing: ssl.keystore.certificate.chain and ssl.keystore.key must both be set")
     if not chain and not location:
         raise keys.wrong("ssl.keystore.location", "is missing: an https listener needs a certificate, here or as ssl.keystore.certificate.chain")
     name = "ssl.keystore.certificate.chain" if chain else "ssl.keystore.location"
@@ -153,7 +153,7 @@ def _load_own_certificate(context, keys):
     password = keys.get("ssl.key.password") or keys.get("ssl.keystore.password") or ""
     try:
         with _files(chain, key) as (chain_file, key_file):
-            # Without a password OpenSSL would ask at the terminal.
+            # Without a password OpenSSL would prompt on the terminal.
             context.load_cert_chain(chain_file or location, key_file or location, lambda: password)
     except (ssl.SSLError, OSError, ValueError) as error:
         raise keys.wrong(name, f"the certificate and its key cannot be loaded: {_reason(error)}. An encrypted key needs ssl.key.password") from error
@@ -162,7 +162,7 @@ def _load_own_certificate(context, keys):
 def _load_trusted(context, keys):
     texts, location = keys.get("ssl.truststore.certificates"), keys.get("ssl.truststore.location")
     if not texts and not location:
-        raise keys.wrong("ssl.truststore.location", "is missing: ssl.client.auth needs to know whose certificates are trusted")
+        raise keys.wrong("ssl.truststore.location", "is missing: ssl.client.auth needs trusted certificates")
     name = "ssl.truststore.certificates" if texts else "ssl.truststore.location"
     try:
         context.load_verify_locations(cadata=_lines(texts) if texts else _pem(location, keys, name))
@@ -171,20 +171,20 @@ def _load_trusted(context, keys):
 
 
 def _pem(location, keys, name):
-    """The text of a PEM file."""
+    """Return the text of a PEM file."""
     try:
         with open(location, "rb") as file:
             found = file.read()
     except OSError as error:
         raise keys.wrong(name, f"{location} cannot be read: {error.strerror}") from error
     if b"-----BEGIN" not in found:
-        raise keys.wrong(name, f"{location} is not a PEM file, and other key stores are not read. {_CONVERT.format(location)}")
+        raise keys.wrong(name, f"{location} is not a PEM file, and other key stores are not supported. {_CONVERT.format(location)}")
     return found.decode("ascii", "replace")
 
 
 @contextlib.contextmanager
 def _files(*texts):
-    """Each text in a file that only we can read, for as long as it takes: OpenSSL loads own certificates from nowhere else."""
+    """Write each text to a temporary private file: OpenSSL loads its own certificate only from files."""
     with tempfile.TemporaryDirectory(prefix="connect-tls-") as folder:
         paths = []
         for number, text in enumerate(texts):
@@ -196,7 +196,7 @@ def _files(*texts):
 
 
 def _lines(text):
-    """PEM that a properties file may hold in one line, with spaces for line ends."""
+    """Restore the line breaks of PEM written in one line, as in a properties file."""
     if "\n" in text.strip():
         return text
     for label in ("CERTIFICATE", "PRIVATE KEY", "ENCRYPTED PRIVATE KEY", "RSA PRIVATE KEY", "EC PRIVATE KEY"):

@@ -1,6 +1,6 @@
-"""/ui: a web page over the REST API. Its files are in ui/ as they are served: nothing is built, nothing comes from elsewhere.
+"""/ui: a web page over the REST API. Its files in ui/ are served unchanged: no build step, nothing from elsewhere.
 
-The page is the worker's own origin, so its requests need no token. Requests of other origins' pages: same_origin.py.
+The page is the worker's own origin, so its requests need no token. Other origins' pages are handled in same_origin.py.
 """
 
 import hashlib
@@ -14,7 +14,7 @@ from standalone.rest import browse, dead_letters, log_admin, produce, schemas
 _FOLDER = pathlib.Path(__file__).parent / "ui"
 _KINDS = {".html": "text/html", ".js": "text/javascript", ".css": "text/css", ".svg": "image/svg+xml"}
 _HEADERS = {
-    # Scripts and styles are files of ours, and no text ever becomes markup (trusted-types 'none').
+    # Scripts and styles are our files, and no text ever becomes markup (trusted-types 'none').
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; "
     "form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'",
     "X-Content-Type-Options": "nosniff",
@@ -27,14 +27,14 @@ _HEADERS = {
 
 
 def routes(herder, worker):
-    """No routes where the page is turned off by rest.ui.enable."""
+    """Return the routes; none if rest.ui.enable is false."""
     if not worker.config["rest.ui.enable"]:
         return []
     files = {}
 
     async def page(request):
         if not request.scope["raw_path"].endswith(b"/"):
-            return RedirectResponse("ui/", 308)  # relative, so that it also holds behind a proxy's own path
+            return RedirectResponse("ui/", 308)  # relative, so that it also works behind a proxy's path prefix
         return _file(request, files, "index.html")
 
     async def file(request):

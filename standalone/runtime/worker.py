@@ -12,7 +12,8 @@ from standalone.log.consumer import Consumer
 from standalone.log.heartbeats import Heartbeats
 from standalone.pipeline.spark.session import SessionHolder
 from standalone.runtime.cluster.cluster import Cluster
-from standalone.runtime.cluster.options import runs_on_cluster
+from standalone.runtime.cluster.modules import Modules
+from standalone.runtime.cluster.options import for_executors, runs_on_cluster, tasks_default_to_cluster
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_clients import LogClients
@@ -22,6 +23,7 @@ from standalone.runtime.log_writer import LogWriter
 from standalone.runtime.offsets.changes import SinkOffsets, SourceOffsets
 from standalone.runtime.offsets.journal import OffsetsFile
 from standalone.runtime.schema_registries import SchemaRegistries
+from standalone.runtime.supervision import resident
 from standalone.runtime.supervision.loggers import Loggers
 from standalone.runtime.supervision.state import State
 from standalone.runtime.tasks.active_topics import ActiveTopics
@@ -47,7 +49,10 @@ class Worker:
         self._clients = LogClients(self.config, self._clusters, clock, self.log_settings)
         self._heartbeats = Heartbeats(clock)
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
-        self._session = SessionHolder(self.config.spark(), self.config["spark.start"])
+        self._modules = Modules(self.config["plugin.path"])  # that executors import
+        on_cluster = tasks_default_to_cluster(self.config)
+        spark = for_executors(self.config.spark()) if on_cluster else self.config.spark()
+        self._session = SessionHolder(spark, self.config["spark.start"], prepare=self._modules.send if on_cluster else None)
         self._embedded = None
         self.schemas = SchemaRegistries(self.config)
         self.config.embedded_registry = self.schemas.embedded_url
@@ -79,7 +84,7 @@ class Worker:
             topics=self.topics, offsets=self.offsets, uuid=self.state.worker_uuid(), state=self.state,
             note_event=lambda *event: self.state.note_event(*event, self.id), note_end=lambda: self.note_end(),
         )  # fmt: skip
-        self._cluster = Cluster(self, self._clients, self._heartbeats, self.offsets, self.state, self.topics, self._session)
+        self._cluster = Cluster(self, self._clients, self._heartbeats, self.offsets, self.state, self.topics, self._session, self._modules)
         self._reach_cluster()
         if self.config["spark.start"] == "eager":
             self._session.request()
@@ -89,10 +94,11 @@ class Worker:
         """Make offsets durable every offset.flush.interval.ms, and tell the herder's source tasks."""
         self._herder = herder
         threading.Thread(target=self._flush_offsets, name="offsets", daemon=True).start()
+        threading.Thread(target=self._give_memory_back, name="memory", daemon=True).start()
 
     def close(self):
         self._closing.set()
-        steps = [self._heartbeats.stop, self._session.stop, self._clusters.close, self.schemas.close]
+        steps = [self._heartbeats.stop, self._session.stop, self._modules.close, self._clusters.close, self.schemas.close]
         if self._cluster is not None:
             steps.insert(0, self._cluster.close)
         steps += [part.close for part in (self.offsets, self.state) if part is not None]
@@ -201,6 +207,11 @@ class Worker:
             except Exception as error:  # whatever it is: without this thread no offset would be durable any more
                 self._offsets_trouble = f"Source offsets could not be made durable: {error}"
                 log.error("Source offsets could not be synced; retrying in %.0f s: %s", seconds, error)
+
+    def _give_memory_back(self):
+        memory = resident.Resident()
+        while not self.clock.wait(self._closing, resident.SECONDS):
+            memory.look()
 
     # ---------------------------------------------------------------- connectors and tasks
     def plan(self, props):

@@ -1,4 +1,4 @@
-"""Streams on Spark: topics as Spark's tables (source.py), programs in Python (dsl.py), and queries in SQL that run on (engine.py)."""
+"""Streams on Spark: topics as Spark's tables (source.py), programs in Python (dsl.py), and persistent SQL queries (engine.py)."""
 
 _HOMES = {
     "ConnectDataSource": "standalone.streams.source",
@@ -10,7 +10,7 @@ __all__ = ["ConnectDataSource", "Grouped", "Stream", "Streams", "Table", "functi
 
 
 def __getattr__(name):
-    """Names are there once they are asked for: pyspark takes a second to import."""
+    """Import names lazily: pyspark takes a second to import."""
     import importlib
 
     if name not in _HOMES:

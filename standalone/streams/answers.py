@@ -1,4 +1,4 @@
-"""What SHOW and DESCRIBE tell: tables of columns and rows."""
+"""Results of SHOW and DESCRIBE: tables of columns and rows."""
 
 from standalone.streams.sql import statements as s
 from standalone.streams.sql.functions import RENAMED, REWRITTEN
@@ -9,12 +9,12 @@ def rows(columns, found):
 
 
 def table(arrow):
-    """The answer of a pa.Table."""
+    """Convert a pa.Table to a result."""
     return rows(arrow.column_names, zip(*(plain(column.to_pylist()) for column in arrow.columns)) if arrow.num_rows else [])
 
 
 def plain(value):
-    """The value as JSON has it."""
+    """Convert a value for JSON."""
     if isinstance(value, (list, tuple)):
         return [plain(item) for item in value]
     if isinstance(value, dict):
@@ -57,7 +57,7 @@ def _queries(streams, statement):
 
 
 def state_of(status):
-    """Of a query: its task's state, or its own while there is no task."""
+    """A query's task state, or its own state without a task."""
     return status["tasks"][0]["state"] if status["tasks"] else status["connector"]["state"]
 
 
@@ -109,7 +109,7 @@ def _of_query(streams, name, how):
 
 
 def figures_of(streams, name):
-    """{group: {figure: value}} of a query that runs."""
+    """Return {group: {metric: value}} of a running query."""
     tasks = next((counted.tasks for counted in streams.queries.census() if counted.name == name), ())
     runner = next((task.runner for task in tasks if task.runner is not None), None)
     return runner.metrics() if runner is not None else {}

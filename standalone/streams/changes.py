@@ -1,6 +1,6 @@
-"""A table that is made of tables: recomputed when one of them has changed, and written as far as it differs from its topic.
+"""A table computed from tables: recomputed when one of them changes; only differences to its topic are written.
 
-What the topic holds is what was written; so nothing else is remembered, and a batch that was cut off by a crash is done by the next.
+The topic is the only state: a batch interrupted by a crash is completed by the next one.
 """
 
 
@@ -10,20 +10,20 @@ _NOTHING = object()
 
 
 class Changes:
-    """Used by the query's thread. `made` is an engine.Made, `output` an OutputTopic that is open."""
+    """Used by the query's thread. `made` is an engine.Made, `output` an open OutputTopic."""
 
     def __init__(self, made, output):
         self._made, self._output = made, output
         self._ranges = Ranges(made.clients)
-        self._held = None  # key -> value, as bytes, of what the output's topic holds
+        self._held = None  # key -> value as bytes, the content of the output topic
 
     def ends(self):
-        """Where the topics of the tables end now."""
+        """Return the end offsets of the tables' topics."""
         pairs = self._ranges.pairs(topics=[view.source.topic for view in self._made.plan.views])
         return self._ranges.ends(pairs)
 
     def work(self, session, ends):
-        """How many rows were written."""
+        """Recompute and write the differences; return the number of rows written."""
         frame = self._made.frame(session)
         records, _ = self._output.encoded(frame.toArrow(), frame.schema)
         wanted = dict(zip(records.keys or (), records.values or ()))

@@ -1,12 +1,12 @@
-"""Between records as bytes and the columns of a DataFrame.
+"""Convert between record bytes and DataFrame columns.
 
-| column | of the record |
+| column | content |
 |---|---|
-| `_key`, `_value` | the key, the value as a whole, as their converters read and write them |
-| `_topic`, `_partition`, `_offset`, `_timestamp`, `_headers` | what their names say |
+| `_key`, `_value` | the whole key or value, as converted by their converters |
+| `_topic`, `_partition`, `_offset`, `_timestamp`, `_headers` | metadata of the record |
 | `_window_start`, `_window_end` | the window of a windowed key, in milliseconds, as Kafka Streams writes it after the key |
 | `_tombstone` | whether the value is null |
-| any other | the field of the value that has this name; regardless of case where there is none of the very name |
+| any other | the value's field of this name; case-insensitive if there is no exact match |
 """
 
 import csv
@@ -15,18 +15,18 @@ import itertools
 import struct
 
 import numpy as np
-import orjson
 import pyarrow as pa
 from pyspark.sql import types as t
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from standalone import kernels
 from standalone.data.column import columnar, values_of
-from standalone.data.scalars import Instant
 from standalone.data.schema import SchemaBuilder
 from standalone.data.sql_types import from_sql
-from standalone.data.struct import Struct
 from standalone.data.struct_column import StructColumn
 from standalone.errors import ConnectError, DataError
+from standalone.streams.fitting import field_of, fit, short
+from standalone.streams.parts import FEWEST, Part, part
 from standalone.wire import ByteColumn, Records
 
 KEY, VALUE, TOPIC, PARTITION, OFFSET, TIMESTAMP, HEADERS = "_key", "_value", "_topic", "_partition", "_offset", "_timestamp", "_headers"
@@ -40,13 +40,13 @@ META = {
     HEADERS: t.ArrayType(t.StructType([t.StructField("name", t.StringType()), t.StructField("value", t.BinaryType())])),
 }
 
-TIME, SESSION = "time", "session"  # kinds of windows
+TIME, SESSION = "time", "session"  # window types
 _LONG = struct.Struct(">q")
 _LONGS = struct.Struct(">qq")
 
 
 class Decoder:
-    """Of one stream. `delimiter`: values are strings of fields in the order of the schema. `windows` is TIME, SESSION or None."""
+    """Decodes one stream's records. `delimiter`: values are strings with delimited fields in schema order. `windows` is TIME, SESSION or None."""
 
     def __init__(self, schema, key_converter, value_converter, *, skips=False, delimiter=None, windows=None, window_ms=None):
         self._schema = to_arrow_schema(schema, timezone="UTC")
@@ -62,6 +62,44 @@ class Decoder:
 
     def batch(self, topic, partition, records):
         """A RecordBatch of wire.Records. Raises DataError, naming the first record that is bad, unless such are skipped."""
+        made = None
+        if len(records) >= FEWEST and not self._windows and self._delimiter is None and kernels.ready():
+            made = self._by_columns(topic, partition, records)
+        return made if made is not None else self._by_rows(topic, partition, records)[0]
+
+    def _by_columns(self, topic, partition, records):
+        """The same by the converters' kernels; the records that these leave are done by rows. None where they cannot."""
+        count, nothing = len(records), Part(len(records))
+        keys = part(self._key, topic, records.keys, count, records.headers) if self._reads_key else nothing
+        values = part(self._value, topic, records.values, count, records.headers) if self._reads_value else nothing
+        if keys is None or values is None:
+            return None
+        left = np.union1d(keys.bad, values.bad).astype(np.int64)
+        done, some = np.delete(np.arange(count), left), records
+        if len(left):
+            keys, values, some = keys.take(done), values.take(done), records.take(done)
+        columns, bad = [], []
+        for field in self._schema:
+            column = self._about(field, topic, partition, some, None)
+            columns.append(column if column is not None else self._of_part(field, keys, values, topic, partition, some, bad))
+        made, kept = self._made(columns, len(some), bad)
+        if not len(left):
+            return made
+        rest, also = self._by_rows(topic, partition, records.take(left))
+        order = np.argsort(np.concatenate([done[kept], left[also]]))
+        return pa.Table.from_batches([made, rest]).combine_chunks().to_batches()[0].take(pa.array(order)) if len(order) else made
+
+    def _of_part(self, field, keys, values, topic, partition, records, bad):
+        name = field.name
+        found = keys if name == KEY else values if name == VALUE else values.field(name)
+        array = found.array(field.type) if found is not None else None
+        if array is not None:
+            return array
+        each = found.values() if found is not None else [field_of(value, name) for value in values.values()]
+        return self._fitted(field, each, topic, partition, records, bad)
+
+    def _by_rows(self, topic, partition, records):
+        """(RecordBatch, which of the records are in it)"""
         keys, values, windows, bad = [None] * len(records), [None] * len(records), None, []
         if self._reads_key:
             data = list(records.keys) if records.keys is not None else keys
@@ -73,13 +111,25 @@ class Decoder:
             values = self._converted(self._value, "value", topic, partition, records, data, bad)
             if self._fields and self._delimiter is not None:
                 values = [self._split(value) for value in values]
-        columns = [self._column(field, topic, partition, records, keys, values, windows, bad) for field in self._schema]
-        made = pa.RecordBatch.from_arrays(columns, schema=self._schema)
+        columns = []
+        for field in self._schema:
+            column = self._about(field, topic, partition, records, windows)
+            if column is None:
+                name = field.name
+                found = keys if name == KEY else values if name == VALUE else [field_of(value, name) for value in values]
+                column = self._fitted(field, found, topic, partition, records, bad)
+            columns.append(column)
+        return self._made(columns, len(records), bad)
+
+    def _made(self, columns, count, bad):
+        """(RecordBatch without the bad rows, which rows it has)"""
+        made, rows = pa.RecordBatch.from_arrays(columns, schema=self._schema), np.arange(count)
         if not bad:
-            return made
+            return made, rows
         bad = np.unique(bad)
         self.skipped += len(bad)
-        return made.take(pa.array(np.delete(np.arange(len(records)), bad)))
+        kept = np.delete(rows, bad)
+        return made.take(pa.array(kept)), kept
 
     def _converted(self, converter, part, topic, partition, records, data, bad):
         found = []
@@ -100,7 +150,8 @@ class Decoder:
             ) from error
         bad.append(row)
 
-    def _column(self, field, topic, partition, records, keys, values, windows, bad):
+    def _about(self, field, topic, partition, records, windows):
+        """The column of what is not in the key or the value; else None."""
         count, name = len(records), field.name
         if name == TOPIC:
             return pa.array([topic] * count, field.type)
@@ -118,14 +169,16 @@ class Decoder:
             return pa.array(gone, field.type)
         if name in (WINDOW_START, WINDOW_END):
             return pa.array([window and window[name == WINDOW_END] for window in windows or [None] * count], field.type)
-        found = keys if name == KEY else values if name == VALUE else [field_of(value, name) for value in values]
-        fit_one, fitted = self._fits[name], []
+        return None
+
+    def _fitted(self, field, found, topic, partition, records, bad):
+        fit_one, fitted = self._fits[field.name], []
         for row, each in enumerate(found):
             try:
                 fitted.append(None if each is None else fit_one(each))
             except (ValueError, TypeError, ArithmeticError) as error:
-                problem = DataError(f"{_short(each)} is no {field.type} ({error})")
-                self._refuse(f"The column '{name}'", topic, partition, records, row, problem, bad)
+                problem = DataError(f"{short(each)} is no {field.type} ({error})")
+                self._refuse(f"The column '{field.name}'", topic, partition, records, row, problem, bad)
                 fitted.append(None)
         try:
             return pa.array(fitted, field.type)
@@ -137,7 +190,7 @@ class Decoder:
             try:
                 pa.scalar(each, field.type)
             except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-                problem = DataError(f"{_short(each)} is no {field.type} ({error})")
+                problem = DataError(f"{short(each)} is no {field.type} ({error})")
                 self._refuse(f"The column '{field.name}'", topic, partition, records, row, problem, bad)
                 fitted[row] = None
         return pa.array(fitted, field.type)
@@ -159,172 +212,47 @@ class Decoder:
 
 
 def windowed(key, kind, start, end):
-    """The bytes of a key in a window, as Kafka Streams' serializers write them."""
+    """Return the bytes of a windowed key, as Kafka Streams' serializers write them."""
     key = key or b""
     return key + (_LONGS.pack(end, start) if kind == SESSION else _LONG.pack(start))
 
 
-def field_of(value, name):
-    if isinstance(value, Struct):
-        field = value.schema.field(name)
-        if field is not None:
-            return value.get(name)
-        value = value.to_dict()
-    if not isinstance(value, dict):
-        return None
-    if name in value:
-        return value[name]
-    folded = name.casefold()
-    return next((each for key, each in value.items() if isinstance(key, str) and key.casefold() == folded), None)
-
-
-def fit(kind):
-    """A function of a value that is not null, as records hold it, which makes what Arrow takes for that type."""
-    if pa.types.is_struct(kind):
-        parts = [(field.name, fit(field.type)) for field in kind]
-
-        def fit_struct(value):
-            if not isinstance(value, (dict, Struct)):
-                raise TypeError(f"a {type(value).__name__}")
-            found = ((name, fit_part, field_of(value, name)) for name, fit_part in parts)
-            return {name: None if each is None else fit_part(each) for name, fit_part, each in found}
-
-        return fit_struct
-    if pa.types.is_map(kind):
-        fit_key, fit_item = fit(kind.key_type), fit(kind.item_type)
-
-        def fit_map(value):
-            items = value.to_dict() if isinstance(value, Struct) else value
-            return [(fit_key(key), None if item is None else fit_item(item)) for key, item in items.items()]
-
-        return fit_map
-    if pa.types.is_list(kind):
-        fit_item = fit(kind.value_type)
-        return lambda value: [None if item is None else fit_item(item) for item in _listed(value)]
-    if pa.types.is_string(kind):
-        return lambda value: value if type(value) is str else _text(value)
-    if pa.types.is_boolean(kind):
-        return _boolean
-    if pa.types.is_integer(kind):
-        return lambda value: value if type(value) is int else _whole(value)
-    if pa.types.is_floating(kind):
-        return lambda value: float(value)
-    if pa.types.is_decimal(kind):
-        import decimal
-
-        quantum = decimal.Decimal(1).scaleb(-kind.scale)
-        return lambda value: decimal.Decimal(str(value)).quantize(quantum, rounding=decimal.ROUND_HALF_UP)
-    if pa.types.is_timestamp(kind):
-        return lambda value: _instant(value) * 1000
-    if pa.types.is_date(kind):
-        return lambda value: _days(value)
-    if pa.types.is_binary(kind):
-        return lambda value: value.encode() if isinstance(value, str) else bytes(value)
-    raise ValueError(f"records hold no {kind}")
-
-
-def _listed(value):
-    if not isinstance(value, list):
-        raise TypeError(f"a {type(value).__name__}")
-    return value
-
-
-def _text(value):
-    """What a text column has of another value: its JSON."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    if isinstance(value, Instant):
-        return str(value.ms)
-    return orjson.dumps(_plain(value), default=str).decode() if isinstance(value, (dict, list, Struct)) else str(value)
-
-
-def _plain(value):
-    if isinstance(value, Struct):
-        return {name: _plain(item) for name, item in value.to_dict().items()}
-    if isinstance(value, dict):
-        return {str(name): _plain(item) for name, item in value.items()}
-    if isinstance(value, Instant):
-        return value.ms
-    return [_plain(item) for item in value] if isinstance(value, list) else value
-
-
-def _boolean(value):
-    if isinstance(value, bool):
-        return value
-    if isinstance(value, str) and value.lower() in ("true", "false"):
-        return value.lower() == "true"
-    raise TypeError(f"a {type(value).__name__}")
-
-
-def _whole(value):
-    if isinstance(value, bool):
-        raise TypeError("a bool")
-    if isinstance(value, Instant):
-        return value.ms
-    return int(value)
-
-
-def _instant(value):
-    if isinstance(value, Instant):
-        return value.ms
-    if isinstance(value, str):
-        import datetime
-
-        moment = datetime.datetime.fromisoformat(value.replace("Z", "+00:00"))
-        return Instant.of(moment).ms
-    return _whole(value)
-
-
-def _days(value):
-    import datetime
-
-    if isinstance(value, Instant):
-        return value.ms // 86_400_000
-    if isinstance(value, str):
-        return (datetime.date.fromisoformat(value) - datetime.date(1970, 1, 1)).days
-    return _whole(value)
-
-
-def _short(value):
-    shown = repr(value)
-    return shown if len(shown) <= 80 else shown[:77] + "..."
-
-
 class Encoder:
-    """Of one stream that is written: a table of Arrow, with Spark's types of its columns, as records."""
+    """Encodes one output stream: an Arrow table, with its columns' Spark types, as records."""
 
     def __init__(self, key_converter, value_converter, *, delimiter=None, windows=None):
         self._key, self._value = key_converter, value_converter
         self._delimiter, self._windows = delimiter, windows
 
     def records(self, topic, table, schema):
-        """(wire.Records, list of partitions or None) of a pa.Table whose columns are those of `schema`, a StructType."""
+        """Return (wire.Records, partitions or None) of a pa.Table with the columns of `schema`, a StructType."""
         count, columns = table.num_rows, {}
         for field in schema.fields:
             columns[field.name] = table.column(field.name).combine_chunks(), field
         headers = self._headers(columns, count)
-        keys = self._part(topic, self._key, *columns[KEY], count, headers) if KEY in columns else [None] * count
+        keys = self._part(topic, self._key, *columns[KEY], count, headers) if KEY in columns else ByteColumn.repeat(None, count)
         if self._windows:
             starts, ends = (columns[name][0].to_pylist() for name in (WINDOW_START, WINDOW_END))
-            keys = [windowed(*each) for each in zip(keys, itertools.repeat(self._windows), starts, ends)]
+            keys = ByteColumn.of([windowed(*each) for each in zip(keys, itertools.repeat(self._windows), starts, ends)])
         values = self._values(topic, columns, count, headers)
         if TOMBSTONE in columns:
-            values = [None if gone else value for gone, value in zip(columns[TOMBSTONE][0].to_pylist(), values)]
+            gone = columns[TOMBSTONE][0].fill_null(False).to_numpy(zero_copy_only=False)
+            values = ByteColumn(values.data, values.starts, np.where(gone, -1, values.lengths).astype(np.int32))
         times = None
         if TIMESTAMP in columns:
             times = columns[TIMESTAMP][0].cast(pa.timestamp("us", "UTC")).cast(pa.int64()).fill_null(-1000).to_numpy() // 1000
         partitions = columns[PARTITION][0].to_pylist() if PARTITION in columns else None
-        return Records(count, ByteColumn.of(keys), ByteColumn.of(values), times, headers), partitions
+        return Records(count, keys, values, times, headers), partitions
 
     def _values(self, topic, columns, count, headers):
         if VALUE in columns:
             return self._part(topic, self._value, *columns[VALUE], count, headers)
         fields = [(array, field) for name, (array, field) in columns.items() if name not in PARTS]
         if not fields:
-            return [None] * count
+            return ByteColumn.repeat(None, count)
         if self._delimiter is not None:
             rows = zip(*(array.to_pylist() for array, _ in fields))
-            return [self._value.from_connect(topic, None, _delimited(row, self._delimiter)) for row in rows]
+            return ByteColumn.of([self._value.from_connect(topic, None, _delimited(row, self._delimiter)) for row in rows])
         builder, parts = SchemaBuilder.struct().optional(), []
         for array, field in fields:
             part, part_schema = from_sql(array, field.dataType, True)
@@ -340,13 +268,13 @@ class Encoder:
 
     def _encoded(self, topic, converter, schema, column, count, headers):
         if not count:
-            return []
+            return ByteColumn.of([])
         if not converter.writes_headers:
             found = converter.encode(topic, schema, columnar(column, schema, count), count)
             if found is not None and (found[1] is None or not len(found[1])):
-                return [None] * count if found[0] is None else list(found[0])
+                return ByteColumn.repeat(None, count) if found[0] is None else found[0]
         values = values_of(column, schema, count)
-        return [converter.written(topic, schema, value, headers and headers[row]) for row, value in enumerate(values)]
+        return ByteColumn.of([converter.written(topic, schema, value, headers and headers[row]) for row, value in enumerate(values)])
 
     def _headers(self, columns, count):
         if HEADERS in columns:
@@ -363,7 +291,7 @@ def _delimited(row, delimiter):
 
 
 def spark_type(schema):
-    """Spark's type of a Connect schema; None where there is no schema."""
+    """Return the Spark type of a Connect schema; None without a schema."""
     if schema is None:
         return None
     if schema.name == "org.apache.kafka.connect.data.Decimal":

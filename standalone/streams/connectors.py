@@ -1,11 +1,11 @@
-"""Any source connector as a stream, any sink connector as a writer: `.option("connector.class", …)`, without Kafka between.
+"""Use any source connector as a stream and any sink connector as a writer, by `.option("connector.class", …)`, without Kafka in between.
 
     spark.readStream.format("connect").option("connector.class", "FileStreamSource").option("file", "a.log").load()
     df.write.format("connect").option("connector.class", "ElasticsearchSink").option("connection.url", …).mode("append").save()
 
-The options are the connector's keys. A source's tasks run beside Spark's driver, and Spark keeps their source offsets in its checkpoint: at
-a restart they begin after the last batch, and a batch that is done again is polled again up to the offsets where it ended. A sink has a
-task in each of Spark's tasks, which is flushed and stopped after its rows. Delivery is at least once.
+The options are the connector's keys. A source's tasks run beside Spark's driver, and Spark stores their source offsets in its checkpoint: after
+a restart they continue after the last batch; a repeated batch is polled again up to its end offsets. A sink has a task in each of
+Spark's tasks, which is flushed and stopped after its rows. Delivery is at-least-once.
 """
 
 import json
@@ -29,9 +29,10 @@ from standalone.errors import ConfigError, ConnectError
 from standalone.plugins import Plugins
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.streams import columns as c
+from standalone.streams.fitting import field_of, fit
 
 CONNECTOR_CLASS = "connector.class"
-_SECONDS = 60.0  # in which a batch that is done again has to come again
+_SECONDS = 60.0  # within which a repeated batch must be polled again
 _OWN = ("config", "topic.unset", "maxwaitms", "path")
 _DEFAULT = StructType(
     [*(StructField(name, StringType()) for name in (c.TOPIC, c.KEY, c.VALUE)), StructField(c.TIMESTAMP, TimestampType())]
@@ -39,7 +40,7 @@ _DEFAULT = StructType(
 
 
 class _Running:
-    """A connector that is started, and its plan."""
+    """A started connector and its plan."""
 
     def __init__(self, options, sink):
         given = {key: value for key, value in options.items() if key.lower() not in _OWN}
@@ -49,7 +50,7 @@ class _Running:
             props.setdefault("topics", "rows")
         self.plan = ConnectorConfig.of(props, Plugins())
         if (self.plan.kind == "sink") is not sink:
-            raise ConfigError.of({CONNECTOR_CLASS: f"is a {self.plan.kind}: {'readStream' if sink else 'writeStream'} is for it"})
+            raise ConfigError.of({CONNECTOR_CLASS: f"is a {self.plan.kind}: use it with {'readStream' if sink else 'writeStream'}"})
         self.name = self.plan["name"]
         self._connector = self.plan.connector_class()
         self._connector.initialize(_Context(self.name))
@@ -62,7 +63,7 @@ class _Running:
         return self.plan.connector_class.task_class()
 
     def chain(self):
-        """A function of a list of records: what the transforms make of them."""
+        """Return a function that applies the transforms to a list of records."""
         links = [link.build() for link in self.plan.links()]
 
         def apply(records):
@@ -93,7 +94,7 @@ class ConnectorReader(SimpleDataSourceStreamReader):
         self._options, self._schema = dict(options), schema
         self._running = None
         self._tasks = []
-        self._at = None  # the offsets after what was polled last
+        self._at = None  # the offsets after the last poll
 
     def __getstate__(self):
         return {**self.__dict__, "_running": None, "_tasks": [], "_at": None}
@@ -130,11 +131,11 @@ class ConnectorReader(SimpleDataSourceStreamReader):
             if not polled:
                 if SYSTEM.monotonic() > deadline:
                     raise ConnectError(
-                        f"The connector {self._running.plan.originals[CONNECTOR_CLASS]} did not come to the source offsets {end['offsets']} again: "
-                        "its records are not there any more. Delete the query's checkpoint to start over."
+                        f"The connector {self._running.plan.originals[CONNECTOR_CLASS]} did not reach the source offsets {end['offsets']} again: "
+                        "its records no longer exist. Delete the query's checkpoint to start over."
                     )
                 SYSTEM.wait(quiet, 0.01)
-        self._at = None  # what was polled beyond is polled again
+        self._at = None  # later records are polled again
         return iter([self._batch(found)] if found else [])
 
     def commit(self, end):
@@ -192,7 +193,7 @@ class _Context(ConnectorContext):
         self.error = None
 
     def request_task_reconfiguration(self):
-        """A stream's tasks are made when it begins: restart it for others."""
+        """Ignored: a stream's tasks are created when it starts; restart it to change them."""
 
     def raise_error(self, error):
         self.error = error
@@ -202,7 +203,7 @@ class _Context(ConnectorContext):
 
 
 def rows_of(records, schema):
-    """A RecordBatch of Connect's records."""
+    """Convert Connect's records to a RecordBatch."""
     arrow = to_arrow_schema(schema, timezone="UTC")
     taken = {
         c.KEY: lambda record: record.key,
@@ -213,15 +214,15 @@ def rows_of(records, schema):
     }
     arrays = []
     for field in arrow:
-        take = taken.get(field.name) or (lambda record, name=field.name: c.field_of(record.value, name))
-        fit = c.fit(field.type)
+        take = taken.get(field.name) or (lambda record, name=field.name: field_of(record.value, name))
+        fit_one = fit(field.type)
         found = (take(record) for record in records)
-        arrays.append(pa.array([None if each is None else fit(each) for each in found], field.type))
+        arrays.append(pa.array([None if each is None else fit_one(each) for each in found], field.type))
     return pa.RecordBatch.from_arrays(arrays, schema=arrow)
 
 
 class ConnectorWriter(DataSourceArrowWriter):
-    """Rows as sink records: `_topic`, `_partition`, `_offset`, `_timestamp`, `_key` and `_value` as read, other columns as fields of the value."""
+    """Writes rows as sink records: `_topic`, `_partition`, `_offset`, `_timestamp`, `_key` and `_value` as when read, other columns as fields."""
 
     def __init__(self, options, schema):
         self._options, self._schema = dict(options), schema
@@ -295,10 +296,10 @@ class ConnectorWriter(DataSourceArrowWriter):
 
 class ConnectorStreamWriter(ConnectorWriter, DataSourceStreamArrowWriter):
     def commit(self, messages, batchId):
-        """Each task has flushed its rows."""
+        """Nothing to do: each task has flushed its rows."""
 
     def abort(self, messages, batchId):
-        """Rows that were flushed come again: at least once."""
+        """Nothing to do: flushed rows are written again, at-least-once."""
 
 
 class _SinkContext(SinkTaskContext):
@@ -310,18 +311,18 @@ class _SinkContext(SinkTaskContext):
         return set(self._offsets)
 
     def offset(self, offsets):
-        """Rows that a task would have again come again when Spark does its task again."""
+        """Ignored: Spark repeats the task, which delivers its rows again."""
 
     def pause(self, *partitions):
-        """Rows wait where they are."""
+        """Ignored: rows wait in Spark."""
 
     resume = pause
 
     def request_commit(self):
-        """It is done after the last row."""
+        """Ignored: the flush follows the last row."""
 
     def timeout(self, ms):
-        """Spark does a task that fails again by its own settings."""
+        """Ignored: Spark retries failed tasks by its own settings."""
 
 
 def _batches(records):

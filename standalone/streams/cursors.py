@@ -1,4 +1,4 @@
-"""What has no end, asked for a piece at a time: push queries, and PRINT. Who asks no more for a minute is forgotten."""
+"""Cursors for unbounded results, fetched in pieces: push queries, and PRINT. A cursor idle for a minute is closed."""
 
 import collections
 import logging
@@ -17,7 +17,7 @@ log = logging.getLogger(__name__)
 
 _IDLE_SECONDS = 60.0
 _LOOK_SECONDS = 0.05
-_MOST_ROWS = 10_000  # that wait for who asks
+_MOST_ROWS = 10_000  # that wait to be fetched
 
 
 class Cursors:
@@ -26,7 +26,7 @@ class Cursors:
     def __init__(self, clock):
         self._clock = clock
         self._lock = threading.Lock()
-        self._found = {}  # id -> (cursor, when it was asked last)
+        self._found = {}  # id -> (cursor, time of the last fetch)
         self._closing = threading.Event()
         self._thread = None
 
@@ -40,12 +40,12 @@ class Cursors:
         return name
 
     def rows(self, name, seconds):
-        """{rows, done}: what has come since, waited for this long at most. Raises what has ended it."""
+        """Return {rows, done}: new rows, after waiting at most `seconds`. Raise the error that ended the cursor."""
         with self._lock:
             if name not in self._found:
-                raise NotFoundError(f"There is no cursor '{name}': it was closed, or nobody asked for {_IDLE_SECONDS:.0f} s.")
+                raise NotFoundError(f"There is no cursor '{name}': it was closed, or not fetched for {_IDLE_SECONDS:.0f} s.")
             cursor = self._found[name][0]
-            self._found[name] = cursor, float("inf")  # as long as somebody waits
+            self._found[name] = cursor, float("inf")  # not idle while a client waits
         try:
             rows, done = cursor.take(seconds)
         except BaseException:
@@ -82,7 +82,7 @@ class Cursors:
 
 
 class PushQuery:
-    """SELECT … EMIT CHANGES: the rows of a streaming query as they come."""
+    """SELECT … EMIT CHANGES: the rows of a streaming query as they arrive."""
 
     def __init__(self, streams, plan, config):
         self._plan = plan
@@ -131,13 +131,13 @@ class PushQuery:
             self._room.notify_all()
         try:
             self._query.stop()
-        except Exception as error:  # Spark may have gone
-            log.info("A push query is over, though Spark did not stop it: %s", error)
+        except Exception as error:  # the Java process may have ended
+            log.info("A push query ended, but Spark failed to stop it: %s", error)
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 class Tail:
-    """PRINT: the records of a topic, from its beginning or from now on."""
+    """PRINT: the records of a topic, from the beginning or from now on."""
 
     columns = ("rowtime", "key", "value", "partition", "offset")
 
@@ -181,7 +181,7 @@ class Tail:
 
 
 def shown(data):
-    """Bytes for people: text, or where they are none a number of 4 or 8 bytes, or hexadecimal digits."""
+    """Format bytes for display: text, else a number of 4 or 8 bytes, else hexadecimal."""
     if data is None:
         return None
     try:

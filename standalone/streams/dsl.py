@@ -1,4 +1,4 @@
-"""Streams in Python: Kafka Streams' words over DataFrames. Ten lines are a program; this is the word count, whole:
+"""Streams in Python: the Kafka Streams DSL over DataFrames. A complete word count:
 
     from standalone.streams import Streams
 
@@ -9,8 +9,8 @@
     counts.to("streams-wordcount-output")
     streams.run()
 
-A row has the columns `key`, `value` and `time`. What is given to map, filter, group_by and the rest is an expression of Spark SQL over these,
-a Column, or a function of Python (of the value; where it takes two arguments, of the key and the value) with the type of its result.
+Rows have the columns `key`, `value` and `time`. map, filter, group_by and so on take a Spark SQL expression over these, a Column, or a
+Python function (of the value; with two arguments, of key and value) with its result type.
 
 | Kafka Streams | here |
 |---|---|
@@ -42,7 +42,7 @@ _LOOK_SECONDS = 0.2
 
 
 class Streams:
-    """One program: streams, what is made of them, and the queries that `run` starts. `name` is the application's: its outputs are known by it."""
+    """A program: its streams and the queries that `run` starts. `name` is the application id, which identifies its outputs."""
 
     def __init__(self, spark, name, options, folder):
         from standalone.streams.frames import register
@@ -54,12 +54,12 @@ class Streams:
         self._stopping = threading.Event()
 
     def stream(self, topic, value="string", key="string", starting="earliest"):
-        """A Stream of a topic. `value` and `key` are types of Spark SQL; a struct is JSON."""
+        """Read a topic as a Stream. `value` and `key` are Spark SQL types; a struct is JSON."""
         frame = self._read(self._session.readStream, topic, value, key, startingOffsets=starting)
         return Stream(self, frame)
 
     def table(self, topic, value="string", key="string"):
-        """A Table: of each key of the topic the newest value."""
+        """Read a topic as a Table: the newest value of each key."""
         from pyspark.sql import functions as f
 
         frame = self._read(self._session.read, topic, value, key).where("key IS NOT NULL")
@@ -67,7 +67,7 @@ class Streams:
         return Table(self, newest.select("key", "row.*").where("NOT gone").drop("gone"))
 
     def run(self, seconds=None):
-        """Run all until `stop`, or so long; raises what has ended a query."""
+        """Run all queries until `stop`, or for so long; raise the error of a failed query."""
         self.start()
         deadline = None if seconds is None else SYSTEM.monotonic() + seconds
         try:
@@ -80,7 +80,7 @@ class Streams:
             self.stop()
 
     def start(self):
-        """Start all, and come back."""
+        """Start all queries and return."""
         if not self._outputs:
             raise ConfigError("Nothing is written anywhere: end a stream or table with .to(topic).")
         for number, (frame, topic, mode) in enumerate(self._outputs):
@@ -94,7 +94,7 @@ class Streams:
         self._queries = []
 
     def done(self):
-        """Wait until all that is in the log now is processed."""
+        """Wait until everything now in the log is processed."""
         for query, _ in self._queries:
             query.processAllAvailable()
 
@@ -122,13 +122,13 @@ class Streams:
 
 
 class _Rows:
-    """Rows of key, value and time: `frame` is the DataFrame."""
+    """Rows of key, value and time; `frame` is the DataFrame."""
 
     def __init__(self, streams, frame):
         self._streams, self.frame = streams, frame
 
     def with_frame(self, change):
-        """Whatever Spark can do: `change` is given the DataFrame and gives one with the columns key, value and time."""
+        """Apply any Spark operation: `change` takes the DataFrame and returns one with the columns key, value and time."""
         return type(self)(self._streams, change(self.frame))
 
     def _with(self, **columns):
@@ -148,19 +148,19 @@ class _Rows:
 
 
 class Table(_Rows):
-    """Of each key a row."""
+    """One row per key."""
 
 
 class Stream(_Rows):
     def map(self, key, value, key_returns="string", returns="string"):
-        """Another key and another value."""
+        """Replace key and value."""
         return self._with(key=_column(key, key_returns), value=_column(value, returns))
 
     def select_key(self, key, returns="string"):
         return self._with(key=_column(key, returns))
 
     def flat_map(self, values, returns="array<string>"):
-        """A row for each item of the list that is made of the value."""
+        """Emit a row for each item of the list computed from the value."""
         from pyspark.sql import functions as f
 
         return self._with(value=f.explode(_column(values, returns)))
@@ -172,11 +172,11 @@ class Stream(_Rows):
         return Grouped(self._streams, self.frame, "key")
 
     def group_by(self, key, returns="string"):
-        """Rows of the same key of this kind together."""
+        """Group rows by this key."""
         return Grouped(self._streams, self._with(key=_column(key, returns)).frame, "key")
 
     def join(self, other, value="struct(left.value AS left, right.value AS right)", how="inner", within=None, grace="1 day"):
-        """With a Table, each row with the row of its key; with a Stream, all pairs of a key that are `within` ("10 seconds") of each other."""
+        """Join a Table by key, or a Stream: all pairs of a key that are `within` ("10 seconds") of each other."""
         from pyspark.sql import functions as f
 
         left, right = self.frame, other.frame
@@ -197,26 +197,26 @@ class Stream(_Rows):
         self._streams.write(self.frame, topic, "append")
 
     def through(self, topic, **types):
-        """Write them to a topic and read them from there."""
+        """Write the rows to a topic and read them from there."""
         self.to(topic)
         return self._streams.stream(topic, **types)
 
 
 class Grouped:
-    """Rows by key, perhaps by windows of time: to be counted, reduced, aggregated."""
+    """Rows grouped by key, optionally by window: count, reduce or aggregate them."""
 
     def __init__(self, streams, frame, *by, window=None):
         self._streams, self._frame, self._by, self._window = streams, frame, by, window
 
     def tumbling(self, size, grace="1 day"):
-        """Windows of that size ("1 minute"), each after the other. A row that is later than `grace` is left out."""
+        """Tumbling windows of that size ("1 minute"). Rows later than `grace` are dropped."""
         return self._windowed(f"window(time, '{size}')", grace)
 
     def hopping(self, size, advance, grace="1 day"):
         return self._windowed(f"window(time, '{size}', '{advance}')", grace)
 
     def session(self, gap, grace="1 day"):
-        """Windows that end where nothing came for that long; each is given once, when it is closed."""
+        """Session windows, closed after `gap` without rows; each is emitted once, when closed."""
         return self._windowed(f"session_window(time, '{gap}')", grace)
 
     def _windowed(self, window, grace):
@@ -226,11 +226,11 @@ class Grouped:
         return self.aggregate("count(*)")
 
     def reduce(self, how, value="value"):
-        """`how` is an aggregate function of Spark SQL: sum, min, max, avg, collect_list …"""
+        """Reduce by a Spark SQL aggregate function: sum, min, max, avg, collect_list …"""
         return self.aggregate(f"{how}({value})")
 
     def aggregate(self, expression):
-        """Whatever Spark SQL can say of many rows, such as `struct(count(*) AS n, sum(value) AS s)`."""
+        """Aggregate by a Spark SQL expression, such as `struct(count(*) AS n, sum(value) AS s)`."""
         from pyspark.sql import functions as f
 
         by = [f.col(name) for name in self._by] + ([f.expr(self._window).alias("window")] if self._window else [])
@@ -242,7 +242,7 @@ class Grouped:
 
 
 class Aggregated(_Rows):
-    """A table that changes: each change is a row."""
+    """A changing table: each change is a row."""
 
     def __init__(self, streams, frame, mode="update"):
         super().__init__(streams, frame)
@@ -267,5 +267,5 @@ def _column(said, returns):
 def _converters(key, value):
     found = {"key.converter": _CONVERTERS.get(key)}
     if found["key.converter"] is None:
-        raise ConfigError(f"A key is one of {', '.join(_CONVERTERS)}, not {key}. to_json makes a text of a struct.")
+        raise ConfigError(f"A key must be one of {', '.join(_CONVERTERS)}, not {key}. Use to_json for a struct.")
     return {**found, **({"value.converter": _CONVERTERS[value]} if value in _CONVERTERS else _JSON)}

@@ -1,10 +1,10 @@
-"""Who runs statements, and owns the queries that they make: their own herder, as connectors have one.
+"""The SQL engine: runs statements and owns their queries, with a herder like that of connectors.
 
-    Streams.execute(text)    what each statement answers: a message, a table, or a cursor whose rows are asked for
+    Streams.execute(text)    runs statements; each returns a message, a table, or a cursor to fetch rows from
     cursors.py               push queries and PRINT
-    answers.py               what SHOW and DESCRIBE tell
+    answers.py               results of SHOW and DESCRIBE
 
-Statements run one at a time. What lasts is in state.dir/queries: the catalog, the herder's state, and a folder with the checkpoint of each query.
+Statements run one at a time. Persistent state is in state.dir/queries: the catalog, the herder's state, and each query's checkpoint folder.
 """
 
 import collections
@@ -43,7 +43,7 @@ _WITH = (
 
 
 class Streams:
-    """Opened with the worker's state folder; `close` stops all queries."""
+    """Created with the worker's state folder; `close` stops all queries."""
 
     def __init__(self, worker, connectors, clock, failed_for_good=lambda what, trace: None):
         self._worker, self._connectors, self._clock = worker, connectors, clock
@@ -59,19 +59,19 @@ class Streams:
         self._lock = threading.RLock()
         self._session = None
         self._session_of = None
-        self._starts = collections.Counter()  # of queries, in this process
+        self._starts = collections.Counter()  # starts per query, in this process
 
     def restore(self):
-        """Start the queries that there were."""
-        self._drop_what_was_cut_off()
+        """Start the stored queries."""
+        self._drop_interrupted()
         self.queries.restore(())
 
-    def _drop_what_was_cut_off(self):
-        """A statement whose query was not stored when the worker ended was not answered: what it had named is free for who gives it again."""
+    def _drop_interrupted(self):
+        """Remove sources whose statement was interrupted by the worker's end, before its query was stored: it can be run again."""
         stored = {name for name, *_ in self._state.connectors()}
         for source in self.catalog.all():
             if source.query and source.query not in stored:
-                log.warning("The statement that makes %s was cut off when the worker ended: give it again", source.name)
+                log.warning("The statement that creates %s was interrupted when the worker ended: run it again", source.name)
                 self.catalog.remove(source.name)
 
     def close(self, seconds):
@@ -83,17 +83,17 @@ class Streams:
 
     # ---------------------------------------------------------------- statements
     def execute(self, text, properties=None):
-        """[answer] of each statement of the text; the first that fails raises SqlError or what else it met, after those that were done."""
+        """Run all statements; return [result]. The first failure raises SqlError or another error, after the earlier statements took effect."""
         with self._lock:
             run = _Run(self, text, dict(properties or {}))
             try:
                 return [run.answer(*each) for each in read(_defined(text))]
             finally:
                 if self._session_of is not None and self._session_of is self._worker.session.ready():
-                    make_current(self._session_of)  # the thread may have other work, in the pipeline's session
+                    make_current(self._session_of)  # the thread may have used the pipeline's session
 
     def run_file(self, path):
-        """The statements of a file, as a worker does them at its start: those that were done at an earlier one are skipped."""
+        """Run a file's statements at the worker's start; those that ran at an earlier start are skipped."""
         with open(path, encoding="utf-8") as file:
             text = file.read()
         properties = {}
@@ -102,7 +102,7 @@ class Streams:
                 name = getattr(statement, "name", None)
                 if isinstance(statement, (s.CreateSource, s.CreateAs)) and (there := self.catalog.get(name)) is not None:
                     if there.statement.split() != own.split():
-                        log.warning("%s: %s is there by another statement, and stays as it is: DROP it first", path, name)
+                        log.warning("%s: %s exists with another definition and is not changed: DROP it first", path, name)
                     continue
                 if isinstance(statement, s.InsertSelect) and own.split() in [info["config"]["statement"].split() for info in self._infos()]:
                     continue
@@ -113,23 +113,23 @@ class Streams:
     def _infos(self):
         return [self.queries.info(name) for name in self.queries.names()]
 
-    # ---------------------------------------------------------------- for statements and runners
+    # ---------------------------------------------------------------- internal, for statements and runners
     def session(self):
-        """A session for what is asked at once. Raises ConnectError where there is no Spark."""
+        """Return a session for pull queries. Raise ConnectError without Spark."""
         found = self._worker.session.wait(_SPARK_SECONDS)
         if found is None:
-            raise ConnectError(f"Spark does not start: {self._worker.session.failure or 'it takes too long'}. Statements of SQL need it.")
+            raise ConnectError(f"Spark does not start: {self._worker.session.failure or 'it takes too long'}. SQL statements need it.")
         if self._session_of is not found:
             self._session, self._session_of = register(found, self.functions), found
         make_current(self._session)
         return self._session
 
     def new_runner(self, query, base):
-        """A QueryRunner of a query's configuration."""
+        """Return a QueryRunner for a query's configuration."""
         statement, _ = read(query["statement"])[0]
         sink = self.catalog.get(query["into"])
         if sink is None:
-            raise NotFoundError(f"There is no stream or table '{query['into']}' any more, which the query writes. TERMINATE it.")
+            raise NotFoundError(f"The stream or table '{query['into']}' that the query writes no longer exists. TERMINATE the query.")
         made = plan(statement.select, self.catalog, query["statement"], makes=_makes(statement, sink))
         folder = os.path.join(self.folder, query["name"])
         os.makedirs(folder, mode=0o700, exist_ok=True)
@@ -151,7 +151,7 @@ class Streams:
 
 
 class _QueryWorker:
-    """What the herder of queries needs of the worker."""
+    """The parts of the worker that the herder of queries needs."""
 
     def __init__(self, worker, streams):
         self._worker, self._streams = worker, streams
@@ -174,7 +174,7 @@ class _QueryWorker:
         return self._streams.new_runner(plan, {"connector": plan["name"], "number": number, "listener": listen, "paused": paused})
 
     def offsets_of(self, plan):
-        raise BadRequestError("How far a query has come is in its checkpoint.")
+        raise BadRequestError("A query's offsets are in its checkpoint.")
 
     source_offsets = offsets_of
 
@@ -184,11 +184,11 @@ class _NoTopics:
         return []
 
     def forget(self, name):
-        """Nothing is kept of them."""
+        """Nothing to do: nothing is stored."""
 
 
 class _Run:
-    """The statements of one text."""
+    """Runs the statements of one text."""
 
     def __init__(self, streams, text, properties):
         self._streams, self._text, self._properties = streams, text, properties
@@ -211,19 +211,19 @@ class _Run:
         props = self._with(statement.properties, statement.name)
         columns = tuple((column.name, spark_type(column.type), column.is_key) for column in statement.columns)
         if statement.kind == s.TABLE and not any(is_key for *_, is_key in columns):
-            raise SqlError(f"The table {statement.name} lacks its key: write PRIMARY KEY after the column that it is.")
+            raise SqlError(f"The table {statement.name} has no key: write PRIMARY KEY after the key column.")
         source = self._source(statement.kind, statement.name, columns, props, own)._replace(read_only=statement.read_only)
         self._try_types(source)
         if "partitions" in props:
             self._make_topic(source)
         elif source.topic not in self._streams.worker.log_view().names():
-            raise SqlError(f"There is no topic '{source.topic}'. Make it, or have it made here: WITH (…, partitions = 1).")
+            raise SqlError(f"There is no topic '{source.topic}'. Create it, or create it here: WITH (…, partitions = 1).")
         self._catalog.put(source)
-        return _said(f"{statement.kind.capitalize()} {statement.name} is there, of topic {source.topic}.")
+        return _said(f"{statement.kind.capitalize()} {statement.name} is created on topic {source.topic}.")
 
     def _there(self, statement, there):
         if statement.if_not_exists:
-            return _said(f"{there.kind.capitalize()} {there.name} was there already.")
+            return _said(f"{there.kind.capitalize()} {there.name} already exists.")
         raise SqlError(f"There is a {there.kind.lower()} '{there.name}' already. DROP it first, or write CREATE OR REPLACE, or IF NOT EXISTS.")
 
     def _source(self, kind, name, columns, props, own):
@@ -231,7 +231,7 @@ class _Run:
         for part, usual in (("key", KAFKA), ("value", "JSON")):
             found = props.get(f"{part}_format", props.get("format", usual)).upper()
             if found not in FORMATS:
-                raise SqlError(f"There is no format '{found}' ({part}_format). There are {', '.join(FORMATS)}.")
+                raise SqlError(f"There is no format '{found}' ({part}_format). Formats: {', '.join(FORMATS)}.")
             formats.append(found)
         keys = [column for column in columns if column[2]]
         if not keys:
@@ -250,7 +250,7 @@ class _Run:
             statement=own,
         )
         if source.timestamp is not None and source.column(source.timestamp) is None:
-            raise SqlError(f"timestamp = '{source.timestamp}' names no column of {name}. It has {', '.join(column[0] for column in columns)}.")
+            raise SqlError(f"timestamp = '{source.timestamp}' is not a column of {name}. Its columns: {', '.join(column[0] for column in columns)}.")
         source.converter_keys(self._streams.worker.registry_url())
         return source
 
@@ -258,7 +258,7 @@ class _Run:
         props = {key.lower().strip('"`'): value for key, value in given.items()}
         for key in props:
             if key not in _WITH:
-                raise SqlError(f"WITH of {name} knows no '{key}'. It knows {', '.join(_WITH)}.")
+                raise SqlError(f"'{key}' is not a property in WITH of {name}. Properties: {', '.join(_WITH)}.")
         return props
 
     def _try_types(self, source):
@@ -267,7 +267,7 @@ class _Run:
         except ConnectError:
             raise
         except Exception as error:
-            raise SqlError(f"The columns of {source.name} will not do: {_spark_words(error)}") from error
+            raise SqlError(f"The columns of {source.name} are invalid: {_spark_message(error)}") from error
 
     def _make_topic(self, source, compacted=False):
         configs = {"cleanup.policy": "compact"} if compacted else {}
@@ -294,9 +294,9 @@ class _Run:
         source = self._source(statement.kind, statement.name, columns, props, own)
         source = source._replace(windows=made.windows, window_ms=made.window_ms, timestamp=props.get("timestamp"))
         if not source.values and source.kind == s.TABLE:
-            raise self._wrong(statement.select.at, "the table has no column beside its key: select one more, or AS_VALUE(the key).")
+            raise self._wrong(statement.select.at, "the table has only its key: select another column, or AS_VALUE(key).")
         if source.topic in {view.source.topic for view in made.views}:
-            raise SqlError(f"{statement.name} would write into {source.topic}, which it reads: say another one WITH (kafka_topic = '…').")
+            raise SqlError(f"{statement.name} would write into {source.topic}, which it reads: choose another topic by WITH (kafka_topic = '…').")
         name = self._new_name(props, f"C{statement.kind[0]}AS_{statement.name}")
         self._make_topic(source, compacted=source.kind == s.TABLE and not source.windows)
         self._catalog.put(source._replace(query=name))
@@ -305,10 +305,10 @@ class _Run:
         except BaseException:
             self._catalog.remove(source.name)
             raise
-        return {**_said(f"{statement.kind.capitalize()} {statement.name} is made by query {name}."), "query": name}
+        return {**_said(f"{statement.kind.capitalize()} {statement.name} is created by query {name}."), "query": name}
 
     def _new_name(self, props, usual):
-        """Of a query. One that was given may have been another's before, whose marks are in the log."""
+        """Return a new query name. A name given by the user may be that of an earlier query, whose marks are in the log."""
         name = props.get("query_id")
         if name is None:
             return f"{usual}_{self._catalog.next_number()}"
@@ -318,7 +318,7 @@ class _Run:
         return name
 
     def _start(self, name, own, into):
-        forget_state(os.path.join(self._streams.folder, name))  # a TERMINATE that was cut off may have left it
+        forget_state(os.path.join(self._streams.folder, name))  # left by an interrupted TERMINATE
         config = {"connector.class": QUERY_CLASS, "statement": own, "into": into, "task.restart.max.attempts": "-1"}
         config.update({key: value for key, value in self._properties.items() if key in _SETTABLE})
         self._streams.queries.create(name, {**config, "name": name}, wait=False)
@@ -332,8 +332,8 @@ class _Run:
             raise self._told(select, error) from error
 
     def _told(self, select, error):
-        """What Spark has to say against a statement, at the word that it is about."""
-        words, at = _spark_words(error), select.at
+        """Convert Spark's error to a SqlError at the word that it is about."""
+        words, at = _spark_message(error), select.at
         try:
             for context in error.getQueryContext():
                 word = context.fragment().split(".")[-1].strip("`")
@@ -369,7 +369,7 @@ class _Run:
         if sink is None:
             raise self._wrong(statement.at, f"there is no stream or table '{statement.target}' to insert into. CREATE it first.")
         if sink.read_only:
-            raise self._wrong(statement.at, f"{sink.name} was made by CREATE SOURCE: it is only read.")
+            raise self._wrong(statement.at, f"{sink.name} was created by CREATE SOURCE, so it is read-only.")
         return sink
 
     def _InsertValues(self, statement, own):
@@ -395,7 +395,7 @@ class _Run:
         except ConnectError:
             raise
         except Exception as error:
-            raise self._wrong(statement.at, f"the values will not do: {_spark_words(error)}") from error
+            raise self._wrong(statement.at, f"the values are invalid: {_spark_message(error)}") from error
         write_table(self._streams.place.settings(sink), sink, found, table.schema)
         return _said(f"{len(rows)} row{'s are' if len(rows) > 1 else ' is'} in {sink.topic}.")
 
@@ -416,14 +416,14 @@ class _Run:
         return _said(f"{there.kind.capitalize()} {there.name} is dropped{f', and topic {there.topic} deleted' if statement.delete_topic else ''}.")
 
     def _uses(self):
-        """(query, names that it reads, the name that it writes), in small letters."""
+        """Return [(query, names it reads, name it writes)], in lower case."""
         for info in self._streams._infos():
             config = info["config"]
             select = read(config["statement"])[0][0].select
             reads = {relation.name.lower() for relation in (select.source, *(join.relation for join in select.joins))}
             yield info["name"], reads, config["into"].lower()
 
-    # ---------------------------------------------------------------- asking
+    # ---------------------------------------------------------------- queries once, and inspection
     def _Select(self, statement, own):
         if statement.emit is None:
             made = plan(statement, self._catalog, self._text, pull=True)
@@ -477,7 +477,7 @@ class _Run:
         lines.append(("key", ", ".join(made.keys) or "none"))
         return answers.rows(["what", "is"], lines)
 
-    # ---------------------------------------------------------------- queries
+    # ---------------------------------------------------------------- persistent queries
     def _OnQuery(self, statement, own):
         names = self._streams.queries.names() if statement.name is None else [self._query_name(statement.name, statement.at)]
         for name in names:
@@ -500,7 +500,7 @@ class _Run:
         if name not in streams.queries.names():
             return
         into = self._catalog.get(streams.queries.config(name)["into"])
-        if into is not None and into.query == name:  # first: a stream whose query is not stored is taken for one that was cut off
+        if into is not None and into.query == name:  # first: a stream without a stored query counts as interrupted
             self._catalog.put(into._replace(query=None))
         streams.queries.delete(name)
         forget_state(os.path.join(streams.folder, name))
@@ -511,12 +511,12 @@ class _Run:
         connectors = self._streams.connectors
         if statement.name in connectors.names():
             if statement.if_not_exists:
-                return _said(f"Connector {statement.name} was there already.")
+                return _said(f"Connector {statement.name} already exists.")
         info, _ = connectors.create(statement.name, {**statement.properties, "name": statement.name})
         if info["type"] != statement.kind.lower():
             connectors.delete(statement.name)
             raise SqlError(f"{statement.properties.get('connector.class')} is a {info['type']}: write CREATE {info['type'].upper()} CONNECTOR.")
-        return _said(f"Connector {statement.name} is made.")
+        return _said(f"Created connector {statement.name}.")
 
     def _OnConnector(self, statement, own):
         connectors = self._streams.connectors
@@ -534,19 +534,19 @@ class _Run:
     # ---------------------------------------------------------------- settings
     def _Set(self, statement, own):
         if statement.key not in _SETTABLE:
-            raise SqlError(f"'{statement.key}' is not a property of queries. There are {', '.join(_SETTABLE)}.")
+            raise SqlError(f"'{statement.key}' is not a property of queries. Properties: {', '.join(_SETTABLE)}.")
         if statement.value is None:
             self._properties.pop(statement.key, None)
         else:
             self._properties[statement.key] = statement.value
-        return _said(f"{statement.key} is {statement.value or 'as it is by default'}, for statements after this one.")
+        return _said(f"{statement.key} is {statement.value or 'the default'} for later statements.")
 
     def _Define(self, statement, own):
         return _said(f"{statement.name} is {'set' if statement.value is not None else 'gone'}.")
 
 
 class _Values:
-    """What `projected` asks of a plan, of rows that are given."""
+    """The plan interface that `projected` needs, for given rows."""
 
     def __init__(self, names):
         self.names = names
@@ -557,7 +557,7 @@ def _makes(statement, sink):
 
 
 def _defined(text):
-    """The text with ${name} replaced by what DEFINE said before."""
+    """Replace ${name} in the text by values from DEFINE."""
     at = 0
     while (said := re.compile(r"(?i)\bDEFINE\s+(\w+)\s*=\s*'([^']*)'\s*;").search(text, at)) is not None:
         at = said.end()
@@ -579,8 +579,8 @@ def _duration(text):
     return duration_ms(text)
 
 
-def _spark_words(error):
-    """The first sentences of what Spark says, without its codes and its plan."""
+def _spark_message(error):
+    """Return the first sentences of Spark's error, without its error class and plan."""
     text = str(getattr(error, "desc", None) or error)
     text = text.split(" SQLSTATE:")[0].split("\n== SQL")[0].split(";\n'")[0].strip()
     if text.startswith("[") and "] " in text:

@@ -1,4 +1,4 @@
-"""DataFrames of the streams and tables of a plan, in a Spark session of the query's own."""
+"""Build DataFrames from the streams and tables of a plan, in the query's own Spark session."""
 
 from pyspark.errors import AnalysisException
 from pyspark.sql import DataFrame
@@ -15,7 +15,7 @@ _SETTINGS = {
     "spark.sql.streaming.numRecentProgressUpdates": "100",
     "spark.sql.streaming.noDataMicroBatches.enabled": "true",
     "spark.sql.streaming.minBatchesToRetain": "10",
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a batch writes what it changed, not all that there is
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",  # a batch writes only its changes, not the whole state
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
 }
@@ -24,25 +24,25 @@ _ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProv
 
 
 def make_current(session):
-    """Spark looks for the session of a thread, and what is registered with it, in its own place."""
+    """Make the session current for this thread, in Python and Java: Spark looks up functions there."""
     type(session)._get_j_spark_session_class(session._jvm).setActiveSession(session._jsparkSession)
 
 
 def register(session, functions=()):
-    """A session beside the one that the pipeline has, with the data source, functions of Python (udf.py), and names without regard to case."""
+    """Create a session next to the pipeline's, with the data source, Python functions (udf.py), and case-insensitive names."""
     from standalone.streams import prompt, udf
     from standalone.streams.source import ConnectDataSource
 
     own = session.newSession()
-    make_current(own)  # what is registered is registered with the current one
+    make_current(own)  # registration applies to the current session
     for key, value in _SETTINGS.items():
         own.conf.set(key, value)
     context, plain = own.sparkContext, own.sparkContext.pythonExec
     if context.master.startswith("local") and (folder := context.getConf().get("spark.local.dir")):
-        context.pythonExec = prompt.program(folder)  # the data source keeps it
+        context.pythonExec = prompt.program(folder)  # the data source remembers it
     try:
         own.dataSource.register(ConnectDataSource)
-    except AnalysisException as error:  # sessions have what the one has that they are made of
+    except AnalysisException as error:  # new sessions inherit the setting of the session they come from
         if error.getCondition() != "DATA_SOURCE_ALREADY_EXISTS":
             raise
     finally:
@@ -52,20 +52,20 @@ def register(session, functions=()):
 
 
 def with_state_in(session, store):
-    """The session; its queries that are new remember in `store`: memory or rocksdb. One that has a checkpoint stays with what it began with."""
+    """Set the state store, memory or rocksdb, for new queries. A query with a checkpoint keeps its store."""
     if store == "rocksdb":
         session.conf.set("spark.sql.streaming.stateStore.providerClass", _ROCKSDB)
     return session
 
 
 def stream(session, source, options, watermark_ms=None):
-    """The rows of a stream, or the changes of a table, as they come."""
+    """Read a stream's rows, or a table's changes, as they arrive."""
     frame = session.readStream.format("connect").options(**options).schema(source.schema()).load().selectExpr(*source.projection())
     return frame if watermark_ms is None else frame.withWatermark("__time", f"{watermark_ms} milliseconds")
 
 
 def table(session, source, options, latest):
-    """All rows that a topic holds now; with `latest` of each key the newest, unless that says that the key is gone."""
+    """Read all rows now in a topic; with `latest` the newest row per key, unless it is a tombstone."""
     options = {**options, "startingOffsets": "earliest"}
     frame = session.read.format("connect").options(**options).schema(source.schema()).load()
     return latest_rows(frame, source) if latest else frame.selectExpr(*source.projection())
@@ -85,20 +85,20 @@ def _newest(frame, by):
 
 
 def empty(session, source):
-    """No rows, with the columns that there would be: for Spark to say what it thinks of a statement."""
+    """Return an empty DataFrame with the source's columns, to let Spark check a statement."""
     frame = session.createDataFrame([], StructType.fromDDL(source.schema()))
     return frame.selectExpr(*source.projection())
 
 
 def analysed(session, plan) -> DataFrame:
-    """The result of a plan over no rows. Raises what Spark has to say against it."""
+    """Run a plan over no rows. Raise Spark's analysis error."""
     for view in plan.views:
         empty(session, view.source).createOrReplaceTempView(quoted(view.alias))
     return session.sql(plan.sql)
 
 
 def frame_of(session, plan, options_of):
-    """The result of a plan: over streams, or, where it is of tables or pulled, over what they hold. `options_of(source, is_stream)`."""
+    """Run a plan over streams, or over current contents if it reads tables or is a pull query. `options_of(source, is_stream)`."""
     for view in plan.views:
         is_stream = not view.latest and not plan.at_once
         options = options_of(view.source, is_stream)

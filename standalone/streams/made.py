@@ -1,4 +1,4 @@
-"""A plan at its place of work: where it reads, what it writes and how rows become records."""
+"""A plan with its inputs, its output, and the conversion of rows to records."""
 
 import hashlib
 import os
@@ -14,7 +14,7 @@ from standalone.streams.sql.plan import END, KEEP, START, TIMESTAMP
 
 
 class Place:
-    """How streams and tables are reached from any process: by files that are the worker's alone. `clients` are the worker's LogClients."""
+    """Passes settings to other processes in files that only the worker's user can read. `clients` are the worker's LogClients."""
 
     def __init__(self, folder, clients, worker_config, registry_url):
         self._folder = os.path.join(folder, "clients")
@@ -24,7 +24,7 @@ class Place:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
 
     def props(self, source):
-        """The keys of a stream or table: its converters, and the worker's clients."""
+        """Return the properties of a stream or table: its converters, and the worker's clients."""
         found = {}
         for kind in ("consumer", "producer"):
             found.update({f"{kind}.{key}": str(value) for key, value in self.clients.properties(kind).items()})
@@ -38,11 +38,11 @@ class Place:
         return {**found, **source.converter_keys(self.registry_url())}
 
     def options(self, source):
-        """Options of the data source: no secret is among them."""
+        """Return options for the data source, without secrets."""
         text = properties.dump(self.props(source))
         path = os.path.join(self._folder, f"{hashlib.sha256(text.encode()).hexdigest()[:20]}.properties")
         if not os.path.exists(path):
-            write_private(path, text)  # queries of the same stream start at the same moment
+            write_private(path, text)  # queries on the same stream may start at the same moment
         found = {"config": path, "topics": source.topic, **dict(form(source))}
         return found
 
@@ -50,13 +50,13 @@ class Place:
         return Settings(self.props(source))
 
     def clear(self):
-        """Nobody reads the files any more."""
+        """Delete the files when no process reads them any more."""
         for name in os.listdir(self._folder):
             os.unlink(os.path.join(self._folder, name))
 
 
 def form(source):
-    """(option, value) of what is special in a topic's records."""
+    """Return (option, value) for special record formats of a topic."""
     if source.value_format == DELIMITED:
         yield "value.delimiter", source.delimiter
     if source.windows:
@@ -66,7 +66,7 @@ def form(source):
 
 
 class Made:
-    """What a query's runner works with. `sink` is the Source that it writes."""
+    """Input of a query's runner. `sink` is the Source that it writes."""
 
     def __init__(self, name, plan, sink, place, config, functions=()):
         self.name, self.plan, self.sink, self.functions = name, plan, sink, functions
@@ -86,7 +86,7 @@ class Made:
         return options
 
     def frame(self, session):
-        """The result with the columns that records have (columns.py)."""
+        """Return the result with the columns of records (columns.py)."""
         return projected(frame_of(session, self.plan, self.options_of), self.plan, self.sink)
 
     def new_output(self):

@@ -1,8 +1,8 @@
-"""Tables of Arrow as records of a topic: at least once, or in transactions, a batch of a query once or not at all.
+"""Tables of Arrow as records of a topic: at-least-once, or in transactions, exactly once per batch of a query.
 
-A transaction holds a batch's records and a mark {query: number of the batch} in the compacted topic connect-query-batches. Who takes the
-query's transactional id over fences what another process of the query has left open, and reads how far it came: a batch that Spark does
-again after a crash is computed, for its state, and not written twice.
+A transaction holds a batch's records and a mark {query: batch number} in the compacted topic connect-query-batches. Taking over the query's
+transactional id fences an earlier process of the query; the mark then shows the last complete batch. A batch that Spark repeats after a
+crash is recomputed for its state, but not written twice.
 """
 
 import logging
@@ -28,7 +28,7 @@ _LOOK_SECONDS = 0.5
 
 
 class OutputTopic:
-    """What one query writes. Used by one thread; `close` may come from another."""
+    """The output of one query. Used by one thread; another may call `close`."""
 
     def __init__(self, query, topic, settings, encoder, *, transactional=True, partitions=None, configs=None):
         self.topic, self.transactional = topic, transactional
@@ -37,10 +37,10 @@ class OutputTopic:
         self._clients = settings.clients
         self._shape = partitions, configs or {}
         self._producer = self._thread = None
-        self._done = -1  # the last batch that was written
+        self._done = -1  # last written batch
 
     def open(self):
-        """Make the topic if it is not there, and take the query over from whoever wrote it before."""
+        """Create the topic if needed, and take over the query from its previous process."""
         make_topic(self._clients, self.topic, *self._shape)
         properties = self._clients.properties("producer", defaults={"client.id": f"connect-query-{self._query}", "linger.ms": "0"})
         if not self.transactional:
@@ -60,7 +60,7 @@ class OutputTopic:
         self._thread.start()
 
     def write(self, batch, table, schema):
-        """The rows of the batch of that number; whether they were written: not where they already are."""
+        """Write the rows of a batch; return False if they were already written."""
         if self.transactional and batch <= self._done:
             log.info("Batch %d of query %s is in the log already", batch, self._query)
             return False
@@ -70,11 +70,11 @@ class OutputTopic:
         return True
 
     def encoded(self, table, schema):
-        """(Records, their partitions or None) of rows."""
+        """Return (Records, their partitions or None) of rows."""
         return self._encoder.records(self.topic, table, schema)
 
     def write_rows(self, rows):
-        """[(key, value)] as bytes, all or none of them where there are transactions."""
+        """Write [(key, value)] as bytes; with transactions all or none."""
         keys, values = zip(*rows)
         self._send([(self.topic, None, Records(len(rows), ByteColumn.of(list(keys)), ByteColumn.of(list(values))))])
         self.written += len(rows)
@@ -100,7 +100,7 @@ class OutputTopic:
             try:
                 self._producer.abort_transaction()
             except ConnectError as error:
-                log.warning("The transaction of query %s could not be aborted; the log does it by itself: %s", self._query, error)
+                log.warning("The transaction of query %s could not be aborted; the broker aborts it at its timeout: %s", self._query, error)
 
     def close(self):
         if self._producer is not None:
@@ -112,7 +112,7 @@ class OutputTopic:
         ranges = Ranges(self._clients)
         try:
             pair = (MARKS, 0)
-            # Our own mark may be behind another query's transaction that is open: it is waited for.
+            # Our mark may be behind another query's open transaction: wait for that.
             low, high = ranges.begins([pair])[pair], ranges.ends([pair], also_open=True)[pair]
             found = -1
             for records in ranges.read(*pair, low, high):
@@ -125,7 +125,7 @@ class OutputTopic:
 
 
 def forget(query, clients):
-    """The query is over: another of its name begins with batch 0."""
+    """Reset the mark of a terminated query: a new one with its name starts at batch 0."""
     config = ProducerConfig.of(clients.properties("producer"))
     make_topic(clients, MARKS, 1, {"cleanup.policy": "compact"})
     with running(Producer(clients.cluster(config), config, SYSTEM)) as producer:
@@ -133,7 +133,7 @@ def forget(query, clients):
 
 
 def write_once(options, table, schema):
-    """The rows of a table to the topic of the options, or to those that its column `_topic` names; acknowledged when it is back."""
+    """Write a table's rows to the topic in the options, or in its column `_topic`; return when acknowledged."""
     settings, low = settings_of(options), {key.lower(): value for key, value in options.items()}
     encoder = Encoder(settings.converter("key"), settings.converter("value"), delimiter=low.get("value.delimiter"), windows=low.get("key.windowed"))
     config = ProducerConfig.of(settings.clients.properties("producer"))
@@ -145,7 +145,7 @@ def write_once(options, table, schema):
 
 
 def write_table(settings, source, table, schema):
-    """Rows into the topic of a stream or table, acknowledged when it is back."""
+    """Write rows to the topic of a stream or table; return when acknowledged."""
     from standalone.streams.made import form
 
     special = dict(form(source))
@@ -158,7 +158,7 @@ def write_table(settings, source, table, schema):
 
 
 class running:
-    """`with running(producer)`: its thread runs meanwhile."""
+    """`with running(producer)`: runs its thread meanwhile."""
 
     def __init__(self, producer):
         self._producer = producer
@@ -174,7 +174,7 @@ class running:
 
 
 def deliver(producer, sends):
-    """[(topic, partition or None, Records)], until the log has acknowledged them all. Raises LogError."""
+    """Send [(topic, partition or None, Records)] and wait until all are acknowledged. Raise LogError."""
     outcomes = []
     for topic, partition, records in sends:
         producer.send(topic, partition, records, outcomes.append)
@@ -188,7 +188,7 @@ def deliver(producer, sends):
 
 
 def make_topic(clients, topic, partitions=None, configs=None):
-    """Make a topic unless it is there; with the broker's own number of partitions unless told."""
+    """Create a topic unless it exists; by default with the broker's number of partitions."""
     admin = clients.admin({})
     if topic not in admin.list_topics(internal=True):
         if admin.create_topics(topic, -1 if partitions is None else int(partitions), -1, configs or {}):
@@ -196,7 +196,7 @@ def make_topic(clients, topic, partitions=None, configs=None):
 
 
 def by_partition(records, partitions):
-    """(partition or None, Records) of rows that may name their partition."""
+    """Split rows that may name their partition: (partition or None, Records)."""
     if partitions is None:
         return [(None, records)] if len(records) else []
     found = {}

@@ -1,7 +1,7 @@
-"""Python as Spark starts it for a stream's source: it answers Spark at once, and imports what it needs after that.
+"""Fast-starting Python worker for Spark's stream sources: it connects to Spark first and imports pyspark afterwards.
 
-Spark gives such a process ten seconds to be there, which no setting changes. Where others keep the processors busy pyspark's imports take
-longer than that, and queries would fail before they begin. Run as a program (`prompt.py -m MODULE …`); all else goes to the plain interpreter.
+Spark gives such a process a fixed ten seconds to connect. On a busy machine pyspark's imports take longer, and queries would fail to
+start. Run as a program (`prompt.py -m MODULE …`); everything else goes to the plain interpreter.
 """
 
 import os
@@ -16,8 +16,8 @@ _BUFFER = 65536
 
 
 def program(folder, python=sys.executable):
-    """The path of an executable that runs this file, made in that folder."""
-    from standalone.private import write_private  # not where this file is the program: it has to be quick
+    """Create an executable in the folder that runs this file; return its path."""
+    from standalone.private import write_private  # not when this file runs as the program, which must start fast
 
     path = os.path.join(folder, "prompt-python")
     if not os.path.exists(path):
@@ -30,16 +30,16 @@ def main(arguments):
     if arguments != ["-m", SOURCE]:
         os.execv(sys.executable, [sys.executable, *arguments])
     connection = _connected()
-    sys.path[0] = os.getcwd()  # as with -m; what is beside this file is nobody's to import
+    sys.path[0] = os.getcwd()  # as with -m: modules beside this file must not be importable
     import pyspark.util
 
-    pyspark.util.local_connect_and_auth = lambda address, secret: connection  # before worker_util takes it from there
+    pyspark.util.local_connect_and_auth = lambda address, secret: connection  # before worker_util imports it
     sys.argv[:] = [SOURCE]
     runpy.run_module(SOURCE, run_name="__main__", alter_sys=True)
 
 
 def _connected():
-    """(file, socket), authenticated as pyspark.util.local_connect_and_auth does it."""
+    """Return (file, socket), authenticated like pyspark.util.local_connect_and_auth."""
     address = os.environ.get("PYTHON_WORKER_FACTORY_SOCK_PATH")
     if address is not None:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -56,7 +56,7 @@ def _connected():
         file.flush()
         (length,) = struct.unpack(">i", file.read(4))
         if file.read(length) != b"ok":
-            sys.exit("Spark does not take this process for its own.")
+            sys.exit("Spark rejected the authentication of this process.")
     return file, connection
 
 

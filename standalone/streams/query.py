@@ -1,9 +1,9 @@
-"""One query that runs: Spark's streaming query of a plan, its output into a topic, a batch at a time; or of tables, what differs.
+"""A running query: a Spark streaming query that writes its output batch by batch; or a table query that writes differences.
 
-    QueryConnector   what the herder of queries keeps, as it keeps connectors
-    QueryRunner      its one task: pause, resume, stop, states, figures; a failure is started again by the herder, from the checkpoint
+    QueryConnector   the query as the herder sees it, like a connector
+    QueryRunner      its only task: pause, resume, stop, states, metrics; after a failure the herder restarts it from the checkpoint
 
-Where Spark's Java process ends the query fails and is started again, with the state that the checkpoint has.
+If Spark's Java process ends, the query fails and is restarted with the checkpoint's state.
 """
 
 import json
@@ -28,11 +28,11 @@ _SPARK_SECONDS = 180.0
 _TABLES_LOOK_SECONDS = 0.1
 
 
-_starting = threading.Lock()  # one query starts at a time
+_starting = threading.Lock()  # queries start one at a time
 
 
 class QueryConnector(SourceConnector):
-    """A statement of SQL that runs on."""
+    """A persistent SQL query."""
 
     version = "1"
     config_def = ConfigDef(
@@ -50,7 +50,7 @@ class QueryConnector(SourceConnector):
 
 
 class Meter:
-    """What is counted of a query since it was last started."""
+    """Metrics of a query since its last start."""
 
     def __init__(self, restarts):
         self.batches = self.rows_read = self.rows_written = 0
@@ -60,7 +60,7 @@ class Meter:
         self.restarts = restarts
 
     def entered(self, state):
-        """States are the herder's."""
+        """Record a state change of the herder."""
 
     def values(self):
         return {
@@ -72,14 +72,14 @@ class Meter:
 
 
 class QueryRunner(TaskRunner):
-    """`made` is an engine.Made: the plan, how to read, what to write. `holder` is the SessionHolder. `restarts`: how often it was started before."""
+    """`made` is an engine.Made: plan, inputs, output. `holder` is the SessionHolder. `restarts`: the number of earlier starts."""
 
     def __init__(self, made, holder, folder, clock, restarts=0, **base):
         super().__init__(meter=Meter(restarts), **base)
         self._made, self._holder, self._folder, self._clock = made, holder, folder, clock
         self._query = None
-        self._read = []  # how far each of its sources was read: {(topic, partition): offset}
-        self._noted = ""  # when the last progress was that was counted
+        self._read = []  # progress per source: {(topic, partition): offset}
+        self._noted = ""  # time of the last progress that was counted
 
     def metrics(self):
         return self.meter.values()
@@ -108,7 +108,7 @@ class QueryRunner(TaskRunner):
             if session is not None:
                 return with_state_in(register(session, self._made.functions), self._made.state_store)
             if self._clock.monotonic() > deadline:
-                raise ConnectError(f"Spark does not start: {self._holder.failure or 'it takes too long'}. The query cannot run without it.")
+                raise ConnectError(f"Spark does not start: {self._holder.failure or 'it takes too long'}. Queries need it.")
             if self._holder.failure is not None:
                 self._clock.wait(self.stopping, 1.0)
         return None
@@ -121,7 +121,7 @@ class QueryRunner(TaskRunner):
 
         def take(batch, number):
             begun = self._clock.monotonic()
-            table = batch.toArrow()  # also of a batch that is in the log already: its state has to be there
+            table = batch.toArrow()  # also for a batch already in the log: its state must be rebuilt
             output.write(number, table, schema)
             self.meter.batches += 1
             self.meter.rows_written += table.num_rows
@@ -129,7 +129,7 @@ class QueryRunner(TaskRunner):
 
         writer = frame.writeStream.foreachBatch(take).outputMode(self._made.plan.mode).queryName(self.connector)
         writer = writer.option("checkpointLocation", os.path.join(self._folder, "checkpoint")).trigger(processingTime="0 seconds")
-        # Spark gives a source's Python ten seconds to be there: many queries that start at once keep each other from that.
+        # Spark gives a source's Python process ten seconds to connect: many queries starting at once would exceed that.
         with _starting:
             self._query = query = writer.start()
             deadline = self._clock.monotonic() + _START_SECONDS
@@ -153,7 +153,7 @@ class QueryRunner(TaskRunner):
             self.without_failing(query.stop)
 
     def _note_progress(self, query, ranges):
-        """Count the batches that are new. Spark keeps a hundred; each that is asked for costs a call of Java and its text."""
+        """Count new batches. Spark keeps a hundred progress reports; fetching each costs a Java call."""
         kept, newest = query._jsq.recentProgress(), None
         for at in range(len(kept) - 1, -1, -1):
             if kept[at].timestamp() <= self._noted:
@@ -169,7 +169,7 @@ class QueryRunner(TaskRunner):
 
     # ---------------------------------------------------------------- tables
     def _follow_tables(self, session, output):
-        """Each time that one of the tables has changed: the whole again, and of that what differs from what the output holds."""
+        """After each change of a table, recompute everything and write what differs from the output topic."""
         from standalone.streams.changes import Changes
 
         changes = Changes(self._made, output)
@@ -187,7 +187,7 @@ class QueryRunner(TaskRunner):
 
 
 def _offsets(said):
-    """The offsets of our data source, as Spark's progress tells them."""
+    """Parse our data source's offsets from Spark's progress."""
     said = json.loads(said) if isinstance(said, str) else said
     return {(topic, int(partition)): offset for topic, each in (said or {}).items() for partition, offset in each.items()}
 

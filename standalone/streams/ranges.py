@@ -1,7 +1,7 @@
-"""Ranges of offsets, as a stream reads them: which partitions there are, how far they reach, and the records between two offsets.
+"""Read ranges of offsets: partitions, begin and end offsets, and the records between two offsets.
 
-A range is read by plain fetches over a connection that is kept: nothing is placed, subscribed or committed, for Spark keeps the offsets.
-Only what is committed is read, and a range ends before the first transaction that is still open.
+A range is read by plain fetches over cached connections, without subscription or commits, since Spark stores the offsets. Reads are
+read_committed: a range ends before the first open transaction.
 """
 
 import logging
@@ -21,6 +21,7 @@ log = logging.getLogger(__name__)
 
 _FETCH_BYTES = 8 << 20
 _WAIT_MS = 100
+_SHORTEST_WAIT_SECONDS = 0.005  # a broker that answers sooner, and has nothing, does not wait
 _PATIENCE_SECONDS = 60.0
 _COMMITTED = "read_committed"
 
@@ -36,7 +37,7 @@ class Ranges:
         self._links = {}  # Node -> Connection
 
     def pairs(self, topics=None, pattern=None):
-        """All partitions of these topics, or of those whose whole name matches; a topic that is not there has none yet."""
+        """All partitions of these topics, or of topics that fully match the pattern; a missing topic has none yet."""
         if pattern is not None:
             fits = compile_java(pattern).fullmatch
             names = sorted(name for name in self._admin.list_topics() if fits(name))
@@ -50,17 +51,17 @@ class Ranges:
         return self._admin.list_offsets(dict.fromkeys(pairs, EARLIEST)) if pairs else {}
 
     def ends(self, pairs, also_open=False):
-        """{pair: the offset after the last record that can be read}; `also_open`: once all transactions that are open now have ended."""
+        """Return {pair: last stable offset}; with `also_open`, wait until all transactions open now have ended."""
         return self._admin.list_offsets(dict.fromkeys(pairs, LATEST), 0 if also_open else ISOLATION[self._isolation]) if pairs else {}
 
     def at_time(self, pairs, ms):
-        """{pair: the first offset of that time or later, or the end}"""
+        """Return {pair: first offset at or after that time, or the end}."""
         ends = self.ends(pairs)
         found = self._admin.list_offsets(dict.fromkeys(pairs, ms)) if pairs else {}
         return {pair: ends[pair] if offset < 0 else offset for pair, offset in found.items()}
 
     def read(self, topic, partition, low, high):
-        """wire.Records of the offsets from `low` up to `high`, without it; also where some of them are gone."""
+        """Return wire.Records of offsets `low` (inclusive) to `high` (exclusive); some may be missing."""
         at, deadline, backoff = low, SYSTEM.monotonic() + _PATIENCE_SECONDS, Backoff(self._config, "retry.backoff")
         while at < high:
             try:
@@ -91,7 +92,29 @@ class Ranges:
             if at > before:
                 deadline = SYSTEM.monotonic() + _PATIENCE_SECONDS
             elif SYSTEM.monotonic() > deadline:
-                raise ConnectError(f"The records of {topic}-{partition} from offset {at} to {high} did not come within {_PATIENCE_SECONDS:.0f} s.")
+                raise ConnectError(f"The records of {topic}-{partition} from offset {at} to {high} did not arrive within {_PATIENCE_SECONDS:.0f} s.")
+
+    def wait_for_more(self, ends, seconds):
+        """Have the broker wait until a partition has records that can be read beyond these ends ({pair: offset}), so long at the most.
+
+        Returns whether it did, or has some: not where partitions have different leaders, and not where it fails or does not wait.
+        """
+        try:
+            ids = {topic: self._cluster.topic(topic, timeout=seconds).id for topic, _ in ends}
+            leaders = {pair: self._cluster.leader(*pair) for pair in ends}
+            nodes = {leader and leader.node for leader in leaders.values()}
+            if len(nodes) != 1 or None in nodes:
+                return False
+            wanted = [(topic, ids[topic], partition, ends[topic, partition], leader.epoch) for (topic, partition), leader in leaders.items()]
+            begun = SYSTEM.monotonic()
+            answers = self._fetched(nodes.pop(), wanted, int(seconds * 1000), 1)
+        except ConnectError:
+            for pair in ends:
+                self._forget(*pair)
+            return False
+        if any(answer.error_code for answer in answers):
+            return False
+        return any(answer.records is not None for answer in answers) or SYSTEM.monotonic() - begun >= _SHORTEST_WAIT_SECONDS
 
     def close(self):
         for link in self._links.values():
@@ -103,15 +126,20 @@ class Ranges:
         leader = self._cluster.leader(topic, partition)
         if leader is None:
             raise LogRetriableError(f"{topic}-{partition} has no leader.")
-        link = self._links.get(leader.node)
+        wanted = [(topic, self._cluster.topic(topic).id, partition, at, leader.epoch)]
+        return self._fetched(leader.node, wanted, _WAIT_MS, _FETCH_BYTES)[0]
+
+    def _fetched(self, node, wanted, wait_ms, most_bytes):
+        """Answers of what fetch.request takes."""
+        link = self._links.get(node)
         if link is None or link.stale:
-            link = self._links[leader.node] = self._cluster.connect(leader.node)
+            link = self._links[node] = self._cluster.connect(node)
         message, ceiling = fetch.request(
-            [(topic, self._cluster.topic(topic).id, partition, at, leader.epoch)],
+            wanted,
             min_bytes=1,
-            max_wait_ms=_WAIT_MS,
-            max_bytes=_FETCH_BYTES,
-            partition_bytes=_FETCH_BYTES,
+            max_wait_ms=wait_ms,
+            max_bytes=most_bytes,
+            partition_bytes=most_bytes,
             isolation=ISOLATION[self._isolation],
             rack=self._config["client.rack"],
         )
@@ -119,8 +147,8 @@ class Ranges:
         received = link.receive()
         _, version = link.forget(correlation)
         code, answers = fetch.read(received[1], version)
-        raise_for(code, f"Reading {topic}-{partition} at offset {at}")
-        return answers[0]
+        raise_for(code, f"Reading {', '.join(f'{topic}-{partition} at offset {at}' for topic, _, partition, at, _ in wanted)}")
+        return answers
 
     def _forget(self, topic, partition):
         leader = self._cluster.leader(topic, partition)

@@ -3,17 +3,17 @@
     spark.dataSource.register(ConnectDataSource)
     spark.readStream.format("connect").option("bootstrap.servers", "…").option("topics", "orders").schema("id bigint, name string").load()
 
-One input partition is one range of offsets. What the columns hold is in columns.py, what the options mean in settings.py; these are the
-stream's own:
+An input partition is a range of offsets. Columns are explained in columns.py, connection options in settings.py; options of
+this module:
 
 | option | |
 |---|---|
-| `topics`, `subscribe` | names, with commas between |
+| `topics`, `subscribe` | comma-separated topic names |
 | `topics.regex`, `subscribePattern` | or all topics whose whole name matches |
 | `startingOffsets`, `endingOffsets` | `earliest`, `latest`, or JSON: {"topic": {"0": 23, "1": -2}} (-2 is earliest, -1 latest) |
 | `maxOffsetsPerTrigger` | a batch of a stream has no more |
 | `minPartitions` | ranges are cut until there are so many |
-| `maxWaitMs` | how long a stream that is at its end waits for a record before it says that there is none (200) |
+| `maxWaitMs` | how long a stream that is at its end waits for a record before it says that there is none (500) |
 | `errors.tolerance` | `all` skips records that cannot be read |
 | `key.windowed`, `key.window.ms` | keys have a window of this kind after them: `time` (of that size) or `session` |
 | `value.delimiter` | values are strings, cut by it into the fields of the schema |
@@ -37,7 +37,7 @@ from pyspark.sql.datasource import (
 try:
     from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows, SupportsTriggerAvailableNow
 except ImportError as error:
-    raise ImportError("Streams need Spark 4.2 or later: pip install 'pyspark>=4.2'. Only TableSink asks for an earlier one.") from error
+    raise ImportError("Streams need Spark 4.2 or later: pip install 'pyspark>=4.2'. Only TableSink needs an earlier one.") from error
 from pyspark.sql.types import StringType, StructField, StructType
 
 from standalone.clock import SYSTEM
@@ -48,12 +48,13 @@ from standalone.streams.settings import check_options, settings_of
 
 CONNECTOR_CLASS = "connector.class"
 _LOOK_SECONDS, _LONGEST_LOOK_SECONDS = 0.005, 0.04  # between looks at the ends of partitions, where nothing comes
+_MAX_WAIT_MS = 500
 _TOPICS_SECONDS = 5.0  # between looks for new topics and partitions
 _EARLIEST, _LATEST = -2, -1
 
 
 class ConnectDataSource(DataSource):
-    """Options come in any case and stay strings: nothing is connected before it has to be, and no secret is among them."""
+    """Options are case-insensitive strings without secrets; connections are opened on demand."""
 
     def __init__(self, options):
         super().__init__(options)
@@ -65,7 +66,7 @@ class ConnectDataSource(DataSource):
         return "connect"
 
     def schema(self):
-        """Where none is given: what the newest record of the first topic says."""
+        """Without a given schema, infer it from the first topic's newest record."""
         if CONNECTOR_CLASS in self.options:
             return _connectors().ConnectorReader.schema(self.options)
         found = _newest_schemas(self.options)
@@ -74,11 +75,11 @@ class ConnectDataSource(DataSource):
 
     def reader(self, schema):
         if CONNECTOR_CLASS in self.options:
-            raise ConfigError.of({CONNECTOR_CLASS: "is read as a stream alone: spark.readStream"})
+            raise ConfigError.of({CONNECTOR_CLASS: "can only be read as a stream: use spark.readStream"})
         return TopicReader(self.options, schema)
 
     def streamReader(self, schema):
-        if CONNECTOR_CLASS in self.options:  # then Spark asks for a simple one
+        if CONNECTOR_CLASS in self.options:  # Spark then falls back to simpleStreamReader
             raise PySparkNotImplementedError(errorClass="NOT_IMPLEMENTED", messageParameters={"feature": "streamReader"})
         return TopicStreamReader(self.options, schema)
 
@@ -97,7 +98,7 @@ class ConnectDataSource(DataSource):
 
 
 def _connectors():
-    """Loaded where a connector is named: processes of topics start sooner without."""
+    """Import lazily: processes that read topics start faster."""
     from standalone.streams import connectors
 
     return connectors
@@ -110,7 +111,7 @@ class Range(InputPartition):
 
 
 class _Topics:
-    """What reading as a table and reading as a stream have in common. It is pickled: what is connected is made where it is used."""
+    """The base of batch and stream readers. It is pickled; connections are made where it is used."""
 
     def __init__(self, options, schema):
         self._options = {key.lower(): value for key, value in options.items()}
@@ -131,28 +132,28 @@ class _Topics:
         names = self._options.get("topics") or self._options.get("subscribe")
         pattern = self._options.get("topics.regex") or self._options.get("subscribepattern")
         if bool(names) == bool(pattern):
-            raise ConfigError.of({"topics": "or topics.regex must say what to read, one of both"})
+            raise ConfigError.of({"topics": "or topics.regex must be set, but not both"})
         return {"topics": [name.strip() for name in names.split(",")]} if names else {"pattern": pattern}
 
     def _pairs(self):
         return self._ranges().pairs(**self._wanted())
 
     def _at(self, key, default, pairs):
-        """{pair: offset} of an option that says where."""
+        """Return {pair: offset} of an offsets option."""
         said = self._options.get(key.lower(), default)
         if said in ("earliest", "latest"):
             return self._ranges().begins(pairs) if said == "earliest" else self._ranges().ends(pairs)
         try:
             found = {(topic, int(number)): int(offset) for topic, each in json.loads(said).items() for number, offset in each.items()}
         except (ValueError, AttributeError, TypeError):
-            raise ConfigError.of({key: f'is "{said}": give earliest, latest, or JSON such as {{"topic": {{"0": 23}}}}'}) from None
+            raise ConfigError.of({key: f'is "{said}": use earliest, latest, or JSON such as {{"topic": {{"0": 23}}}}'}) from None
         begins, ends = self._ranges().begins(pairs), self._ranges().ends(pairs)
         named = {pair: found.get(pair, _EARLIEST if default == "earliest" else _LATEST) for pair in pairs}
         places = {_EARLIEST: begins, _LATEST: ends}
         return {pair: places[offset][pair] if offset in places else offset for pair, offset in named.items()}
 
     def _cut(self, ranges):
-        """Ranges, the largest of them halved until there are minPartitions."""
+        """Halve the largest ranges until there are minPartitions."""
         wanted = int(self._options.get("minpartitions", 0))
         found = [each for each in ranges if each.high > each.low]
         while found and len(found) < wanted:
@@ -166,8 +167,9 @@ class _Topics:
         return found
 
     def read(self, partition):
-        decoder = decoder_of(self._raw, self._schema)
-        ranges = _ranges_of(tuple(sorted(self._raw.items())))
+        options = tuple(sorted(self._raw.items()))
+        decoder = _kept(options, self._schema.json(), lambda: decoder_of(self._raw, self._schema))
+        ranges = _kept(options, None, lambda: Ranges(settings_of(self._raw).clients))
         for records in ranges.read(partition.topic, partition.partition, partition.low, partition.high):
             yield decoder.batch(partition.topic, partition.partition, records)
 
@@ -182,10 +184,10 @@ class TopicReader(_Topics, DataSourceReader):
 
 
 class TopicStreamReader(_Topics, DataSourceStreamReader, SupportsTriggerAvailableNow):
-    """Offsets are {topic: {partition: offset}}. A partition that comes into being later is read from its beginning."""
+    """Offsets are {topic: {partition: offset}}. New partitions are read from their beginning."""
 
-    _last = None  # of availableNow: where the stream ends
-    _known, _look_again_at = (), 0.0  # its partitions, and when they are asked for again
+    _last = None  # for availableNow: where the stream ends
+    _known, _look_again_at = (), 0.0  # its partitions, and when to look them up again
 
     def initialOffset(self):
         pairs = self._pairs()
@@ -209,17 +211,19 @@ class TopicStreamReader(_Topics, DataSourceStreamReader, SupportsTriggerAvailabl
         return _shown(ends)
 
     def _wait_for_more(self, start):
-        """Ends, as soon as there is more than `start`; looked forever more seldom."""
+        """Ends, as soon as there is more than `start`. The broker is asked to wait; where it cannot, it is looked for, ever more seldom."""
         now = SYSTEM.monotonic()
-        deadline, pause, quiet = now + int(self._options.get("maxwaitms", 200)) / 1000, _LOOK_SECONDS, threading.Event()
+        deadline, pause, quiet = now + int(self._options.get("maxwaitms", _MAX_WAIT_MS)) / 1000, _LOOK_SECONDS, threading.Event()
         if now >= self._look_again_at or not self._known:
             self._known, self._look_again_at = self._pairs(), now + _TOPICS_SECONDS
         while True:
             ends = {**start, **self._ranges().ends(self._known)}
-            if ends != start or SYSTEM.monotonic() >= deadline:
+            left = deadline - SYSTEM.monotonic()
+            if ends != start or left <= 0:
                 return ends
-            SYSTEM.wait(quiet, pause)
-            pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
+            if not self._ranges().wait_for_more({pair: ends[pair] for pair in self._known}, left):
+                SYSTEM.wait(quiet, min(pause, left))
+                pause = min(2 * pause, _LONGEST_LOOK_SECONDS)
 
     def _ends_now(self, start):
         return {**start, **self._ranges().ends(self._pairs())}
@@ -240,12 +244,12 @@ class _Written(WriterCommitMessage):
 
 
 class _TopicWrites:
-    """Each task produces its rows and waits until the log has acknowledged them: at least once. (output.py: exactly once.)"""
+    """Each task produces its rows and waits for acknowledgement: at-least-once. (output.py: exactly-once.)"""
 
     def __init__(self, options, schema):
         self._raw, self._schema = dict(options), schema
         if not self._raw.get("topic") and "_topic" not in schema.fieldNames():
-            raise ConfigError.of({"topic": "is missing: where are the rows to be written? A column _topic may say so, too"})
+            raise ConfigError.of({"topic": "is missing: set it, or add a column _topic"})
 
     def write(self, iterator):
         import pyarrow as pa
@@ -284,29 +288,32 @@ def decoder_of(options, schema):
     )
 
 
-_kept = {}
+_keeping = {}
 
 
-def _ranges_of(options):
-    """Spark keeps its Python workers: so are their connections."""
-    if options not in _kept:
-        if len(_kept) > 16:
-            _kept.pop(next(iter(_kept))).close()
-        _kept[options] = Ranges(settings_of(dict(options)).clients)
-    return _kept[options]
+def _kept(options, schema, make):
+    """Spark keeps its Python workers: so are their connections, and converters with what they have learnt of schemas."""
+    key = options, schema
+    if key not in _keeping:
+        if len(_keeping) > 32:
+            oldest = _keeping.pop(next(iter(_keeping)))
+            if isinstance(oldest, Ranges):
+                oldest.close()
+        _keeping[key] = make()
+    return _keeping[key]
 
 
 def _newest_schemas(options):
-    """Spark's types of the key and the value of the newest record; text where they have no schema."""
+    """Return Spark's types of key and value of the newest record; strings if it has no schema."""
     reader = _Topics(options, None)
     pairs = reader._pairs()
     ends, begins = reader._ranges().ends(pairs), reader._ranges().begins(pairs)
     pair = next((pair for pair in pairs if ends[pair] > begins[pair]), None)
     if pair is None:
-        raise ConfigError.of({"topics": "have no record yet to tell the columns by: give them with .schema(…)"})
+        raise ConfigError.of({"topics": "have no records to infer the columns from: pass .schema(…)"})
     settings, low = settings_of(options), ends[pair]
     while low > begins[pair]:
-        low = max(begins[pair], low - 10)  # behind markers of transactions there may be none
+        low = max(begins[pair], low - 10)  # after transaction markers there may be no record
         for records in reader._ranges().read(*pair, low, ends[pair]):
             row = len(records) - 1
             found = []
@@ -314,11 +321,11 @@ def _newest_schemas(options):
                 schema, value = settings.converter(part).read(pair[0], column[row] if column is not None else None, None)
                 found.append(spark_type(schema) or StringType())
             return found
-    raise ConfigError.of({"topics": "have no record to tell the columns by: give them with .schema(…)"})
+    raise ConfigError.of({"topics": "have no records to infer the columns from: pass .schema(…)"})
 
 
 def _limited(start, ends, most, ranges):
-    """Ends that are `most` offsets away at the most, each partition in proportion to what it has."""
+    """Limit ends to `most` offsets in total, proportionally to each partition's lag."""
     new = [pair for pair in ends if pair not in start]
     begins = {**start, **(ranges().begins(new) if new else {})}
     left = {pair: max(0, ends[pair] - begins[pair]) for pair in ends}

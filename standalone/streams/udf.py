@@ -1,4 +1,4 @@
-"""Functions of Python that statements of SQL call: those of the files and modules that `sql.functions` names.
+"""Python functions for SQL statements, from the files and modules in `sql.functions`.
 
     from standalone.streams import function
 
@@ -9,8 +9,8 @@
     @function("string", arrow=True)        # whole columns at once: pyarrow arrays in, one out
     def shortened(text): ...
 
-A function is called once a row with Python's values (None is null), or with `arrow` once a batch. Functions run in Spark's own Python
-processes, so what a file holds goes there with them; modules have to be installed where Spark runs.
+A function is called once per row with Python values (None is null), or with `arrow` once per batch. Functions run in Spark's Python
+workers: files are sent there; modules must be installed where Spark runs.
 """
 
 import hashlib
@@ -28,10 +28,10 @@ _MARK = "__connect_function__"
 
 class Function(NamedTuple):
     name: str
-    returns: str  # a type of Spark SQL
+    returns: str  # a Spark SQL type
     arrow: bool
     call: Any
-    place: str  # the file or module
+    place: str  # its file or module
 
     @property
     def parameters(self):
@@ -40,12 +40,12 @@ class Function(NamedTuple):
 
     @property
     def text(self):
-        """How it is called, and what it gives."""
+        """Signature and result type."""
         return f"{self.name}({', '.join(self.parameters)}) → {self.returns.upper()}"
 
 
 def function(returns, name=None, arrow=False):
-    """Mark a function that SQL may call. `returns` is a type of Spark SQL; the name is the function's own unless told."""
+    """Mark a function as callable from SQL. `returns` is a Spark SQL type; `name` defaults to the function's name."""
 
     def marked(call):
         setattr(call, _MARK, (name or call.__name__, returns, arrow))
@@ -55,7 +55,7 @@ def function(returns, name=None, arrow=False):
 
 
 def load(places):
-    """[Function] of files (`….py`) and modules. Raises ConfigError that names the place."""
+    """Load the [Function]s of files (`….py`) and modules. Raise ConfigError naming the failing place."""
     found = {}
     for place in places:
         try:
@@ -64,11 +64,11 @@ def load(places):
             raise ConfigError.of({KEY: f"names {place}, which cannot be loaded: {type(error).__name__}: {error}"}) from error
         own = [value for value in vars(module).values() if callable(value) and hasattr(value, _MARK)]
         if not own:
-            raise ConfigError.of({KEY: f"names {place}, which has no function: mark it with @function(type), of standalone.streams"})
+            raise ConfigError.of({KEY: f"names {place}, which has no function: mark one with @function(type) from standalone.streams"})
         for call in own:
             name, returns, arrow = getattr(call, _MARK)
             if name.upper() in RENAMED or name.upper() in REWRITTEN:
-                raise ConfigError.of({KEY: f"names {place}, whose function {name} is one that SQL has already: call it otherwise"})
+                raise ConfigError.of({KEY: f"names {place}, whose function {name} is already a SQL function: rename it"})
             if (other := found.get(name.lower())) is not None:
                 raise ConfigError.of({KEY: f"has the function {name} twice, in {other.place} and in {place}"})
             found[name.lower()] = Function(name, returns, arrow, call, place)
@@ -80,7 +80,7 @@ def _module(place):
         return importlib.import_module(place)
     from pyspark import cloudpickle
 
-    # Two files may have the same name. Nothing else can import it, so Spark's processes get the code itself.
+    # Files may share a name. Other processes cannot import them, so Spark's workers get the code itself.
     name = f"connect_functions_{hashlib.sha256(place.encode()).hexdigest()[:12]}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, place)
@@ -96,7 +96,7 @@ def _module(place):
 
 
 def register(session, functions):
-    """Have statements in this session find the functions."""
+    """Register the functions in this session."""
     from pyspark.sql import functions as f
 
     for each in functions:
@@ -104,4 +104,4 @@ def register(session, functions):
             made = f.arrow_udf(each.call, each.returns, f.ArrowUDFType.SCALAR) if each.arrow else f.udf(each.call, each.returns)
             session.udf.register(each.name, made)
         except Exception as error:
-            raise ConfigError.of({KEY: f"names {each.place}, whose function {each.name} Spark does not take: {error}"}) from error
+            raise ConfigError.of({KEY: f"names {each.place}, whose function {each.name} Spark rejects: {error}"}) from error

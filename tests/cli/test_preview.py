@@ -237,7 +237,7 @@ def test_explain_prints_sparks_plans_and_moves_nothing(folder, file_source):
     before = folder.picture()
     done = subprocess.run([sys.executable, "-m", "standalone.cli.ctl", *map(str, arguments)], capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
-    for expected in ("source: day", "TimestampRouter", "Spark is sent", "== Optimized Logical Plan ==", "== Physical Plan =="):
+    for expected in ("source: day", "TimestampRouter", "Spark gets", "== Optimized Logical Plan ==", "== Physical Plan =="):
         assert expected in done.stdout
     assert folder.picture() == before
 

@@ -43,6 +43,21 @@ class Log:
         self.truncate()
         return rotated
 
+    def begin_copy(self):
+        """The path of a copy of which nothing is written yet. `copy_more` writes to it, `end_copy` all the rest."""
+        rotated = self._next_name()
+        open(rotated, "xb").close()
+        return rotated
+
+    def copy_more(self, rotated, count=-1):
+        with open(self.path, "rb") as original, open(rotated, "ab") as copy:
+            original.seek(os.path.getsize(rotated))
+            copy.write(original.read(count))
+
+    def end_copy(self, rotated):
+        self.copy_more(rotated)
+        self.touch(rotated)
+
     def truncate(self):
         os.truncate(self.path, 0)
         self.touch(self.path)

@@ -174,6 +174,19 @@ def _written_behind_the_rename(scene):
     scene.write(20)
 
 
+def _copied_in_parts(scene):
+    scene.write(200)
+    scene.catch_up()
+    copy = scene.log.begin_copy()
+    for _ in range(4):
+        scene.reader.moment()
+        scene.log.copy_more(copy, 2000)
+    scene.reader.moment()
+    scene.log.end_copy(copy)
+    scene.log.truncate()
+    scene.write(20)
+
+
 def _begun_alike(scene):
     """A banner of 2 KiB is at the beginning of every generation: only what follows it tells one from the other."""
     banner = b"#" * 2047 + b"\n"
@@ -232,6 +245,7 @@ FAULTS = [
     Case("faults", "deleted and made again", _made_again),
     Case("faults", "deleted and made again while down", _made_again_while_it_is_down),
     Case("faults", "written to after the rename", _written_behind_the_rename),
+    Case("faults", "copied in parts, then truncated", _copied_in_parts),
     Case("faults", "generations that begin alike", _begun_alike),
     Case("faults", "unfinished line over a restart", _unfinished_over_a_restart),
     Case("faults", "files of two bytes", _tiny),

@@ -66,6 +66,17 @@ def test_values(records, expected, path, sink):
     assert path.read_text() == expected
 
 
+@pytest.mark.parametrize("records, expected", [case[1:] for case in VALUES], ids=[case[0] for case in VALUES])
+def test_what_was_prepared_is_written_as_it_is(records, expected, path, sink):
+    task = sink(path)
+    prepared = bytes(task.prepare(records))
+    assert prepared.decode() == expected
+    other = texts("not looked at")
+    other.prepared = prepared
+    task.put([other, texts("after")])
+    assert path.read_text() == expected + "after\n"
+
+
 def test_bytes_that_are_no_text_are_kept(path, sink):
     sink(path).put([batch(ByteColumn.of([b"bad \xff\x00"]))])
     assert path.read_bytes() == b"bad \xff\x00\n"
@@ -168,7 +179,7 @@ task.flush({})
 
 def test_what_was_written_of_a_failed_put_is_taken_back(path):
     done = subprocess.run([sys.executable, "-c", LIMITED, str(path)], capture_output=True, text=True, env={**os.environ, "PYTHONPATH": os.getcwd()})
-    assert "taken back" in done.stdout and str(path) in done.stdout, done.stderr
+    assert "was undone" in done.stdout and str(path) in done.stdout, done.stderr
     assert path.read_bytes() == (b"a" * 99 + b"\n") * 5000 + b"d" * 99 + b"\n"
 
 

@@ -352,7 +352,7 @@ def test_without_inotify_the_file_is_looked_at_every_so_often(path, source, monk
     started = source(path, idle_seconds=PATIENCE_SECONDS)
     after(0.05, lambda: path.write_bytes(b"a\n"))
     assert seconds_of(lambda: started.take(1)) < 1
-    assert caplog.text.count("looked at every") == 1
+    assert caplog.text.count("polled every") == 1
 
 
 def test_without_watches_the_file_is_looked_at_every_so_often(path, source, monkeypatch, caplog):

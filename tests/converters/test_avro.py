@@ -256,7 +256,7 @@ def test_a_null_is_no_bytes():
     assert made.from_connect("t", None, None) is None
     assert made.from_connect("t", Schema.OPTIONAL_STRING, None) is None
     assert made.to_connect("t", None) == (None, None)
-    with pytest.raises(DataError, match="null in the place of a required string"):
+    with pytest.raises(DataError, match="null for a required string"):
         made.from_connect("t", Schema.STRING, None)
 
 

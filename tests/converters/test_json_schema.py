@@ -181,8 +181,8 @@ def test_a_reference_is_filled_in():
     [
         ({}, HEAD + b"{", "the message is not JSON"),
         ({}, b"{}", "Unknown magic byte"),
-        ({}, HEAD + b"[]", "an object is wanted"),
-        ({"json__fail__invalid__schema": "true"}, HEAD + b'{"age":1}', r"does not fit its JSON Schema: at \$, 'name' is a required property"),
+        ({}, HEAD + b"[]", "expected an object"),
+        ({"json__fail__invalid__schema": "true"}, HEAD + b'{"age":1}', r"does not match its JSON Schema: at \$, 'name' is a required property"),
     ],
 )
 def test_what_cannot_be_read(config, data, said):

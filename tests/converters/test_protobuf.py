@@ -283,9 +283,9 @@ def test_a_message_of_another_file_is_found_by_reference():
 @pytest.mark.parametrize(
     "text, data, said",
     [
-        ('syntax = "proto3"; message R { R r = 1; }', HEAD + b"\0", "'R' holds itself"),
+        ('syntax = "proto3"; message R { R r = 1; }', HEAD + b"\0", "'R' contains itself"),
         ('syntax = "proto3"; message R { int32 = 1; }', HEAD + b"\0", "The Protobuf schema is not valid"),
-        (ORDER, HEAD + b"\x02\x08", r"message indexes \[4\] name no message"),
+        (ORDER, HEAD + b"\x02\x08", r"message indexes \[4\] do not exist"),
         (ORDER, HEAD + b"\x02", "amid the message indexes"),
         (ORDER, HEAD + b"\x02\x02\x0a", "Failed to deserialize data for topic t to Protobuf"),
         (ORDER, b"{}", "Unknown magic byte"),
@@ -299,13 +299,13 @@ def test_what_cannot_be_read(text, data, said):
 @pytest.mark.parametrize(
     "schema, value, said",
     [
-        (SchemaBuilder.array(Schema.STRING).build(), ["a"], "a struct or a plain value"),
+        (SchemaBuilder.array(Schema.STRING).build(), ["a"], "a struct or a primitive"),
         (
             SchemaBuilder.struct().field("a", SchemaBuilder.array(SchemaBuilder.array(Schema.STRING).build()).build()).build(),
             {"a": []},
             "a list of lists",
         ),
-        (SchemaBuilder.struct().field("a", SchemaBuilder.array(Schema.OPTIONAL_STRING).build()).build(), {"a": [None]}, "holds a null"),
+        (SchemaBuilder.struct().field("a", SchemaBuilder.array(Schema.OPTIONAL_STRING).build()).build(), {"a": [None]}, "contains a null"),
         (SchemaBuilder.struct().field("a-b", Schema.STRING).build(), {"a-b": "x"}, "The Protobuf schema is not valid"),
     ],
 )

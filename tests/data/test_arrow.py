@@ -38,6 +38,25 @@ def test_values_come_back(schema, values):
         assert arrow.from_arrow(twice.slice(low, len(values)), schema) == (values * 2)[low : low + len(values)]
 
 
+@pytest.mark.parametrize(
+    "schema, values",
+    [
+        param(SchemaBuilder.array(Schema.INT64).build(), [[1, 2], [3]], id="lists"),
+        param(SchemaBuilder.map(Schema.STRING, Schema.INT64).build(), [{"a": 1, "b": 2}, {"c": 3}], id="maps"),
+    ],
+)
+def test_of_a_slice_its_own_items_alone_are_read(schema, values, monkeypatch):
+    array, read, from_arrow = to_arrow(values * 100, schema), [], arrow.from_arrow
+
+    def noted(array, schema):
+        read.append(len(array))
+        return from_arrow(array, schema)
+
+    monkeypatch.setattr(arrow, "from_arrow", noted)
+    assert arrow.from_arrow(array.slice(50, 2), schema) == values
+    assert max(read) == 3, "to read a batch part by part would else take the square of its rows"
+
+
 def test_no_rows_and_only_nulls():
     assert to_arrow([], Schema.STRING).type == pa.string()
     assert arrow.from_arrow(to_arrow(None, POINT, 2), POINT) == [None, None]

@@ -153,6 +153,15 @@ EVERY = {
     "DescribeCluster": lambda log, v: {"endpoint_type": 1},
     "ConsumerGroupHeartbeat": lambda log, v: {"group_id": "modern", "member_id": f"m{v}", "member_epoch": 0, "subscribed_topic_names": ["t"], "topic_partitions": []},
     "ConsumerGroupDescribe": lambda log, v: {"group_ids": ["modern", "nobody"]},
+    "ShareGroupHeartbeat": lambda log, v: {"group_id": "shared", "member_id": "m", "member_epoch": 0, "subscribed_topic_names": ["t"]},
+    "ShareGroupDescribe": lambda log, v: {"group_ids": ["shared"]},
+    "ShareFetch": lambda log, v: {"group_id": "shared", "member_id": "m", "max_records": 1, "topics": [], "forgotten_topics_data": []},
+    "ShareAcknowledge": lambda log, v: {"group_id": "shared", "member_id": "m", "share_session_epoch": 1, "topics": []},
+    "DescribeShareGroupOffsets": lambda log, v: {
+        "groups": [messages.DescribeShareGroupOffsetsRequest.DescribeShareGroupOffsetsRequestGroup(group_id="shared", topics=None)]
+    },
+    "AlterShareGroupOffsets": lambda log, v: {"group_id": "shared", "topics": []},
+    "DeleteShareGroupOffsets": lambda log, v: {"group_id": "shared", "topics": []},
     "DescribeLogDirs": lambda log, v: {"topics": None},
     "AlterReplicaLogDirs": lambda log, v: {"dirs": []},
     "DescribeQuorum": lambda log, v: {
@@ -234,6 +243,11 @@ def _error_codes(message):
 # What the sample requests above are answered, where that is not a success.
 REFUSED = {
     "ConsumerGroupDescribe": {0, codes.GroupIdNotFoundError.errno},
+    **dict.fromkeys(
+        ("ShareGroupDescribe", "DescribeShareGroupOffsets", "AlterShareGroupOffsets", "DeleteShareGroupOffsets"),
+        {codes.GroupIdNotFoundError.errno},
+    ),
+    "ShareAcknowledge": {codes.ShareSessionNotFoundError.errno},
     "DescribeAcls": {codes.SecurityDisabledError.errno},
     "SaslHandshake": {codes.IllegalSaslStateError.errno},  # where nobody has to log in
     "SaslAuthenticate": {codes.IllegalSaslStateError.errno},

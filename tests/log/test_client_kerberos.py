@@ -145,7 +145,7 @@ def test_a_keytab_logs_in(kerberized):
                          ids=["no keytab", "a principal that is not in it"])
 def test_a_keytab_that_does_not_serve_is_final(kerberized, options):
     broker, _, alice = kerberized
-    with pytest.raises(LogFatalError, match="Kerberos gives no ticket for kafka@localhost"):
+    with pytest.raises(LogFatalError, match="Kerberos issued no ticket for kafka@localhost"):
         reach(broker, options.format(alice=alice))
 
 

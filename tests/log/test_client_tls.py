@@ -155,7 +155,7 @@ def test_both_sides_show_a_certificate_out_of_stores_of_each_kind(stores, kind):
         param({"ssl.truststore.location": "ca.pem"}, "ssl.truststore.location", "set ssl.truststore.type=PEM", id="PEM called JKS"),
         param({"ssl.truststore.location": "names"}, "ssl.truststore.location", "neither a JKS nor a PKCS12", id="no store"),
         param({"ssl.truststore.location": "trust.jks", "ssl.truststore.type": "BKS"}, "ssl.truststore.location", "BKS", id="an unknown kind"),
-        param({"ssl.keystore.type": "PEM", "ssl.keystore.key": "x"}, "ssl.keystore.key", "belong together", id="a key without its chain"),
+        param({"ssl.keystore.type": "PEM", "ssl.keystore.key": "x"}, "ssl.keystore.key", "must both be set", id="a key without its chain"),
         param({"ssl.enabled.protocols": "TLSv1.4"}, "ssl.enabled.protocols", "TLSv1.4", id="an unknown protocol"),
         param({"ssl.protocol": "TLSv1.2", "ssl.enabled.protocols": "TLSv1.3"}, "ssl.protocol", "below", id="protocols that contradict"),
         param({"ssl.cipher.suites": "TLS_NOTHING_WITH_NOTHING_SHA"}, "ssl.cipher.suites", "NOTHING", id="an unknown suite"),

@@ -241,7 +241,7 @@ def test_a_record_beyond_max_request_size_fails_alone(broker, topic):
     with Run(broker, max_request_size=1000) as run:
         result = run.sent(topic, [b"a", b"x" * 1000, b"b"])
     assert result.error.java_class == "org.apache.kafka.common.errors.RecordTooLargeException"
-    assert topic in str(result.error) and "1082 bytes" in str(result.error) and "max.request.size is 1000" in str(result.error)
+    assert topic in str(result.error) and "1082 bytes" in str(result.error) and "max.request.size (1000)" in str(result.error)
     assert [rows.tolist() for rows, _ in result.failed] == [[1]]
     assert values(broker, topic) == [b"a", b"b"]
 

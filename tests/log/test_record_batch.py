@@ -418,10 +418,10 @@ def test_a_batch_that_holds_too_much_is_refused(codec):
 @pytest.mark.parametrize(
     "body, count, message",
     [
-        param(a_record(key=b"k")[:-2], 1, "its length is none, or reaches beyond", id="cut off"),
-        param(a_record(length=-3), 1, "its length is none", id="negative length"),
-        param(b"\xff" * 30, 1, "its length is none", id="a varint without end"),
-        param(b"\x90\x80\x80\x80\x80\x00" + a_record()[1:], 1, "its length is none", id="a varint of six bytes"),
+        param(a_record(key=b"k")[:-2], 1, "its length is invalid or reaches beyond", id="cut off"),
+        param(a_record(length=-3), 1, "its length is invalid", id="negative length"),
+        param(b"\xff" * 30, 1, "its length is invalid", id="a varint without end"),
+        param(b"\x90\x80\x80\x80\x80\x00" + a_record()[1:], 1, "its length is invalid", id="a varint of six bytes"),
         param(varint.encode(7) + b"\0" + b"\xff" * 6, 1, "its timestamp is not a number", id="timestamp without end"),
         param(a_record(offset=1), 1, "its offset", id="offset beyond the batch"),
         param(a_record() + a_record(), 2, "Record 1 of the 2 .* its offset", id="the same offset twice"),
@@ -432,8 +432,8 @@ def test_a_batch_that_holds_too_much_is_refused(codec):
         param(a_record(section=varint.encode(30) + bytes(10)), 1, "its headers", id="more headers than bytes"),
         param(a_record(section=varint.encode(1) + varint.encode(-1) + b"\0"), 1, "its headers", id="header without a name"),
         param(a_record(section=varint.encode(1) + b"\0" + varint.encode(9)), 1, "its headers", id="header beyond the record"),
-        param(a_record(extra=b"zz"), 1, "left behind its headers", id="bytes after a record"),
-        param(a_record() + b"zzz", 1, "left behind it, though it is the last", id="bytes after the last record"),
+        param(a_record(extra=b"zz"), 1, "extra bytes follow its headers", id="bytes after a record"),
+        param(a_record() + b"zzz", 1, "extra bytes follow the last record", id="bytes after the last record"),
         param(a_record(), 50, "claims 50 records", id="more records than bytes"),
         param(a_record() + a_record(offset=1, value=b"w" * 30), 3, "Record 2 of the 3", id="a record fewer than claimed"),
     ],
@@ -456,7 +456,7 @@ def test_damaged_records_are_named(body, count, message):
         param("count", 2, "contradicts itself", id="more records than offsets"),
         param("base_offset", -1, "contradicts itself", id="negative offset"),
         param("attributes", 7, "codec 7", id="unknown codec"),
-        param("crc", 1, "at offset 0 is not what was written: .* should be 0x00000001, its bytes make 0x", id="wrong checksum"),
+        param("crc", 1, "at offset 0 is corrupt: .* should be 0x00000001, its bytes make 0x", id="wrong checksum"),
     ],
 )
 def test_a_header_that_cannot_be_is_named(field, value, message):
@@ -501,7 +501,7 @@ def test_a_batch_that_is_not_whole_is_not_verified():
     batch = bytes(pack(values_of(b"v" * 50)))
     with pytest.raises(CorruptBatchError, match="too few for a record batch"):
         record_batch.verify(batch[:40])
-    with pytest.raises(CorruptBatchError, match=f"is {len(batch)} bytes long; 80 are there"):
+    with pytest.raises(CorruptBatchError, match=f"is {len(batch)} bytes long, but only 80 bytes"):
         record_batch.verify(batch[:80])
 
 

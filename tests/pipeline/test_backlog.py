@@ -6,7 +6,7 @@ import pytest
 from pytest import param
 
 from standalone.pipeline import backlog
-from standalone.pipeline.backlog import BY_ROWS_FIRST, LARGE, MOST_SECONDS, Backlog
+from standalone.pipeline.backlog import BY_ROWS_FIRST, LARGE, MOST_SECONDS, TOO_MUCH, Backlog
 
 
 class Starting:
@@ -61,6 +61,21 @@ def test_what_is_a_backlog(monkeypatch, counts, waits):
     assert made.waits is waits
     assert made.spark_is_up() is waits
     assert len(session.waited) == (3 if waits else 0)
+
+
+@pytest.mark.parametrize(
+    "counts, follows, waits",
+    [
+        param([], TOO_MUCH, False, id="the first batch goes by rows at once"),
+        param([LARGE], TOO_MUCH, True, id="then the rest waits"),
+        param([LARGE], TOO_MUCH - 1, False, id="rows are done with less before Spark is up"),
+        param([LARGE - 1], TOO_MUCH, False, id="a small batch is no part of it"),
+    ],
+)
+def test_where_it_is_known_how_much_follows_few_records_go_by_rows(monkeypatch, counts, follows, waits):
+    made = of(monkeypatch, Starting(looks=3), *counts)
+    made.follows = lambda: follows
+    assert made.waits is waits and made.spark_is_up() is waits
 
 
 def test_nobody_waits_longer_than_that_for_one_start(monkeypatch):

@@ -299,7 +299,7 @@ def test_explain_says_what_is_computed_and_what_is_not(spark_holder):
     pipeline = by_spark("source", CHAINS["wrapped, unwrapped, computed"], spark_holder)
     assert "nothing is compiled yet" in pipeline.explain()
     pipeline.source(text_batch(["a"]))
-    assert "louder (pipeline_stages.Louder)" in pipeline.explain() and "Spark is sent v: c" in pipeline.explain()
+    assert "louder (pipeline_stages.Louder)" in pipeline.explain() and "Spark gets v: c" in pipeline.explain()
     pipeline = by_spark("source", CHAINS["nothing to compute"], spark_holder)
     pipeline.source(text_batch(["a"]))
     assert "value = {text: v, mark: 'm'}" in pipeline.explain() and "no Spark job" in pipeline.explain()

@@ -2,7 +2,9 @@
 
 import logging
 import os
+import pickle
 import signal
+import threading
 
 import numpy as np
 import pyarrow as pa
@@ -11,11 +13,15 @@ import pytest
 from standalone import ByteColumn, DataError, Schema, SourceBatch, Transform
 from standalone.converters.json import JsonConverter
 from standalone.converters.string import StringConverter
+from standalone.data.column import values_of
+from standalone.data.shaping import shaped
 from standalone.pipeline.chain import Chain, Link
+from standalone.pipeline.columns.batch import ColumnBatch
 from standalone.pipeline.columns.segments import PythonHere
 from standalone.pipeline.pipeline import Pipeline
+from standalone.pipeline.spark import python
 from standalone.pipeline.spark.pieces import InFiles, InJob, are_here
-from standalone.pipeline.spark.python import PythonLinks, may_be_copied
+from standalone.pipeline.spark.python import PythonLinks, copied, may_be_copied
 from standalone.transforms.hoist_field import HoistField
 from standalone.transforms.insert_field import InsertField
 from standalone.wire import Records
@@ -107,6 +113,25 @@ def test_a_piece_comes_back_as_what_was_made_of_it_and_leaves_nothing_open(way):
     assert os.listdir("/proc/self/fd") == before
 
 
+@pytest.mark.parametrize("kind, carried", [("sink", ("t", 0)), ("source", ({"file": "f"}, list(range(COUNT))))])
+@pytest.mark.parametrize("more", [{}, {"uneven": 1}], ids=["of one shape", "of uneven shapes"])
+def test_a_piece_is_worked_part_by_part_as_it_is_at_once(kind, carried, more, monkeypatch):
+    stages = copied(Chain(kind, None, None, None, [Link("where", Where())]))
+    values = shaped([{"n": row, **more} for row in range(COUNT)])
+    piece = pickle.dumps((ColumnBatch(COUNT, "t", partition=0, offsets=np.arange(COUNT) if kind == "sink" else None, value=values), carried))
+
+    def worked(rows_at_once):
+        monkeypatch.setattr(python, "ROWS_AT_ONCE", rows_at_once)
+        made, numbers, redo = pickle.loads(python.work_piece(kind, stages, piece))
+        if isinstance(made, list):
+            return made, numbers.tolist(), redo.tolist()
+        return values_of(made.value, None, made.count), numbers.tolist(), redo.tolist()
+
+    made, numbers, redo = worked(COUNT)
+    assert worked(7) == (made, numbers, redo)
+    assert len(made) == len(numbers) > COUNT * 0.9 and redo == list(range(7, COUNT, 101)), "some are dropped and some doubled"
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("more, way", [("", InFiles), (',"uneven":1', InFiles), ("", InJob)], ids=["of one shape", "of uneven shapes", "in the job"])
 def test_a_sink_gets_what_spark_s_workers_made_as_rows_make_it(spark_holder, more, way, monkeypatch):
@@ -119,6 +144,28 @@ def test_a_sink_gets_what_spark_s_workers_made_as_rows_make_it(spark_holder, mor
     left_to_rows = {os.getpid()} & processes  # those that failed in a worker are done again here
     assert own == {os.getpid()} and processes - left_to_rows
     assert spread.counts.records["spark"] > COUNT * 0.9 and spread.counts.failed_batches == 0
+
+
+@pytest.mark.spark
+def test_a_batch_is_prepared_in_the_background_where_all_of_it_is_in_columns(spark_holder):
+    numbers = [row for row in range(COUNT) if row % 101 != 7 and row % 103 != 5 and row % 107 != 3]
+    good = Records(len(numbers), None, ByteColumn.of([f'{{"n":{row}}}'.encode() for row in numbers]), None, None, np.array(numbers))
+    threads = []
+
+    def prepare(batch):
+        threads.append(threading.current_thread())
+        return [record.value["n"] for record in batch.records()]
+
+    def refuse(batch):
+        raise ValueError("not now")
+
+    spread = pipeline("sink", spark_holder)
+    (batch,) = spread.begin_sink("t", 0, good, prepare).result().batches
+    assert batch.prepared == numbers and threading.current_thread() not in threads
+    (batch,) = spread.begin_sink("t", 0, good, refuse).result().batches
+    assert batch.prepared is None and len(batch) == len(numbers), "put will say what is wrong"
+    mixed = spread.begin_sink("t", 0, fetched(), prepare).result()
+    assert mixed.failures and all(batch.prepared is None for batch in mixed.batches) and len(threads) == 1
 
 
 @pytest.mark.spark

@@ -166,5 +166,5 @@ def test_only_leaves_that_are_read_are_sent():
     batch = texts(b"a").with_(key=ByteColumn.of([b"k"]), key_schema=Schema.STRING, timestamps=np.array([1]))
     each = segment(Both())
     assert each.needs_job(batch)
-    (sent,) = (line.strip() for line in each.describe() if "Spark is sent" in line)
-    assert sent.startswith("Spark is sent v: ") and sent.endswith(" = upper(v)")
+    (sent,) = (line.strip() for line in each.describe() if "Spark gets" in line)
+    assert sent.startswith("Spark gets v: ") and sent.endswith(" = upper(v)")

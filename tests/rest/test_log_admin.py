@@ -47,7 +47,7 @@ def test_a_topic_is_created_and_altered(api):
         ("POST", "/ui/api/topics/new", {"name": "a", "partitions": 0}, 400, "from 1 to 10000"),
         ("POST", "/ui/api/topics/new", {"name": "a", "partitions": True}, 400, "from 1 to 10000"),
         ("POST", "/ui/api/topics/new", {"name": "a", "size": 1}, 400, "no member 'size'"),
-        ("POST", "/ui/api/topics/new", {"name": "a", "configs": {"retention.ms": None}}, 400, "an object of texts"),
+        ("POST", "/ui/api/topics/new", {"name": "a", "configs": {"retention.ms": None}}, 400, "an object with string values"),
         ("POST", "/ui/api/topics/new", [], 400, "must be a JSON object"),
         ("PATCH", "/ui/api/topics/gone/configs", {"configs": {}}, 404, "no topic 'gone'"),
         ("GET", "/ui/api/topics/gone/configs", None, 404, "no topic 'gone'"),

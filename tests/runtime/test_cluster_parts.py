@@ -1,11 +1,19 @@
-"""What tasks on a cluster are made of, each part alone: shares of partitions, the line, the relayed group, keys and secrets, the archive."""
+"""What tasks on a cluster are made of, each part alone: shares of partitions, the channel, the relayed group, keys and secrets, the archive."""
 
+import dataclasses
+import importlib.util
+import os
+import pathlib
+import py_compile
 import socket
+import subprocess
 import sys
 import threading
 import zipfile
 
+import orjson
 import pytest
+from pyspark.serializers import read_int
 from pytest import param
 
 from standalone.clock import SYSTEM
@@ -14,12 +22,15 @@ from standalone.log.group_link import ASSIGNED, LOST, REVOKED
 from standalone.log.link import Waker
 from standalone.log.relayed_group import RelayedGroup
 from standalone.pipeline.spark import executors
-from standalone.runtime.cluster import shares
-from standalone.runtime.cluster.line import Exchange, LineLost, new_key, open_line
+from standalone.pipeline.spark.executors import ARCHIVE
+from standalone.runtime.cluster import executor_task, shares
+from standalone.runtime.cluster.control_channel import ChannelLost, ChannelServer, new_key, open_channel
 from standalone.runtime.cluster.modules import make_archive
-from standalone.runtime.cluster.options import PROTECTIONS, check_protection, runs_on_cluster, secret_texts
+from standalone.runtime.cluster.options import PROTECTIONS, check_protection, for_executors, runs_on_cluster, secret_texts
+from standalone.runtime.cluster.payload import TaskPayload
 from standalone.runtime.cluster.shares import Holder, Shares, shared_out
 from tests.runtime.local import wait_for
+from tests.suite.patience import PATIENCE_SECONDS
 
 EIGHT = {("t", number) for number in range(8)}
 
@@ -184,56 +195,79 @@ def test_what_the_group_takes_back_is_committed_before_others_have_it(sharing):
     assert isinstance(one.commit({("t", 0): 9}), LogRetriableError)
 
 
-# ---- the line
+# ---- the control channel
 
 
 @pytest.fixture
-def exchange():
-    lines = []
+def server():
+    channels = []
 
-    def serve(line):
-        lines.append(line)
+    def serve(channel):
+        channels.append(channel)
         while True:
-            kind, number, body = line.receive()
+            kind, number, body = channel.receive()
             if kind == "double":
-                line.answer(number, 2 * body)
+                channel.answer(number, 2 * body)
 
-    exchange = Exchange("127.0.0.1", 0, serve)
-    exchange.lines = lines
-    yield exchange
-    exchange.close()
+    server = ChannelServer("127.0.0.1", 0, serve)
+    server.channels = channels
+    yield server
+    server.close()
 
 
-def _listening(line):
+def _listening(channel):
     def listen():
-        with pytest.raises(LineLost):
-            line.receive()
+        with pytest.raises(ChannelLost):
+            channel.receive()
 
     thread = threading.Thread(target=listen, daemon=True)
     thread.start()
     return thread
 
 
-def test_a_question_is_answered_and_an_end_is_heard(exchange):
-    line = open_line(("127.0.0.1", exchange.port), exchange.key)
-    thread = _listening(line)
-    assert [line.ask("double", number) for number in (1, 21)] == [2, 42]
-    wait_for(lambda: exchange.lines)
-    exchange.lines[0].close()
+def test_a_question_is_answered_and_an_end_is_heard(server):
+    channel = open_channel(("127.0.0.1", server.port), server.key)
+    thread = _listening(channel)
+    assert [channel.ask("double", number) for number in (1, 21)] == [2, 42]
+    wait_for(lambda: server.channels)
+    server.channels[0].close()
     thread.join(60)
-    with pytest.raises(LineLost):
-        line.ask("double", 1)
+    with pytest.raises(ChannelLost):
+        channel.ask("double", 1)
 
 
-def test_who_does_not_know_the_key_is_not_heard(exchange):
-    with pytest.raises(LineLost, match="cannot be reached"):
-        open_line(("127.0.0.1", exchange.port), new_key())
-    with socket.create_connection(("127.0.0.1", exchange.port)) as stranger:
+def test_who_does_not_know_the_key_is_not_heard(server):
+    with pytest.raises(ChannelLost, match="cannot be reached"):
+        open_channel(("127.0.0.1", server.port), new_key())
+    with socket.create_connection(("127.0.0.1", server.port)) as stranger:
         stranger.sendall(b"\0\0\0\x05hello")
         stranger.settimeout(60)
         while stranger.recv(1000):
             pass  # it is hung up on
-    assert not exchange.lines
+    assert not server.channels
+
+
+def test_a_task_that_is_slow_to_be_configured_is_not_silent(monkeypatch):
+    monkeypatch.setattr(executor_task, "HEARTBEAT_SECONDS", 0.01)
+    kinds, configured = [], threading.Event()
+
+    def serve(channel):
+        while True:
+            kinds.append(orjson.loads(channel._connection.recv_bytes())[0])
+            if kinds.count("heartbeat") > 2:
+                configured.set()
+
+    def slow(self):
+        assert configured.wait(PATIENCE_SECONDS), kinds
+        raise ConnectError("no such connector")
+
+    monkeypatch.setattr(executor_task._ExecutorTask, "_new_runner", slow)
+    server = ChannelServer("127.0.0.1", 0, serve)
+    names = [field.name for field in dataclasses.fields(TaskPayload)]
+    payload = {**dict.fromkeys(names), "connector": {"name": "slow"}, "hidden": [], "address": ("127.0.0.1", server.port), "key": server.key}
+    ended = executor_task.run(payload, {"attempt": 0, "host": "there", "import_seconds": 0.0})
+    server.close()
+    assert ended["state"] == "FAILED" and "no such connector" in ended["trace"]
 
 
 # ---- the group of a consumer whose member is elsewhere
@@ -326,7 +360,55 @@ def test_the_archive_has_our_packages_and_the_plugins(tmp_path):
     names = set(zipfile.ZipFile(tmp_path / "modules.zip").namelist())
     assert entries == ["plugin-path/0"]
     assert {"standalone/__init__.py", "connectors/file/source.py", "plugin-path/0/lone.py", "plugin-path/0/some/words.txt"} <= names
-    assert not any(name.endswith((".jar", ".pyc")) for name in names)
+    assert not any(name.endswith(".jar") for name in names)
+
+
+def test_the_archive_has_the_bytecode_of_the_present_text_and_executors_use_it(tmp_path):
+    names = ("compiled", "edited", "fresh", "wrong")
+    for name in names:
+        (tmp_path / f"{name}.py").write_text("FOUND = 'first'")
+    for name in ("compiled", "edited"):
+        py_compile.compile(tmp_path / f"{name}.py", invalidation_mode=py_compile.PycInvalidationMode.TIMESTAMP)
+    (tmp_path / "edited.py").write_text("FOUND = 'edited'")
+    (tmp_path / "wrong.py").write_text("no Python")
+    entries = make_archive(tmp_path / "modules.zip", [str(tmp_path / f"{name}.py") for name in names])
+    zipfile.ZipFile(tmp_path / "modules.zip").extractall(tmp_path / "unpacked")
+    files = [tmp_path / "unpacked" / entry / f"{name}.py" for entry, name in zip(entries, names)]
+    for file in files:
+        file.write_text("FOUND = 'compiled where it is unpacked'")
+    assert [_imported(file).FOUND for file in files] == ["first", "edited", "first", "compiled where it is unpacked"]
+    assert (tmp_path / "unpacked" / importlib.util.cache_from_source("standalone/errors.py")).exists()
+
+
+def _imported(path):
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_an_executor_s_python_daemon_has_imported_what_its_tasks_need(tmp_path):
+    """And has one thread yet, since it forks, but for those that are made for it."""
+    make_archive(tmp_path / "modules.zip", [])
+    zipfile.ZipFile(tmp_path / "modules.zip").extractall(tmp_path / ARCHIVE)
+    environment = {**os.environ, **{key.removeprefix("spark.executorEnv."): value for key, value in for_executors({}).items()}, "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", for_executors({})["spark.python.daemon.module"], "pyspark.worker"]
+    environment["CONNECT_DAEMON_MODULES"] = f"a_package_that_nobody_has,{environment['CONNECT_DAEMON_MODULES']}"  # a task says so, where it is asked for
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as daemon:
+        port = read_int(daemon.stdout)
+        names = [thread.joinpath("comm").read_text().strip() for thread in pathlib.Path(f"/proc/{daemon.pid}/task").iterdir()]
+        assert len([name for name in names if not name.startswith("jemalloc")]) == 1, names  # pyarrow's allocator takes care of forks
+        with socket.create_connection(("127.0.0.1", port)) as spark, spark.makefile("rb") as said:
+            task = read_int(said)
+            maps = pathlib.Path(f"/proc/{task}/maps").read_text()
+            assert task != daemon.pid and "pyarrow" in maps and "llvmlite" in maps and "orjson" in maps
+        daemon.stdin.close()  # as when the executor ends
+        daemon.wait(PATIENCE_SECONDS)
+
+
+def test_a_user_s_settings_for_executors_stay():
+    assert for_executors({"spark.executorEnv.PYTHONPATH": "/theirs"})["spark.executorEnv.PYTHONPATH"] == f"{ARCHIVE}:/theirs"
+    assert for_executors({"spark.python.daemon.module": "pyspark.daemon"})["spark.python.daemon.module"] == "pyspark.daemon"
 
 
 def test_an_executor_that_lacks_what_the_work_imports_says_so(tmp_path, monkeypatch):
@@ -336,8 +418,9 @@ def test_an_executor_that_lacks_what_the_work_imports_says_so(tmp_path, monkeypa
     (tmp_path / "modules" / "needy.py").write_text("import a_package_that_nobody_has")
     (said,) = executors._work("needy:run", {}, "modules")(())
     assert "a_package_that_nobody_has" in said["missing"] and said["python"] == sys.executable
-    (tmp_path / "modules" / "ready.py").write_text("def run(payload, place): return payload, place['folder']")
-    assert list(executors._work("ready:run", 42, "modules")(())) == [(42, str(tmp_path / "modules"))]
+    (tmp_path / "modules" / "ready.py").write_text("def run(payload, place): return payload, place")
+    ((payload, place),) = executors._work("ready:run", 42, "modules")(())
+    assert (payload, place["folder"]) == (42, str(tmp_path / "modules")) and place["import_seconds"] >= 0
 
 
 def test_a_plugin_that_is_too_large_is_named(tmp_path, monkeypatch):

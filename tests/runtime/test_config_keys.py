@@ -30,7 +30,7 @@ CHANGED = {
 LEFT_OUT = {}  # (definition, key) -> reason: none
 
 OWN = {"state.dir", "spark.start", "task.failure.exit", "log.format", "rest.ui.enable", "rest.basic.auth.file", "rest.allowed.hosts", "rest.hide.secrets", "files.allowed.paths"}
-OWN |= {"tasks.run.on", "tasks.line.port"}
+OWN |= {"tasks.run.on", "tasks.control.port"}
 # Of Java's distributed mode, which has no other keys here.
 OWN |= {"exactly.once.source.support", "group.id", "offset.storage.topic", "offset.storage.partitions", "offset.storage.replication.factor"}
 OWN_PREFIXES = ("pipeline.", "embedded.log.", "embedded.registry.", "task.restart.", "sql.")

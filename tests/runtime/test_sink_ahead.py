@@ -59,7 +59,7 @@ class Slow:
         self.tick = threading.Event()
         self.begun = self.ended = self.ahead = 0
 
-    def begin(self, pipeline, topic, partition, records):
+    def begin(self, pipeline, *batch):
         def work():
             self.tick.wait(0.002)
             return whole.result()
@@ -68,7 +68,7 @@ class Slow:
             self.ended += 1
             return future.result()
 
-        whole = BEGIN(pipeline, topic, partition, records)
+        whole = BEGIN(pipeline, *batch)
         self.ahead += self.begun > self.ended
         self.begun += 1
         future = self.threads.submit(work)
@@ -125,6 +125,16 @@ def test_what_is_put_is_whole_and_in_order(worker, slow):
     sink(worker, topics="t,u")
     wait_for_all("t", "u")
     assert Noting.put_offsets == {"t": GOOD, "u": GOOD} and slow.ahead
+
+
+def test_the_chain_can_ask_how_much_follows(worker, monkeypatch):
+    asked, left = [], []
+    monkeypatch.setattr(Pipeline, "ask_what_follows", lambda pipeline, follows: asked.append(follows))
+    monkeypatch.setattr(Noting, "odd", lambda task, batches: batches and left.append(asked[0]()))
+    fill(worker)
+    sink(worker, topics="t")
+    wait_for_all("t")
+    assert COUNT > left[0] > left[-1] == 0 and left == sorted(left, reverse=True)
 
 
 def test_a_put_that_is_repeated_comes_before_what_follows(worker, slow, monkeypatch, caplog):

@@ -110,7 +110,7 @@ def test_a_header_that_names_no_schema(client, registry_url, headers, said):
 def test_a_registry_without_guids_cannot_be_written_by_header():
     ours = with_registry(AvroConverter, **{key.replace(".", "__"): value for key, value in WRITES.items()})
     ours.client.gives_guids = False
-    with pytest.raises(DataError, match="The registry has no GUID of the schema with the id 1.*PrefixSchemaIdSerializer"):
+    with pytest.raises(DataError, match="The registry returned no GUID for schema id 1.*PrefixSchemaIdSerializer"):
         ours.from_connect("t", Schema.INT32, 7, [])
 
 

@@ -14,17 +14,18 @@ import urllib.request
 from tests.servers.server import Server, free_port, java, run_until_interrupted
 
 START_SECONDS = 120
-WORKERS, CORES = 2, 9  # one worker's cores hold all the tasks of a test: those of an executor that died continue in the other
+WORKERS, CORES = 2, 18  # one worker's cores hold all the tasks of a test: those of an executor that died continue in the other at once
 QUICK = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 -Xshare:auto"
 
 
 class SparkCluster(Server):
-    """`master` is what spark.master is to say. `secret` makes it one that authenticates."""
+    """`master` is what spark.master is to say. `secret` makes it one that authenticates and encrypts; `cores` are each worker's."""
 
     name = "spark-cluster"
 
-    def __init__(self, secret=None):
+    def __init__(self, secret=None, cores=CORES):
         super().__init__()
+        self._cores = cores
         self._port, self._page = free_port(), free_port()
         self._secret = secret
         self.master = f"spark://127.0.0.1:{self._port}"
@@ -34,7 +35,7 @@ class SparkCluster(Server):
         self._make_folder()
         if self._secret:
             self.name = "spark-cluster-secured"
-        self._begin([sys.executable, "-m", "tests.servers.spark_cluster", self._folder, self._port, self._page], env=self._environment())
+        self._begin([sys.executable, "-m", "tests.servers.spark_cluster", self._folder, self._port, self._page, self._cores], env=self._environment())
         self._wait_until(self._has_workers, START_SECONDS)
         return self
 
@@ -56,13 +57,13 @@ class SparkCluster(Server):
             return answer.read().count(b'"ALIVE"') > WORKERS  # the master says it of itself, too
 
 
-def _run_nodes(folder, port, page):
+def _run_nodes(folder, port, page, cores):
     """The processes of a cluster, until this one is ended; then they end with it."""
     spark = pathlib.Path(os.environ["SPARK_HOME"])
     start = [str(spark / "bin" / "spark-class")]
     here = ["--host", "127.0.0.1"]
     master = [*start, "org.apache.spark.deploy.master.Master", *here, "--port", port, "--webui-port", page]
-    worker = [*start, "org.apache.spark.deploy.worker.Worker", *here, "--webui-port", "0", "--cores", str(CORES), "--memory", "4g"]
+    worker = [*start, "org.apache.spark.deploy.worker.Worker", *here, "--webui-port", "0", "--cores", cores, "--memory", "4g"]
     commands = [master, *([*worker, "--work-dir", f"{folder}/worker-{number}", f"spark://127.0.0.1:{port}"] for number in range(WORKERS))]
     with contextlib.ExitStack() as nodes:
         for command in commands:

@@ -150,5 +150,5 @@ def test_what_cannot_be_is_told(started, worker, topic):
         started.start()
     with pytest.raises(ConfigError, match="within="):
         started.stream(topic).join(started.stream(topic))
-    with pytest.raises(ConfigError, match="to_json makes a text"):
+    with pytest.raises(ConfigError, match="Use to_json for a struct"):
         started.stream(topic, key="struct<a: int>")

@@ -36,4 +36,4 @@ def test_spark_is_answered_before_anything_is_imported(program, tmp_path, answer
             file.flush()
             _, said = process.communicate()
     assert ("imported" in said) is (answer == "ok")
-    assert answer == "ok" or "does not take this process for its own" in said
+    assert answer == "ok" or "rejected the authentication of this process" in said

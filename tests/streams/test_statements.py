@@ -95,26 +95,26 @@ def test_connectors_are_made_by_sql(sql, tmp_path):
 REFUSED = [
     ("SELECT a FROM nowhere;", "line 1, column 15: there is no stream or table 'nowhere'. There are: .*orders"),
     ("SELECT nothing FROM orders;", "line 1, column 8: .*nothing.* cannot be resolved"),
-    ("SELECT id, usr AS id FROM orders EMIT CHANGES;", "two columns are called 'id'"),
+    ("SELECT id, usr AS id FROM orders EMIT CHANGES;", "two columns are named 'id'"),
     ("CREATE STREAM x_s AS SELECT usr FROM orders EMIT CHANGES;", "key column 'id' is missing"),
     ("CREATE STREAM x_s AS SELECT usr, count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "Write CREATE TABLE"),
     ("CREATE TABLE x_s AS SELECT id, usr FROM orders EMIT CHANGES;", "Write CREATE STREAM"),
-    ("CREATE TABLE x_s AS SELECT count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "'usr' is in GROUP BY and not selected"),
-    ("CREATE TABLE x_s AS SELECT usr FROM orders GROUP BY usr EMIT CHANGES;", "no column beside its key"),
+    ("CREATE TABLE x_s AS SELECT count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;", "'usr' is in GROUP BY and must be selected"),
+    ("CREATE TABLE x_s AS SELECT usr FROM orders GROUP BY usr EMIT CHANGES;", "only its key"),
     ("SELECT usr, count(*) AS n FROM orders GROUP BY usr EMIT FINAL;", "EMIT FINAL needs a WINDOW"),
     ("SELECT usr, count(*) AS n FROM orders WINDOW SESSION (1 MINUTE) GROUP BY usr EMIT CHANGES;", "write EMIT FINAL"),
     ("SELECT id FROM orders WINDOW TUMBLING (SIZE 1 MINUTE) EMIT CHANGES;", "WINDOW needs a GROUP BY"),
-    ("SELECT id FROM orders HAVING id > 1 EMIT CHANGES;", "conditions on rows belong into WHERE"),
+    ("SELECT id FROM orders HAVING id > 1 EMIT CHANGES;", "put conditions on rows into WHERE"),
     ("SELECT a.id, b.id AS i FROM orders a JOIN orders b ON a.id = b.id EMIT CHANGES;", "needs WITHIN"),
     ("SELECT u.name FROM users u JOIN orders o ON o.usr = u.name EMIT CHANGES;", "put the stream first"),
-    ("SELECT o.id FROM orders o JOIN users u WITHIN 1 HOUR ON o.usr = u.name EMIT CHANGES;", "a table has the row that it has"),
+    ("SELECT o.id FROM orders o JOIN users u WITHIN 1 HOUR ON o.usr = u.name EMIT CHANGES;", "a table has one row per key"),
     ("SELECT o.id FROM orders o FULL JOIN users u ON o.usr = u.name EMIT CHANGES;", "by JOIN or LEFT JOIN"),
     ("CREATE STREAM orders (id INT) WITH (kafka_topic = 'orders');", "There is a stream 'orders' already"),
     ("CREATE STREAM x_s (id INT) WITH (kafka_topic = 'is-not-there');", "partitions = 1"),
     ("CREATE STREAM x_s (id INT) WITH (kafka_topic = 'orders', value_format = 'XML');", "There is no format 'XML'"),
-    ("CREATE STREAM x_s (id INT, a INT) WITH (kafka_topic = 'orders', value_format = 'KAFKA');", "KAFKA holds one"),
-    ("CREATE STREAM x_s (id INT) WITH (kafka_topic = 'orders', timestamp = 'at');", "names no column"),
-    ("CREATE STREAM x_s (id INT) WITH (kafka_topics = 'orders');", "knows no 'kafka_topics'"),
+    ("CREATE STREAM x_s (id INT, a INT) WITH (kafka_topic = 'orders', value_format = 'KAFKA');", "KAFKA supports one"),
+    ("CREATE STREAM x_s (id INT) WITH (kafka_topic = 'orders', timestamp = 'at');", "is not a column of"),
+    ("CREATE STREAM x_s (id INT) WITH (kafka_topics = 'orders');", "'kafka_topics' is not a property"),
     ("CREATE STREAM x_s (id NUMBERS) WITH (kafka_topic = 'orders');", "NUMBERS"),
     ("CREATE TABLE x_s (id INT) WITH (kafka_topic = 'orders');", "PRIMARY KEY"),
     ("CREATE STREAM x_s WITH (kafka_topic = 'orders') AS SELECT id, usr FROM orders EMIT CHANGES;", "which it reads"),
@@ -148,6 +148,6 @@ def test_shows_and_explains(shop, sql):
     assert ("column", "id INT KEY") in sql.rows("DESCRIBE orders;")
     explained = dict(sql.rows("EXPLAIN CREATE TABLE x AS SELECT usr, count(*) AS n FROM orders GROUP BY usr EMIT CHANGES;"))
     assert explained["output mode"] == "update" and explained["key"] == "usr" and explained["columns"] == "usr STRING, n BIGINT"
-    assert sql("CREATE STREAM IF NOT EXISTS orders (id INT) WITH (kafka_topic = 'orders');")["message"].endswith("was there already.")
+    assert sql("CREATE STREAM IF NOT EXISTS orders (id INT) WITH (kafka_topic = 'orders');")["message"].endswith("already exists.")
     assert sql.rows("DEFINE who = 'ann'; SELECT id FROM orders WHERE usr = '${who}' AND id = 1;") == [(1,)]
     assert "UCASE" in [row[0] for row in sql.rows("SHOW FUNCTIONS;")]

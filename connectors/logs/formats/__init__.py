@@ -1,6 +1,6 @@
-"""Formats: what lines mean. One file each; FORMATS has them by name.
+"""Formats: what lines mean. One file each, loaded when it is asked for: most of them need what takes memory.
 
-    format = FORMATS["combined"](config)
+    format = load("combined")(config)
     format.rule                          a multiline.Rule where records of it span lines, else None
     format.reader(head) -> Reader        one for each file; `head()` gives its first line
     reader.parse(column, is_begin) -> Parsed
@@ -8,15 +8,17 @@
 Parsing is columnar where a regular expression of RE2 can do it.
 """
 
-from connectors.logs.formats.by_regex import ByRegex
-from connectors.logs.formats.combined import Combined
-from connectors.logs.formats.cri import Cri
-from connectors.logs.formats.csv_lines import Csv
-from connectors.logs.formats.docker import Docker
-from connectors.logs.formats.maps import Json, Logfmt
-from connectors.logs.formats.raw import Raw
-from connectors.logs.formats.syslog import Syslog
+import importlib
 
-FORMATS = {
-    "raw": Raw, "json": Json, "logfmt": Logfmt, "syslog": Syslog, "combined": Combined, "cri": Cri, "docker": Docker, "csv": Csv, "regex": ByRegex,
+_FORMATS = {  # name -> (module, class)
+    "raw": ("raw", "Raw"), "json": ("maps", "Json"), "logfmt": ("maps", "Logfmt"), "syslog": ("syslog", "Syslog"),
+    "combined": ("combined", "Combined"), "cri": ("cri", "Cri"), "docker": ("docker", "Docker"), "csv": ("csv_lines", "Csv"),
+    "regex": ("by_regex", "ByRegex"),
 }  # fmt: skip
+FORMATS = tuple(_FORMATS)
+
+
+def load(name):
+    """The class of the format of that name."""
+    module, kind = _FORMATS[name]
+    return getattr(importlib.import_module(f"{__name__}.{module}"), kind)

@@ -1,8 +1,8 @@
-"""Formats of files: format.class. What each is called in Java and here, and where it is."""
+"""File formats (format.class): short names, Java's class names, and modules."""
 
 import importlib
 
-_FORMATS = {  # short name -> (module, class, the names of Java's classes)
+_FORMATS = {  # short name -> (module, class, Java's class names)
     "Parquet": ("parquet", "ParquetFormat", ("hdfs.parquet.ParquetFormat", "s3.format.parquet.ParquetFormat")),
     "Avro": ("avro", "AvroFormat", ("hdfs.avro.AvroFormat", "s3.format.avro.AvroFormat")),
     "Orc": ("orc", "OrcFormat", ("hdfs.orc.OrcFormat",)),
@@ -16,6 +16,6 @@ NAMES = {name: short for short, (_, _, java) in _FORMATS.items() for name in (sh
 
 
 def load(short):
-    """The class of a format by its short name. Nothing is imported before: each has its own library."""
+    """Import and return a format's class by its short name: each needs its own library."""
     module, name, _ = _FORMATS[short]
     return getattr(importlib.import_module(f"{__name__}.{module}"), name)

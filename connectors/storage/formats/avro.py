@@ -1,4 +1,4 @@
-"""Avro's container files: a header with the schema, then blocks of records, each followed by the file's own mark."""
+"""Avro's container files: a header with the schema, then blocks of records, each followed by the file's sync marker."""
 
 import bz2
 import os
@@ -12,7 +12,7 @@ from standalone import SinkBatch
 from standalone.converters.avro.rows import AvroRows
 
 _MAGIC = b"Obj\x01"
-BLOCK_BYTES = 1 << 20  # of records before they are compressed; readers split files at blocks
+BLOCK_BYTES = 1 << 20  # of uncompressed records; readers split files at blocks
 _KEPT = 100
 
 
@@ -48,7 +48,7 @@ class AvroFormat(Format):
         return AvroFile(self._rows(schema).text, spool, self.settings["avro.codec"])
 
     def text_of(self, schema):
-        """What the header of a file of that schema says."""
+        """Return the schema text for a file's header."""
         return self._rows(schema).text
 
     def _rows(self, schema):
@@ -56,7 +56,7 @@ class AvroFormat(Format):
         if known is None:
             if len(self._known) >= _KEPT:
                 self._known.clear()
-            # A file holds records that are there: that its values as a whole may be null is not said in it.
+            # A file only holds non-null records, so its schema is not nullable.
             known = self._known[schema] = AvroRows(schema.with_(optional=False), self._options)
         return known
 
@@ -90,7 +90,7 @@ def _sized(data):
 
 
 def _long(number):
-    """A whole number as Avro writes it: zig-zag, seven bits a byte."""
+    """Encode an integer like Avro: zigzag, seven bits per byte."""
     left = number << 1 ^ number >> 63
     out = bytearray()
     while left > 0x7F:

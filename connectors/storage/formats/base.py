@@ -1,37 +1,37 @@
-"""What a format is.
+"""The interface of file formats.
 
-`encode` makes of a batch what is cut up among the files of its partitions, for a whole batch at once: a ByteColumn of encoded records, or an
-Arrow array. A `Writer` puts pieces of that into one file.
+`encode` converts a whole batch to a ByteColumn of encoded records, or to an Arrow array, which is then split among the files. A `Writer` writes
+the pieces to one file.
 """
 
 
 class Format:
     extension = ""
-    takes_nulls = False  # whether a null value can be written
-    needs_schema = False  # whether values without a schema are given one
+    takes_nulls = False  # whether null values can be written
+    needs_schema = False  # whether a schema is inferred for schemaless values
 
     def __init__(self, settings):
         self.settings = settings
 
     def encode(self, topic, schema, values, count):
-        """(column, {row: error}): rows that are bad hold anything. `values` is an Arrow array as batches have for that schema; where the schema
-        is None, the column as it is in the batch."""
+        """Return (column, {row: error}); bad rows have undefined content. `values` is the batch's Arrow array for the schema; without a
+        schema it is the batch's column."""
         raise NotImplementedError
 
     def open(self, schema, spool):
-        """A Writer of a file of that schema."""
+        """Return a Writer for a file of that schema."""
         raise NotImplementedError
 
 
 class Writer:
-    memory = 0  # bytes that it holds beside the spool's
+    memory = 0  # bytes buffered besides the spool's
 
     def append(self, column):
         raise NotImplementedError
 
     def settle(self):
-        """Move what is held in memory into the spool."""
+        """Move buffered data to the spool."""
 
     def finish(self):
-        """The file is complete: all of it into the spool."""
+        """Complete the file: write everything to the spool."""
         self.settle()

@@ -1,4 +1,4 @@
-"""CSV: the names of the fields in the first line; what is nested is JSON in its field, bytes are base64."""
+"""CSV: field names in the first line; nested values are JSON, bytes are base64."""
 
 import base64
 import io
@@ -37,7 +37,7 @@ class CsvFormat(LinesFormat):
         if schema.type == "bytes" and not schema.name:
             return pa.array([None if item is None else base64.b64encode(item).decode() for item in array.to_pylist()], pa.string())
         made = to_lake(array, schema)
-        # Numbers stay numbers, so that strings are distinguished from them by their quotes.
+        # Numbers are not quoted, which distinguishes them from strings.
         return made if pa.types.is_string(made.type) or pa.types.is_primitive(made.type) and not pa.types.is_temporal(made.type) else _plain(made)
 
     def open(self, schema, spool):

@@ -1,4 +1,4 @@
-"""JSON, an object a line: what JsonConverter writes without its schema."""
+"""JSON lines, as JsonConverter writes them without schemas."""
 
 import numpy as np
 
@@ -23,7 +23,7 @@ def json_converter(decimal_format="BASE64"):
 
 
 def json_rows(converter, schema, values, count):
-    """(ByteColumn of JSON, {row: error})"""
+    """Return (ByteColumn of JSON, {row: error})."""
     if values is None:
         return ByteColumn.repeat(None, count), {}
     done = converter.encode("", schema, values, count)

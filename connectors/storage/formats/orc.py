@@ -1,7 +1,7 @@
 """ORC, by pyarrow's encoder.
 
-It has no type for a time of day: that is written as int32, in milliseconds. A point in time is a `timestamp` without a zone, its clock time in UTC,
-as Hive writes it: ORC's "timestamp with local time zone" Spark reads as another type than it writes, and Hive 2 not at all.
+ORC has no time of day: it becomes int32 milliseconds. A point in time becomes a `timestamp` without zone, in UTC, as Hive writes it: Spark reads
+ORC's "timestamp with local time zone" as a different type than it writes, and Hive 2 cannot read it.
 """
 
 import numpy as np
@@ -35,5 +35,5 @@ class OrcFile(Columns):
         return orc.ORCWriter(pa.PythonFile(self._spool, mode="w"), compression=self._codec)
 
     def _write(self, table):
-        # Copied: of a slice of structs within structs pyarrow's ORC writer (26.0) takes the inner values from the wrong rows.
+        # Copied: for slices of nested structs, pyarrow's ORC writer (26.0) takes the inner values from the wrong rows.
         self._file.write(table.take(np.arange(len(table))))

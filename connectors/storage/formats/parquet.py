@@ -1,4 +1,4 @@
-"""Parquet: one row group where memory allows, by pyarrow's encoder."""
+"""Parquet: by pyarrow's encoder, with a single row group if memory allows."""
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -8,13 +8,13 @@ from connectors.storage.lake_types import lake_schema, rows_to_lake
 from standalone import DataError
 
 _CODECS = {"none": "NONE", "lz4": "LZ4"}
-GROUP_BYTES = 64 << 20  # in memory; what readers work on at once
+GROUP_BYTES = 64 << 20  # in memory; the unit that readers process
 
 
 def must_be_structs(schema, name):
     if schema.type != "struct":
         raise DataError(
-            f"{name} files hold structs, and the values are of the type {schema.type}. Put them into one (HoistField), or choose another format."
+            f"{name} files need structs, but the values have the type {schema.type}. Wrap them with HoistField, or choose another format."
         )
 
 
@@ -36,7 +36,7 @@ class ParquetFormat(Format):
 
 
 class Columns(Writer):
-    """Pieces of columns, gathered until they are a row group."""
+    """Collects columns until they fill a row group."""
 
     def __init__(self, schema, spool):
         self._schema, self._spool = schema, spool
@@ -75,7 +75,7 @@ class ParquetFile(Columns):
         self._codec = codec
 
     def _opened(self):
-        # Spark and Hive read dates and times of this version; page indexes let them leave out what they do not look for.
+        # Spark and Hive read dates and times of this version; page indexes let them skip data.
         return pq.ParquetWriter(pa.PythonFile(self._spool, mode="w"), self._schema, compression=self._codec, version="2.6", write_page_index=True)
 
     def _write(self, table):

@@ -1,4 +1,4 @@
-"""Lines: values as text (StringFormat), values that are bytes (BytesFormat), and what every format of rows shares."""
+"""Row formats: values as text (StringFormat) or bytes (BytesFormat), and their base."""
 
 import os
 import zlib
@@ -12,7 +12,7 @@ _GZIP = 16 + zlib.MAX_WBITS
 
 
 class Lines(Writer):
-    """Each record and what is after it, compressed if so wished. `head` is what the file begins with."""
+    """Writes each record and its separator, optionally compressed. `head` is the beginning of the file."""
 
     def __init__(self, spool, ending=b"\n", null=b"null", gzip_level=None, head=b""):
         self._spool, self._ending, self._null = spool, ending, null
@@ -45,7 +45,7 @@ class LinesFormat(Format):
 
 
 class StringFormat(LinesFormat):
-    """Each value as Java prints it, a line each."""
+    """Each value as a line, in Java's toString format."""
 
     def encode(self, topic, schema, values, count):
         batch = SinkBatch(count, topic, values, schema, partition=0, offsets=np.arange(count))
@@ -62,7 +62,7 @@ def _text(value, schema):
 
 
 class BytesFormat(LinesFormat):
-    """Values that are bytes, as they are, each followed by a separator."""
+    """Values that are bytes, each followed by a separator."""
 
     takes_nulls = False
 
@@ -87,4 +87,4 @@ class BytesFormat(LinesFormat):
 
 
 def _not_bytes(kind):
-    return f"BytesFormat writes values that are bytes, and this is a {kind}. Set value.converter to ByteArrayConverter."
+    return f"BytesFormat writes bytes, but this value is a {kind}. Set value.converter to ByteArrayConverter."

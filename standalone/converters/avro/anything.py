@@ -1,4 +1,4 @@
-"""Values without a schema as Avro data: a record of which the one field is set that is of the value's type."""
+"""Schemaless values as Avro: a record in which the field for the value's type is set."""
 
 from standalone import BigInt, DataError, Float32, Int8, Int16, Int32
 from standalone.converters.avro.write_bare import text
@@ -30,15 +30,15 @@ def _field_of(value):
     if isinstance(value, int) and not isinstance(value, BigInt):
         if _LOWEST <= value <= _HIGHEST:
             return "long"
-        raise DataError(f"AvroConverter: {value} has more than 64 bits, and Avro has no such number. Send it as text.")
+        raise DataError(f"AvroConverter: {value} exceeds 64 bits, and Avro has no larger integers. Send it as text.")
     if isinstance(value, float):
         return "float" if isinstance(value, Float32) else "double"
     for kind, name in ((str, "string"), (list, "array"), (dict, "map")):
         if isinstance(value, kind):
             return name
     raise DataError(
-        f"AvroConverter: a {type(value).__name__} that has no schema cannot be written: booleans, numbers, texts, lists and maps can. "
-        "Give it a schema, or make text of it."
+        f"AvroConverter: a {type(value).__name__} without a schema cannot be written; booleans, numbers, strings, lists and maps can. "
+        "Give it a schema, or convert it to a string."
     )
 
 

@@ -1,4 +1,4 @@
-"""Avro's bytes by fastavro: the schema as it takes it, and which branch of a union a value was read from."""
+"""Encode and decode Avro by fastavro, which also returns the union branch of each value."""
 
 import io
 import json
@@ -10,7 +10,7 @@ from standalone import SerializationError
 from standalone.converters.avro.names import ANYTHING_SCHEMA
 from standalone.converters.avro.read_schema import optional_branch
 
-# A "logical type" of ours: fastavro calls what is registered for it with the value and the schema, which says the branch.
+# A logical type of ours: fastavro calls its handler with the value and the schema, which identifies the branch.
 _BRANCH = "connect-branch"
 _TYPES = ("boolean", "int", "long", "float", "double", "bytes", "string", "array", "map", "record", "enum", "fixed")
 for _type in _TYPES:
@@ -18,10 +18,10 @@ for _type in _TYPES:
 
 
 class Binary:
-    """Reads and writes data (values as fastavro has them) of one Node.
+    """Encodes and decodes the data of one Node (values in fastavro's types).
 
-    What is written to a union of more than null and one other is a pair (`name_in_union` of the branch, value); what is read from it is a
-    pair (number of the branch, value). Logical types are not looked at.
+    A value of a union other than `["null", type]` is a pair: (`name_in_union` of the branch, value) when written, (branch index, value) when
+    read. Logical types are ignored.
     """
 
     def __init__(self, node, fails_on_rest=False):
@@ -33,7 +33,7 @@ class Binary:
 
     @classmethod
     def anything(cls, fails_on_rest=False):
-        """Of values without a schema: its type refers to itself, as none does that has a Connect schema."""
+        """For schemaless values: their Avro type is recursive, which no Connect schema allows."""
         binary = cls.__new__(cls)
         binary._fails_on_rest = fails_on_rest
         binary._writing = binary._reading = fastavro.parse_schema(json.loads(ANYTHING_SCHEMA))
@@ -43,26 +43,26 @@ class Binary:
         fastavro.schemaless_writer(out, self._writing, datum)
 
     def read(self, data):
-        """The datum of bytes. Raises SerializationError."""
+        """Decode bytes into a datum. Raise SerializationError if invalid."""
         source = io.BytesIO(data)
         datum = self.read_from(source)
         if self._fails_on_rest and (rest := len(data) - source.tell()):
-            raise SerializationError(f"There are {rest} bytes after the value, and avro.fail.on.trailing.data=true refuses them.")
+            raise SerializationError(f"{rest} bytes follow the value, which avro.fail.on.trailing.data=true forbids.")
         return datum
 
     def read_from(self, source):
-        """The datum that begins where a stream of bytes stands."""
+        """Decode one datum from a stream's current position."""
         try:
             return fastavro.schemaless_reader(source, self._reading, None, handle_unicode_errors="replace")
         except (EOFError, ValueError, IndexError, OverflowError, KeyError, TypeError, MemoryError, RecursionError) as error:
             said = "they end too early" if isinstance(error, EOFError) else str(error) or type(error).__name__
-            raise SerializationError(f"The bytes are not of the schema that they name: {said}.") from error
+            raise SerializationError(f"The bytes do not match their schema: {said}.") from error
 
     def name_in_union(self, node):
         return self._names.get(node.name) or node.type
 
     def _to_write(self, node, seen):
-        """Names are ours: neither namespaces nor scrubbing matter to the bytes."""
+        """Build fastavro's schema for writing. Namespaces and scrubbing do not affect the bytes."""
         if node.type == "union":
             return [self._to_write(branch, seen) for branch in node.branches]
         if node.name is None:
@@ -74,7 +74,7 @@ class Binary:
         return _named(node, name, lambda inner: self._to_write(inner, seen))
 
     def _to_read(self, node, branch=None):
-        """Each use of a type is one of its own, since one may be a branch and another none."""
+        """Build fastavro's schema for reading. Each use of a type is separate, since only some may be union branches."""
         if node.type == "union":
             tells = optional_branch(node) is None
             return [self._to_read(each, at if tells else None) for at, each in enumerate(node.branches)]

@@ -19,7 +19,7 @@ from standalone.schema_registry.framing import head
 
 
 class AvroConverter(RegistryConverter):
-    """Avro in the log, after the id that the value's schema has in the registry. A null is not bytes.
+    """Avro in the log, prefixed with the schema's id in the registry. A null becomes a null.
 
     value.converter=io.confluent.connect.avro.AvroConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -38,26 +38,26 @@ class AvroConverter(RegistryConverter):
         *OPTIONS,
         *DATA_OPTIONS,
         Option("enhanced.avro.schema.support", BOOLEAN, MEDIUM, "Keep enums as enums, and the namespaces of a union's members.", False),
-        Option("scrub.invalid.names", BOOLEAN, MEDIUM, "Change names that Avro does not take: what it forbids becomes _.", False),
-        Option("connect.meta.data", BOOLEAN, LOW, "Say in the Avro schema what Avro has no words for: connect.name, connect.version and more.", True),
-        Option("discard.type.doc.default", BOOLEAN, LOW, "Leave docs and defaults of Avro's types out; the old way, for old topics.", False),
-        Option("allow.optional.map.keys", BOOLEAN, LOW, "Write maps with optional text keys as Avro maps.", False),
+        Option("scrub.invalid.names", BOOLEAN, MEDIUM, "Replace characters in names that Avro does not allow by _.", False),
+        Option("connect.meta.data", BOOLEAN, LOW, "Add properties to the Avro schema that Avro lacks: connect.name, connect.version and more.", True),
+        Option("discard.type.doc.default", BOOLEAN, LOW, "Drop docs and defaults of Avro types; for compatibility with old topics.", False),
+        Option("allow.optional.map.keys", BOOLEAN, LOW, "Write maps with optional string keys as Avro maps.", False),
         Option("flatten.singleton.unions", BOOLEAN, LOW, "Read a union of one type as that type.", True),
         Option("avro.reflection.allow.null", BOOLEAN, MEDIUM, f"Has no effect. {NO_CLASSES}.", False),
         Option("avro.use.logical.type.converters", BOOLEAN, MEDIUM, f"Has no effect. {NO_CLASSES}.", False),
-        Option("avro.remove.java.properties", BOOLEAN, MEDIUM, 'Leave avro.java.string out of schemas: how Java holds texts.', False),
+        Option("avro.remove.java.properties", BOOLEAN, MEDIUM, 'Remove avro.java.string from schemas.', False),
         VALIDATION_RULES,
         Option("specific.avro.reader", BOOLEAN, LOW, f"Has no effect. {NO_CLASSES}.", False),
         Option("specific.avro.key.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
         Option("specific.avro.value.type", STRING, MEDIUM, f"Has no effect. {NO_CLASSES}.", None),
-        Option("avro.fail.on.trailing.data", BOOLEAN, LOW, "Refuse messages with bytes after the value.", False),
+        Option("avro.fail.on.trailing.data", BOOLEAN, LOW, "Reject messages with bytes after the value.", False),
     )  # fmt: skip
 
     def configure(self, config):
         super().configure(config)
         self._options = SchemaOptions(config)
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
@@ -77,7 +77,7 @@ class AvroConverter(RegistryConverter):
         except SerializationError as error:
             raise self.unreadable(topic, error) from error
 
-    # Columnar form: one kernel goes through the bytes of a whole batch.
+    # Columnar form: one kernel reads or writes the bytes of a whole batch.
     def column_writer(self, topic, schema):
         encoder = self._encoder(topic, schema)
         return encoder.head, encoder.columns
@@ -109,7 +109,7 @@ class AvroConverter(RegistryConverter):
             return _Encoder(mark, Binary.anything(), anything.write)
         is_own = registered == own
         if not is_own and (node := self._parsed(registered)) is None:
-            raise SerializationError("The registered schema is that of values without a schema, but the value has one.")
+            raise SerializationError("The registered schema is for schemaless values, but the value has a schema.")
         binary = Binary(node)
         columns = Encoding.of(schema, node, self._options, self.before_each(head(mark))) if is_own else None
         return _Encoder(mark, binary, writer_of(schema, node, self._options, binary.name_in_union), columns)
@@ -129,7 +129,7 @@ class AvroConverter(RegistryConverter):
         return _Decoder(schema, Binary(node, fails_on_rest), reader_of(schema, node), columns)
 
     def _parsed(self, registered):
-        """The Node of a registered schema; None of that of values without one."""
+        """The Node of a registered schema; None for the schema of schemaless values."""
         text = registered.text
         if f'"{names.ANYTHING.rpartition(".")[2]}"' in text or names.ANYTHING in text:
             said = json.loads(text)

@@ -1,7 +1,7 @@
-"""AvroConverter's columnar form, from the log: a kernel goes through the messages of one schema, and its flat arrays become columns.
+"""AvroConverter's columnar form, decoding: a kernel reads the messages of one schema into flat arrays, which become columns.
 
-Strings and bytes of a record stay where they are in the messages. Messages that are not of the schema, or not as it says, are left to the row
-meaning, and so is a batch of which a good part is of other schemas. Declined are maps whose keys are not plain values, or may be null.
+Strings and bytes are not copied out of the messages. The row form decodes messages with another schema or invalid bytes, and the whole batch
+if there are many of these. Not supported: maps whose keys are not primitive, or may be null.
 """
 
 import numpy as np
@@ -15,8 +15,8 @@ from standalone.converters.json_values import scale_of
 from standalone.data import schema as s
 from standalone.kernels import readonly
 
-MOST_BAD = 0.1  # of a batch, before it is left to the row form as a whole
-FEW_BAD = 10  # messages never are too many
+MOST_BAD = 0.1  # of a batch, before the row form decodes all of it
+FEW_BAD = 10  # so few never count as too many
 _STEPS = {
     "boolean": k.BOOLEAN,
     "int": k.INT,
@@ -31,22 +31,22 @@ _STEPS = {
 
 
 class _Declined(Exception):
-    """There is no columnar form of such a schema."""
+    """This schema has no columnar form."""
 
 
 class _Part:
-    """A value of each message, or of each item of a list: `column` is the number of its flat column, `inner` what is within."""
+    """A value of each message, or of each list item: `column` is the number of its flat column, `inner` its parts."""
 
     def __init__(self, schema, node, column, inner=()):
         self.schema, self.node, self.column, self.inner = schema, node, column, inner
 
 
 class Decoding:
-    """How messages of a schema become columns."""
+    """Decodes messages of a schema into columns."""
 
     @classmethod
     def of(cls, schema, node, fails_on_rest):
-        """None where the row form does it."""
+        """Return None if only the row form supports the schema."""
         try:
             return cls(schema, node, fails_on_rest)
         except _Declined:
@@ -80,7 +80,7 @@ class Decoding:
                 self._steps.append((k.STRUCT, column, 0, 0))
             inner = [self._part(field.schema, each.node, is_inner) for field, each in zip(schema.fields, node.fields)]
             if column is None and not inner:
-                raise _Declined  # nothing would say how many there are
+                raise _Declined  # nothing in the data would give their number
             return _Part(schema, node, column, inner)
         if kind in (s.ARRAY, s.MAP):
             return self._list(schema, node, is_inner)
@@ -135,7 +135,7 @@ class Decoding:
     # --- Columns ---
 
     def decode(self, column, before):
-        """(schema, column, rows it could not do or None), or None where those are too many. Each message begins with the bytes `before`."""
+        """Return (schema, column, failed rows or None), or None if too many rows failed. Each message begins with the bytes `before`."""
         found = _Flat(self, column, before)
         bad = np.flatnonzero(found.bad)
         if len(bad) > max(FEW_BAD, MOST_BAD * len(column)):
@@ -145,7 +145,7 @@ class Decoding:
 
 
 class _Flat:
-    """The flat arrays of one batch, and the columns that they become."""
+    """The flat arrays of one batch, and the columns built from them."""
 
     def __init__(self, form, messages, before_each):
         count, head = len(messages), readonly(np.array(bytearray(before_each), np.uint8))
@@ -169,7 +169,7 @@ class _Flat:
             room = self._grown(room, is_inner)
 
     def _grown(self, room, is_inner):
-        """Twice the room for what is within lists."""
+        """Double the room for list items."""
         larger = np.where(is_inner, 2 * room, room)
         base = _bases(larger)
         numbers, sizes = np.empty(int(larger.sum()), np.int64), np.empty(int(larger.sum()), np.int32)
@@ -180,7 +180,7 @@ class _Flat:
         return larger
 
     def _run(self, column):
-        """(numbers, sizes) of a flat column."""
+        """Return (numbers, sizes) of a flat column."""
         low = int(self._base[column])
         high = low + int(self._fill[column])
         return self._numbers[low:high], self._sizes[low:high]
@@ -189,7 +189,7 @@ class _Flat:
         return int(self._fill[part.column]) if part.column is not None else self._count(part.inner[0])
 
     def column(self, part):
-        """A column as data/batch.py has them."""
+        """Build a column as in data/batch.py."""
         schema = part.schema
         if schema.type == s.STRUCT:
             sizes = None if part.column is None else self._run(part.column)[1]

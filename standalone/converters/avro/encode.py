@@ -1,7 +1,7 @@
-"""AvroConverter's columnar form, to the log: columns become flat arrays, of which a kernel writes the messages of a batch.
+"""AvroConverter's columnar form, encoding: columns become flat arrays, from which a kernel writes the messages of a batch.
 
-Marked for the rows engine are nulls where the schema has none or a default, Decimals of another scale than their schema's, Dates that are no
-midnight. Declined are enums that stay enums, unions of more than null and one other, and lists of Python values.
+The rows engine gets rows with: nulls where the schema forbids them or has a default, Decimals whose scale differs from the schema's, Dates
+that are not midnight. Not supported: enums kept as enums, unions other than `["null", type]`, and lists of Python values.
 """
 
 import numpy as np
@@ -30,22 +30,22 @@ _MOST_BYTES_OF_A_NUMBER = 10
 
 
 class _Declined(Exception):
-    """There is no columnar form of such a schema."""
+    """This schema has no columnar form."""
 
 
 class _Part:
-    """A value of each row, or of each item of a list; `column` is the number of its flat column, None where it has none."""
+    """A value of each row, or of each list item; `column` is the number of its flat column, None if it has none."""
 
     def __init__(self, schema, column, inner=()):
         self.schema, self.column, self.inner = schema, column, inner
 
 
 class Encoding:
-    """How columns of a schema become messages."""
+    """Encodes columns of a schema as messages."""
 
     @classmethod
     def of(cls, schema, node, options, head):
-        """None where the row form does it. The bytes `head` are before each message."""
+        """Return None if only the row form supports the schema. Each message begins with the bytes `head`."""
         try:
             return cls(schema, node, options, head)
         except (_Declined, DataError):
@@ -84,7 +84,7 @@ class Encoding:
         return part
 
     def _column_of(self, schema):
-        """A required struct needs none: what is in it tells the same."""
+        """Return the number of a new flat column; a required struct needs none, as its fields show the same."""
         return None if schema.type == s.STRUCT else self._new_column()
 
     def _value(self, schema, node, level, column):
@@ -126,7 +126,7 @@ class Encoding:
     # --- Columns ---
 
     def encode(self, column, count):
-        """(ByteColumn, rows it could not do or None), or None to be run by rows."""
+        """Return (ByteColumn, failed rows or None), or None if the rows engine must encode it."""
         if column is None or isinstance(column, list) or not count:
             return None
         try:
@@ -149,7 +149,7 @@ class Encoding:
 
 
 class _Flat:
-    """Columns as flat arrays: for each its numbers and sizes, and the bytes that they name in one buffer."""
+    """Columns as flat arrays: each column's numbers and sizes, and one buffer with the bytes that they reference."""
 
     def __init__(self, columns, ignores_defaults):
         self._ignores_defaults = ignores_defaults
@@ -190,12 +190,12 @@ class _Flat:
 
     def _set(self, part, numbers, sizes):
         if part.schema.default is not None and not self._ignores_defaults:
-            sizes = np.where(sizes == k.NULL, k.REFUSED, sizes)  # within a struct the default is written, elsewhere a null: rows know
+            sizes = np.where(sizes == k.NULL, k.REFUSED, sizes)  # within a struct Java writes the default, elsewhere a null: left to the row form
         self._numbers[part.column], self._sizes[part.column] = numbers, sizes.astype(np.int32)
 
 
 def _numbers_of(column, schema):
-    """(numbers, sizes) of an Arrow array of fixed width."""
+    """Return (numbers, sizes) of a fixed-width Arrow array."""
     numbers, sizes = numbers_of(column, schema)
     if schema.name == s.DATE:
         sizes = np.where((sizes == 0) & (numbers % DAY_MS != 0), k.REFUSED, sizes)

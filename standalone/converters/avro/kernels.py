@@ -1,8 +1,8 @@
-"""Kernels between Avro's bytes and flat arrays: one goes through a batch of messages by the steps of their schema, one writes such a batch.
+"""Kernels between Avro bytes and flat arrays: one decodes a batch of messages by the steps of their schema, one encodes a batch.
 
-A schema becomes a list of steps (decode.py, encode.py), so that one kernel, compiled at the set-up, serves all schemas. A column of
-the flat arrays is a run of `numbers` (int64) and `sizes` (int32) from `base` on: numbers as they are, the bits of floats, of bytes where they
-begin and how long they are, of lists where their items end; a size of -1 is a null.
+A schema becomes a list of steps (decode.py, encode.py), so one kernel, compiled at set-up, serves all schemas. A column of the flat arrays
+is a range of `numbers` (int64) and `sizes` (int32) from `base` on. Numbers hold integers, float bits, the start of bytes (whose length is
+the size), or the end of a list's items; a size of -1 is a null.
 """
 
 import numpy as np
@@ -11,22 +11,22 @@ from standalone.converters.flat_arrays import NULL, REFUSED  # noqa: F401
 from standalone.converters.words import long_word, put_long_word, put_word, word
 from standalone.kernels import BYTES, FLAGS, INTS, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
 
-# The steps, as (step, column, a, b); what a and b are is beside
+# Decoding steps (step, column, a, b); a and b are explained beside each
 BOOLEAN, INT, LONG_INT, FLOAT, DOUBLE, BYTES_, FIXED, ENUM, DECIMAL = range(9)  # FIXED: a size; ENUM: a symbols
-UNION = 9  # a slot, b branches: which of them
-BRANCH = 10  # a slot, column number of the branch, b where it ends
-STRUCT = 11  # there is one, or none
-MEMBERS = 12  # the same of a union: a slot, b the branch that is null
-LIST = 13  # a slot, b where it ends
-ITEM = 14  # the end of an item: a slot, b where items begin
+UNION = 9  # a slot, b number of branches
+BRANCH = 10  # a slot, column branch number, b its last step
+STRUCT = 11  # a struct, null or not
+MEMBERS = 12  # a struct of union members: a slot, b the null branch
+LIST = 13  # a slot, b its last step
+ITEM = 14  # end of an item: a slot, b first step of items
 
 
 @compiled
 def _varint(data, at, end):
-    """(a zigzag number, where it ends); -1 for the latter where it is none. The lowest bit excepted, it needs but 63."""
+    """Return (zigzag number, end position); the end is -1 if invalid. Apart from the lowest bit, 63 bits suffice."""
     if at >= end:
         return 0, -1
-    byte = np.int64(data[at])  # bytes shifted are of unsigned numbers, which with others make floats
+    byte = np.int64(data[at])  # shifted bytes are unsigned, and numba makes floats of mixed signs
     at += 1
     sign = byte & 1
     number = (byte & 0x7F) >> 1
@@ -45,11 +45,11 @@ def _varint(data, at, end):
 
 @compiled
 def _block(data, at, end):
-    """(how many items the next block of a list has, 0 at its end; where they begin), -1 for the latter where that cannot be."""
+    """Return (item count of the next block of a list, 0 at its end; position of the items), -1 for the position if invalid."""
     number, at = _varint(data, at, end)
     if at >= 0 and number < 0:
         number = -number
-        _, at = _varint(data, at, end)  # the bytes that they take
+        _, at = _varint(data, at, end)  # size of the block in bytes
     if number > end - at:
         return 0, -1
     return number, at
@@ -73,10 +73,10 @@ def decode(
     sizes: written(INTS),
     bad: written(FLAGS),
 ):
-    """Messages from `row` on. Returns how many are done: fewer than there are where a column has no more room.
+    """Decode messages from `row` on. Return the number done: fewer than all if a column is full.
 
-    `fill` is how much of each column is filled, `slots` are for unions (branch) and lists (items left in the block, items so far). A message
-    that is not as expected is marked, and has nulls.
+    `fill` is how much of each column is used, `slots` hold state of unions (branch) and lists (items left in the block, items so far). An
+    invalid message is marked and gets nulls.
     """
     count = len(steps)
     while row < len(starts):
@@ -92,13 +92,13 @@ def decode(
                 if data[at + place] != head[place]:
                     is_bad = True
             at += len(head)
-        until = 0  # steps before it have nothing to read: a null, or another branch
-        fills = False  # the message is bad, and gets nulls
+        until = 0  # steps before it are skipped: a null, or another branch
+        fills = False  # the message is invalid and gets nulls
         step = 0
         full = False
         while True:
             if is_bad:
-                # Once more from the beginning, with nothing to read
+                # Restart the message, filling nulls
                 for column in range(len(fill)):
                     fill[column] = before[column]
                 for slot in range(len(slots)):
@@ -131,13 +131,13 @@ def decode(
                 step += 1
                 continue
             if kind == ITEM:
-                until = 0  # what was a null in this item is none in the next
+                until = 0  # a null in this item says nothing about the next
                 slots[a + 1] += 1
                 slots[a] -= 1
                 if slots[a] > 0:
                     step = b
                     continue
-                # The next block, or the end of the list
+                # Next block, or end of the list
                 number, at = _block(data, at, end)
                 if at < 0:
                     is_bad = True
@@ -229,7 +229,7 @@ def decode(
 
 @compiled
 def _put_varint(out, at, number):
-    """Write a zigzag number; returns where it ends."""
+    """Write a zigzag number; return its end position."""
     sign = 0
     if number < 0:
         sign = 1
@@ -245,10 +245,10 @@ def _put_varint(out, at, number):
     return at + 1
 
 
-# The steps of writing, as (step, column, level, a, b). A level is the rows, or the items of a list.
-OPTIONAL = 9  # of the column after it: a the branch for a null, b for none, c where the value ends
-WRITE_LIST = 13  # a the level of its items, c where it ends
-END_ITEM = 14  # a the level, c where items begin
+# Encoding steps (step, column, level, a, b). A level is the rows, or the items of a list.
+OPTIONAL = 9  # of the following column: a branch for null, b branch for a value, c last step of the value
+WRITE_LIST = 13  # a level of its items, c last step
+END_ITEM = 14  # a level, c first step of items
 
 
 @compiled
@@ -267,7 +267,7 @@ def encode(
     lengths: written(INTS),
     bad: written(FLAGS),
 ):
-    """Rows as messages. A row that is not as expected is marked, and is a null."""
+    """Encode rows as messages. A row that cannot be encoded is marked, and becomes null."""
     last = len(steps)
     at = 0
     for row in range(count):

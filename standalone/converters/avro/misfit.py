@@ -1,4 +1,4 @@
-"""The error of a value that is not what an Avro schema says, in the words that Avro's own has."""
+"""Errors for values that do not match an Avro schema, with the wording of Avro's own."""
 
 import json
 
@@ -10,7 +10,7 @@ _MOST_SHOWN = 80
 
 
 def misfit(path, node, value):
-    """`path` is where it is, as "$.order.lines[]"."""
+    """`path` is the value's location, such as "$.order.lines[]"."""
     wanted = _wanted(node)
     said = f"Expected {wanted}. Got {_token(value)}: {path} is {_shown(value)}, and the Avro schema has {_schema(node)} there."
     return DataError(f"{said} {_advice(node, value)}".strip())
@@ -57,7 +57,7 @@ def _advice(node, value):
     if value is None:
         return "Make the type a union with null, or give a value."
     if isinstance(value, (dict, Struct)) and node.type not in ("record", "map", "union"):
-        return f"Send the {node.type} itself, or have a schema of type record with such fields."
+        return f"Send a plain {node.type}, or use a schema of type record with these fields."
     if node.type in ("int", "long") and isinstance(value, int) and not isinstance(value, bool):
         return "The number does not fit: int has 32 bits, long 64."
     if node.type == "enum" and isinstance(value, str):

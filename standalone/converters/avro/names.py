@@ -1,4 +1,4 @@
-"""Names that Connect's schemas and Avro's carry for each other's sake."""
+"""Names that map between Connect's schemas and Avro's."""
 
 from standalone.converters.shared_names import GENERAL_ENUM, GENERAL_UNION, scrubbed
 
@@ -15,7 +15,7 @@ FIXED_SIZE = "connect.fixed.size"
 PRECISION = "connect.decimal.precision"
 DEFAULT_PRECISION = 64
 
-# Of values that have no schema: a record with one field set, or none for a null
+# The schema of schemaless values: a record with one field set, or none for a null
 ANYTHING_SCHEMA = (
     '{"type":"record","name":"Anything","namespace":"io.confluent.connect.avro","fields":['
     + ",".join(f'{{"name":"{each}","type":["null","{each}"],"default":null}}' for each in "boolean bytes double float int long string".split())
@@ -26,7 +26,7 @@ ANYTHING_SCHEMA = (
 
 
 def is_union(schema):
-    """Whether a Connect struct stands for a union: of its fields one is set."""
+    """Whether a Connect struct represents a union: exactly one of its fields is set."""
     return schema.name == UNION or GENERAL_UNION in (schema.parameters or ())
 
 

@@ -1,4 +1,4 @@
-"""Avro data as Connect values: an Avro schema and its Connect schema are compiled once into nested functions."""
+"""Convert Avro data to Connect values: an Avro schema and its Connect schema are compiled once into nested functions."""
 
 from standalone import DataError, Float32, Instant, SerializationError, Struct
 from standalone.converters.avro.names import is_union
@@ -10,7 +10,7 @@ from standalone.data.map_key import as_key
 
 
 def reader_of(schema, node):
-    """A function from a datum (binary.py) to the value; None where they are the same."""
+    """Return a function from a datum (binary.py) to the value; None if they are identical."""
     if node.type == "union":
         return _union(schema, node)
     read = _value(schema, node)
@@ -22,7 +22,7 @@ def reader_of(schema, node):
 def _union(schema, node):
     if (one := optional_branch(node)) is not None:
         return reader_of(schema, one)
-    if not is_union(schema):  # a union of one, which is that one
+    if not is_union(schema):  # a union of one type, which equals that type
         read = reader_of(schema, node.branches[0])
         return (lambda datum: datum[1]) if read is None else lambda datum: read(datum[1])
     members, at = {}, 0
@@ -68,18 +68,18 @@ def _value(schema, node):
 def _int32(datum):
     if -0x80000000 <= datum <= 0x7FFFFFFF:
         return datum
-    raise SerializationError(f"The bytes are not of the schema that they name: {datum} stands where an int is, which has 32 bits.")
+    raise SerializationError(f"The bytes do not match their schema: {datum} exceeds the 32 bits of an int.")
 
 
 def _narrowed(bits):
-    """As Java narrows an int."""
+    """Truncate to an int, as Java does."""
     half = 1 << bits - 1
     return lambda datum: (_int32(datum) + half) % (2 * half) - half
 
 
 def _decimal(datum, scale):
     if not datum:
-        raise DataError("An Avro decimal of no bytes is no number.")
+        raise DataError("An Avro decimal is empty: it needs at least one byte.")
     return decimal_of(datum, scale)
 
 

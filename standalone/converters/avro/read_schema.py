@@ -1,4 +1,4 @@
-"""The Connect schema of an Avro schema, as Confluent's converter sees it."""
+"""Convert Avro schemas to Connect schemas like Confluent's converter."""
 
 import logging
 from decimal import Decimal
@@ -18,19 +18,19 @@ _NARROW = {"int8": s.INT8, "int16": s.INT16}
 
 
 def connect_schema(node, options, version=None):
-    """The Schema of a Node (tree.py). `version` is that of structs that say none themselves."""
+    """Return the Schema of a Node (tree.py). `version` applies to structs without a version of their own."""
     return _Reader(options).of(node, version=version)
 
 
 def is_map_entry(node):
-    """Whether an array of it stands for a map."""
+    """Whether an array of this record represents a map."""
     return node.type == "record" and (
         node.name == f"{names.NAMESPACE}.{names.MAP_ENTRY}" or node.props.get("connect.internal.type") == names.MAP_ENTRY
     )
 
 
 def optional_branch(node):
-    """The one type beside null of a union of two; else None."""
+    """Return the other branch of a two-branch union with null; else None."""
     if node.type == "union" and len(node.branches) == 2:
         others = [branch for branch in node.branches if branch.type != "null"]
         return others[0] if len(others) == 1 else None
@@ -38,7 +38,7 @@ def optional_branch(node):
 
 
 def member_name(node, index, options):
-    """The name of the field that a member of a union becomes; `index` is its place, nulls counted."""
+    """Return the struct field name of a union member; `index` is its position, nulls included."""
     if options.generalized:
         return f"{names.FIELD_PREFIX}{index}"
     if node.name is not None:
@@ -74,17 +74,17 @@ class _Reader:
 
     def _with_default(self, schema, default):
         if schema.type == s.STRUCT:
-            log.debug("The default of a struct is left out: %s.", schema.name)  # a schema cannot hold its own value
+            log.debug("The default of a struct is ignored: %s.", schema.name)  # a schema cannot contain its own value
             return schema
         try:
             value = _default_of(schema, default, self._options)
             validate_value(schema, value)
         except (DataError, TypeError, ValueError, AttributeError) as error:
-            log.warning("An invalid default of the Avro schema is left out: %.100r is no %s: %s", default, schema.name or schema.type, error)
+            log.warning("An invalid default in the Avro schema is ignored: %.100r is not a %s: %s", default, schema.name or schema.type, error)
             return schema
         return schema.with_(default=value)
 
-    # --- one for each kind ---
+    # --- one method per Avro type ---
 
     def _primitive(self, node, said):
         said["type"] = _PLAIN[node.type]
@@ -129,7 +129,7 @@ class _Reader:
             fields = {field.name: field.node for field in item.fields}
             if set(fields) != {"key", "value"}:
                 raise DataError(
-                    f"The Avro record '{item.name}' stands for an entry of a map, but its fields are {', '.join(fields)}, not key and value."
+                    f"The Avro record '{item.name}' represents a map entry, but its fields are {', '.join(fields)} instead of key and value."
                 )
             said.update(type=s.MAP, key_schema=self.of(fields["key"]), value_schema=self.of(fields["value"]))
         else:
@@ -178,14 +178,14 @@ class _Reader:
                 continue
             field = member_name(branch, at, options)
             if field in fields:
-                raise DataError(f"Two members of an Avro union become the field '{field}'. Set enhanced.avro.schema.support=true to keep both.")
+                raise DataError(f"Two members of an Avro union both map to the field '{field}'. Set enhanced.avro.schema.support=true to keep both.")
             fields[field] = self.of(branch, True)
         said.update(type=s.STRUCT, name=name, fields=[Field(field, at, each) for at, (field, each) in enumerate(fields.items())])
 
     def _null(self, node, said):
-        raise DataError("An Avro schema that is null alone has no Connect schema: make it a union with another type.")
+        raise DataError("The Avro type null has no Connect schema by itself: use a union with another type.")
 
-    # --- what "connect." properties say ---
+    # --- "connect." properties ---
 
     def _add_meta_data(self, node, said, doc, version):
         options, props, parameters = self._options, node.props, said["parameters"]
@@ -203,12 +203,12 @@ class _Reader:
                 raise DataError(f"connect.version must be a number; found {own!r}.")
             if own >= 0:
                 if said.get("version", own) != own:
-                    raise DataError(f"connect.version is {own}, but a schema of the name {said['name']} has the version {said['version']}.")
+                    raise DataError(f"connect.version is {own}, but schema {said['name']} has version {said['version']}.")
                 said["version"] = own
         more = props.get("connect.parameters")
         if options.meta_data and more is not None:
             if not isinstance(more, dict) or not all(isinstance(each, str) for each in more.values()):
-                raise DataError(f"connect.parameters must be an object of texts; found {more!r}.")
+                raise DataError(f"connect.parameters must be an object with string values; found {more!r}.")
             parameters.update(more)
 
     def _name(self, node, said):
@@ -216,9 +216,9 @@ class _Reader:
         if name is None or name.startswith(names.DEFAULT_FULL_NAME):
             return
         if not isinstance(name, str):
-            raise DataError(f"connect.name must be a text; found {name!r}.")
+            raise DataError(f"connect.name must be a string; found {name!r}.")
         if said.get("name", name) != name and not (node.type == "fixed" and said["name"] == s.DECIMAL and "connect.name" not in node.props):
-            raise DataError(f"connect.name is '{name}', but its type has the name '{said['name']}'.")
+            raise DataError(f"connect.name is '{name}', but its type is named '{said['name']}'.")
         said.setdefault("name", name)
 
 
@@ -237,7 +237,7 @@ _BUILD = {
 
 
 def _default_of(schema, value, options):
-    """The value that a default's JSON stands for."""
+    """Convert a default's JSON to a value."""
     if value is None:
         return None
     kind = schema.type
@@ -259,7 +259,7 @@ def _default_of(schema, value, options):
         pairs = value.items() if isinstance(value, dict) else [(_default_of(schema.key_schema, key, options), item) for key, item in value]
         return {key: _default_of(schema.value_schema, item, options) for key, item in pairs}
     if kind == s.STRUCT:
-        raise DataError("structs within defaults are not taken")
+        raise DataError("structs inside defaults are not supported")
     return value
 
 

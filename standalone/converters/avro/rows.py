@@ -1,4 +1,4 @@
-"""Values of one schema as Avro data without what the registry's messages have before them, written and read: what is in the blocks of Avro
+"""Encode and decode values of one schema as Avro data without the registry's message prefix, as in the blocks of Avro
 files."""
 
 import io
@@ -12,7 +12,7 @@ from standalone.converters.avro.read_schema import connect_schema
 from standalone.converters.avro.write import writer_of
 from standalone.converters.avro.write_schema import SchemaOptions, avro_text
 
-_OTHERS = {  # options of AvroConverter that files have not
+_OTHERS = {  # options of AvroConverter that do not apply to files
     "generalized.sum.type.support": False,
     "scrub.invalid.names": False,
     "discard.type.doc.default": False,
@@ -22,7 +22,7 @@ _OTHERS = {  # options of AvroConverter that files have not
 
 
 class AvroRows:
-    """`text` is the Avro schema of that Schema. `options`: connect.meta.data, enhanced.avro.schema.support, allow.optional.map.keys."""
+    """`text` is the Schema's Avro schema. `options`: connect.meta.data, enhanced.avro.schema.support, allow.optional.map.keys."""
 
     def __init__(self, schema, options):
         seen = SchemaOptions({**_OTHERS, **options})
@@ -33,11 +33,11 @@ class AvroRows:
         self._columns = Encoding.of(schema, node, seen, b"")
 
     def encode(self, column, count):
-        """(ByteColumn, rows it could not do or None), or None to be run by rows. `column` is a column as in data/column.py."""
+        """Return (ByteColumn, failed rows or None), or None if rows must encode it. `column` is a column as in data/column.py."""
         return self._columns and self._columns.encode(column, count)
 
     def encode_rows(self, values):
-        """(ByteColumn, {row: DataError} of those that do not fit: they are null in it)."""
+        """Return (ByteColumn, {row: DataError} of the values that do not fit, which are null in it)."""
         found, bad = [], {}
         for row, value in enumerate(values):
             try:
@@ -51,7 +51,7 @@ class AvroRows:
 
 
 class AvroReader:
-    """`schema` is the Connect schema of an Avro schema's text; `read` gives the values of so many data that follow each other."""
+    """`schema` is the Connect schema of the Avro schema; `read` decodes that many consecutive values."""
 
     def __init__(self, text):
         options = SchemaOptions({**_OTHERS, "connect.meta.data": True, "enhanced.avro.schema.support": True, "allow.optional.map.keys": False})

@@ -1,4 +1,4 @@
-"""An Avro schema as a tree: names resolved, references filled in, what is wrong with it said."""
+"""An Avro schema as a tree: resolves names and references, and validates the schema."""
 
 import json
 import re
@@ -13,7 +13,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class Node:
-    """One type. `name` is the full name of a record, enum or fixed; `props` are the attributes that Avro itself does not know, and logicalType."""
+    """One type. `name` is the full name of a record, enum or fixed; `props` are the attributes outside the Avro specification, and logicalType."""
 
     __slots__ = ("type", "name", "doc", "props", "fields", "inner", "symbols", "size", "branches", "default")
 
@@ -44,9 +44,9 @@ class NodeField:
 
 
 def parse(text, references=()):
-    """The Node of a schema's text. `references` are the strings of what it refers to, those first that others refer to.
+    """Parse a schema's text into a Node. `references` are the texts of referenced schemas, dependencies first.
 
-    Raises DataError where it is not an Avro schema, or refers to itself: there is no Connect schema of such a one.
+    Raises DataError if it is not an Avro schema, or is recursive, which no Connect schema can be.
     """
     names = {}
     for reference in references:
@@ -59,14 +59,14 @@ def _json(text):
         return json.loads(text)
     except ValueError as error:
         stripped = text.strip()
-        if _NAME.fullmatch(stripped):  # an older registry may hold int for "int"
+        if _NAME.fullmatch(stripped):  # older registries may store int for "int"
             return stripped
         raise DataError(f"The schema is not JSON: {error}. It begins with {text[:60]!r}.") from None
 
 
 class _Parser:
     def __init__(self, names):
-        self._names = names  # full name -> Node; None while its fields are being read
+        self._names = names  # full name -> Node; None while its fields are being parsed
 
     def node(self, said, namespace):
         if isinstance(said, str):
@@ -74,7 +74,7 @@ class _Parser:
         if isinstance(said, list):
             return self._union(said, namespace)
         if not isinstance(said, dict) or "type" not in said:
-            raise DataError(f"An Avro type is a name, a list or an object with a 'type'; found {json.dumps(said)[:80]}.")
+            raise DataError(f"An Avro type must be a name, a list or an object with a 'type'; found {json.dumps(said)[:80]}.")
         kind = said["type"]
         if isinstance(kind, (dict, list)):
             return self.node(kind, namespace)
@@ -97,19 +97,19 @@ class _Parser:
                 found = self._names[full]
                 if found is None:
                     raise DataError(
-                        f"The Avro record '{full}' refers to itself. There is no Connect schema of endless depth: have a record of another "
-                        "name for what is within, or take the field for bytes or text."
+                        f"The Avro record '{full}' refers to itself, and Connect schemas cannot be recursive: use a record with a different "
+                        "name for the nested value, or make the field bytes or a string."
                     )
                 return found
-        raise DataError(f"The Avro schema names the type '{name}', which is neither one of Avro's nor defined before it is used.")
+        raise DataError(f"The Avro schema uses the type '{name}', which is neither an Avro type nor defined before its use.")
 
     def _union(self, said, namespace):
         branches = [self.node(each, namespace) for each in said]
         if any(branch.type == "union" for branch in branches):
-            raise DataError("An Avro union must not hold another union.")
+            raise DataError("An Avro union must not contain another union.")
         kinds = [branch.name or branch.type for branch in branches]
         if len(set(kinds)) < len(kinds):
-            raise DataError(f"An Avro union must not hold the same type twice: {', '.join(kinds)}.")
+            raise DataError(f"An Avro union must not contain the same type twice: {', '.join(kinds)}.")
         return Node("union", branches=branches)
 
     def _named(self, kind, said, namespace, props):
@@ -121,7 +121,7 @@ class _Parser:
             full = f"{space}.{name}" if space else name
         if not all(_NAME.fullmatch(part) for part in full.split(".")):
             raise DataError(
-                f"'{full}' is not an Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true to have it changed."
+                f"'{full}' is not an Avro name: use letters, digits and _, and no digit first. Set scrub.invalid.names=true to replace the rest."
             )
         if full in self._names:
             raise DataError(f"The Avro schema defines '{full}' twice. Give one of the structs another name.")
@@ -131,7 +131,7 @@ class _Parser:
         if kind == "record":
             node.fields = [self._field(each, inside, full) for each in _of(said, "fields")]
             if len({field.name for field in node.fields}) < len(node.fields):
-                raise DataError(f"The Avro record '{full}' has a field twice.")
+                raise DataError(f"The Avro record '{full}' has two fields of the same name.")
         elif kind == "enum":
             node.symbols, node.default = list(_of(said, "symbols")), said.get("default")
         else:
@@ -143,8 +143,8 @@ class _Parser:
         name = _of(said, "name")
         if not _NAME.fullmatch(name):
             raise DataError(
-                f"'{name}' in the record '{record}' is not an Avro name: letters, digits and _ are, and no digit first. Set scrub.invalid.names=true "
-                "to have it changed."
+                f"'{name}' in the record '{record}' is not an Avro name: use letters, digits and _, and no digit first. Set scrub.invalid.names=true "
+                "to replace the rest."
             )
         return NodeField(name, self.node(_of(said, "type"), namespace), said.get("doc"), said.get("default", NO_DEFAULT))
 

@@ -1,7 +1,7 @@
-"""Values as Avro data: a Connect schema and the Avro schema to write with are compiled once into nested functions.
+"""Convert values to Avro data: a Connect schema and the Avro schema are compiled once into nested functions.
 
-Mostly the Avro schema is the Connect schema's own. Where the configuration says another one (use.latest.version, use.schema.id) fields are
-matched by name, and what the other one lacks or wants is an error that says so.
+Usually the Avro schema is the Connect schema's own. If the configuration names another (use.latest.version, use.schema.id), fields are
+matched by name, and a mismatch raises an error.
 """
 
 from standalone import DataError, Float32, Instant, Struct, to_float32
@@ -17,7 +17,7 @@ from standalone.data.struct import fits
 
 
 def writer_of(schema, node, options, name_in_union):
-    """A function from a value of the Schema to a datum (binary.py) of the Node. Raises DataError, then or now, where they do not fit."""
+    """Return a function from a value of the Schema to a datum (binary.py) of the Node. A mismatch raises DataError, now or when called."""
     return _Compiler(options, name_in_union).of(schema, node, "$")
 
 
@@ -35,7 +35,7 @@ class _Compiler:
         def checked(value):
             if value is None:
                 if not schema.optional:
-                    raise DataError(f"{path}: null in the place of a required {schema.name or schema.type}.")
+                    raise DataError(f"{path}: null for a required {schema.name or schema.type}.")
                 raise misfit(path, node, None)
             return write(value)
 
@@ -51,7 +51,7 @@ class _Compiler:
         return lambda value: (name, write(value))
 
     def _union(self, schema, node, path):
-        """A struct of which one field is set: the member of a union."""
+        """A struct with one field set: the member of a union."""
         fills = not self._options.ignores_defaults
         members = [(field.name, self.of(field.schema, node, f"{path}.{field.name}")) for field in schema.fields]
 
@@ -63,12 +63,12 @@ class _Compiler:
                     return member(item)
             if schema.optional and any(branch.type == "null" for branch in node.branches):
                 return None
-            raise DataError(f"{path}: the struct stands for a union, of whose members one must be set: {', '.join(name for name, _ in members)}.")
+            raise DataError(f"{path}: the struct represents a union, so one of its members must be set: {', '.join(name for name, _ in members)}.")
 
         return write
 
     def _matching(self, schema, node):
-        """The branch of a union that a schema is for: of its name, or else the only one of its type."""
+        """Find the union branch for a schema: by its name, or else the only branch of its type."""
         found = [branch for branch in node.branches if self._is_of(schema, branch)]
         own = self._own_name(schema)
         named = [branch for branch in found if branch.name is not None and branch.name == own]
@@ -128,8 +128,8 @@ class _Compiler:
             _must_be_struct(schema, value, path)
             if missing:
                 raise DataError(
-                    f"{path}: the record '{node.name}' that is written has a field '{missing[0].name}', which the struct has not, and no default. "
-                    "Give that field of the registered schema a default, or the struct such a field."
+                    f"{path}: the record '{node.name}' has a field '{missing[0].name}' without a default, which the struct lacks. "
+                    "Give that field a default in the registered schema, or add the field to the struct."
                 )
             values, datum = value.values, dict(constants)
             for name, index, default, part in parts:
@@ -187,7 +187,7 @@ def _must_be_struct(schema, value, path):
     if not isinstance(value, Struct):
         raise _wrong_class(schema, value, path)
     if value.schema is not schema and value.schema.with_(optional=schema.optional) != schema:
-        raise DataError(f"{path}: the struct has another schema than the one it is put under.")
+        raise DataError(f"{path}: the struct's schema differs from the declared schema.")
 
 
 def _wrong_class(schema, value, path):
@@ -217,7 +217,7 @@ def _string(schema, path):
 def _key(path):
     def write(value):
         if not isinstance(value, str):
-            raise DataError(f"{path}: a key of an Avro map is a text, found {value!r}.")
+            raise DataError(f"{path}: keys of an Avro map must be strings; found {value!r}.")
         return text(value)
 
     return write
@@ -260,7 +260,7 @@ def _logical(schema, node, path):
         ms = Instant.of(value).ms
         if name == s.DATE:
             if ms % DAY_MS:
-                raise DataError(f"{path}: a Date must be midnight in UTC, but it has {ms % DAY_MS} ms of the day.")
+                raise DataError(f"{path}: a Date must be midnight in UTC, but it is {ms % DAY_MS} ms after midnight.")
             return (ms // DAY_MS + (1 << 31)) % (1 << 32) - (1 << 31)
         if name == s.TIME and not 0 <= ms <= DAY_MS:
             raise DataError(f"{path}: a Time must be within 1970-01-01; it is {ms} ms since the epoch.")
@@ -277,7 +277,7 @@ def _decimal(schema, node, path):
             raise _wrong_class(schema, value, path)
         unscaled, own = unscaled_bytes(value)
         if own != scale:
-            raise DataError(f"{path}: a Decimal with {own} decimals where its schema says {scale}.")
+            raise DataError(f"{path}: a Decimal of scale {own}, but its schema has scale {scale}.")
         if size is not None and len(unscaled) <= size:
             return (b"\xff" if unscaled[0] & 0x80 else b"\0") * (size - len(unscaled)) + unscaled
         if size is not None:

@@ -1,4 +1,4 @@
-"""Values without a schema as Avro data, under an Avro schema that is given: as JSON has them, so bytes may be a string of their numbers."""
+"""Convert schemaless (JSON-like) values to Avro data of a given Avro schema; bytes may be a string of their code points."""
 
 from standalone import DataError, to_float32
 from standalone.converters.avro.misfit import misfit
@@ -6,7 +6,7 @@ from standalone.converters.avro.tree import NO_DEFAULT
 
 
 def bare_writer_of(node, name_in_union, path="$"):
-    """A function from a value without a schema, as JSON has them, to a datum of the Node."""
+    """Return a function from a schemaless value to a datum of the Node."""
 
     def inner(each, step):
         return bare_writer_of(each, name_in_union, path + step)
@@ -31,7 +31,7 @@ def bare_writer_of(node, name_in_union, path="$"):
                 raise misfit(path, node, value)
             if strange := [name for name in value if name not in known]:
                 raise DataError(
-                    f"{path} has a field '{strange[0]}', which the Avro record {node.name} has not. Its fields: {', '.join(sorted(known))}."
+                    f"{path} has a field '{strange[0]}', which the Avro record {node.name} lacks. Its fields: {', '.join(sorted(known))}."
                 )
             return {field.name: _field_datum(field, write, value, path, name_in_union) for field, write in fields}
 
@@ -63,12 +63,12 @@ def _field_datum(field, write, value, path, name_in_union):
     if field.name in value:
         return write(value[field.name])
     if field.default is NO_DEFAULT:
-        raise DataError(f"{path} has no field '{field.name}', and the Avro schema gives it no default. Send it, or give the field a default.")
+        raise DataError(f"{path} lacks the field '{field.name}', which has no default in the Avro schema. Send it, or give the field a default.")
     return default_datum(field, name_in_union)
 
 
 def default_datum(field, name_in_union):
-    """A field's default: of a union it is one of any member that it fits."""
+    """Return a field's default; for a union it may be of any member type."""
     return bare_writer_of(field.node, name_in_union, f"the default of {field.name}")(field.default)
 
 
@@ -99,7 +99,7 @@ def _is_plausible(node, value):
 
 
 def text(value):
-    """A string that UTF-8 holds: half a surrogate pair becomes a question mark, as in Java."""
+    """Return a string valid in UTF-8: an unpaired surrogate becomes a question mark, as in Java."""
     if value.isascii():
         return value
     try:

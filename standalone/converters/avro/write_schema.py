@@ -1,4 +1,4 @@
-"""The Avro schema of a Connect schema, as Confluent's converter says it: what Avro lacks is in properties that begin with "connect."."""
+"""Convert Connect schemas to Avro schemas like Confluent's converter: properties that begin with "connect." hold what Avro lacks."""
 
 import json
 import math
@@ -25,7 +25,7 @@ _INVALID = object()
 
 
 class SchemaOptions:
-    """The keys of AvroConverter that say how schemas are seen."""
+    """The options of AvroConverter that affect schemas."""
 
     def __init__(self, config):
         self.meta_data = config["connect.meta.data"]
@@ -38,7 +38,7 @@ class SchemaOptions:
         self.ignores_defaults = config["ignore.default.for.nullables"]
 
     def is_map(self, schema):
-        """Whether a Connect map is an Avro map: others are arrays of entries."""
+        """Whether a Connect map becomes an Avro map; others become arrays of entries."""
         return schema.key_schema.type == s.STRING and (self.optional_map_keys or not schema.key_schema.optional)
 
     def scrubbed(self, name):
@@ -46,19 +46,19 @@ class SchemaOptions:
 
 
 def avro_text(schema, options):
-    """The text of the Avro schema."""
+    """Return the Avro schema as text."""
     said = _tidied(_Writer(options).of(schema), "", {})
     return json.dumps(said, separators=(",", ":"), ensure_ascii=False)
 
 
 class _Writer:
-    """Writes one schema. Every definition has its "namespace", and stands wherever its type is used: `_tidied` takes away what is too much."""
+    """Writes one schema. First every use of a named type is a full definition with "namespace"; `_tidied` then removes duplicates."""
 
     def __init__(self, options):
         self._options = options
-        self._known = {}  # Schema that is not optional -> its JSON: a struct without a name gets one once
+        self._known = {}  # Schema that is not optional -> its JSON: an unnamed struct is named once
         self._count = 0
-        self._entries = []  # the fields of entries of maps without a name: the first kind is MapEntry, the next one MapEntry2
+        self._entries = []  # fields of entries of unnamed maps: the first kind is MapEntry, the second MapEntry2
 
     def of(self, schema, ignores_optional=False):
         if schema is None:
@@ -99,7 +99,7 @@ class _Writer:
         return {"type": TYPES[kind]}
 
     def _named(self, schema, doc=None):
-        """ "name" and "namespace" as they are in a definition, and the doc after them."""
+        """ "name", "namespace" and doc of a definition."""
         if schema.name is None:
             self._count += 1
             said = {"name": names.DEFAULT_NAME + (str(self._count) if self._count > 1 else ""), "namespace": names.NAMESPACE}
@@ -136,7 +136,7 @@ class _Writer:
         said = {"type": "record", "name": names.MAP_ENTRY, "namespace": names.NAMESPACE, "fields": fields}
         if fields not in self._entries:
             self._entries.append(fields)
-        if number := self._entries.index(fields):  # Java's converter fails on a second kind of entry; it reads this one
+        if number := self._entries.index(fields):  # Java's converter fails on a second kind of entry, but reads this one
             said.update({"name": f"{names.MAP_ENTRY}{number + 1}", "connect.internal.type": names.MAP_ENTRY})
         return said
 
@@ -155,7 +155,7 @@ class _Writer:
         return said
 
     def _describe(self, said, schema):
-        """Add what Avro has no words for."""
+        """Add the properties that Avro lacks."""
         parameters = schema.parameters or {}
         is_decimal = schema.name == s.DECIMAL
         if is_decimal:
@@ -189,8 +189,8 @@ class _Writer:
 
 
 def _tidied(said, space, seen):
-    """The same with each definition where it is first, and its name wherever it comes again; without a namespace that is that of the
-    record around it. `seen` are the definitions so far, by full name."""
+    """Keep each definition at its first occurrence and replace later ones by the name; omit a namespace equal to the enclosing
+    record's. `seen` are the definitions so far, by full name."""
     if isinstance(said, str):
         return said
     if isinstance(said, list):
@@ -205,7 +205,7 @@ def _tidied_definition(said, space, seen):
     full = f"{own}.{said['name']}" if own else said["name"]
     if full in seen:
         if seen[full] != said:
-            raise DataError(f"Two different schemas have the name '{full}', of which Avro allows one. Give one of them another name.")
+            raise DataError(f"Two different schemas have the name '{full}', which Avro does not allow. Rename one of them.")
         return said["name"] if own == space else full
     seen[full] = said
     found = {key: each for key, each in said.items() if key != "namespace" or own != space}
@@ -218,7 +218,7 @@ def _tidied_definition(said, space, seen):
 
 
 def default_json(schema, value, options):
-    """A default as it is in "connect.default"."""
+    """Return a default as JSON for "connect.default"."""
     if value is None:
         return None
     if schema.name == s.DECIMAL:
@@ -244,11 +244,11 @@ def default_json(schema, value, options):
         return {options.scrubbed(name): each for name, each in parts.items()}
     if kind in TYPES:
         return value
-    raise DataError(f"A default of type {kind} cannot be said in Avro.")
+    raise DataError(f"Avro cannot express a default of type {kind}.")
 
 
 def _field_default(schema, value, options):
-    """The same as the default of a record's field; _INVALID where Avro takes none such: it is in "connect.default" alone then."""
+    """Return a record field's default; _INVALID if Avro does not allow it, so that only "connect.default" has it."""
     kind = schema.type
     if kind in (s.FLOAT32, s.FLOAT64) and not math.isfinite(value):
         return _INVALID

@@ -1,6 +1,6 @@
-"""JSON behind JSON Schemas in a registry.
+"""JSON with JSON Schemas in a schema registry.
 
-converter.py  JsonSchemaConverter: keys, which schema, the two forms
-write.py      the JSON Schema of a Connect schema; read.py the other way
-values.py     values as JSON, and back
+converter.py  JsonSchemaConverter: config keys, choice of schema, row and columnar form
+write.py      the JSON Schema of a Connect schema; read.py the reverse
+values.py     values to JSON and back
 """

@@ -1,4 +1,4 @@
-"""JsonSchemaConverter: values as JSON after the id of their JSON Schema in a schema registry."""
+"""JsonSchemaConverter: values as JSON with JSON Schemas in a schema registry."""
 
 import json
 
@@ -49,7 +49,7 @@ def _inclusion(name, value):
 
 
 class JsonSchemaConverter(RegistryConverter):
-    """JSON in the log, after the id that the value's JSON Schema has in the registry.
+    """JSON in the log, prefixed with the id of its JSON Schema in the registry.
 
     value.converter=io.confluent.connect.json.JsonSchemaConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -61,28 +61,28 @@ class JsonSchemaConverter(RegistryConverter):
     config_def = ConfigDef(
         *OPTIONS,
         *DATA_OPTIONS,
-        Option("object.additional.properties", BOOLEAN, MEDIUM, "Say of objects that they may have more properties than their schema names.", True),
+        Option("object.additional.properties", BOOLEAN, MEDIUM, "Allow objects to have properties beyond those of their schema.", True),
         Option("use.optional.for.nonrequired", BOOLEAN, MEDIUM, "Read properties that are not required as optional fields.", False),
         _unused("ignore.modern.dialects", BOOLEAN, LOW, False),
         Option(
-            *("decimal.format", STRING, LOW, "Decimals are written as the text of their bytes (BASE64) or as numbers; both are read.", "BASE64"),
+            *("decimal.format", STRING, LOW, "Write Decimals as base64 of their bytes (BASE64) or as numbers; both are read.", "BASE64"),
             check=case_insensitive_one_of("BASE64", "NUMERIC"),
         ),
         Option("flatten.singleton.unions", BOOLEAN, LOW, "Read a union of one type as that type.", True),
         _unused("preserve.additional.properties", BOOLEAN, MEDIUM, False),
         _unused("json.fail.unknown.properties", BOOLEAN, LOW, True),
-        Option("json.fail.invalid.schema", BOOLEAN, MEDIUM, "Hold each value to its JSON Schema, and refuse what does not fit.", False),
+        Option("json.fail.invalid.schema", BOOLEAN, MEDIUM, "Validate each value against its JSON Schema, and reject invalid ones.", False),
         _unused("json.validate.before.domain.rules", BOOLEAN, LOW, False),
         _unused("json.write.dates.iso8601", BOOLEAN, MEDIUM, False),
         Option(
-            *("json.schema.spec.version", STRING, MEDIUM, "The draft of JSON Schema, where a schema says none itself.", "draft_7"),
+            *("json.schema.spec.version", STRING, MEDIUM, "The draft of JSON Schema, if a schema names none.", "draft_7"),
             check=case_insensitive_one_of(*_DRAFTS),
         ),
         _unused("json.schema.scan.packages", LIST, LOW, []),
         _unused("json.envelope.detection", BOOLEAN, LOW, True),
         _unused("json.oneof.for.nullables", BOOLEAN, MEDIUM, True),
         _unused("json.default.property.inclusion", STRING, MEDIUM, None, _inclusion),
-        Option("json.indent.output", BOOLEAN, LOW, "Write JSON with line breaks, for people.", False),
+        Option("json.indent.output", BOOLEAN, LOW, "Write indented JSON.", False),
         VALIDATION_RULES,
         _unused("json.key.type", STRING, MEDIUM, "java.lang.Object"),
         _unused("json.value.type", STRING, MEDIUM, "java.lang.Object"),
@@ -96,12 +96,12 @@ class JsonSchemaConverter(RegistryConverter):
         self._generalized = config["generalized.sum.type.support"]
         self._writer = JsonSchemaWriter(config["object.additional.properties"], self._generalized, default_json(self._numeric))
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value, headers=None):
         if schema is None and value is None:
             return None
         if value is None and schema.default is None and not schema.optional:
-            raise DataError(f"JsonSchemaConverter: null in the place of a required {schema.name or schema.type}.")
+            raise DataError(f"JsonSchemaConverter: null for a required {schema.name or schema.type}.")
         try:
             named, write, validator, _ = self._encoder(topic, schema)
             text = write(value)
@@ -126,7 +126,7 @@ class JsonSchemaConverter(RegistryConverter):
         except (SerializationError, RecursionError) as error:
             raise self.unreadable(topic, error) from error
 
-    # Columnar form: JsonConverter's own kernels, where the JSON is as it writes and reads it.
+    # Columnar form: JsonConverter's kernels, where both converters' JSON is the same.
     def column_writer(self, topic, schema):
         named, _, _, plan = self._encoder(topic, schema)
         return named, plan
@@ -148,7 +148,7 @@ class JsonSchemaConverter(RegistryConverter):
             fixed = self.fixed_schema(topic)
             if fixed is None:
                 raise SerializationError(
-                    "A value without a schema has no JSON Schema to be registered. Give it one, or name one: auto.register.schemas=false with "
+                    "A schemaless value has no JSON Schema to register. Give it a schema, or set auto.register.schemas=false with "
                     "use.latest.version=true or use.schema.id."
                 )
             return head(fixed[0]), write_schemaless, self._validator(fixed[1], always=True), None
@@ -188,7 +188,7 @@ class JsonSchemaConverter(RegistryConverter):
 
 
 class _Documents:
-    """A JSON Schema and those that it refers to, by name. References within the others are made absolute."""
+    """A JSON Schema and the schemas it references, by name. References inside the latter are made absolute."""
 
     def __init__(self, document, references):
         self._by_name = {"": document, **{name: _absolute(_json(text), name) for name, text in references.items()}}
@@ -198,7 +198,7 @@ class _Documents:
         found = self._by_name.get(name, self._by_name.get(name.rpartition("/")[2]))
         if found is None:
             raise DataError(
-                f"The JSON Schema refers to '{reference}', which is none of its references: {', '.join(filter(None, self._by_name)) or '(none)'}."
+                f"The JSON Schema refers to '{reference}', not among its references: {', '.join(filter(None, self._by_name)) or '(none)'}."
             )
         if pointer and not pointer.startswith("/"):
             return _anchored(found, "#" + pointer, reference)
@@ -207,7 +207,7 @@ class _Documents:
             try:
                 found = found[int(part)] if isinstance(found, list) else found[part]
             except (KeyError, IndexError, ValueError, TypeError):
-                raise DataError(f"The JSON Schema refers to '{reference}', and there is no '{part}' there.") from None
+                raise DataError(f"The JSON Schema refers to '{reference}', but there is no '{part}' there.") from None
         return found
 
     def registry(self):
@@ -216,7 +216,7 @@ class _Documents:
 
 
 def _anchored(node, anchor, reference):
-    """The schema within a document whose $id is `#name`."""
+    """Return the schema within a document whose $id is `#name`."""
     waiting = [node]
     while waiting:
         each = waiting.pop()
@@ -226,7 +226,7 @@ def _anchored(node, anchor, reference):
             waiting += each.values()
         elif isinstance(each, list):
             waiting += each
-    raise DataError(f"The JSON Schema refers to '{reference}', and nothing there has that $id.")
+    raise DataError(f"The JSON Schema refers to '{reference}', but no schema there has that $id.")
 
 
 def _absolute(node, name):
@@ -252,4 +252,4 @@ def _parsed(data):
 def _validate(validator, node, what):
     error = jsonschema.exceptions.best_match(validator.iter_errors(node))
     if error is not None:
-        raise SerializationError(f"What {what} does not fit its JSON Schema: at {error.json_path}, {error.message}.")
+        raise SerializationError(f"What {what} does not match its JSON Schema: at {error.json_path}, {error.message}.")

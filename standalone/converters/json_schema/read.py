@@ -1,4 +1,4 @@
-"""The Connect schema of a JSON Schema, as Confluent's converter sees it. What refers to itself is refused: a Connect schema ends somewhere."""
+"""Convert JSON Schemas to Connect schemas like Confluent's converter. Recursive schemas are rejected: Connect schemas cannot be recursive."""
 
 import logging
 
@@ -14,13 +14,13 @@ _CONNECT_NUMBERS = {s.INT8, s.INT16, s.INT32, s.INT64, s.FLOAT32, s.FLOAT64, s.B
 
 
 class JsonSchemaReader:
-    """`resolve(reference)` gives the parsed schema that a $ref names, `value_of(schema, node)` the value of a default's JSON."""
+    """`resolve(reference)` returns the parsed schema of a $ref, `value_of(schema, node)` the value of a default's JSON."""
 
     def __init__(self, resolve, value_of, generalized=False, optional_if_not_required=False, flattens_singletons=True):
         self._resolve, self._value_of = resolve, value_of
         self._generalized, self._optional_if_not_required = generalized, optional_if_not_required
         self._flattens_singletons = flattens_singletons
-        self._open = []  # the $refs that are being followed
+        self._open = []  # $refs being resolved
         self._unions = 0
 
     def schema(self, node, version=None):
@@ -28,7 +28,7 @@ class JsonSchemaReader:
 
     def _of(self, node, optional=False, version=None):
         if not isinstance(node, dict):
-            raise DataError(f"A JSON Schema of which values are read must say a type; found {node!r}.")
+            raise DataError(f"A JSON Schema needs a type to read values; found {node!r}.")
         if "$ref" in node:
             return self._referred(node["$ref"], optional, version)
         if "allOf" in node:
@@ -51,7 +51,7 @@ class JsonSchemaReader:
 
     def _referred(self, reference, optional, version):
         if reference in self._open:
-            raise DataError(f"The JSON Schema refers to itself by '{reference}'. There is no Connect schema of endless depth.")
+            raise DataError(f"The JSON Schema refers to itself by '{reference}', and Connect schemas cannot be recursive.")
         self._open.append(reference)
         try:
             return self._of(self._resolve(reference), optional, version)
@@ -90,7 +90,7 @@ class JsonSchemaReader:
         if kind == "object":
             return self._object(node, connect)
         raise DataError(
-            f"A JSON Schema of type {kind!r} has no Connect schema. Say one of boolean, integer, number, string, array, object, or a union."
+            f"A JSON Schema of type {kind!r} has no Connect schema. Use boolean, integer, number, string, array, object, or a union."
         )
 
     def _enum(self, symbols):
@@ -104,7 +104,7 @@ class JsonSchemaReader:
     def _array(self, node, connect):
         items = node.get("items")
         if not isinstance(items, dict):
-            raise DataError("A JSON Schema of an array must say what its items are: 'items' is missing, or a list.")
+            raise DataError("A JSON Schema of an array needs the schema of its items: 'items' is missing, or a list.")
         if connect == s.MAP and "properties" in items:
             entry = items["properties"]
             return {"type": s.MAP, "key_schema": self._of(entry["key"]), "value_schema": self._of(entry["value"])}
@@ -128,7 +128,7 @@ class JsonSchemaReader:
         return fields
 
     def _all_of(self, node, optional, version):
-        """Objects that are all of several: their properties together; else the one that says the most."""
+        """allOf: for objects, merge their properties; otherwise use the most specific schema."""
         properties, required = {}, set()
         self._collect({**node}, properties, required)
         if properties:
@@ -143,7 +143,7 @@ class JsonSchemaReader:
             for part in parts:
                 if wanted(part):
                     return self._of(part, optional, version)
-        raise DataError("A JSON Schema with 'allOf' says no type, nor has one within it.")
+        raise DataError("A JSON Schema with 'allOf' has no type, in itself or within 'allOf'.")
 
     def _collect(self, node, properties, required):
         properties.update(node.get("properties") or {})
@@ -164,7 +164,7 @@ class JsonSchemaReader:
             value = self._value_of(schema, node["default"])
             validate_value(schema, value)
         except DataError as error:
-            log.warning("An invalid default of the JSON Schema is left out: %.100r: %s", node["default"], error)
+            log.warning("An invalid default in the JSON Schema is ignored: %.100r: %s", node["default"], error)
             return schema
         return schema.with_(default=value)
 

@@ -1,4 +1,4 @@
-"""JsonSchemaConverter's values: plain ones are as JsonConverter has them; maps and unions are written in another way."""
+"""JsonSchemaConverter's values: as in JsonConverter, except maps and unions."""
 
 import json
 
@@ -14,7 +14,7 @@ from standalone.data.map_key import as_key
 
 
 def writer_of(schema, numeric_decimals, ignores_defaults):
-    """A function from a value to its JSON text; None for a required null, which stands nowhere."""
+    """Return a function from a value to its JSON text; None for a required null, which is omitted."""
     write = _writer(schema, numeric_decimals, ignores_defaults)
     null = write(schema.default) if schema.default is not None and not ignores_defaults else "null" if schema.optional else None
     return lambda value: null if value is None else write(value)
@@ -30,7 +30,7 @@ def _writer(schema, numeric_decimals, ignores_defaults):
 
         def write_struct(value):
             if not isinstance(value, Struct) or value.schema is not schema and value.schema != schema:
-                raise DataError("JsonSchemaConverter: the value is not a struct of the schema that it is put under.")
+                raise DataError("JsonSchemaConverter: the value is not a struct of the declared schema.")
             if fills:
                 return write([field.schema.default if item is None else item for field, item in zip(schema.fields, value.values)])
             return write(value.values)
@@ -74,19 +74,19 @@ def _map_writer(schema, key, item):
 
 def _must_be(kind, value):
     if not isinstance(value, kind):
-        raise DataError(f"JsonSchemaConverter: a {'list' if kind is list else 'map'} is wanted, found a {type(value).__name__}.")
+        raise DataError(f"JsonSchemaConverter: expected a {'list' if kind is list else 'map'}, found a {type(value).__name__}.")
     return value
 
 
 def is_plain(schema):
-    """Whether the JSON of such values is what JsonConverter has: without maps and unions, however deep."""
+    """Whether such values have the same JSON as in JsonConverter: no maps or unions at any depth."""
     if schema.type == s.STRUCT:
         return not is_union(schema) and all(is_plain(field.schema) for field in schema.fields)
     return is_plain(schema.value_schema) if schema.type == s.ARRAY else schema.type != s.MAP
 
 
 def default_json(numeric_decimals):
-    """A function from (schema, value) to the JSON of a default."""
+    """Return a function from (schema, value) to a default's JSON."""
     return lambda schema, value: json.loads(writer_of(schema, numeric_decimals, False)(value))
 
 
@@ -94,14 +94,14 @@ def default_json(numeric_decimals):
 
 
 def reader_of(schema):
-    """A function from parsed JSON to the value."""
+    """Return a function from parsed JSON to the value."""
     read = _reader(schema)
 
     def checked(node):
         if node is not None:
             return read(node)
         if schema.default is None and not schema.optional:
-            raise DataError(f"JsonSchemaConverter: null in the place of a required {schema.name or schema.type}.")
+            raise DataError(f"JsonSchemaConverter: null for a required {schema.name or schema.type}.")
         return schema.default
 
     return checked
@@ -145,7 +145,7 @@ def _union_reader(schema):
                 break
         if best is None:
             raise DataError(
-                f"JsonSchemaConverter: no member of the union takes a {type(node).__name__}: {', '.join(f.schema.type for f in schema.fields)}."
+                f"JsonSchemaConverter: no member of the union accepts a {type(node).__name__}: {', '.join(f.schema.type for f in schema.fields)}."
             )
         values = [None] * len(readers)
         values[best] = readers[best](node)
@@ -167,7 +167,7 @@ _OF_TYPE = {
 
 
 def _fit(schema, node):
-    """How well JSON fits a member of a union: of structs the one counts that has the most of its fields."""
+    """Rate how well JSON fits a union member: among structs, the one with the most matching fields."""
     if schema.type == s.STRUCT:
         return sum(field.name in node for field in schema.fields) if isinstance(node, dict) else -1
     return _EXACT if _OF_TYPE[schema.type](node) else -1
@@ -182,7 +182,7 @@ def _map_reader(schema):
         found = {}
         for entry in _must_be_node(list, node):
             if not isinstance(entry, dict) or len(entry) != 2:
-                raise DataError("JsonSchemaConverter: an entry of a map is an object of 'key' and 'value'.")
+                raise DataError("JsonSchemaConverter: a map entry must be an object with 'key' and 'value'.")
             found[as_key(key(entry.get("key")))] = item(entry.get("value"))
         return found
 
@@ -192,5 +192,5 @@ def _map_reader(schema):
 def _must_be_node(kind, node):
     if not isinstance(node, kind):
         wanted = "an array" if kind is list else "an object"
-        raise DataError(f"JsonSchemaConverter: {wanted} is wanted, found {json.dumps(node, default=str)[:60]}.")
+        raise DataError(f"JsonSchemaConverter: expected {wanted}, found {json.dumps(node, default=str)[:60]}.")
     return node

@@ -1,4 +1,4 @@
-"""The JSON Schema of a Connect schema, as Confluent's converter says it: what JSON Schema lacks is in properties that begin with "connect."."""
+"""Convert Connect schemas to JSON Schemas like Confluent's converter: properties that begin with "connect." hold what JSON Schema lacks."""
 
 import json
 
@@ -18,12 +18,12 @@ def is_union(schema):
 
 
 def has_text_keys(schema):
-    """Whether a Connect map is a JSON object: others are lists of entries."""
+    """Whether a Connect map becomes a JSON object; others become lists of entries."""
     return schema.key_schema.type == s.STRING and not schema.key_schema.optional
 
 
 class JsonSchemaWriter:
-    """`value_json(schema, value)` gives the JSON of a default."""
+    """`value_json(schema, value)` returns a default's JSON."""
 
     def __init__(self, additional_properties, generalized, value_json):
         self._additional, self._generalized, self._value_json = additional_properties, generalized, value_json

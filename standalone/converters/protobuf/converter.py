@@ -1,4 +1,4 @@
-"""ProtobufConverter: values as Protobuf messages, their .proto files in a schema registry."""
+"""ProtobufConverter: values as Protobuf messages with .proto files in a schema registry."""
 
 from typing import Callable, NamedTuple
 
@@ -28,7 +28,7 @@ _unused = without_effect(_UNUSED)
 
 
 class ProtobufConverter(RegistryConverter):
-    """Protobuf in the log, after the id that the message's .proto file has in the registry, and the message's place in that file.
+    """Protobuf in the log, prefixed with the id of its .proto file in the registry and the message's index in that file.
 
     value.converter=io.confluent.connect.protobuf.ProtobufConverter
     value.converter.schema.registry.url=http://localhost:8081
@@ -42,14 +42,14 @@ class ProtobufConverter(RegistryConverter):
         *OPTIONS,
         *DATA_OPTIONS,
         Option("enhanced.protobuf.schema.support", BOOLEAN, MEDIUM, "Keep the packages of messages and enums in the names of schemas.", False),
-        Option("scrub.invalid.names", BOOLEAN, MEDIUM, "Change names that Protobuf does not take: what it forbids becomes _.", False),
+        Option("scrub.invalid.names", BOOLEAN, MEDIUM, "Replace characters in names that Protobuf does not allow by _.", False),
         Option("int.for.enums", BOOLEAN, MEDIUM, "Read enums as numbers, not as the names of their symbols.", False),
-        Option("optional.for.nullables", BOOLEAN, MEDIUM, "Optional fields are those with the word `optional`.", False),
-        Option("optional.for.proto2", BOOLEAN, MEDIUM, "Of proto2 too, a field with the word `optional` that is not set is a null.", True),
-        Option("wrapper.for.nullables", BOOLEAN, MEDIUM, "Optional plain fields are those of a wrapper, as google.protobuf.StringValue.", False),
-        Option("wrapper.for.raw.primitives", BOOLEAN, MEDIUM, "Read a message that is a wrapper as the plain value in it.", True),
-        Option("generate.struct.for.nulls", BOOLEAN, MEDIUM, "Read a message that is not there as a struct of defaults.", False),
-        Option("generate.index.for.unions", BOOLEAN, LOW, "Put the number of a oneof after its name, as in kind_0.", True),
+        Option("optional.for.nullables", BOOLEAN, MEDIUM, "Optional fields are those marked `optional`.", False),
+        Option("optional.for.proto2", BOOLEAN, MEDIUM, "In proto2 too, an unset field marked `optional` is a null.", True),
+        Option("wrapper.for.nullables", BOOLEAN, MEDIUM, "Optional primitives are wrappers, such as google.protobuf.StringValue.", False),
+        Option("wrapper.for.raw.primitives", BOOLEAN, MEDIUM, "Read a wrapper message as its value.", True),
+        Option("generate.struct.for.nulls", BOOLEAN, MEDIUM, "Read a missing message as a struct of defaults.", False),
+        Option("generate.index.for.unions", BOOLEAN, LOW, "Append the number of a oneof to its name, as in kind_0.", True),
         Option("flatten.unions", BOOLEAN, LOW, "Read the fields of a oneof as fields of its message.", False),
         _unused("reference.lookup.only", BOOLEAN, MEDIUM, False),
         _unused("skip.known.types", BOOLEAN, LOW, True),
@@ -64,12 +64,12 @@ class ProtobufConverter(RegistryConverter):
         super().configure(config)
         self._options = ProtobufOptions(config)
 
-    # Row form: the truth.
+    # Row form: the reference.
     def from_connect(self, topic, schema, value, headers=None):
         if value is None and (schema is None or schema.optional):
             return None
         if value is None:
-            raise DataError(f"ProtobufConverter: null in the place of a required {schema.name or schema.type}.")
+            raise DataError(f"ProtobufConverter: null for a required {schema.name or schema.type}.")
         try:
             encoder = self._encoder(topic, schema)
             message = encoder.make()
@@ -90,7 +90,7 @@ class ProtobufConverter(RegistryConverter):
         except (SerializationError, DecodeError) as error:
             raise self.unreadable(topic, error) from error
 
-    # Columnar form: kernels go through the bytes of a whole batch.
+    # Columnar form: kernels read or write the bytes of a whole batch.
     def column_writer(self, topic, schema):
         if schema is None:
             return None, None

@@ -1,8 +1,8 @@
-"""ProtobufConverter's columnar form, from the log: a kernel goes through the messages of one type, then through those within them, level by level.
+"""ProtobufConverter's columnar form, decoding: a kernel scans messages of one type, then nested messages, level by level.
 
-Strings and bytes stay where they are in the messages. Left to the row form are messages of another form, strings that are not UTF-8, numbers of
-enums without a symbol, dates that are none, maps with a key twice, and messages that are in pieces; and a batch with many such as a whole.
-Declined are fields whose default is not empty, and maps whose keys are not plain values.
+Strings and bytes are not copied out of the messages. The row form decodes messages of another layout, strings that are not UTF-8, unknown enum
+numbers, invalid dates, maps with duplicate keys, and split messages; and a batch with many such rows as a whole.
+Not supported: fields with a non-empty default, and maps whose keys are not primitive.
 """
 
 import numpy as np
@@ -18,8 +18,8 @@ from standalone.data import schema as s
 from standalone.data.utf8_column import malformed
 from standalone.kernels import readonly
 
-MOST_BAD = 0.1  # of a batch, before it is left to the row form as a whole
-FEW_BAD = 10  # messages never are too many
+MOST_BAD = 0.1  # of a batch, before the row form decodes all of it
+FEW_BAD = 10  # so few never count as too many
 KINDS = {
     **dict.fromkeys((F.TYPE_INT32, F.TYPE_ENUM), k.INT),
     **dict.fromkeys((F.TYPE_INT64, F.TYPE_UINT64), k.LONG_INT),
@@ -35,15 +35,15 @@ _NO_CURSORS, _NO_NUMBERS, _NO_SIZES = np.empty(0, np.int64), np.empty(0, np.int6
 
 
 class _Declined(Exception):
-    """There is no columnar form of such a schema."""
+    """This schema has no columnar form."""
 
 
 class Decoding:
-    """How messages of a type become columns."""
+    """Decodes messages of a type into columns."""
 
     @classmethod
     def of(cls, schema, descriptor, options):
-        """None where the row form does it."""
+        """Return None if only the row form supports the schema."""
         try:
             return cls(schema, descriptor, options)
         except _Declined:
@@ -54,7 +54,7 @@ class Decoding:
         self._root = _message_part(schema, descriptor, options)
 
     def decode(self, column, before):
-        """(schema, column, rows it could not do or None), or None where those are too many. Each message begins with the bytes `before`."""
+        """Return (schema, column, failed rows or None), or None if too many rows failed. Each message begins with the bytes `before`."""
         bad = column.lengths < 0
         head = readonly(np.frombuffer(before, np.uint8))
         found = self._root.column(readonly(column.data), column.starts, np.maximum(column.lengths, 0), bad, head)
@@ -64,11 +64,11 @@ class Decoding:
         return self.schema, found, rows if len(rows) else None
 
 
-# --- Parts: each makes a column of numbers and sizes, and marks the rows that it cannot do --------------------------
+# --- Parts: each builds a column from numbers and sizes, and marks rows that fail -----------------------------------
 
 
 def _part(schema, field, options):
-    """Of one value of a field."""
+    """Return the part for a single value of a field."""
     if field.message_type is not None:
         return _message_part(schema, field.message_type, options)
     if field.type not in KINDS:
@@ -127,7 +127,7 @@ class _Bytes:
 
 
 class _Wrapped:
-    """The one value of a wrapper, such as google.protobuf.StringValue."""
+    """The value of a wrapper, such as google.protobuf.StringValue."""
 
     def __init__(self, part, field):
         self._part, self._level = part, _Level([field])
@@ -201,7 +201,7 @@ class _Structs:
 
 
 class _Field:
-    """Of a field: its column. `default` is what an absent one is: None for a null."""
+    """A field's column. `default` is the value of an absent field: None for a null."""
 
     def __init__(self, at, part, default):
         self.at, self._part, self._default = at, part, default
@@ -218,7 +218,7 @@ class _Field:
 
 
 class _Union:
-    """A oneof: a struct with one member set, a null where none is."""
+    """A oneof: a struct with one member set, or null if none is set."""
 
     def __init__(self, schema, parts):
         self._schema, self._members = schema, [_Field(at, part, None) for at, part in parts]
@@ -230,7 +230,7 @@ class _Union:
 
 
 class _List:
-    """A repeated field: a list of items, or a map of the keys and values in them."""
+    """A repeated field: a list of items, or a map of their keys and values."""
 
     def __init__(self, schema, part):
         self._schema, self._part = schema, part
@@ -251,10 +251,10 @@ class _List:
 
 
 class _Entries:
-    """The keys and values of maps."""
+    """Keys and values of maps."""
 
     def __init__(self, schema, descriptor, options):
-        if schema.key_schema.type in (s.STRUCT, s.ARRAY, s.MAP, s.FLOAT32, s.FLOAT64):  # of floats two that are the same may differ
+        if schema.key_schema.type in (s.STRUCT, s.ARRAY, s.MAP, s.FLOAT32, s.FLOAT64):  # equal floats may have different bits
             raise _Declined
         key, value = (descriptor.fields_by_name[name] for name in ("key", "value"))
         if key.message_type is not None or key.is_repeated or value.is_repeated or _number_of(key) or _number_of(value):
@@ -279,14 +279,14 @@ def _field_part(schema, field, options):
 
 
 def _default_of(field, options):
-    """What an absent field is: None for a null, else a number; an empty text or message begins at 0."""
+    """Return the value of an absent field: None for a null, else a number; an empty string or message starts at 0."""
     if may_be_null(field, options):
         return None
     return 0 if field.is_repeated else _number_of(field)
 
 
 def _number_of(field):
-    """A field's default as kernels have numbers."""
+    """Return a field's default as the kernels' number."""
     default = field.default_value
     if field.message_type is not None or not default and not isinstance(default, float):
         return 0
@@ -303,7 +303,7 @@ def _number_of(field):
 
 
 class _Level:
-    """The fields of a message type that are looked at, and `scan` over messages of it. `oneofs`: {name of a field: number of its oneof}."""
+    """The fields of a message type that are read, and `scan` over its messages. `oneofs`: {field name: number of its oneof}."""
 
     def __init__(self, fields, oneofs=None):
         if any(field.type not in KINDS for field in fields):
@@ -322,13 +322,13 @@ class _Level:
         return _Scanned(self._fields, self._lists, data, starts, lengths, bad, head)
 
     def singles(self, data, starts, lengths, bad, head=_NOTHING):
-        """(numbers, sizes) of each field, none of which is a list."""
+        """Return (numbers, sizes) of each field, none of which is repeated."""
         found = self.scanned(data, starts, lengths, bad, head)
         return list(zip(found.numbers, found.sizes))
 
 
 class _Scanned:
-    """`numbers` and `sizes` by field and row, of lists how many items; `items` (numbers, sizes) of those, by field."""
+    """`numbers` and `sizes` by field and row (for lists: item counts); `items` (numbers, sizes) of lists, by field."""
 
     def __init__(self, fields, lists, data, starts, lengths, bad, head):
         shape = len(fields), len(starts)

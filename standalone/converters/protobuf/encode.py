@@ -1,9 +1,9 @@
-"""ProtobufConverter's columnar form, to the log: of each message type the columns become flat arrays, of which a kernel writes the messages.
-Those within others are written first, and are bytes to these.
+"""ProtobufConverter's columnar form, encoding: each message type's columns become flat arrays, from which a kernel writes the messages.
+Nested messages are written first, and are bytes to their parents.
 
-Marked for the rows engine are nulls that have a default, or are in lists; dates and times that Protobuf has none for; strings that are not symbol
-of their enum; numbers that the field does not hold; Decimals of more than seven bytes. Declined are Protobuf's own maps, which are written
-by the order of their keys; a Connect schema's are lists of entries.
+The rows engine gets rows with: nulls that have a default or are in lists; dates and times beyond Protobuf's range; strings that are not symbols
+of their enum; numbers that the field cannot hold; Decimals of more than seven bytes. Not supported: native Protobuf maps, which are written
+in key order; a Connect schema's maps are lists of entries.
 """
 
 import numpy as np
@@ -22,22 +22,22 @@ from standalone.data import schema as s
 from standalone.data.utf8_column import repair
 from standalone.kernels import readonly
 
-_MOST_BYTES_OF_A_FIELD = 15  # but for what bytes hold
+_MOST_BYTES_OF_A_FIELD = 15  # apart from bytes values
 _NOTHING = readonly(np.empty(0, np.uint8))
 _NO_PIECE = np.empty(0, np.int64), np.empty(0, np.int32)
 _MESSAGES = {s.DATE: names.DATE, s.TIME: names.TIME, s.TIMESTAMP: names.TIMESTAMP, s.DECIMAL: names.DECIMAL}
 
 
 class _Declined(Exception):
-    """There is no columnar form of such a schema."""
+    """This schema has no columnar form."""
 
 
 class Encoding:
-    """How columns of a schema become messages."""
+    """Encodes columns of a schema as messages."""
 
     @classmethod
     def of(cls, schema, descriptor, options, head):
-        """None where the row form does it. The bytes `head` are before each message."""
+        """Return None if only the row form supports the schema. Each message begins with the bytes `head`."""
         try:
             return cls(schema, descriptor, options, head)
         except (_Declined, DataError):
@@ -48,7 +48,7 @@ class Encoding:
         self._root = _message_part(schema, descriptor, options)
 
     def encode(self, column, count):
-        """(ByteColumn, rows it could not do or None), or None to be run by rows."""
+        """Return (ByteColumn, failed rows or None), or None if the rows engine must encode it."""
         if column is None or isinstance(column, list) or not count:
             return None
         try:
@@ -60,14 +60,14 @@ class Encoding:
         return ByteColumn(found.data, found.starts, lengths), np.flatnonzero(refused) if refused.any() else None
 
 
-# --- Parts: each makes flat arrays of a column, (numbers, sizes) ----------------------------------------------------
+# --- Parts: each converts a column to flat arrays, (numbers, sizes) -------------------------------------------------
 
 
 def _part(schema, field, options):
-    """Of one value of a field."""
+    """Return the part for a single value of a field."""
     if field.message_type is not None:
         return _message_part(schema, field.message_type, options)
-    scalar_of(schema, field)  # raises where it does not fit
+    scalar_of(schema, field)  # raises on a mismatch
     if field.type == F.TYPE_ENUM and schema.type == s.STRING:
         return _Symbols(field.enum_type)
     return _Bytes(schema) if schema.type in (s.STRING, s.BYTES) else _Numbers(schema, field)
@@ -130,7 +130,7 @@ def _bytes_of(column):
 
 
 class _Within:
-    """A message within another: its bytes."""
+    """A nested message: its bytes."""
 
     def arrays(self, column, count, buffers):
         found = self.messages(column, count)
@@ -138,7 +138,7 @@ class _Within:
 
 
 class _Wrapped(_Within):
-    """The one value of a wrapper, such as google.protobuf.StringValue."""
+    """The value of a wrapper, such as google.protobuf.StringValue."""
 
     def __init__(self, level):
         self._level = level
@@ -188,8 +188,8 @@ class _Moments(_Within):
 class _Structs(_Within):
     def __init__(self, schema, descriptor, options):
         self._schema, self._ignores_defaults = schema, options.ignores_defaults
-        fields = []  # (descriptor of the field, part)
-        self._sources = []  # of each field: (place in the struct, place in the union or None, Schema)
+        fields = []  # (field descriptor, part)
+        self._sources = []  # per field: (index in the struct, index in the union or None, Schema)
         for field in schema.fields:
             members = field.schema.fields if is_union(field.schema) else [field]
             for at, each in enumerate(members):
@@ -209,7 +209,7 @@ class _Structs(_Within):
                 union = self._schema.fields[place].schema
                 union_sizes, members = structs_of(settled(each, union, count), union, count)
                 arrays = self._arrays(part, schema, members[member], count, buffers)
-                # The first member that is set is written; a union that is there has one.
+                # Write the first member that is set; a union that is not null has one.
                 before = taken.setdefault(place, union_sizes < 0)
                 taken[place] = before | (arrays[1][:count] != k.NULL)
                 is_last = member == len(members) - 1
@@ -228,7 +228,7 @@ class _Structs(_Within):
 
 
 class _List:
-    """A repeated field: (where items begin, sizes, numbers of the items, sizes of the items)."""
+    """A repeated field: (start of items, sizes, numbers of the items, sizes of the items)."""
 
     def __init__(self, schema, part):
         self._schema, self._part = schema, part
@@ -239,7 +239,7 @@ class _List:
 
 
 class _Entries:
-    """The same of a map: its items are messages of a key and a value."""
+    """A map, like `_List`: its items are messages with key and value."""
 
     def __init__(self, schema, descriptor, options):
         if schema.key_schema.type in (s.STRUCT, s.ARRAY, s.MAP):
@@ -273,7 +273,7 @@ def _field_part(schema, field, options):
 
 
 class _Messages:
-    """A message type as the kernel takes it. `fields` are (descriptor of a field, part), in any order."""
+    """A message type for the kernel. `fields` are (field descriptor, part), in any order."""
 
     def __init__(self, fields):
         self.parts = [part for _, part in fields]
@@ -291,7 +291,7 @@ class _Messages:
         self._fields = readonly(np.array(table, np.int64).reshape(-1, 3))
 
     def written(self, flat, sizes, buffers, count, head):
-        """ByteColumn of messages, of length NULL or REFUSED where there is none. `flat` are the arrays of the fields, in their order."""
+        """Return a ByteColumn of messages, with length NULL or REFUSED if there is none. `flat` are the fields' arrays, in their order."""
         pieces, base, item_base, end = [_NO_PIECE], [], [], 0
         for at in self._order:
             own, items = flat[at][:2], flat[at][2:]

@@ -1,4 +1,4 @@
-"""A .proto file as descriptors: its messages by their place in it, and what confluent.field_meta says of their fields."""
+"""Parse a .proto file into descriptors: its messages by index, and the confluent.field_meta of their fields."""
 
 from google.protobuf import descriptor_pool, message_factory
 
@@ -24,20 +24,20 @@ class ProtoFile:
             message_factory.GetMessageClassesForFiles([META_FILE], pool)
 
     def message(self, path):
-        """The descriptor of the message at that place in the file."""
+        """Return the message descriptor at that index path in the file."""
         try:
             found = self.messages[path[0]]
             for number in path[1:]:
                 found = found.nested_types[number]
         except IndexError:
-            raise DataError(f"The message indexes {list(path)} name no message of the Protobuf schema: it has {len(self.messages)}.") from None
+            raise DataError(f"The message indexes {list(path)} do not exist in the Protobuf schema of {len(self.messages)} messages.") from None
         return found
 
     def class_of(self, descriptor):
         return message_factory.GetMessageClass(descriptor)
 
     def params_of(self, field):
-        """The params of a field's confluent.field_meta."""
+        """Return the params of a field's confluent.field_meta."""
         if self._meta is None or not field.has_options:
             return {}
         options = self._options.FromString(field.GetOptions().SerializeToString())
@@ -45,7 +45,7 @@ class ProtoFile:
 
 
 def _imports_first(files):
-    """The files in an order in which each is after what it imports."""
+    """Order the files so that each follows its imports."""
     done = {}
 
     def add(name):

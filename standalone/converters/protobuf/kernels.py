@@ -1,7 +1,7 @@
-"""Kernels between Protobuf's bytes and flat arrays: one level of messages at a time, those within as slices of bytes.
+"""Kernels between Protobuf's bytes and flat arrays: one level of messages at a time, nested messages as slices of bytes.
 
-The fields of a message type are a table, in the order of their numbers, so that one kernel, compiled at the set-up, serves all types:
-(number, kind, wire type, REPEATED or not, number of the oneof or -1, ONCE or not).
+The fields of a message type are a table sorted by field number, so one kernel, compiled at set-up, serves all types: (number, kind, wire
+type, REPEATED or not, number of the oneof or -1, ONCE or not).
 """
 
 import numpy as np
@@ -11,16 +11,16 @@ from standalone.converters.words import long_word, put_long_word, put_word, word
 from standalone.kernels import BYTES, FLAG, FLAGS, INTS, INTS_BY_ROW, LONG, LONGS, LONGS_BY_ROW, compiled, copy, written
 
 NUMBER, KIND, WIRE, REPEATED, ONEOF, ONCE = range(6)  # columns of the table
-LONG_INT, INT, UNSIGNED, ZIGZAG, LONG_ZIGZAG, BOOLEAN, WORD, SIGNED_WORD, LONG_WORD, BYTES_ = range(10)  # kinds: how a value is in the message
-WIRES = (0, 0, 0, 0, 0, 0, 5, 5, 1, 2)  # of each kind
-ALWAYS, UNLESS_ZERO, PACKED, EACH = range(4)  # what is written: a value that is there; that, but no zero; a list as one run; by items
+LONG_INT, INT, UNSIGNED, ZIGZAG, LONG_ZIGZAG, BOOLEAN, WORD, SIGNED_WORD, LONG_WORD, BYTES_ = range(10)  # how a value is encoded
+WIRES = (0, 0, 0, 0, 0, 0, 5, 5, 1, 2)  # by kind
+ALWAYS, UNLESS_ZERO, PACKED, EACH = range(4)  # what is written: any value that is set; the same, except zeros; a packed list; item by item
 _LAST_DAY = 2932896  # 9999-12-31, since the epoch
 _FIRST_DAY = -719162  # 0001-01-01
 
 
 @compiled
 def _varint(data, at, end):
-    """(64 bits as a number with a sign, where it ends); -1 for the latter where it is none."""
+    """Return (64 bits as a signed number, end position); the end is -1 if invalid."""
     number = np.int64(0)
     for shift in range(0, 63, 7):
         if at >= end:
@@ -39,7 +39,7 @@ def _varint(data, at, end):
 
 @compiled
 def _number(kind, data, at, end):
-    """(a number of that kind, where it ends); -1 for the latter where it is none, or one that protoc's classes would cut."""
+    """Return (a number of that kind, end position); the end is -1 if invalid, or if protoc's classes would truncate it."""
     zero = np.int64(0)
     if kind == WORD or kind == SIGNED_WORD:
         if end - at < 4:
@@ -79,10 +79,10 @@ def scan(
     item_numbers: written(LONGS),
     item_sizes: written(INTS),
 ):
-    """Messages, each after the bytes `head`: what they have of each field, by field and row, and of lists how many items (sizes).
+    """Scan messages, each after the bytes `head`: each field's value by field and row, and for lists the number of items (sizes).
 
-    With `takes_items` it is gone through them again: the items of each list go one after another, from `cursors` on. A message of another
-    form is marked, and so is one in which a field stands twice that is a message or one of a oneof with another. One of length -1 is none.
+    With `takes_items` a second pass stores the items of lists, from `cursors` on. A message of another layout is marked, and so is one that
+    contains a message field twice, or two members of a oneof. A length of -1 means null.
     """
     count = len(fields)
     for row in range(len(starts)):
@@ -119,7 +119,7 @@ def scan(
                 is_packed = wire == 2 and fields[field, REPEATED] == 1
                 if not is_packed:
                     field = count
-            if field >= count:  # nobody asks for it
+            if field >= count:  # unknown field
                 if wire == 0:
                     _, at = _varint(data, at, end)
                     is_bad = at < 0
@@ -129,7 +129,7 @@ def scan(
                 elif wire == 2:
                     at += length
                 else:
-                    is_bad = True  # a group, which may hold whatever
+                    is_bad = True  # a group, which may contain anything
                 continue
             kind = fields[field, KIND]
             if fields[field, REPEATED] == 1:
@@ -186,7 +186,7 @@ def scan(
 
 @compiled
 def _size(number):
-    """The bytes of a varint."""
+    """Return the size of a varint."""
     if number < 0:
         return 10
     size = 1
@@ -198,7 +198,7 @@ def _size(number):
 
 @compiled
 def _put_varint(out, at, number):
-    """Write 64 bits; returns where it ends."""
+    """Write 64 bits as a varint; return its end."""
     if number < 0:
         for _ in range(9):
             out[at] = number & 0x7F | 0x80
@@ -246,10 +246,10 @@ def encode(
     lengths: written(INTS),
     bad: written(FLAGS),
 ):
-    """Rows as messages; the fields are (tag, kind, how). A row that is not as expected is marked, and is a null, as those are that `nulls` says.
+    """Encode rows as messages; `fields` are (tag, kind, how). A row that cannot be encoded is marked and becomes null, like those in `nulls`.
 
-    The values of field f begin at `base[f]` of numbers and sizes. Of a list these are where its items begin (and one after the last row),
-    counted from `item_base[f]` on.
+    Values of field f begin at `base[f]` of numbers and sizes. For a list they are the starts of its items (plus the end after the last row),
+    counted from `item_base[f]`.
     """
     at = 0
     for row in range(count):
@@ -310,12 +310,12 @@ def encode(
     return at
 
 
-# --- What is in messages of known types -------------------------------------------------------------------------
+# --- Messages of well-known types -------------------------------------------------------------------------------
 
 
 @compiled
 def days_of(years: LONGS, months: LONGS, days: LONGS, out: written(LONGS), bad: written(FLAGS)):
-    """Days since the epoch of dates, each of which must be one from 0001-01-01 to 9999-12-31."""
+    """Convert dates to days since the epoch; each must be within 0001-01-01 to 9999-12-31."""
     for row in range(len(years)):
         year, month, day = years[row], months[row], days[row]
         is_leap = year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
@@ -325,7 +325,7 @@ def days_of(years: LONGS, months: LONGS, days: LONGS, out: written(LONGS), bad: 
         if year < 1 or year > 9999 or month < 1 or month > 12 or day < 1 or day > last:
             bad[row] = True
             continue
-        # The year begins in March, so that the leap day is its last
+        # Start the year in March, so that the leap day is its last
         if month <= 2:
             year -= 1
         since = (month + 9) % 12
@@ -334,7 +334,7 @@ def days_of(years: LONGS, months: LONGS, days: LONGS, out: written(LONGS), bad: 
 
 @compiled
 def dates_of(days: LONGS, years: written(LONGS), months: written(LONGS), month_days: written(LONGS), bad: written(FLAGS)):
-    """The other way."""
+    """Convert days since the epoch to dates."""
     for row in range(len(days)):
         day = days[row]
         if day < _FIRST_DAY or day > _LAST_DAY:
@@ -354,7 +354,7 @@ def dates_of(days: LONGS, years: written(LONGS), months: written(LONGS), month_d
 
 @compiled
 def digits_of(data: BYTES, starts: LONGS, lengths: INTS, out: written(LONGS), bad: written(FLAGS)):
-    """How many decimal digits whole numbers have, given as big-endian two's complement; of more than seven bytes nobody says."""
+    """Count the decimal digits of big-endian two's complement integers; more than seven bytes are marked as bad."""
     for row in range(len(starts)):
         if lengths[row] < 0:
             continue
@@ -386,7 +386,7 @@ def symbols_of(
     numbers: written(LONGS),
     sizes: written(INTS),
 ):
-    """The place of each text in a list of symbols; REFUSED for another text."""
+    """Find each text in a list of symbols; REFUSED if it is none of them."""
     for row in range(len(starts)):
         sizes[row] = NULL
         if lengths[row] < 0:
@@ -405,7 +405,7 @@ def symbols_of(
 
 @compiled
 def mark_twins(ends: LONGS, data: BYTES, numbers: LONGS, sizes: INTS, is_bytes: FLAG, bad: written(FLAGS)):
-    """Rows of whose items, such as the keys of a map, two are the same, or that have too many to tell."""
+    """Mark rows with duplicate items, such as keys of a map, or with too many items to compare."""
     low = 0
     for row in range(len(ends)):
         high = ends[row]

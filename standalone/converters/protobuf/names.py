@@ -1,4 +1,4 @@
-"""Names that Connect's schemas and Protobuf's carry for each other's sake."""
+"""Names that map between Connect's schemas and Protobuf's."""
 
 NAMESPACE = "io.confluent.connect.protobuf"
 ENUM, UNION, TAG, TYPE = (f"{NAMESPACE}.{each}" for each in ("Enum", "Union", "Tag", "Type"))
@@ -11,7 +11,7 @@ FILES = {
     TIME: "google/type/timeofday.proto",
     TIMESTAMP: "google/protobuf/timestamp.proto",
 }
-# Files that protoc does not bring along
+# Files that protoc does not include
 GOOGLE_TYPES = {
     FILES[DATE]: 'syntax = "proto3"; package google.type; message Date { int32 year = 1; int32 month = 2; int32 day = 3; }',
     FILES[
@@ -20,7 +20,7 @@ GOOGLE_TYPES = {
 }
 META_FILE, WRAPPERS_FILE = "confluent/meta.proto", "google/protobuf/wrappers.proto"
 
-# In the order in which they are in their file
+# In the order of their file
 WRAPPERS = {
     "google.protobuf.DoubleValue": "double",
     "google.protobuf.FloatValue": "float",

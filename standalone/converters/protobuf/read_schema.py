@@ -1,4 +1,4 @@
-"""The Connect schema of a Protobuf message, as Confluent's converter sees it."""
+"""Convert Protobuf messages to Connect schemas like Confluent's converter."""
 
 import re
 
@@ -30,7 +30,7 @@ _WRAPPED.update(string=s.STRING, bytes=s.BYTES)
 
 
 def real_oneofs(descriptor):
-    """Those that were written as such: an `optional` of proto3 is one of its own."""
+    """Return the oneofs of the source text; an `optional` of proto3 is a synthetic one."""
     return [each for each in descriptor.oneofs if not (len(each.fields) == 1 and is_proto3_optional(each.fields[0]))]
 
 
@@ -43,7 +43,7 @@ def is_proto3_optional(field):
 
 
 def is_map_entry(field):
-    """Whether a repeated message stands for a map: by the option, or as Confluent's converter writes it."""
+    """Whether a repeated message represents a map: by its option, or in the form of Confluent's converter."""
     if not field.is_repeated or field.message_type is None:
         return False
     entry = field.message_type
@@ -59,14 +59,14 @@ def has_optional_keyword(field):
 
 
 def _is_proto2(field):
-    """Whether it is a field of proto2, and of no oneof."""
+    """Whether it is a proto2 field outside a oneof."""
     file = descriptor_pb2.FileDescriptorProto()
     field.file.CopyToProto(file)
     return file.syntax in ("", "proto2") and field.containing_oneof is None
 
 
 class ProtobufReader:
-    """`params_of(field)` gives what confluent.field_meta says of a field."""
+    """`params_of(field)` returns a field's confluent.field_meta."""
 
     def __init__(self, params_of, options):
         self._params_of, self._options = params_of, options
@@ -79,7 +79,7 @@ class ProtobufReader:
 
     def _struct(self, descriptor, **more):
         if descriptor.full_name in self._open:
-            raise DataError(f"The Protobuf message '{descriptor.full_name}' holds itself. There is no Connect schema of endless depth.")
+            raise DataError(f"The Protobuf message '{descriptor.full_name}' contains itself, and Connect schemas cannot be recursive.")
         self._open.append(descriptor.full_name)
         fields, options = [], self._options
         oneofs = real_oneofs(descriptor)

@@ -1,4 +1,4 @@
-"""Values as Protobuf messages, and back: a schema and its message are compiled once into nested functions."""
+"""Convert values to Protobuf messages and back: a schema and its message are compiled once into nested functions."""
 
 import datetime
 
@@ -23,7 +23,7 @@ _LARGE = {F.TYPE_UINT64, F.TYPE_FIXED64}
 
 
 def writer_of(schema, descriptor, options):
-    """A function (value, message) that fills the message."""
+    """Return a function (value, message) that fills the message."""
     if descriptor.full_name in names.WRAPPERS and schema.type != s.STRUCT:
         write = _setter(schema, descriptor.fields_by_name["value"], options)
         return lambda value, message: write(value, message)
@@ -39,13 +39,13 @@ def writer_of(schema, descriptor, options):
 
     def write(value, message):
         if not isinstance(value, Struct):
-            raise DataError(f"ProtobufConverter: a struct is wanted for the message {descriptor.full_name}, found a {type(value).__name__}.")
+            raise DataError(f"ProtobufConverter: expected a struct for the message {descriptor.full_name}, found a {type(value).__name__}.")
         if value.schema is not schema and value.schema.with_(optional=schema.optional) != schema:
-            raise DataError(f"ProtobufConverter: the struct for the message {descriptor.full_name} has another schema than the one it is put under.")
+            raise DataError(f"ProtobufConverter: the struct for the message {descriptor.full_name} has a schema that differs from the declared one.")
         for index, default, part in parts:
             item = value.values[index]
             item = default if item is None else item
-            if item is not None:  # Protobuf has no null: what is none is left out
+            if item is not None:  # Protobuf has no null, so it is omitted
                 part(item, message)
 
     return write
@@ -56,7 +56,7 @@ def _union_writer(name, members):
         for item, member in zip(value.values, members):
             if item is not None:
                 return member(item, message)
-        raise DataError(f"ProtobufConverter: the struct '{name}' stands for a oneof, of whose fields one must be set.")
+        raise DataError(f"ProtobufConverter: the struct '{name}' represents a oneof, so one of its fields must be set.")
 
     return write
 
@@ -65,7 +65,7 @@ def _field_writer(schema, descriptor, name, options):
     field = descriptor.fields_by_name.get(name)
     if field is None:
         known = ", ".join(each.name for each in descriptor.fields)
-        raise DataError(f"The Protobuf message {descriptor.full_name} that is written has no field '{name}'. Its fields: {known or '(none)'}.")
+        raise DataError(f"The Protobuf message {descriptor.full_name} has no field '{name}'. Its fields: {known or '(none)'}.")
     if schema.type == s.MAP:
         return _map_writer(schema, field, options)
     if schema.type == s.ARRAY:
@@ -93,7 +93,7 @@ def _list_writer(schema, field, options):
 
 def _not_null(item, name):
     if item is None:
-        raise DataError(f"ProtobufConverter: the list '{name}' holds a null, which Protobuf has not.")
+        raise DataError(f"ProtobufConverter: the list '{name}' contains a null, which Protobuf does not support.")
     return item
 
 
@@ -167,7 +167,7 @@ def _fitting(schema, value):
 
 
 def scalar_of(schema, field):
-    """A function from a value to what the field takes."""
+    """Return a function from a value to the field's value."""
     if field.type == F.TYPE_ENUM:
         return _enum_number(schema, field.enum_type)
     wanted = _KINDS.get(schema.type)
@@ -216,12 +216,12 @@ def _write_decimal(value, message, schema):
 def _write_date(value, message, schema):
     ms = Instant.of(value).ms
     if ms % DAY_MS:
-        raise DataError(f"ProtobufConverter: a Date must be midnight in UTC, but it has {ms % DAY_MS} ms of the day.")
+        raise DataError(f"ProtobufConverter: a Date must be midnight in UTC, but it is {ms % DAY_MS} ms after midnight.")
     try:
         date = datetime.date.fromordinal(ms // DAY_MS + _EPOCH)
     except (ValueError, OverflowError):
         raise DataError(
-            f"ProtobufConverter: google.type.Date has the years 1 to 9999, which the day {ms // DAY_MS} since the epoch is not in."
+            f"ProtobufConverter: google.type.Date supports the years 1 to 9999, and day {ms // DAY_MS} since the epoch is outside."
         ) from None
     message.year, message.month, message.day = date.year, date.month, date.day
 
@@ -243,7 +243,7 @@ def _write_timestamp(value, message, schema):
 
 
 def reader_of(schema, descriptor, options):
-    """A function from a message to the value."""
+    """Return a function from a message to the value."""
     if descriptor.full_name in names.WRAPPERS and schema.type != s.STRUCT:
         read = _scalar_reader(schema, descriptor.fields_by_name["value"])
         return lambda message: read(message.value)
@@ -286,7 +286,7 @@ def _struct_reader(schema, descriptor, options):
 
 
 def may_be_null(field, options):
-    """Whether a field that is not set is a null, and not its default."""
+    """Whether an unset field is null instead of its default."""
     if field.is_repeated:
         return False
     if field.message_type is not None:

@@ -1,4 +1,4 @@
-"""The .proto text of a Connect schema, as Confluent's converter says it."""
+"""Convert Connect schemas to .proto text like Confluent's converter."""
 
 from standalone import DataError
 from standalone.converters.protobuf import names
@@ -21,7 +21,7 @@ _UNSIGNED = {"uint32": "uint32", "fixed32": "uint32", "uint64": "uint64", "fixed
 
 
 class ProtobufOptions:
-    """The keys of ProtobufConverter that say how schemas are seen."""
+    """The options of ProtobufConverter that affect schemas."""
 
     def __init__(self, config):
         self.enhanced = config["enhanced.protobuf.schema.support"]
@@ -50,12 +50,12 @@ def is_enum(schema):
 
 
 def proto_text(schema, options):
-    """(the text of a .proto file, the place of the schema's message in it)."""
+    """Return (.proto text, index path of the schema's message in it)."""
     if schema.type == s.STRUCT and not is_union(schema):
         return _Writer(options).file(schema), [0]
     if schema.type in _TYPES and not schema.logical:
         return names.WRAPPERS_TEXT + "\n", [list(names.WRAPPERS).index(names.WRAPPER_OF[_TYPES[schema.type]])]
-    raise DataError(f"A Protobuf message is a struct or a plain value; found {schema.name or schema.type}. HoistField makes a struct of it.")
+    raise DataError(f"A Protobuf message must be a struct or a primitive; found {schema.name or schema.type}. HoistField wraps it in a struct.")
 
 
 class _Writer:
@@ -81,7 +81,7 @@ class _Writer:
         return self._options.scrubbed((name or self._new_name()).rpartition(".")[2])
 
     def _message(self, name, schema, indent):
-        fields, inner, known = [], [], {name: None}  # names of types here -> what they are; the message's own leads to itself
+        fields, inner, known = [], [], {name: None}  # type names in this scope -> their types; the message's own maps to itself
         used = {int(tag) for field in schema.fields for tag in _tags(field.schema)}
         numbers = (number for number in range(1, 1 << 29) if number not in used and not 19000 <= number < 20000)
         for field in schema.fields:
@@ -107,7 +107,7 @@ class _Writer:
             label = "repeated "
             schema = schema.value_schema if schema.type == s.ARRAY else schema
             if schema.type == s.ARRAY:
-                raise DataError(f"The field '{name}' is a list of lists, which Protobuf has not. Put the inner list into a struct.")
+                raise DataError(f"The field '{name}' is a list of lists, which Protobuf does not support. Put the inner list into a struct.")
         elif self._options.optional_for_nullables and schema.optional:
             label = "optional "
         params = {}
@@ -157,7 +157,7 @@ class _Writer:
         name, is_new = _free_name(self._unqualified(schema.name or schema.parameters[param]), schema, known)
         if is_new:
             symbols = [(key[len(param) + 1 :], int(tag)) for key, tag in schema.parameters.items() if key.startswith(param + ".")]
-            symbols.sort(key=lambda each: each[1] != 0)  # proto3 has the symbol 0 first
+            symbols.sort(key=lambda each: each[1] != 0)  # proto3 requires the symbol 0 first
             inner += [f"  enum {name} {{", *(f"    {symbol} = {tag};" for symbol, tag in symbols), "  }"]
         return name
 
@@ -174,7 +174,7 @@ class _Writer:
 
 
 def _free_name(name, schema, known):
-    """(the name of a schema's type within its message, whether it is new there). Another type of that name gets a number, before `Entry`."""
+    """Return (the name of a schema's type within its message, whether it is new). A name conflict gets a number before `Entry`."""
     form, found, number = _form(schema.with_(optional=False, parameters=_without_tag(schema))), name, 1
     while found in known and known[found] != form:
         number += 1
@@ -185,7 +185,7 @@ def _free_name(name, schema, known):
 
 
 def _form(schema):
-    """What the text of a type is made of."""
+    """Return a key for the text of a type."""
     inner = [_form(each) for each in (schema.key_schema, schema.value_schema) if each is not None]
     fields = [(field.name, _form(field.schema)) for field in schema.fields or ()]
     return schema.type, schema.name, schema.optional, sorted((schema.parameters or {}).items()), inner, fields
@@ -202,6 +202,6 @@ def _without_tag(schema):
 
 
 def _tags(schema):
-    """The numbers that a field, or the members of a union, ask for."""
+    """Return the tag numbers that a field, or the members of a union, require."""
     members = [field.schema for field in schema.fields] if is_union(schema) else [schema]
     return [each.parameters[names.TAG] for each in members if names.TAG in (each.parameters or ())]

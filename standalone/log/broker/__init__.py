@@ -4,11 +4,12 @@
     login, ACLs  security.py ─ logins.py, kerberos.py, tokens.py, users.py, client.py; acls.py, operations.py
     requests     requests.py: request → versions, operation, handler ─ *_api.py, a function a request ─ refusal.py, opaque.py, nulls.py
     records      topics.py ─ partitions.py ─ segments.py, producers.py, aborted.py, control.py, records.py, compaction.py
-    groups       groups.py (classic) ─ member.py; consumer_group.py (KIP-848) ─ assignors.py; in_order.py for their commits
+    groups       groups.py (classic) ─ member.py; consumer_group.py (KIP-848) ─ assignors.py; in_order.py for their commits; group_configs.py
+    share groups share_group.py (KIP-932) ─ share_members.py, share_assignor.py; in_flight.py; share_sessions.py
     transactions transactions.py
     all of them  node.py (what handlers share; flushing), store.py (SQLite), timers.py; options.py, security_options.py
 
-Words are Kafka's: a partition is a row of segments, each with an index; it has a high watermark, up to which it is read, and a last stable offset,
-up to which no transaction is open; producers have ids, epochs and sequences; a group has a generation, or an epoch, and members. Two are our
-own: the *owner* is the thread that alone changes anything, and what is *durable* is fsynced.
+The terms are Kafka's: a partition is a list of segments, each with an index; it has a high watermark, up to which consumers read, and a last
+stable offset, up to which no transaction is open; producers have ids, epochs and sequences; a group has a generation or an epoch, and members.
+Two terms are added: the *owner* is the one thread that changes state; *durable* means fsynced.
 """

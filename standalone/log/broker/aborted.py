@@ -1,7 +1,7 @@
-"""Which transactions of a partition were aborted: read_committed consumers are told, and leave their records out.
+"""Aborted transactions of a partition, which read_committed consumers filter out.
 
-A file of rows (producer id, first offset, offset of the marker), appended when the marker is. A row that a crash took is found
-again from the markers, which are read from the last snapshot of the producers on.
+The file holds rows (producer id, first offset, marker offset), appended with each marker. Rows lost in a crash are rebuilt from the
+markers since the last producer snapshot.
 """
 
 import os
@@ -17,7 +17,7 @@ _ROW = Struct("<qqq")
 class Aborted(NamedTuple):
     producer_id: int
     first: int
-    last: int  # of the marker
+    last: int  # offset of the marker
 
 
 class AbortedTransactions:
@@ -28,7 +28,7 @@ class AbortedTransactions:
 
     @classmethod
     def load(cls, folder, start, end):
-        """Those of the offsets from `start` to `end`; the file is written again where it holds others."""
+        """Load the rows between offsets `start` and `end`; rewrite the file if it holds others."""
         path = os.path.join(folder, FILE)
         try:
             with open(path, "rb") as file:
@@ -53,11 +53,11 @@ class AbortedTransactions:
             file.write(_ROW.pack(*row))
 
     def between(self, low, high):
-        """Those that a reader of the offsets from `low` to before `high` may meet."""
+        """Return the aborted transactions that a reader of offsets `low` to `high` (exclusive) may meet."""
         return [row for row in self._rows if row.last >= low and row.first < high]
 
     def trim(self, start):
-        """Forget what is before `start`; the file is cleared at the next start."""
+        """Drop rows before `start`; the file is trimmed at the next start."""
         if self._rows and self._rows[0].last < start:
             self._rows = [row for row in self._rows if row.last >= start]
             self._known = set(self._rows)

@@ -1,6 +1,6 @@
-"""ACLs, as Kafka's StandardAuthorizer keeps and reads them: who may do what with which topic, group, cluster or transactional id.
+"""ACLs, evaluated as by Kafka's StandardAuthorizer: who may do what with which topic, group, cluster or transactional id.
 
-An ACL is of a resource by its name, by the beginning of its name, or of all of a kind (`*`). One that denies outweighs all that allow.
+An ACL matches a resource by literal name, by prefix, or by `*` for all of a type. A deny outweighs every allow.
 """
 
 import json
@@ -25,11 +25,11 @@ from standalone.log.broker.operations import (
 )
 from standalone.log.broker.refusal import Refusal, codes
 
-MATCH, LITERAL, PREFIXED = 2, 3, 4  # kinds of patterns, after ANY
+MATCH, LITERAL, PREFIXED = 2, 3, 4  # pattern types, after ANY
 DENY, ALLOW = 2, 3
 WILDCARD, EVERY_USER = "*", "User:*"
 _KIND = "acl"
-_REMEMBERED = 10_000  # decisions
+_REMEMBERED = 10_000  # cached decisions
 _IMPLIED_BY = {DESCRIBE: (READ, WRITE, DELETE, ALTER), DESCRIBE_CONFIGS: (ALTER_CONFIGS,)}
 _KINDS = (TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID)
 FORBIDDEN = {
@@ -51,7 +51,7 @@ class Acl(NamedTuple):
     permission: int
 
     def check(self):
-        """Refusal if it makes no sense."""
+        """Raise Refusal if the ACL is invalid."""
         why_not = None
         if self.resource not in _KINDS:
             why_not = f"ACLs are of topics, groups, transactional ids and the cluster, not of resource type {self.resource}."
@@ -80,7 +80,7 @@ class Acl(NamedTuple):
 
 
 class AclFilter(NamedTuple):
-    """As Acl, where ANY or None take all."""
+    """A filter with Acl's fields; ANY or None matches everything."""
 
     resource: int
     name: str | None
@@ -96,13 +96,13 @@ class AclFilter(NamedTuple):
             return False
         if any(wanted not in (None, found) for wanted, found in ((self.principal, acl.principal), (self.host, acl.host))):
             return False
-        if self.pattern == MATCH:  # all that count for this name
+        if self.pattern == MATCH:  # every ACL that applies to this name
             return self.name is None or acl.is_about(acl.resource, self.name)
         return self.pattern in (ANY, acl.pattern) and self.name in (None, acl.name)
 
 
 class Acls:
-    """All there are, in memory and in the store. Owned by one thread."""
+    """All ACLs, in memory and in the store. Owned by one thread."""
 
     def __init__(self, store):
         self._store = store
@@ -120,7 +120,7 @@ class Acls:
             self.changes += 1
 
     def remove(self, wanted):
-        """The ACLs that a filter takes, which are gone now."""
+        """Remove the ACLs that match a filter; return them."""
         found = [acl for acl in self if wanted.takes(acl)]
         for acl in found:
             self._store.delete_document(_KIND, json.dumps(acl))
@@ -130,14 +130,14 @@ class Acls:
 
 
 class Authorizer:
-    """Who may do what. Without `is_on` everyone may do everything."""
+    """Authorize requests. Without `is_on`, everything is allowed."""
 
     def __init__(self, acls, is_on=False, super_users=(), open_without_acls=False):
         self.acls = acls
         self.is_on = is_on
         self._super_users = frozenset(super_users)
         self._open = open_without_acls
-        self._decided, self._decided_at = {}, 0  # what was asked since the ACLs changed last
+        self._decided, self._decided_at = {}, 0  # decisions since the ACLs last changed
 
     def allows(self, principal, host, operation, resource, name):
         if not self.is_on or principal in self._super_users:
@@ -161,7 +161,7 @@ class Authorizer:
         return any(acl.permission == ALLOW and acl.operation in enough for acl in mine)
 
     def allows_some(self, principal, host, operation, resource):
-        """Whether there may be a resource of this kind with which it is allowed: what a producer is asked before it names topics."""
+        """Whether the operation is allowed on any resource of this type: checked before a producer names topics."""
         if not self.is_on or principal in self._super_users or self._open:
             return True
         mine = [acl for acl in self.acls if acl.resource == resource and acl.is_for(principal, host) and acl.operation in (operation, ALL)]
@@ -174,6 +174,6 @@ class Authorizer:
         )
 
     def require(self, principal, host, operation, resource, name):
-        """Refusal, by the code that Kafka has for the kind of resource."""
+        """Raise Refusal, with Kafka's error code for the resource type, if it is not allowed."""
         if not self.allows(principal, host, operation, resource, name):
             raise Refusal(FORBIDDEN[resource], f"{principal} may not do this with {_WORDS[resource]} '{name}'.")

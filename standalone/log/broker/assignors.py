@@ -1,12 +1,12 @@
-"""Who of a consumer group's members reads which partitions: the assignors of the broker's side (KIP-848), uniform and range.
+"""Server-side assignors of consumer groups (KIP-848): uniform and range.
 
 assign(members, partitions, current) -> {member: set of partitions}: `members` is {member: set of topics}, `partitions` {topic: count},
-`current` what each member had last. A partition is (topic, number).
+`current` the previous assignment. A partition is (topic, number).
 """
 
 
 def uniform(members, partitions, current):
-    """As even as can be, and what a member had it keeps as far as that allows."""
+    """Balance partition counts evenly; members keep their current partitions where balance allows."""
     readers = {topic: sorted(member for member, topics in members.items() if topic in topics) for topic in partitions}
     assigned = {member: set() for member in members}
     total = sum(count for topic, count in partitions.items() if readers[topic])
@@ -33,7 +33,7 @@ def uniform(members, partitions, current):
 
 
 def range_(members, partitions, current):
-    """Of each topic a run of partitions for each member, in the order of their ids."""
+    """Give each member, in order of member id, a contiguous range of each topic's partitions."""
     assigned = {member: set() for member in members}
     for topic, count in partitions.items():
         readers = sorted(member for member, topics in members.items() if topic in topics)

@@ -1,4 +1,4 @@
-"""One request that wants an answer, as a handler sees it: who asks, what he may do, and how to answer."""
+"""One request as a handler sees it: the client, its permissions, and how to respond."""
 
 import logging
 from struct import Struct
@@ -11,9 +11,9 @@ logger = logging.getLogger(__name__)
 
 
 class Call:
-    """`owner` is the server's loop; `needs` is {kind of resource: operation}, which the request needs of each that it names.
+    """`owner` is the server's loop; `needs` is {resource type: operation} that the request requires on each resource it names.
 
-    A handler answers at once, by what it returns, or calls one of these later.
+    A handler responds at once with its return value, or later through one of these methods.
     """
 
     def __init__(self, owner, connection, version, correlation_id, client_id, needs=None, authorizer=None):
@@ -25,31 +25,31 @@ class Call:
         self._owner = owner
         self._connection = connection
         self._correlation_id = correlation_id
-        self.still_true = None  # set by a handler: whether the answer would be the same again, as any thread may ask
+        self.still_true = None  # set by a handler, callable from any thread: whether the same request would get the same response
 
     @property
     def address(self):
-        """(host, port) by which the client may reach this server."""
+        """(host, port) that the client should use to reach this server."""
         return self.client.listener.address_for(self._connection.local[0])
 
-    # --- What the client may do
+    # --- Permissions
 
     def may(self, resource, name=CLUSTER_NAME, operation=None):
-        """Whether what this request does with such a resource, or else `operation`, is allowed with this one."""
+        """Whether this request's operation, or `operation`, is allowed on the resource."""
         return self._authorizer.allows(self.client.principal, self.peer, operation or self._needs[resource], resource, name)
 
     def may_some(self, resource, operation):
         return self._authorizer.allows_some(self.client.principal, self.peer, operation, resource)
 
     def require(self, resource, name=CLUSTER_NAME, operation=None):
-        """Refusal if it is not."""
+        """Raise Refusal if it is not allowed."""
         self._authorizer.require(self.client.principal, self.peer, operation or self._needs[resource], resource, name)
 
     def operations_on(self, resource, name=CLUSTER_NAME):
-        """The numbers of all that the client may do with it."""
+        """Return the numbers of the operations that the client may perform on the resource."""
         return {operation for operation in operations_on(resource) if self.may(resource, name, operation)}
 
-    # --- Answering
+    # --- Responding
 
     @property
     def on_hang_up(self):
@@ -57,15 +57,22 @@ class Call:
 
     @on_hang_up.setter
     def on_hang_up(self, action):
-        """Called if the client goes before it is answered."""
+        """Call `action` if the client disconnects before the response."""
         self._connection.on_hang_up = action
+
+    def when_it_ends(self, key, action):
+        """Have `action` called when the connection ends, in place of what was asked for by the same key; None: nothing."""
+        if action is None:
+            self._connection.endings.pop(key, None)
+        else:
+            self._connection.endings[key] = action
 
     def answer(self, response):
         response.with_header(correlation_id=self._correlation_id)
         self._send([response.encode(header=True, framed=True)])
 
     def answer_spliced(self, response):
-        """A FetchResponse whose records are in files."""
+        """Send a FetchResponse whose records are file slices."""
         response.with_header(correlation_id=self._correlation_id)
         pieces, size = response.encode_pieces()
         pieces[0] = _SIZE.pack(size) + pieces[0]
@@ -76,7 +83,7 @@ class Call:
         self.hang_up(why)
 
     def answer_token(self, token):
-        """To a client that logs in without requests."""
+        """Send a SASL token to a client that logs in without request framing."""
         self._send([_SIZE.pack(len(token)) + token])
 
     def no_answer(self):

@@ -1,4 +1,4 @@
-"""Who is at the other end of a connection: its listener, its certificate, its login."""
+"""The client of a connection: its listener, certificate and login."""
 
 import re
 
@@ -21,18 +21,18 @@ _RULE = re.compile(r"\s*(DEFAULT|RULE:((?:[^/\\]|\\.)*)/((?:[^/\\]|\\.)*)/([LU]?
 
 
 class Client:
-    """Owned by the owner's thread. `exchange` is a login on its way."""
+    """Used by the owner's thread only. `exchange` is a SASL exchange in progress."""
 
     def __init__(self, listener):
         self.listener = listener
         self.principal = f"User:{ANONYMOUS}"
         self.is_known = not listener.wants_login
-        self.ends_ms = None  # when its login is over
+        self.ends_ms = None  # when the login expires
         self.exchange = None
         self.sends_tokens = False
 
     def step(self, token):
-        """What to answer to a token of the login. LoginError: it is refused."""
+        """Return the response to a SASL token; raise LoginError if the login is refused."""
         if self.exchange is None:
             raise LoginError("A login begins with a handshake.")
         answer = self.exchange.step(token)
@@ -46,7 +46,7 @@ class Client:
 
 
 def principal_rules(text):
-    """What `ssl.principal.mapping.rules` says, as a function of a subject. ConfigError: it cannot be read."""
+    """Parse `ssl.principal.mapping.rules` into a function of a subject; raise ConfigError if it is invalid."""
     rules, at = [], 0
     while at < len(text):
         found = _RULE.match(text, at)
@@ -70,7 +70,7 @@ def principal_rules(text):
 
 
 def subject_of(certificate):
-    """The subject of what ssl's `getpeercert` gives, as Java writes it: the most special part first."""
+    """Return the subject from ssl's `getpeercert` as Java writes it: the most specific part first."""
     parts = [
         "+".join(f"{_SHORT.get(name, name)}={_escaped(value)}" for name, value in together)
         for together in reversed(certificate.get("subject", ()))

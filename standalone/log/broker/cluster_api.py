@@ -1,7 +1,7 @@
-"""What admin tools ask of a cluster: log folders, quorum, replicas and leaders, leader epochs, quotas.
+"""Requests of admin tools: log folders, quorum, replicas and leaders, leader epochs, quotas.
 
-Each gets the node, the call it answers and the decoded request, and returns the response. There is one node, which leads every
-partition in epoch 0 forever: most answers say that nothing is happening.
+Each handler gets the node, its call and the decoded request, and returns the response. There is one node, which leads every
+partition in epoch 0 forever, so most responses are constant.
 """
 
 import os
@@ -24,12 +24,12 @@ from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 QUORUM_TOPIC = "__cluster_metadata"
-EXACT, DEFAULT, ANY = 0, 1, 2  # how a component of a quota's entity is matched
+EXACT, DEFAULT, ANY = 0, 1, 2  # match types of a quota entity component
 _QUOTAS = "quota"
 
 
 def describe_log_dirs(node, call, request):
-    """Versions 1-5: one folder, with the size of each partition and the room on its disk."""
+    """Versions 1-5. One folder, with the size of each partition and the free disk space."""
     Result = DescribeLogDirsResponse.DescribeLogDirsResult
     Topic = Result.DescribeLogDirsTopic
     wanted = None if request.topics is None else {topic.topic: set(topic.partitions) for topic in request.topics}
@@ -52,7 +52,7 @@ def describe_log_dirs(node, call, request):
 
 
 def alter_replica_log_dirs(node, call, request):
-    """Versions 1-2. There is one folder: a replica can stay where it is."""
+    """Versions 1-2. There is one folder: a replica can only stay in it."""
     Topic = AlterReplicaLogDirsResponse.AlterReplicaLogDirTopicResult
     Part = Topic.AlterReplicaLogDirPartitionResult
     results = {}
@@ -68,7 +68,7 @@ def alter_replica_log_dirs(node, call, request):
 
 
 def describe_quorum(node, call, request):
-    """Versions 0-2: this node is the one voter, and leads."""
+    """Versions 0-2. This node is the only voter and the leader."""
     Topic = DescribeQuorumResponse.TopicData
     Part = Topic.PartitionData
     now = node.clock.now_ms()
@@ -106,12 +106,12 @@ def describe_quorum(node, call, request):
 
 
 def list_partition_reassignments(node, call, request):
-    """Version 0: none is ever under way."""
+    """Version 0. There are never any."""
     return ListPartitionReassignmentsResponse(version=call.version, error_code=NONE, error_message=None, topics=[])
 
 
 def alter_partition_reassignments(node, call, request):
-    """Versions 0-1. A partition may be assigned to this node, where it is; there is nothing to cancel."""
+    """Versions 0-1. A partition may be assigned to this node only, where it is; there is nothing to cancel."""
     Topic = AlterPartitionReassignmentsResponse.ReassignableTopicResponse
     topics = []
     for topic in request.topics:
@@ -136,9 +136,9 @@ def alter_partition_reassignments(node, call, request):
 
 
 def elect_leaders(node, call, request):
-    """Versions 0-2: every partition has the leader it should have."""
+    """Versions 0-2. Every partition already has its preferred leader."""
     Result = ElectLeadersResponse.ReplicaElectionResult
-    if request.topic_partitions is None:  # all: those that need no election are not named
+    if request.topic_partitions is None:  # all partitions: those that need no election are not named
         return ElectLeadersResponse(version=call.version, replica_election_results=[])
     results = []
     for topic in request.topic_partitions:
@@ -155,7 +155,7 @@ def elect_leaders(node, call, request):
 
 
 def offset_for_leader_epoch(node, call, request):
-    """Versions 2-4. Epoch 0 continues to the end of the log; there is no later one."""
+    """Versions 2-4. Epoch 0 continues to the end of the log and is the latest."""
     Topic = OffsetForLeaderEpochResponse.OffsetForLeaderTopicResult
     topics = []
     for topic in request.topics:
@@ -176,7 +176,7 @@ def offset_for_leader_epoch(node, call, request):
     return OffsetForLeaderEpochResponse(version=call.version, topics=topics)
 
 
-# --- Quotas: kept and shown, not enforced
+# --- Quotas: stored and described, not enforced
 
 
 def describe_client_quotas(node, call, request):
@@ -209,7 +209,7 @@ def _matches(entity, components, strict):
 
 
 def alter_client_quotas(node, call, request):
-    """Versions 0-1. What is set is shown again; nobody is slowed down by it."""
+    """Versions 0-1. Quotas are stored and described; no client is throttled."""
     Entry = AlterClientQuotasResponse.EntryData
     entries = []
     for wanted in request.entries:

@@ -1,11 +1,11 @@
-"""Compaction: of each key the last record is kept. A `Compaction` is planned by the owner, run by another thread, and taken up by the owner.
+"""Compaction: keep only the last record of each key. The owner plans a `Compaction`, another thread runs it, the owner finishes it.
 
-It works on segments that are full, fsynced and before the last stable offset; each is written again as `<first offset>.log.cleaned`
-and takes the other's place. What an aborted transaction wrote goes. Batches that lose nothing stay byte for byte, but for those of
-transactions: these become plain ones, so that the markers after them can go, too.
+It works on full, fsynced segments before the last stable offset; each is rewritten as `<first offset>.log.cleaned`, which then replaces
+it. Records of aborted transactions are removed. Batches that lose nothing stay byte for byte, except those of transactions: these
+become plain batches, so that the markers after them can be removed too.
 
-A record without a value deletes its key. It stays for delete.retention.ms after the compaction that first saw it, so that a consumer
-on its way still meets it: `cleaned`, kept in a file beside the segments, says what was seen when.
+A record without a value (tombstone) deletes its key. It stays for delete.retention.ms after the compaction that first saw it, so that
+a slow consumer still reads it: `cleaned`, a file beside the segments, records what was compacted when.
 """
 
 import json
@@ -19,7 +19,7 @@ from standalone.log.broker.segments import INDEX_INTERVAL, UNFINISHED, Index, Se
 from standalone.private import open_private
 
 FILE = "cleaner.json"
-MAX_KEYS = 1_000_000  # of one compaction, for they are held in memory; records after the last one wait for the next
+MAX_KEYS = 1_000_000  # per compaction, since keys are held in memory; later records wait for the next one
 _REMEMBERED = 32  # compactions
 
 logger = logging.getLogger(__name__)
@@ -35,7 +35,7 @@ class Source(NamedTuple):
 
 
 class Cleaned:
-    """Up to which offset a partition was compacted, and when: [(offset, time)], the last one first."""
+    """Up to which offset a partition was compacted, and when: [(offset, time)], newest first."""
 
     def __init__(self, folder):
         self._path = os.path.join(folder, FILE)
@@ -44,18 +44,18 @@ class Cleaned:
             with open(self._path, "rb") as file:
                 self.rows = [(int(offset), int(time_ms)) for offset, time_ms in json.load(file)]
         except (FileNotFoundError, ValueError, TypeError):
-            pass  # deleted keys stay for longer
+            pass  # tombstones stay longer
 
     @property
     def upto(self):
         return self.rows[0][0] if self.rows else 0
 
     def seen_before(self, time_ms):
-        """Up to which offset everything was seen by a compaction at or before this time."""
+        """Return the offset up to which compactions at or before this time have read everything."""
         return max((offset for offset, when in self.rows if when <= time_ms), default=0)
 
     def add(self, offset, time_ms, oldest_ms):
-        """One row that is older than `oldest_ms` is enough."""
+        """Add a row; of rows older than `oldest_ms` keep only the newest."""
         older = max((row for row in self.rows if row[1] <= oldest_ms), default=None)
         rows = [(offset, time_ms), *(row for row in self.rows if row[1] > oldest_ms), *([older] if older else [])]
         self.rows = rows[: _REMEMBERED - 1] + rows[_REMEMBERED - 1 :][-1:]
@@ -65,7 +65,7 @@ class Cleaned:
 
 
 def plan(partition, now_ms):
-    """A Compaction, or None while it is not worth it."""
+    """Return a Compaction, or None if there is too little to compact."""
     values = partition.values
     bound = min(partition.last_stable_offset, partition.durable)
     youngest = now_ms - values["min.compaction.lag.ms"]
@@ -89,7 +89,7 @@ def plan(partition, now_ms):
 
 
 class Compaction:
-    """`run` on any thread, then `finish` by the owner. `gone` is the offset before which deleted keys need no trace any more."""
+    """`run` on any thread, then `finish` by the owner. Tombstones before offset `gone` are removed."""
 
     def __init__(self, partition, sources, aborted, gone, now_ms, oldest_ms):
         self.partition = partition
@@ -101,7 +101,7 @@ class Compaction:
         self._now_ms = now_ms
         self._oldest_ms = oldest_ms
         self._start = partition.start
-        self._written = []  # sources that were written again
+        self._written = []  # rewritten sources
         self._upto = sources[-1].next_offset
         self._latest = {}  # key -> offset of its last record
         self.error = None
@@ -119,7 +119,7 @@ class Compaction:
         self._latest = {}
 
     def finish(self):
-        """Put what was written in the place of what it was made of."""
+        """Replace the sources by the rewritten segments."""
         partition = self.partition
         if partition.closed or self.error:
             if self.error and not partition.closed:
@@ -133,7 +133,7 @@ class Compaction:
             if source.base_offset not in there:
                 _remove(source.path + UNFINISHED, source.index_path + UNFINISHED)
                 continue
-            # Without its index a segment is read through at the next start; with another's it would be misread.
+            # A segment without an index is scanned at the next start; with a stale index it would be misread.
             _remove(source.index_path)
             os.replace(source.path + UNFINISHED, source.path)
             os.replace(source.index_path + UNFINISHED, source.index_path)
@@ -141,7 +141,7 @@ class Compaction:
         partition.cleaned.add(self._upto, self._now_ms, self._oldest_ms)
         logger.info("%s: compacted up to offset %d, %d bytes to %d.", partition, self._upto, before, partition.size)
 
-    # --- Two walks over the segments
+    # --- Two scans of the segments
 
     def _find_latest(self):
         for source in self._sources:
@@ -174,7 +174,7 @@ class Compaction:
         self._written.append(source)
 
     def _kept(self, header, data):
-        """What is left of a batch: batches."""
+        """Return what remains of a batch, as a list of batches."""
         if header.is_control:
             return [] if header.max_timestamp < self._oldest_ms else [data]
         if self._is_aborted(header):
@@ -182,7 +182,7 @@ class Compaction:
         try:
             found = self._unpack(data)
         except CorruptBatchError:
-            return [data]  # nobody can say what is in it
+            return [data]  # not decodable: keep it
         kept, whole = [], not header.is_transactional
         for records in found:
             rows = [row for row, keep in enumerate(self._keeps(records)) if keep]
@@ -194,7 +194,7 @@ class Compaction:
     def _keeps(self, records):
         offsets = records.offsets.tolist()
         if records.keys is None:
-            return [True] * len(offsets)  # from a time before the topic was compacted
+            return [True] * len(offsets)  # written before the topic was compacted
         values = records.values.lengths.tolist() if records.values is not None else [-1] * len(offsets)
         return [
             key is None or (self._latest.get(key, offset) <= offset and not (length < 0 and offset < self._gone))
@@ -213,7 +213,7 @@ class Compaction:
             return []
 
     def _unpack(self, data):
-        from standalone.log import record_batch  # brings numba along
+        from standalone.log import record_batch  # imports numba
 
         return record_batch.unpack(data, from_offset=self._start, check_crc=False).records
 
@@ -228,7 +228,7 @@ def _packed(records, header):
 
 
 def _batches(path):
-    """(header, bytes) of each batch of a segment."""
+    """Yield (header, bytes) of each batch of a segment."""
     with open(path, "rb") as file:
         while len(prefix := file.read(batch_header.HEADER.size)) == batch_header.HEADER.size:
             header = batch_header.parse_header(prefix)

@@ -1,8 +1,7 @@
-"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources: configs of topics, of the broker and of its loggers.
+"""DescribeConfigs, AlterConfigs, IncrementalAlterConfigs, ListConfigResources: configs of topics, of groups, of the broker and of its loggers.
 
-Each gets the node, the call it answers and the decoded request, and returns the response. The broker's configs are all of Kafka's:
-those that a key of the worker sets have its value, the others Kafka's default, which says nothing of what this log does. They are
-read only.
+Each handler gets the node, its call and the decoded request, and returns the response. The broker's configs list all of Kafka's:
+those that a worker key sets have its value, the others show Kafka's default, which does not affect this log. They are read-only.
 """
 
 import functools
@@ -16,16 +15,17 @@ from kafka.protocol.admin import (
 )
 
 from standalone.log.broker import operations, options
+from standalone.log.broker.group_configs import GROUP_CONFIGS
 from standalone.log.broker.node import NODE_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
 from standalone.log.broker.security_options import PREFIX, SECURITY_OPTIONS
 
 TOPIC, BROKER, BROKER_LOGGER, CLIENT_METRICS, GROUP = 2, 4, 8, 16, 32  # kinds of config resources
-TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE = 1, 4, 5
+TOPIC_SOURCE, BROKER_SOURCE, DEFAULT_SOURCE, GROUP_SOURCE = 1, 4, 5, 8
 SET, DELETE, APPEND, SUBTRACT = 0, 1, 2, 3  # what IncrementalAlterConfigs does
 TYPE_NUMBERS = {"BOOLEAN": 1, "STRING": 2, "INT": 3, "SHORT": 4, "LONG": 5, "DOUBLE": 6, "LIST": 7, "CLASS": 8, "PASSWORD": 9}
 
-# The broker's configs that a key of the worker sets.
+# Broker configs that a worker key sets.
 BROKER_CONFIGS = {
     "auto.create.topics.enable": "embedded.log.auto.create.topics.enable",
     "connections.max.idle.ms": "embedded.log.connections.max.idle.ms",
@@ -52,7 +52,7 @@ FIXED_BROKER_CONFIGS = {
 
 @functools.cache
 def kafkas_broker_configs():
-    """[(name, type, default)] of Kafka 4.3; a missing default is None."""
+    """Return [(name, type, default)] of Kafka 4.3's broker configs; a default may be None."""
     text = importlib.resources.files(__package__).joinpath("broker_configs.tsv").read_text()
     rows = (line.split("\t") for line in text.splitlines())
     return [(name, kind, None if default == "null" else default) for name, kind, default in rows]
@@ -96,7 +96,7 @@ def describe_configs(node, call, request):
 
 
 def _require(call, resource):
-    """Refusal if the client may not look at, or change, the configs of this resource."""
+    """Raise Refusal if the client may not describe or alter the configs of this resource."""
     if resource.resource_type == TOPIC:
         call.require(operations.TOPIC, resource.resource_name)
     elif resource.resource_type == GROUP:
@@ -110,17 +110,30 @@ def _synonyms(call, Config, synonyms):
 
 
 def _configs(node, resource):
-    """[(name, type, value, source, synonyms, doc)]; a synonym is (name, value, source), that which counts first."""
+    """Return [(name, type, value, source, synonyms, doc)]; a synonym is (name, value, source), highest precedence first."""
     kind, name = resource.resource_type, resource.resource_name
     if kind == TOPIC:
         topic = config_topic(node, name)
         return [_topic_config(node, topic, name, known) for name, known in options.TOPIC_CONFIGS.items()]
     if kind == BROKER and name in ("", str(NODE_ID)):
-        # Without a name it is the dynamic defaults of all brokers that are asked for: there are none.
+        # An empty name asks for the cluster-wide dynamic defaults, of which there are none.
         return [_broker_config(node, *row) for row in kafkas_broker_configs()] if name else []
-    if kind in (BROKER_LOGGER, CLIENT_METRICS, GROUP):
+    if kind == GROUP:
+        if not name:
+            raise Refusal(codes.InvalidRequestError, "A group needs an id.")
+        own = node.group_configs.own(name)
+        return [_group_config(own, name, known) for name, known in GROUP_CONFIGS.items()]
+    if kind in (BROKER_LOGGER, CLIENT_METRICS):
         return []
-    raise Refusal(codes.InvalidRequestError, f"The embedded log has configs of topics and of broker {NODE_ID}, none of '{name}'.")
+    raise Refusal(codes.InvalidRequestError, f"The embedded log has configs of topics, groups and broker {NODE_ID}, none of '{name}'.")
+
+
+def _group_config(own, name, known):
+    default = as_text(known.default)
+    synonyms = [(name, own[name], GROUP_SOURCE)] if name in own else []
+    if known.synonym:
+        synonyms.append((known.synonym, default, DEFAULT_SOURCE))
+    return name, known.type, own.get(name, default), GROUP_SOURCE if name in own else DEFAULT_SOURCE, synonyms, known.doc
 
 
 def _topic_config(node, topic, name, known):
@@ -148,17 +161,17 @@ def _broker_config(node, name, kind, default):
 
 
 def alter_configs(node, call, request):
-    """Versions 0-2. Topics only: the configs that come take the place of all that the topic had."""
+    """Versions 0-2. Topics and groups only: the configs that come take the place of all that one had."""
     Response = AlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
-        _alter(node, call, request, resource, Response, lambda topic, changes: {change.name: change.value for change in changes})
+        _alter(node, call, request, resource, Response, lambda own, values, known, changes: {change.name: change.value for change in changes})
         for resource in request.resources
     ]
     return AlterConfigsResponse(version=call.version, responses=responses)
 
 
 def incremental_alter_configs(node, call, request):
-    """Versions 0-1. Topics only: SET and DELETE, APPEND and SUBTRACT for lists; all of a topic's changes or none."""
+    """Versions 0-1. Topics and groups only: SET and DELETE, APPEND and SUBTRACT for lists; all of one's changes or none."""
     Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = [_alter(node, call, request, resource, Response, _changed) for resource in request.resources]
     return IncrementalAlterConfigsResponse(version=call.version, responses=responses)
@@ -169,19 +182,24 @@ def _alter(node, call, request, resource, Response, changed):
     response = Response(version=call.version, error_code=NONE, error_message=None, resource_type=kind, resource_name=name)
     try:
         _require(call, resource)
+        if kind == GROUP:
+            own = node.group_configs.own(name)
+            node.group_configs.configure(name, changed(own, own, GROUP_CONFIGS, resource.configs), request.validate_only)
+            return response
         if kind != TOPIC:
             raise Refusal(
-                codes.InvalidRequestError, "Only topics can be configured; the worker's embedded.log.* keys are set in its file."
+                codes.InvalidRequestError, "Only topics and groups can be configured; the worker's embedded.log.* keys are set in its file."
             )
         topic = config_topic(node, name)
-        node.topics.configure(topic, changed(topic, resource.configs), request.validate_only)
+        configs = changed(topic.configs, topic.values, options.TOPIC_CONFIGS, resource.configs)
+        node.topics.configure(topic, configs, request.validate_only)
     except Refusal as refusal:
         response.error_code, response.error_message = refusal.code, refusal.message
     return response
 
 
-def _changed(topic, changes):
-    configs = dict(topic.configs)
+def _changed(own, values, known, changes):
+    configs = dict(own)
     for change in changes:
         name, what = change.name, change.config_operation
         if what == DELETE:
@@ -189,10 +207,9 @@ def _changed(topic, changes):
         elif what == SET:
             configs[name] = change.value
         elif what in (APPEND, SUBTRACT):
-            known = options.TOPIC_CONFIGS.get(name)
-            if known is None or known.type != options.LIST:
-                raise Refusal(codes.InvalidConfigurationError, f"Topic config '{name}' is not a list: it can be set or deleted.")
-            had = [item for item in topic.values[name].split(",") if item]
+            if name not in known or known[name].type != options.LIST:
+                raise Refusal(codes.InvalidConfigurationError, f"Config '{name}' is not a list: it can be set or deleted.")
+            had = [item for item in values[name].split(",") if item]
             named = [item.strip() for item in (change.value or "").split(",") if item.strip()]
             left = [item for item in had if item not in named]
             configs[name] = ",".join(had + [item for item in named if item not in had] if what == APPEND else left)
@@ -202,10 +219,11 @@ def _changed(topic, changes):
 
 
 def list_config_resources(node, call, request):
-    """Versions 0-1: topics, this broker; groups and client metrics have none."""
+    """Versions 0-1: topics, this broker, the groups that have configs of their own; client metrics have none."""
     kinds = set(request.resource_types or ()) if call.version else {CLIENT_METRICS}
     Resource = ListConfigResourcesResponse.ConfigResource
     found = [(TOPIC, topic.name) for topic in node.topics] + [(BROKER, str(NODE_ID)), (BROKER_LOGGER, str(NODE_ID))]
+    found += [(GROUP, group_id) for group_id in node.group_configs]
     chosen = [(kind, name) for kind, name in found if kind in kinds or (call.version and not kinds)]
     resources = [Resource(version=call.version, resource_name=name, resource_type=kind) for kind, name in chosen]
     return ListConfigResourcesResponse(version=call.version, error_code=NONE, config_resources=resources)
@@ -219,7 +237,7 @@ def config_topic(node, name):
 
 
 def source_of(node, name, own):
-    """Where the value of a topic's config comes from."""
+    """Return the source of a topic config's value."""
     if name in own:
         return TOPIC_SOURCE
     key = options.TOPIC_CONFIGS[name].fallback

@@ -1,8 +1,8 @@
-"""One client's socket: frames in, answers out, never blocking.
+"""One client's socket, non-blocking: requests in, responses out.
 
-Requests of a connection are done one at a time and answered in order, as Kafka does. A large frame is received straight into a
-buffer, which grows with what has arrived, for its length is only what the client says. The connection keeps it for the next one:
-what a handler wants of a frame it takes before it returns, or copies. Slices of files go out by sendfile.
+A connection's requests are processed one at a time and answered in order, as in Kafka. A large request is received into its own buffer,
+which grows with the bytes received, since the length is only the client's claim. The connection reuses the buffer for the next request:
+a handler must use or copy its view before it returns. File slices are sent by sendfile.
 """
 
 import os
@@ -15,37 +15,38 @@ from standalone.log.broker.segments import FileSlice
 MAX_FRAME = 100 << 20
 MAX_FRAME_OF_STRANGERS = 512 << 10  # before the login
 _SMALL = 64 << 10
-_KEPT = 4 << 20  # a larger body's buffer is released after use
+_KEPT = 4 << 20  # larger buffers are released after use
 _SIZE = Struct(">i")
 
 
 class Connection:
-    """`on_frame(connection, view)` is called for each request; it must lead to one `finish_request`, at once or later."""
+    """`on_frame(connection, view)` is called for each request and must lead to one `finish_request`, at once or later."""
 
     def __init__(self, sock, client, on_frame, clock):
         self.sock = sock
-        self.client = client  # who is at the other end (client.py)
+        self.client = client  # see client.py
         self.is_closed = False
-        self.busy = False  # with a request that is not answered yet
+        self.busy = False  # a request is not answered yet
         self.at_work = False
         self.events = 0  # what the selector watches, by the server
         self.turn = 0  # in which the server did something large for it last
         self.on_hang_up = None  # of the request that waits
+        self.endings = {}  # key -> what is to be done when the connection ends
         self.on_frame = on_frame
-        self.repeat = None  # what the last heartbeat was answered (heartbeats.py)
-        self.is_lent = False  # to the thread that answers heartbeats
-        self._held = None  # a request that is for another thread than the one that received it
+        self.repeat = None  # the last heartbeat's response (heartbeats.py)
+        self.is_lent = False  # to the heartbeat thread
+        self._held = None  # a request received on the wrong thread, for the other one
         self._clock = clock
-        self.active_at = clock.monotonic()  # when bytes came or went last
+        self.active_at = clock.monotonic()  # when bytes last came or went
         self._small = bytearray(_SMALL)
-        self._low = self._high = 0  # what of the small buffer is filled and not used
+        self._low = self._high = 0  # bounds of the unread bytes in the small buffer
         self._body = bytearray(0)
-        self._wanted = self._have = 0  # of the frame that is received into the body
+        self._wanted = self._have = 0  # bytes of the request in the body buffer
         self._out = deque()
         try:
             self.peer = sock.getpeername()[0]
             self.local = sock.getsockname()[:2]
-        except OSError:  # gone before it was served
+        except OSError:  # disconnected before it was served
             self.peer, self.local = "", ("", 0)
 
     @property
@@ -54,17 +55,17 @@ class Connection:
 
     @property
     def is_at_a_large_one(self):
-        """Whether a request is being received, or an answer sent, that takes more than a moment."""
+        """Whether a large request is being received or a large response sent."""
         return self._wanted > 0 or bool(self._out)
 
     @property
     def is_at_rest(self):
-        """Whether nothing is on its way, in or out."""
+        """Whether nothing is in flight in either direction."""
         return not (self.busy or self._out or self._wanted or self.wants_to_write or self.holds_a_request)
 
     @property
     def holds_a_request(self):
-        """Whether `work` would find something to do."""
+        """Whether `work` would find a request."""
         if self._held is not None:
             return True
         if self.busy or self._out:
@@ -83,10 +84,10 @@ class Connection:
             return self._have < self._wanted
         return self._high - self._low < _SMALL
 
-    # --- In
+    # --- Receiving
 
     def receive(self):
-        """Take what is there; False when the client has gone."""
+        """Receive what is available; return False if the client has disconnected."""
         self.active_at = self._clock.monotonic()
         try:
             if self._wanted:
@@ -118,11 +119,11 @@ class Connection:
         return self.sock.recv_into(view)
 
     def go_on(self):
-        """After a turn of the others: what `holds_a_request` speaks of."""
+        """Continue after other connections had their turn: process what `holds_a_request` reports."""
         return self.work()
 
     def work(self):
-        """Do the requests that are wholly here, until one must wait; False when the connection is to be closed."""
+        """Process complete requests until one must wait; return False if the connection must close."""
         self.at_work = True
         try:
             return self._work()
@@ -176,18 +177,18 @@ class Connection:
         self.on_frame(self, frame)
 
     def hold(self, frame):
-        """By `on_frame`: have `work` pass the request on again. It stays where it was received."""
+        """Called by `on_frame`: keep the request in place for a later `work`."""
         self._held = frame
 
-    # --- Out
+    # --- Sending
 
     def send(self, pieces):
-        """Bytes and FileSlices, in order. True while the connection lives."""
+        """Send bytes and FileSlices in order; return whether the connection is alive."""
         self._out.extend(pieces)
         return self.flush()
 
     def flush(self):
-        """Send what can be sent now; False when the client has gone."""
+        """Send what the socket accepts now; return False if the client has disconnected."""
         self.active_at = self._clock.monotonic()
         try:
             while self._out:
@@ -234,4 +235,7 @@ class Connection:
         waiting, self.on_hang_up = self.on_hang_up, None
         if waiting:
             waiting()
+        endings, self.endings = self.endings, {}
+        for action in endings.values():
+            action()
         self.sock.close()

@@ -1,10 +1,10 @@
-"""Members of a group by the consumer protocol (KIP-848): the log divides the partitions, members follow by heartbeats alone.
+"""Members of a group by the consumer protocol (KIP-848): the broker assigns partitions, members learn their assignment by heartbeats.
 
-Each change of members, subscriptions or partitions begins a new epoch of the group, with a target for each member. A member first gives up
-what its target lacks, and says so; then it comes to the group's epoch and gets what its target adds, as soon as whoever had it has given
-it up. So nobody waits for all, and no partition has two readers.
+Each change of members, subscriptions or partitions begins a new group epoch with a target assignment for each member. A member first revokes
+what its target lacks and reports it; then it moves to the group's epoch and gets the partitions its target adds, each once its previous owner
+has revoked it. So members do not wait for all others, and no partition has two readers.
 
-Members live in memory: after a restart of the log they join again, and committed offsets are in the store.
+Members live in memory and rejoin after a restart; committed offsets are in the store.
 """
 
 import re
@@ -14,7 +14,7 @@ from standalone.log.broker import assignors
 from standalone.log.broker.refusal import InvalidRegularExpression, Refusal, codes
 
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
-JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2  # epochs that a member sends
+JOIN, LEAVE, LEAVE_FOR_A_WHILE = 0, -1, -2  # special epochs that members send
 HEARTBEAT_MS, SESSION_MS = 1000, 45_000
 
 
@@ -30,34 +30,34 @@ class ConsumerMember:
         self.topics = frozenset()
         self.pattern = None
         self.assignor = None
-        self.assigned = set()  # what it may read
-        self.revoking = set()  # what it was told to give up
-        self.sent = None  # the assignment that it was told last
+        self.assigned = set()  # partitions that it may read
+        self.revoking = set()  # partitions that it must revoke
+        self.sent = None  # the assignment last sent to it
         self.deadline = 0.0
         self.revoke_deadline = None
-        self.is_away = False  # a static member that said it comes back
+        self.is_away = False  # a static member that left temporarily
 
 
 def _is_whole(request):
-    """Whether it says everything, as a member does that joins, or that may have missed an answer: then it is told its assignment."""
+    """Whether the request is complete, as on joining or after a lost response: then the response holds the assignment."""
     names = request.subscribed_topic_names is not None or getattr(request, "subscribed_topic_regex", None) is not None
     return request.member_epoch == JOIN or names and request.rebalance_timeout_ms >= 0 and request.topic_partitions is not None
 
 
 def _tells(request):
-    """Whether it says more than that the member lives."""
+    """Whether the request says more than that the member is alive."""
     topics = request.subscribed_topic_names, getattr(request, "subscribed_topic_regex", None), request.topic_partitions
     return request.rebalance_timeout_ms >= 0 or any(each is not None for each in (*topics, request.server_assignor, request.rack_id))
 
 
 class ConsumerMembers:
-    """`topics` are the log's; times are the clock's monotonic seconds."""
+    """`topics` are the log's topics; times are the clock's monotonic seconds."""
 
     def __init__(self, topics, clock, timers):
         self.epoch = 0
         self.members = {}
         self._targets = {}  # member id -> set of partitions
-        self._partitions = {}  # the topics of all subscriptions, as the targets know them
+        self._partitions = {}  # of all subscribed topics, as of the last target assignment
         self._topics = topics
         self._clock = clock
         self._timers = timers
@@ -78,7 +78,7 @@ class ConsumerMembers:
         return self._targets.get(member.id, set())
 
     def subscribed(self, member):
-        """The topics a member reads, of those that there are."""
+        """Return the existing topics that a member subscribes to."""
         names = {name for name in member.topics if self._topics.get(name)}
         if member.pattern:
             names |= {topic.name for topic in self._topics if member.pattern.fullmatch(topic.name)}
@@ -87,7 +87,7 @@ class ConsumerMembers:
     # --- Heartbeats
 
     def heartbeat(self, request, client):
-        """(member, its assignment or None if it knows it). Refusal: the member is fenced, unknown or asks for what is not there."""
+        """Return (member, its assignment or None if it knows it). Raise Refusal if the member is fenced or unknown, or the request is invalid."""
         if request.member_epoch in (LEAVE, LEAVE_FOR_A_WHILE):
             return self._leave(request), None
         member = self._joining(request, client) if request.member_epoch == JOIN else self._known(request)
@@ -109,7 +109,7 @@ class ConsumerMembers:
         return member, assignment
 
     def still_true(self, member, request):
-        """Whether the same heartbeat would have the same answer: a function that any thread may call. None if this one told or learned something."""
+        """Return a thread-safe function: would the same heartbeat get the same response? None if this heartbeat changed or returned something."""
         epoch, changes = self.epoch, self._topics.changes
         settled = member.epoch == epoch and member.assigned == member.sent == self.target(member) and not member.revoking
         if not settled or _tells(request) or request.member_epoch != epoch:
@@ -118,7 +118,7 @@ class ConsumerMembers:
         def still_true():
             if self.members.get(request.member_id) is not member or member.is_away or self._topics.changes != changes:
                 return False
-            if self.epoch != epoch:  # what a change of members or of their topics begins
+            if self.epoch != epoch:  # a new epoch begins with each change of members or of their topics
                 return False
             self._alive(member)
             return True
@@ -132,7 +132,7 @@ class ConsumerMembers:
         if old is not None and old.id != member_id:
             if not old.is_away:
                 raise Refusal(codes.UnreleasedInstanceIdError, f"Instance id {instance_id} belongs to another member that has not left.")
-            # It is back, under another id: what it had it has again.
+            # A static member returned under another id: it keeps its assignment.
             del self.members[old.id]
             self._targets[member_id] = self._targets.pop(old.id, set())
             old.id, old.is_away, old.sent = member_id, False, None
@@ -144,7 +144,7 @@ class ConsumerMembers:
                 raise Refusal(codes.InvalidRequestError, "A member that joins names the topics that it reads.")
             member = self.members[member_id] = ConsumerMember(member_id, instance_id, client)
             self._timers.after(SESSION_MS / 1000, lambda: self._check_session(member))
-        else:  # it lost its epoch, and holds nothing now
+        else:  # it lost its epoch and owns nothing
             member.assigned, member.revoking, member.sent = set(), set(), None
         return member
 
@@ -155,7 +155,7 @@ class ConsumerMembers:
         epoch = request.member_epoch
         if epoch == member.epoch:
             return member
-        # The answer that raised its epoch may have been lost.
+        # The response that raised its epoch may have been lost.
         owned = self._owned(request.topic_partitions or ())
         if epoch == member.previous_epoch and owned <= member.assigned | member.revoking:
             member.sent = None
@@ -163,7 +163,7 @@ class ConsumerMembers:
         raise Refusal(codes.FencedMemberEpochError, f"The member is at epoch {member.epoch}, it sent {epoch}.")
 
     def _take_in(self, member, request):
-        """What the request says of the member; whether that asks for new targets."""
+        """Update the member from the request; return whether that requires new targets."""
         before = (member.topics, member.pattern, member.assignor)
         if request.rack_id is not None:
             member.rack = request.rack_id
@@ -198,17 +198,17 @@ class ConsumerMembers:
         return None
 
     def remove_instance(self, instance_id, member_id):
-        """An admin removes a member."""
+        """Remove a member on an admin's request."""
         for member in list(self.members.values()):
             if (instance_id and member.instance_id == instance_id) or (not instance_id and member.id == member_id):
                 self._remove(member)
                 return True
         return False
 
-    # --- Targets
+    # --- Target assignments
 
     def _present(self):
-        """{topic: count of its partitions} of all subscriptions."""
+        """Return {topic: partition count} of all subscribed topics that exist."""
         names = set()
         for member in self.members.values():
             names |= self.subscribed(member)
@@ -233,7 +233,7 @@ class ConsumerMembers:
             member.revoke_deadline = deadline
             self._timers.after(member.rebalance_ms / 1000, lambda: self._check_revoked(member, deadline))
         if member.revoking:
-            if member.epoch == 0:  # a newcomer has nothing to give up
+            if member.epoch == 0:  # a new member has nothing to revoke
                 member.revoking = set()
             else:
                 return
@@ -273,7 +273,7 @@ class ConsumerMembers:
             self._remove(member)
 
     def _check_revoked(self, member, deadline):
-        """It never gave up what it was told to."""
+        """Remove the member if it has not revoked its partitions in time."""
         if self.members.get(member.id) is member and member.revoking and member.revoke_deadline == deadline:
             self._remove(member)
 

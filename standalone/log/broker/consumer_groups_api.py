@@ -1,4 +1,4 @@
-"""ConsumerGroupHeartbeat, ConsumerGroupDescribe: groups by the consumer protocol (KIP-848). What a group does is in consumer_group.py."""
+"""ConsumerGroupHeartbeat, ConsumerGroupDescribe: groups of the consumer protocol (KIP-848). The logic is in consumer_group.py."""
 
 from standalone.log.broker.consumer_group import HEARTBEAT_MS
 from standalone.log.broker.groups import DEAD
@@ -10,7 +10,7 @@ CONSUMER_MEMBER = 1
 
 
 def heartbeat(node, call, request):
-    """Versions 0-1: joining, continuing and leaving."""
+    """Versions 0-1. Join, heartbeat and leave."""
     response = ConsumerGroupHeartbeatResponse(
         version=call.version,
         error_code=NONE,
@@ -53,7 +53,7 @@ def _by_topic(node, call, partitions, TopicPartitions, named):
 
 
 def describe(node, call, request):
-    """Versions 0-1. A group by the classic protocol is not found here; DescribeGroups reports it."""
+    """Versions 0-1. Groups of the classic protocol are not found here; DescribeGroups describes them."""
     Group = ConsumerGroupDescribeResponse.DescribedGroup
     groups = []
     for group_id in request.group_ids:
@@ -90,7 +90,7 @@ def describe(node, call, request):
 
 
 def _why_not_described(call, group, group_id):
-    """A Refusal, or None."""
+    """Return a Refusal or None."""
     if not call.may(GROUP, group_id):
         return Refusal(codes.GroupAuthorizationFailedError)
     if group is None or group.consumers is None:

@@ -1,4 +1,4 @@
-"""The marker that ends a transaction in a partition: a control batch of one record, commit or abort."""
+"""Transaction markers: a control batch with one record, commit or abort, ends a transaction in a partition."""
 
 from struct import Struct
 
@@ -27,5 +27,5 @@ def control_batch(producer_id, epoch, commit, now_ms):
 
 
 def is_abort(batch):
-    """Of a control batch."""
+    """Whether a control batch is an abort marker."""
     return len(batch) > _TYPE_AT + 1 and batch[_TYPE_AT : _TYPE_AT + 2] == ABORT.to_bytes(2, "big")

@@ -1,4 +1,4 @@
-"""A connection that speaks TLS: the handshake, and what it has of a record that the selector does not know of."""
+"""A TLS connection: the handshake, and decrypted bytes that the selector cannot see."""
 
 import logging
 import os
@@ -8,13 +8,13 @@ from standalone.log.broker.client import subject_of
 from standalone.log.broker.connection import Connection
 from standalone.log.broker.segments import FileSlice
 
-_SLICE_BYTES = 64 << 10  # of a file, encrypted at once
+_SLICE_BYTES = 64 << 10  # of a file, encrypted per turn
 
 logger = logging.getLogger(__name__)
 
 
 class EncryptedConnection(Connection):
-    """`sock` is wrapped and not shaken hands with yet; `name_of` makes a name of a certificate's subject."""
+    """`sock` is wrapped before its handshake; `name_of` maps a certificate's subject to a user name."""
 
     def __init__(self, sock, client, on_frame, clock, name_of):
         super().__init__(sock, client, on_frame, clock)
@@ -31,7 +31,7 @@ class EncryptedConnection(Connection):
 
     @property
     def _holds_more(self):
-        """Bytes that were decrypted and not taken: the selector sees none of them."""
+        """Whether decrypted bytes wait in the TLS buffer, where the selector does not see them."""
         return self._shaken and not self.busy and not self._out and self.wants_to_read and self.sock.pending() > 0
 
     def receive(self):
@@ -81,7 +81,7 @@ class EncryptedConnection(Connection):
             raise BlockingIOError from None
 
     def _send_slice(self, piece):
-        """Read and encrypted here: the kernel cannot."""
+        """Read and encrypt here: the kernel cannot."""
         file, position, length = piece
         while length:
             data = os.pread(file.fd, min(length, _SLICE_BYTES), position)
@@ -97,7 +97,7 @@ class EncryptedConnection(Connection):
     def close(self):
         if not self.is_closed and self._shaken:
             try:
-                self.sock.unwrap()  # says that this is the end, and waits for nothing
+                self.sock.unwrap()  # send close_notify without waiting for the client's
             except (OSError, ValueError):
                 pass
         super().close()

@@ -1,19 +1,21 @@
-"""Consumer groups: who is a member, who reads what, and how far each group has come.
+"""Consumer groups: members, their assignments, and committed offsets.
 
-Kafka's classic protocol. A group is EMPTY, then PREPARING (members are asked to join, the log waits for them), COMPLETING (joined;
-the leader divides the partitions) and STABLE. Members live in memory: after a restart of the log they join again; committed
-offsets are in the store. A join or a sync waits for others, so both are answered by a callback: `reply(Joined | Synced)`.
+Kafka's classic protocol. A group is EMPTY, then PREPARING (waiting for members to join), COMPLETING (all joined; the leader computes the
+assignment) and STABLE. Members live in memory and rejoin after a restart; committed offsets are in the store. A join or sync waits for
+other members, so both are answered by a callback: `reply(Joined | Synced)`.
 
-A static member (with an instance id) that comes back under no member id takes its old self's place at once. If what it subscribes to
-is unchanged and the group is stable, nobody else notices; the old self, if it still lives, is fenced.
+A static member (with an instance id) that rejoins without a member id replaces its former self at once. If its subscription is unchanged
+and the group is stable, there is no rebalance; the former self, if still running, is fenced.
 """
 
+import functools
 import uuid
 
 from standalone.log.broker.consumer_group import ConsumerMembers
 from standalone.log.broker.in_order import InOrder
 from standalone.log.broker.member import Committed, Joined, Member, Synced
 from standalone.log.broker.refusal import NONE, Refusal, codes
+from standalone.log.broker.share_group import ShareGroup
 from standalone.log.broker.subscription import same_subscription, subscribed_topics
 
 EMPTY, PREPARING, COMPLETING, STABLE, DEAD = "Empty", "PreparingRebalance", "CompletingRebalance", "Stable", "Dead"
@@ -33,34 +35,39 @@ class Group:
         self.leader = None
         self.members = {}
         self.offsets = {}  # (topic, partition) -> Committed
-        self.commits = InOrder()  # those on their way: each waits until the records before it are on the disk
+        self.commits = InOrder()  # commits in progress: each waits until the records before it are durable
         self._static = {}  # instance id -> member id
-        self._promised = {}  # member ids that were given out and have not joined with yet -> deadline
+        self._promised = {}  # member ids that were issued and have not joined yet -> deadline
         self._store = store
         self._clock = clock
         self._timers = timers
         self._rebalance_timer = None
         self.consumers = None  # ConsumerMembers, of a group by the consumer protocol
+        self.share = None  # ShareGroup, of a share group
 
     @property
     def holds_nothing(self):
+        if self.share is not None:
+            return self.share.holds_nothing
         return self.is_empty and not self._promised and not self.offsets and not self.commits.is_waiting
 
     @property
     def is_empty(self):
+        if self.share is not None:
+            return not self.share.members.members
         return self.state == EMPTY and not self.members and not self.has_consumers
 
     @property
     def has_consumers(self):
-        """Whether it has members by the consumer protocol (KIP-848)."""
+        """Whether it has members of the consumer protocol (KIP-848)."""
         return self.consumers is not None and bool(self.consumers.members)
 
     # --- Joining
 
     def join(self, member_id, instance_id, client, session_ms, rebalance_ms, protocol_type, protocols, must_know_its_id, reply):
-        """`client` is (client id, host); `must_know_its_id`: a newcomer is first told its id, and joins again with it."""
+        """`client` is (client id, host); with `must_know_its_id`, a new member first receives its id and joins again with it."""
         error = self._why_not_join(session_ms, protocol_type, protocols)
-        if self.has_consumers:
+        if self.has_consumers or self.share is not None:
             error = codes.InconsistentGroupProtocolError
         else:
             self.consumers = None
@@ -85,7 +92,7 @@ class Group:
         self._alive(member)
         if newcomer:
             self._timers.after(session_ms / 1000, lambda: self._check_session(member))
-        member.answer_join(Joined(codes.UnknownMemberIdError.errno, member.id))  # the same member asked twice: the first asks no more
+        member.answer_join(Joined(codes.UnknownMemberIdError.errno, member.id))  # repeated join: the first one's client no longer waits
         if self._needs_no_rebalance(member, before, newcomer, replaced):
             return reply(self._joined(member, skip_assignment=replaced and member.id == self.leader))
         member.on_joined = reply
@@ -106,7 +113,7 @@ class Group:
         return None
 
     def _joining(self, member_id, instance_id, client, must_know_its_id, session_ms):
-        """The member that joins, old or new. Refusal if it may not."""
+        """Return the member that joins, old or new. Raise Refusal if it may not."""
         if member_id:
             if instance_id:
                 self._check_instance(member_id, instance_id)
@@ -129,7 +136,7 @@ class Group:
         return Member(new_id, None, *client)
 
     def _replace(self, old_id, new_id):
-        """A static member is back: its place in the group continues under a new id, the old one is fenced."""
+        """Give a returning static member's place to its new id; the old id is fenced."""
         member = self.members.pop(old_id)
         member.answer_join(Joined(codes.FencedInstanceIdError.errno, old_id))
         member.answer_sync(Synced(codes.FencedInstanceIdError.errno))
@@ -144,11 +151,11 @@ class Group:
             return False
         unchanged = member.protocols == before
         if self.state == COMPLETING:
-            return unchanged and not replaced  # it may have missed the answer
+            return unchanged and not replaced  # it may have missed the response
         if replaced:
             same = self._choose_protocol() == self.protocol and same_subscription(self.protocol_type, before, member.protocols)
             return same
-        return unchanged and member.id != self.leader  # a leader that joins again wants a new division
+        return unchanged and member.id != self.leader  # a leader that rejoins requests a rebalance
 
     def _joined(self, member, skip_assignment=False):
         members = ()
@@ -177,7 +184,7 @@ class Group:
             self._complete()
 
     def _complete_without_the_missing(self):
-        """The time is over. A static member keeps its place for its session, others that did not come are out."""
+        """The rebalance timed out: static members keep their place for their session, other absent members are removed."""
         if self.state != PREPARING:
             return
         self._promised.clear()
@@ -207,7 +214,7 @@ class Group:
             member.answer_join(self._joined(member))
 
     def _complete_without_the_silent(self):
-        """The leader, or others, never asked for their share."""
+        """The sync timed out: remove the members, leader or not, that did not send SyncGroup."""
         if self.state != COMPLETING:
             return
         for member in [m for m in self.members.values() if not m.on_synced]:
@@ -219,7 +226,7 @@ class Group:
         return set.intersection(*names) if names else set()
 
     def _choose_protocol(self):
-        """The one most members like best among those that all know."""
+        """Choose the protocol that most members prefer among those that all support."""
         shared = self._shared_protocols()
         votes = [next(name for name, _ in member.protocols if name in shared) for member in self.members.values()]
         return max(votes, key=votes.count)
@@ -253,7 +260,7 @@ class Group:
         return Synced(NONE, self.protocol_type, self.protocol, member.assignment)
 
     def heartbeat(self, member_id, instance_id, generation):
-        """The error code for the member."""
+        """Return the error code for the member."""
         try:
             member = self._check_member(member_id, instance_id, generation)
         except Refusal as refusal:
@@ -262,7 +269,7 @@ class Group:
         return codes.RebalanceInProgressError.errno if self.state == PREPARING else NONE
 
     def leave(self, member_id, instance_id):
-        """The error code. An instance id without a member id removes anyone who bears it."""
+        """Return the error code. An instance id without a member id removes any member with that instance id."""
         if instance_id:
             if instance_id not in self._static:
                 return codes.UnknownMemberIdError.errno
@@ -314,11 +321,11 @@ class Group:
         member.deadline = self._clock.monotonic() + member.session_ms / 1000
 
     def _check_session(self, member):
-        """Runs when the member's session may be over; there is one such timer a member."""
+        """Check whether the session has expired; each member has one such timer."""
         if self.members.get(member.id) is not member:
             return
         if member.on_joined:
-            self._alive(member)  # it waits for the others, that is not its fault
+            self._alive(member)  # it waits for other members: not its own timeout
         left = member.deadline - self._clock.monotonic()
         if left > 0:
             self._timers.after(left, lambda: self._check_session(member))
@@ -337,6 +344,8 @@ class Group:
 
     def check_commit(self, member_id, instance_id, generation):
         """Refusal if this member may not commit; a client that is no member (generation -1) may while the group is empty."""
+        if self.share is not None:
+            raise Refusal(codes.GroupIdNotFoundError, f"Group '{self.id}' is a share group, which commits no offsets.")
         if self.has_consumers:
             return self.consumers.check_commit(member_id, generation)
         if generation < 0 and not member_id and not instance_id:
@@ -377,16 +386,19 @@ class Group:
 
 
 class Groups:
-    """All groups, and those of which only offsets are known."""
+    """All groups, including those known only by their offsets."""
 
-    def __init__(self, store, topics, clock, timers):
+    def __init__(self, store, topics, clock, timers, configs=None):
         self._store = store
+        self._configs = configs
         self._topics = topics
         self._clock = clock
         self._timers = timers
         self._by_id = {}
         for group_id, topic, number, offset, leader_epoch, metadata, _ in store.offsets():
             self.make(group_id).offsets[topic, number] = Committed(offset, leader_epoch, metadata)
+        for group_id, topic, number, topic_id, start, rows in store.shares():
+            self.share(group_id).load(topic, number, topic_id, start, rows)
 
     def __iter__(self):
         return iter(sorted(self._by_id.values(), key=lambda group: group.id))
@@ -401,38 +413,61 @@ class Groups:
         return group
 
     def consumers(self, group_id):
-        """The members by the consumer protocol; the group comes to that protocol if it is empty. Refusal if it is not."""
+        """Return the members of the consumer protocol; an empty group switches to it. Raise Refusal if classic members exist."""
         group = self.make(group_id)
         if group.consumers is None:
-            if group.members or group.state != EMPTY:
+            if group.members or group.state != EMPTY or group.share is not None:
                 raise Refusal(
-                    codes.GroupIdNotFoundError, f"Group '{group_id}' has members by the classic protocol; both at once are not offered."
+                    codes.GroupIdNotFoundError,
+                    f"Group '{group_id}' has members by the classic protocol, or is a share group; both at once are not offered.",
                 )
             group.consumers = ConsumerMembers(self._topics, self._clock, self._timers)
         return group.consumers
 
+    def share(self, group_id):
+        """The ShareGroup, made if there is no group of that id. Refusal if there is one of another kind."""
+        group = self.make(group_id)
+        if group.share is None:
+            if not group.holds_nothing:
+                raise Refusal(codes.GroupIdNotFoundError, f"Group '{group_id}' is not a share group.")
+            group.consumers = None
+            values = functools.partial(self._configs.values, group_id)
+            group.share = ShareGroup(group_id, self._topics, self._store, self._clock, self._timers, values)
+        return group.share
+
+    def known_share(self, group_id):
+        """The ShareGroup. Refusal if there is none."""
+        group = self._by_id.get(group_id)
+        if group is None or group.share is None:
+            raise Refusal(codes.GroupIdNotFoundError, f"There is no share group '{group_id}'.")
+        return group.share
+
     def delete(self, group_id):
-        """Refusal if there is none, or if it has members."""
+        """Delete a group; raise Refusal if it is unknown or has members."""
         group = self._by_id.get(group_id)
         if group is None:
             raise Refusal(codes.GroupIdNotFoundError, f"There is no group '{group_id}'.")
         if not group.is_empty:
             raise Refusal(codes.NonEmptyGroupError, f"Group '{group_id}' has members.")
         self._store.delete_group(group_id)
+        if group.share is not None:
+            group.share.close()
         group.state = DEAD
         del self._by_id[group_id]
 
     def tidy(self):
-        """Forget the groups that hold nothing: whose last member left without a commit, or whose join was refused."""
+        """Drop groups without state: those whose last member left without a commit, or whose join was refused."""
         for group in [group for group in self._by_id.values() if group.holds_nothing]:
             group.state = DEAD
             del self._by_id[group.id]
 
     def forget_topic(self, topic):
-        """The topic is gone, with what was committed on it."""
+        """Drop the committed offsets of a deleted topic."""
         for group in self._by_id.values():
             for key in [key for key in group.offsets if key[0] == topic]:
                 del group.offsets[key]
+            if group.share is not None:
+                group.share.forget_topic(topic)
 
 
 class _MemberIdRequired(Exception):

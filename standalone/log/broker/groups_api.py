@@ -1,7 +1,7 @@
-"""FindCoordinator, the life of group members, committed offsets, and looking at groups: one function a request.
+"""Group requests: FindCoordinator, membership, committed offsets, describing groups. One handler per request.
 
-Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
-What a group does is in groups.py; here requests are parsed and answers put together.
+Each handler gets the node, its call and the decoded request; it returns the response, or None if the response follows later.
+Group logic is in groups.py; here requests are parsed and responses built.
 """
 
 import functools
@@ -21,27 +21,22 @@ from kafka.protocol.metadata import FindCoordinatorResponse
 from standalone.log.broker.groups import DEAD, EMPTY, MAX_METADATA, PREPARING
 from standalone.log.broker.member import Committed
 from standalone.log.broker.node import NODE_ID
-from standalone.log.broker.operations import CLUSTER, GROUP, TOPIC, TRANSACTIONAL_ID
+from standalone.log.broker.operations import CLUSTER, CLUSTER_ACTION, GROUP, TOPIC, TRANSACTIONAL_ID
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
-GROUP_KEY, TRANSACTION_KEY = 0, 1
-CLASSIC, CONSUMER = "classic", "consumer"
+GROUP_KEY, TRANSACTION_KEY, SHARE_KEY = 0, 1, 2
+CLASSIC, CONSUMER, SHARE = "classic", "consumer", "share"
 NO_OFFSET, NO_EPOCH = -1, -1
 _NEVER = Committed(NO_OFFSET, NO_EPOCH, "")
 
 
 def find_coordinator(node, call, request):
-    """Versions 0-6: of every group and every transaction, this node. Left out: share groups, which have none."""
+    """Versions 0-6: of every group, every transaction and, from version 6 on, every share partition, this node."""
     host, port = call.address
-    kind = {GROUP_KEY: GROUP, TRANSACTION_KEY: TRANSACTIONAL_ID}.get(request.key_type)
 
     def answer(key):
         try:
-            if kind is None:
-                raise Refusal(
-                    codes.InvalidRequestError, "The embedded log coordinates consumer groups and transactions; it has no share groups."
-                )
-            call.require(kind, key)
+            _require_coordinated(call, request.key_type, key)
         except Refusal as refusal:
             return {"error_code": refusal.code, "error_message": refusal.message, "node_id": -1, "host": "", "port": -1}
         return {"error_code": NONE, "error_message": None, "node_id": NODE_ID, "host": host, "port": port}
@@ -53,11 +48,22 @@ def find_coordinator(node, call, request):
     return FindCoordinatorResponse(version=call.version, coordinators=found)
 
 
+def _require_coordinated(call, kind, key):
+    if kind == SHARE_KEY and call.version >= 6:
+        call.require(CLUSTER, operation=CLUSTER_ACTION)
+        if len(key.rsplit(":", 2)) != 3:
+            raise Refusal(codes.InvalidRequestError, f"'{key}' names no share partition: groupId:topicId:partition does.")
+    elif kind in (GROUP_KEY, TRANSACTION_KEY):
+        call.require(GROUP if kind == GROUP_KEY else TRANSACTIONAL_ID, key)
+    else:
+        raise Refusal(codes.InvalidRequestError, f"Groups, transactions and share partitions have coordinators, nothing of kind {kind}.")
+
+
 # --- Members
 
 
 def join_group(node, call, request):
-    """Versions 0-9. Answered when all members have joined. No delay for the first member: the next one starts another round."""
+    """Versions 0-9. Responds when all members have joined. No initial rebalance delay: a second member starts another rebalance."""
 
     def reply(joined):
         Member = JoinGroupResponse.JoinGroupResponseMember
@@ -65,7 +71,7 @@ def join_group(node, call, request):
             Member(version=call.version, member_id=member_id, group_instance_id=instance_id, metadata=metadata)
             for member_id, instance_id, metadata in joined.members
         ]
-        # Versions below 7 cannot say null.
+        # Versions below 7 cannot encode null.
         protocol = joined.protocol if joined.protocol is not None or call.version >= 7 else ""
         call.answer(
             JoinGroupResponse(
@@ -108,7 +114,7 @@ def _join_refused(call, request, kind):
 
 
 def sync_group(node, call, request):
-    """Versions 0-5. Answered when the leader has divided the partitions."""
+    """Versions 0-5. Responds when the leader has sent the assignment."""
 
     def reply(synced):
         call.answer(
@@ -149,7 +155,7 @@ def heartbeat(node, call, request):
 
 
 def leave_group(node, call, request):
-    """Versions 0-5. From version 3 on multiple members at once, also by instance id, which is how an admin removes them."""
+    """Versions 0-5. From version 3 on several members at once, also by instance id, as admins remove them."""
     group = node.groups.get(request.group_id)
 
     def leave(member_id, instance_id):
@@ -177,10 +183,10 @@ def leave_group(node, call, request):
 
 
 def offset_commit(node, call, request):
-    """Versions 2-9. The records before a committed offset are fsynced first, so an offset never outlives them. A group's commits are made
-    in the order in which they came, whichever has to wait for that.
+    """Versions 2-9. The records before a committed offset are fsynced first, so no offset outlives its records. A group's commits are stored
+    in the order received, even if one of them waits for an fsync.
 
-    Offsets do not expire; the retention time of versions 2-4 is ignored. Left out: the consumer protocol's member epochs.
+    Offsets do not expire; the retention time of versions 2-4 is ignored. Not implemented: member epochs of the consumer protocol.
     """
     Topic = OffsetCommitResponse.OffsetCommitResponseTopic
     errors, wanted = {}, {}
@@ -216,7 +222,7 @@ def offset_commit(node, call, request):
             if wanted:
                 node.groups.make(request.group_id).commit(wanted, node.clock.now_ms())
         except Refusal:
-            # A disk that is full or failing: clients try again after this answer, which they would not after KAFKA_STORAGE_ERROR.
+            # The disk is full or failing: clients retry after this code, but not after KAFKA_STORAGE_ERROR.
             errors.update(dict.fromkeys(wanted, codes.CoordinatorNotAvailableError.errno))
         topics = [
             Topic(
@@ -254,7 +260,7 @@ def _check_commit(node, request):
 
 
 def offset_fetch(node, call, request):
-    """Versions 1-9. What was never committed is -1. Commits on their way count: who made them may have left, and this is who takes over."""
+    """Versions 1-9. A partition without a commit is -1. Waits for commits in progress: a member's successor asks for them."""
     if call.version > 1 and call.version < 8:
         call.require(GROUP, request.group_id)
     names = [request.group_id] if call.version < 8 else [wanted.group_id for wanted in request.groups]
@@ -262,7 +268,7 @@ def offset_fetch(node, call, request):
 
 
 def _when_committed(groups, then):
-    """Call `then` after the commits that are on their way now; later ones are later."""
+    """Call `then` after the commits that are in progress now."""
     if not groups:
         then()
         return
@@ -296,7 +302,7 @@ def _offsets(node, call, request):
 
 def _fetched(node, call, request, group_id, topics, Topic, Partition):
     version = call.version
-    forbidden = NONE if call.may(GROUP, group_id) else codes.GroupAuthorizationFailedError.errno  # version 1 reports it of each partition
+    forbidden = NONE if call.may(GROUP, group_id) else codes.GroupAuthorizationFailedError.errno  # version 1 reports it per partition
 
     def error(name, number):
         if forbidden or not call.may(TOPIC, name):
@@ -339,7 +345,7 @@ def _fetched(node, call, request, group_id, topics, Topic, Partition):
 
 
 def offset_delete(node, call, request):
-    """Version 0. Not while a member of the group subscribes to the topic."""
+    """Version 0. Refused while a member subscribes to the topic."""
     Topic = OffsetDeleteResponse.OffsetDeleteResponseTopic
     group = node.groups.get(request.group_id)
     if group is None:
@@ -360,11 +366,11 @@ def offset_delete(node, call, request):
     return OffsetDeleteResponse(version=call.version, error_code=NONE, topics=topics)
 
 
-# --- Looking at groups
+# --- Describing groups
 
 
 def list_groups(node, call, request):
-    """Versions 0-5, with filters by state and by type."""
+    """Versions 0-5, filtered by state and by type."""
     Group = ListGroupsResponse.ListedGroup
     all_of_them = call.may(CLUSTER)
     states = {state.lower() for state in request.states_filter or ()}
@@ -373,7 +379,7 @@ def list_groups(node, call, request):
         Group(
             version=call.version,
             group_id=group.id,
-            protocol_type=CONSUMER if kind == CONSUMER else group.protocol_type or "",
+            protocol_type=group.protocol_type or "" if kind == CLASSIC else kind,
             group_state=state,
             group_type=kind,
         )
@@ -387,11 +393,13 @@ def list_groups(node, call, request):
 def _kind_and_state(group):
     if group.consumers is not None:
         return group, CONSUMER, group.consumers.state
+    if group.share is not None:
+        return group, SHARE, group.share.members.state
     return group, CLASSIC, group.state
 
 
 def describe_groups(node, call, request):
-    """Versions 0-6. A group that does not exist is Dead, and from version 6 on an error too."""
+    """Versions 0-6. An unknown group is Dead, and from version 6 on also an error."""
     Group = DescribeGroupsResponse.DescribedGroup
     groups = []
     for group_id in request.groups:
@@ -401,8 +409,8 @@ def describe_groups(node, call, request):
             groups.append(Group(version=call.version, error_code=error, error_message=None, group_id=group_id, members=[], **blank))
             continue
         group = node.groups.get(group_id)
-        if group is not None and group.consumers is not None:
-            group = None  # ConsumerGroupDescribe reports it
+        if group is not None and (group.consumers is not None or group.share is not None):
+            group = None  # ConsumerGroupDescribe or ShareGroupDescribe reports it
         if group is None:
             error = codes.GroupIdNotFoundError.errno if call.version >= 6 else NONE
             message = f"There is no group '{group_id}'." if call.version >= 6 else None

@@ -1,10 +1,10 @@
-"""Heartbeats that change nothing are answered here, on a thread that waits for no disk and for nobody's records.
+"""Answer heartbeats that change nothing on their own thread, which never waits for disk or record I/O.
 
-A member is mostly answered what it was answered before. So the owner leaves that answer with the connection, and with it what it depends on
-(`Repeat`), and hands the connection over until something else comes on it. A member keeps its place however long the owner is held up: by a
-write that waits for the disk, by a commit of SQLite's, by megabytes of records before it.
+Most heartbeats get the same response as the previous one. So the owner leaves that response and its conditions with the connection (`Repeat`)
+and hands the connection over until another request comes. Members thus keep their sessions even if the owner is blocked by an fsync, an SQLite
+commit or megabytes of records.
 
-A connection is one thread's at a time. The owner's state is only looked at here; nothing is written but the end of the member's session.
+A connection belongs to one thread at a time. This thread only reads the owner's state, except that it extends the member's session.
 """
 
 import logging
@@ -12,13 +12,13 @@ import selectors
 import socket
 from collections import deque
 
-_HEAD, _TAIL = slice(0, 4), slice(8, None)  # of a request, around its correlation id
+_HEAD, _TAIL = slice(0, 4), slice(8, None)  # of a request, before and after its correlation id
 
 logger = logging.getLogger(__name__)
 
 
 class Repeat:
-    """The answer to a request, for as long as `still_true()`, which may be asked by any thread: then it is the answer to the same request again."""
+    """A response that stays valid for the same request while `still_true()`, which any thread may call."""
 
     def __init__(self, frame, response, still_true):
         self._head, self._tail = bytes(frame[_HEAD]), bytes(frame[_TAIL])
@@ -28,14 +28,14 @@ class Repeat:
         self._still_true = still_true
 
     def answer_to(self, frame):
-        """None: only the owner knows it."""
+        """Return the response, or None if only the owner knows it."""
         if frame[_HEAD] != self._head or frame[_TAIL] != self._tail or not self._still_true():
             return None
         return b"".join((self._before, frame[4:8], self._behind))
 
 
 class Heartbeats:
-    """`run` wants its own thread. It calls `give_back(connection, alive)`: the connection may hold a request, or its client may have gone."""
+    """`run` needs its own thread. It calls `give_back(connection, alive)`: the connection may hold a request, or have been closed by the client."""
 
     def __init__(self, give_back):
         self._give_back = give_back
@@ -46,18 +46,18 @@ class Heartbeats:
         self._selector.register(self._wake_out, selectors.EVENT_READ)
         self._stopping = False
 
-    # --- For the owner
+    # --- Called by the owner
 
     def hand_over(self, connection):
         connection.on_frame = self._answer
         self._post(lambda: self._selector.register(connection.sock, selectors.EVENT_READ, connection))
 
     def ask_back(self, connection):
-        """It comes by `give_back`, unless it has come already."""
+        """Ask for a connection; it returns through `give_back`, unless it already has."""
         self._post(lambda: self._let_go(connection, True))
 
     def stop(self):
-        """Have `run` come back; no connection is looked at then, and all are the owner's to close."""
+        """Stop `run`; then no connection is in use here, and the owner closes them all."""
         self._stopping = True
         self._wake()
 
@@ -69,12 +69,12 @@ class Heartbeats:
         try:
             self._wake_in.send(b"\0")
         except BlockingIOError:
-            pass  # it has been woken often enough
+            pass  # a wake-up is already pending
 
     # --- The loop
 
     def run(self):
-        """Until `stop`."""
+        """Run until `stop`."""
         while not self._stopping:
             for key, _ in self._selector.select():
                 if key.data is None:
@@ -102,7 +102,7 @@ class Heartbeats:
             self._give_back(connection, alive)
 
     def _answer(self, connection, frame):
-        repeat = connection.repeat  # the owner may forget it
+        repeat = connection.repeat  # the owner may clear it
         answer = repeat.answer_to(frame) if repeat is not None else None
         if answer is None:
             connection.hold(frame)

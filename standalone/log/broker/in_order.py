@@ -1,4 +1,4 @@
-"""Actions that are carried out in the order in which they were asked for, though each waits for something of its own."""
+"""Run actions in the order they were queued, although each waits for its own condition."""
 
 from collections import deque
 
@@ -12,11 +12,11 @@ class InOrder:
 
     @property
     def is_waiting(self):
-        """Whether something that was asked for is not done yet."""
+        """Whether an action is still pending."""
         return bool(self._entries)
 
     def enter(self, action):
-        """A function to be called, with whatever `action` takes, once what it waits for has come."""
+        """Queue `action`; return a function to call, with the action's arguments, once its condition holds."""
         entry = [action, None]
         self._entries.append(entry)
 

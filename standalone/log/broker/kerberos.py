@@ -1,10 +1,10 @@
-"""Logins by Kerberos (SASL GSSAPI), the server's side: tickets for the log's own principal, whose key is in a keytab.
+"""Logins by Kerberos (SASL GSSAPI), the server's side: tickets for the log's principal, whose key is in a keytab.
 
-    kerberos = Kerberos.of(settings)     # None where nothing of it is set; ConfigError: it cannot be
-    kerberos.begin()                     # a login, as those of logins.py
+    kerberos = Kerberos.of(settings)     # None if not configured; raises ConfigError if invalid
+    kerberos.begin()                     # a login with the interface of logins.py
 
-Who has logged in is called by the first part of his principal, or by what sasl.kerberos.principal.to.local.rules make of it. There is no security
-layer, as Kafka has none: the connection is encrypted by TLS or not at all.
+The user is the first part of the principal, or the result of sasl.kerberos.principal.to.local.rules. There is no SASL security layer, as in
+Kafka: TLS encrypts the connection, or nothing does.
 """
 
 import re
@@ -22,7 +22,7 @@ _RULE = re.compile(r"\s*(?:(DEFAULT)|RULE:\[(\d+):([^\]]*)\](?:\(([^)]*)\))?(?:s
 
 class Kerberos:
     def __init__(self, principal, keytab, rules):
-        """ConfigError: there is no gssapi, or the keytab does not hold the principal."""
+        """Raise ConfigError if gssapi is not installed or the keytab does not hold the principal."""
         try:
             import gssapi
         except (ImportError, OSError) as problem:
@@ -59,7 +59,7 @@ class Kerberos:
 
 
 class _Login:
-    """RFC 4752: tokens of Kerberos until both sides are sure, then the security layer, of which there is none."""
+    """RFC 4752: Kerberos tokens until both sides are authenticated, then the security layer negotiation, which offers none."""
 
     def __init__(self, gssapi, credentials, rules):
         self._gssapi, self._rules = gssapi, rules
@@ -97,9 +97,10 @@ class _Login:
 
 
 class Rules:
-    """How a principal is called: `DEFAULT`, of the log's own realm its first part, or `RULE:[n:$1@$0](expression)s/from/to/g/L`, the first that fits.
+    """Map principals to user names by the first rule that matches.
 
-    n is the count of parts before the realm; $0 stands for the realm, $1 and $2 for the parts; /L or /U makes letters small or large.
+    `DEFAULT` gives the first part, in the log's own realm only; `RULE:[n:$1@$0](expression)s/from/to/g/L`:
+    n is the number of parts before the realm; $0 is the realm, $1 and $2 the parts; /L or /U converts to lower or upper case.
     """
 
     def __init__(self, text, realm):
@@ -115,7 +116,7 @@ class Rules:
                 raise ConfigError.of({RULES_KEY: f"'{found.group()}' holds an expression that cannot be read: {problem}"}) from problem
 
     def name_of(self, principal):
-        """None: no rule is for it."""
+        """Return the user name, or None if no rule matches."""
         found = _PRINCIPAL.fullmatch(principal)
         if not found:
             return None

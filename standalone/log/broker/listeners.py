@@ -1,7 +1,7 @@
-"""Where the embedded log listens, by Kafka's words: `host:port`, or `NAME://host:port` for several, each with its protocol.
+"""Where the embedded log listens, in Kafka's syntax: `host:port`, or `NAME://host:port` for several, each with its protocol.
 
-A listener has a protocol (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), an address that clients are told, and, as the protocol wants it, a TLS
-context and logins. One more is the worker's own: on loopback, on a free port, for a user whose password nobody else can know.
+A listener has a protocol (PLAINTEXT, SSL, SASL_PLAINTEXT, SASL_SSL), an advertised address and, depending on the protocol, a TLS context and
+logins. The worker's own clients use one more: on loopback, on a free port, with a random password.
 """
 
 import re
@@ -22,13 +22,13 @@ _BACKLOG = 512
 
 
 class Listener:
-    """`start` binds it; `address` is where clients of this machine find it."""
+    """`start` binds it; `address` is where local clients connect."""
 
     def __init__(self, name, protocol, host, port, advertised=None, context=None, logins=None):
         self.name, self.protocol = name, protocol
         self.host, self.port = host, port
         self.advertised = advertised  # (host, port) or None
-        self.context = context  # of TLS
+        self.context = context  # TLS context
         self.logins = logins  # broker/logins.py
         self.socket = None
 
@@ -42,13 +42,13 @@ class Listener:
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     def address_for(self, local):
-        """(host, port) by which a client may reach it that came to the address `local`."""
+        """(host, port) to advertise to a client that connected to the address `local`."""
         if self.advertised:
             return self.advertised
         return (local if self.host in WILDCARDS else self.host), self.port
 
     def start(self):
-        """StartError: the port is taken."""
+        """Bind the socket; raise StartError if the port is taken."""
         try:
             found = socket.getaddrinfo(self.host or None, self.port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
             family, kind, protocol, _, address = min(found, key=lambda entry: entry[0] != socket.AF_INET)
@@ -72,7 +72,7 @@ class Listener:
 
 
 def parse(text, settings, logins):
-    """[Listener] of the setting's text; `logins` are what SASL listeners take. StartError, ConfigError: it cannot be."""
+    """Parse the setting into [Listener]; `logins` serve the SASL listeners. Raise StartError or ConfigError if it is invalid."""
     protocols = _protocol_map(settings["embedded.log.listener.security.protocol.map"])
     advertised = _advertised(settings[ADVERTISED_KEY])
     found, context = [], None
@@ -111,7 +111,7 @@ def parse(text, settings, logins):
 
 
 def own(logins_of):
-    """(Listener, {client setting: value}) for the worker's own clients; `logins_of({user: password})` makes its logins."""
+    """Return (Listener, {client setting: value}) for the worker's own clients; `logins_of({user: password})` makes its logins."""
     password = secrets.token_hex(32)
     listener = Listener("OWN", "SASL_PLAINTEXT", "127.0.0.1", 0, logins=logins_of({OWN_USER: password}))
     module = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -149,7 +149,7 @@ def _advertised(text):
 
 
 def _context(settings):
-    """The ssl.SSLContext of listeners that speak TLS, by the code that reads clients' stores."""
+    """Return the ssl.SSLContext for TLS listeners, by the code that loads clients' stores."""
     keys = {name: parse for name, (parse, _) in client_config.CONNECTION_KEYS.items() if name.startswith("ssl.")}
     config = {name: None for name in keys}
     config.update({name: default for name, (_, default) in client_config.CONNECTION_KEYS.items() if name.startswith("ssl.")})

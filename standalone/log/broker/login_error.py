@@ -1,5 +1,5 @@
-"""What a login is refused with."""
+"""The error of a refused login."""
 
 
 class LoginError(Exception):
-    """Words that the client may read."""
+    """Its message is sent to the client."""

@@ -1,8 +1,8 @@
-"""Logins by SASL, the server's side: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, and GSSAPI by kerberos.py. Nothing here knows of sockets.
+"""Logins by SASL, server side: PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER, and GSSAPI by kerberos.py. No sockets here.
 
     exchange = logins.begin("SCRAM-SHA-256")
-    answer = exchange.step(token)      # bytes for the client, as often as it sends some; LoginError: it is refused
-    exchange.user                      # who it is, once that is proved
+    answer = exchange.step(token)      # the response to each token; raises LoginError if refused
+    exchange.user                      # the user, once authenticated
 """
 
 import base64
@@ -21,11 +21,11 @@ SCRAM = {"SCRAM-SHA-256": SCRAM_SHA_256, "SCRAM-SHA-512": SCRAM_SHA_512}
 _FIRST = re.compile(r"n,(a=[^,]*)?,(?:m=[^,]*,)?n=([^,]+),r=([^,]+)(?:,.*)?")
 _LAST = re.compile(r"(c=([^,]+),r=([^,]+)(?:,[^,]+)*),p=([^,]+)")
 _BEARER = re.compile(r"n,(a=[^,]*)?,\x01(.*)\x01\x01", re.S)
-_SAID = "Authentication failed: invalid credentials"  # whatever is wrong: nobody learns which users there are
+_SAID = "Authentication failed: invalid credentials"  # one message for every cause: it does not reveal which users exist
 
 
 class Logins:
-    """`fixed` is {user: password}; `tokens` verifies a token's text and says whose it is; `kerberos` begins logins by tickets."""
+    """`fixed` is {user: password}; `tokens` verifies a token and returns its user; `kerberos` begins GSSAPI logins."""
 
     def __init__(self, mechanisms, fixed=None, tokens=None, kerberos=None):
         self.mechanisms = mechanisms
@@ -33,7 +33,7 @@ class Logins:
         self._kerberos = kerberos
 
     def know(self, users):
-        """The store's users too, whom admin tools manage."""
+        """Add the users of the store, which admin tools manage."""
         self._users = users
 
     def begin(self, mechanism):
@@ -131,14 +131,14 @@ class _Scram:
 
 
 class _Bearer:
-    """RFC 7628: a token that somebody else has signed."""
+    """RFC 7628: a token signed by a third party."""
 
     def __init__(self, tokens):
         self._tokens = tokens
         self.user, self.done, self.ends_ms = None, False, None
 
     def step(self, token):
-        if token == b"\x01":  # a client's answer to a refusal
+        if token == b"\x01":  # the client's response to an error
             raise LoginError("Authentication failed: the token is not valid")
         found = _BEARER.fullmatch(token.decode(errors="replace"))
         pairs = dict(pair.partition("=")[::2] for pair in found.group(2).split("\x01")) if found else {}

@@ -1,4 +1,4 @@
-"""A member of a consumer group, what it is answered, and what a group has committed."""
+"""A member of a consumer group, the results of joins and syncs, and committed offsets."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ class Joined(NamedTuple):
     protocol: str | None = None
     leader: str = ""
     skip_assignment: bool = False
-    members: tuple = ()  # (member id, instance id, metadata); the leader alone is told
+    members: tuple = ()  # sent to the leader only
 
 
 class Synced(NamedTuple):
@@ -34,11 +34,11 @@ class Member:
         self.client_id = client_id
         self.host = host
         self.session_ms = self.rebalance_ms = 0
-        self.protocols = ()  # (name, metadata), the liked one first
+        self.protocols = ()  # (name, metadata), preferred first
         self.assignment = b""
-        self.deadline = 0.0  # of the session
-        self.on_joined = None  # waits for the group to be complete
-        self.on_synced = None  # waits for the leader's division
+        self.deadline = 0.0  # end of the session
+        self.on_joined = None  # callback of a pending JoinGroup
+        self.on_synced = None  # callback of a pending SyncGroup
 
     def metadata(self, protocol):
         return dict(self.protocols).get(protocol, b"")

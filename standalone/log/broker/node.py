@@ -1,11 +1,13 @@
-"""What all handlers share: the topics, the groups, the store, the clock; and flushing. Owned by one thread."""
+"""The broker's state, shared by all handlers: topics, groups, store, clock; and flushing. Owned by one thread."""
 
 import logging
 
 from standalone.log.broker import compaction
+from standalone.log.broker.group_configs import GroupConfigs
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.options import FSYNC
 from standalone.log.broker.records import Preparation
+from standalone.log.broker.share_sessions import ShareSessions
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
 from standalone.log.broker.transactions import Transactions
@@ -14,15 +16,15 @@ from standalone.log.broker.users import Users
 NODE_ID = 1
 HOUSEKEEPING_SECONDS = 15
 _BYTES_UNTIL_ROOM_IS_MADE = 16 << 20
-_PARTITIONS_A_TURN = 100  # looked after before others are answered
+_PARTITIONS_A_TURN = 100  # checked before other requests are served
 
 logger = logging.getLogger(__name__)
 
 
 class Node:
-    """`hand_over(jobs, then)` has jobs run elsewhere, where a disk may be waited for, and calls `then` on the owner's thread afterwards.
+    """`hand_over(jobs, then)` runs jobs on a thread that may wait for the disk, then calls `then` on the owner's thread.
 
-    `compact(jobs, then)` does the same for work that takes longer.
+    `compact(jobs, then)` does the same for longer jobs.
     """
 
     def __init__(self, folder, settings, clock, timers, hand_over, compact):
@@ -35,12 +37,14 @@ class Node:
         self.store = Store(folder)
         self.topics = Topics(folder, self.store, settings, lambda jobs: hand_over(jobs, None))
         self._skip_known_producer_ids()
-        self.groups = Groups(self.store, self.topics, clock, timers)
+        self.group_configs = GroupConfigs(self.store)
+        self.groups = Groups(self.store, self.topics, clock, timers, self.group_configs)
+        self.share_sessions = ShareSessions()
         self.transactions = Transactions(self)
         self.users = Users(self.store)
         self._new_bytes = 0
-        self.appends = 0  # how many there were
-        self.flushed_appends = 0  # how many of them are durable
+        self.appends = 0  # number of appends so far
+        self.flushed_appends = 0  # number of them that are durable
         self._hand_over = hand_over
         self._compact = compact
         self._flush_timer = None
@@ -48,7 +52,7 @@ class Node:
         self._flush_waiting = []  # (then, partitions or None) for the next flush
         self._dirty = {partition for partition in self.topics.partitions() if partition.is_dirty}
         if self._dirty:
-            self.appends += 1  # a crash left bytes that may not be on the disk
+            self.appends += 1  # after a crash, bytes may be in the page cache only
             if self.shows_synced_only:
                 self._sync_now()
             self._arm_flush_timer()
@@ -57,7 +61,7 @@ class Node:
         self._keep_house()
 
     def _skip_known_producer_ids(self):
-        """The store may be younger than the records: then a new producer's first batch would pass for the repeat of another's."""
+        """Skip producer ids found in the records: if the store is older, a reused id would make new batches look like duplicates."""
         highest = -1
         for partition in self.topics.partitions():
             found = partition.highest_producer_id() if self.store.is_new else partition.producers.highest_id
@@ -65,7 +69,7 @@ class Node:
         self.store.skip_producer_ids(highest)
 
     def _sync_now(self):
-        """Before anybody is served: a reader who asks for the end is not to be told of an earlier one."""
+        """fsync before serving anyone: a reader must never see a smaller end offset than before."""
         for partition in self._dirty:
             flush = partition.begin_flush()
             flush.run()
@@ -75,7 +79,7 @@ class Node:
 
     @property
     def is_dirty(self):
-        """Whether something appended is not durable yet; may be asked by any thread."""
+        """Whether an append is not durable yet. Any thread may call it."""
         return self.appends != self.flushed_appends
 
     def appended(self, partition, size):
@@ -92,7 +96,7 @@ class Node:
     def flush(self, then, partitions=None):
         """fsync everything appended so far (to these partitions, or the store), then call `then(errors)`.
 
-        One flush is on its way at a time. What is asked for meanwhile goes into the next one, together.
+        One flush runs at a time. Requests that come meanwhile share the next one.
         """
         self._flush_waiting.append((then, partitions))
         if not self._is_flushing:
@@ -132,7 +136,7 @@ class Node:
             over()
 
     def beside(self, job):
-        """Have `job.run` called where nobody waits for it, not even an fsync."""
+        """Run `job.run` on a background thread that blocks no request, not even an fsync."""
         self._compact([job], None)
 
     def _arm_flush_timer(self):
@@ -149,10 +153,13 @@ class Node:
         self._look_after(list(self.topics.partitions()))
         self.groups.tidy()
         self.transactions.tidy()
+        if self.store.has_long_journal():
+            self.store.shorten_journal()
+            self.flush(lambda errors: None, [self.store])
         self.timers.after(HOUSEKEEPING_SECONDS, self._keep_house)
 
     def _look_after(self, partitions):
-        """A few at a time, so that nobody waits for all of them."""
+        """Check a few partitions at a time, so that requests do not wait for all."""
         now = self.clock.now_ms()
         for partition in partitions[:_PARTITIONS_A_TURN]:
             if partition.closed:
@@ -192,7 +199,7 @@ class Node:
         surplus = sum(partition.size for partition in self.topics.partitions()) - bound
         while surplus > 0:
             candidates = [p for p in self.topics.partitions() if "delete" in p.policy and p.size]
-            # The one written to goes last: a new segment would take its place.
+            # Prefer partitions with several segments: deleting an active segment only creates a new one.
             candidates = [p for p in candidates if len(p.segments) > 1] or candidates
             oldest = min(candidates, key=lambda p: p.segments[0].max_timestamp, default=None)
             if oldest is None:
@@ -207,7 +214,7 @@ class Node:
             surplus -= size - oldest.size
 
     def close(self):
-        """A last flush, by this thread, and a clean end of every file."""
+        """Flush a last time on this thread, then close every file."""
         for partition in self.topics.partitions():
             flush = partition.last_flush()
             if flush is not None:

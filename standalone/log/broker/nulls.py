@@ -1,12 +1,12 @@
-"""Whether a request has nulls where Kafka's definition of it allows none; kafka-python reads them as None wherever they are."""
+"""Reject nulls that Kafka's message definition does not allow; kafka-python decodes them as None anywhere."""
 
 import functools
 
-_TEXTS = ("texts",)  # or numbers: what is in an array of no fields of its own
+_TEXTS = ("texts",)  # or numbers: arrays of scalars
 
 
 def refuse_nulls(request, version):
-    """ValueError: there is one."""
+    """Raise ValueError if there is one."""
     _check(request, _plan(type(request), version))
 
 
@@ -16,7 +16,7 @@ def _plan(kind, version):
 
 
 def _rows(fields, version):
-    """[(name, whether it may not be null, the rows of what is in it, whether that are several)] of the fields that are worth a look."""
+    """Return [(name, whether null is forbidden, rows, whether there are several)] of the fields to check."""
     rows = []
     for name, field in fields.items():
         if not field.for_version_q(version):

@@ -1,17 +1,19 @@
-"""ProduceRequest and FetchResponse whose record bytes are never copied.
+"""ProduceRequest, FetchResponse and ShareFetchResponse whose record bytes are never copied.
 
-kafka-python's message classes decode records into their own bytes and encode them into one growing buffer, which copies each
-megabyte twice. Here both messages are made from the same definitions, with another codec for the one field `records`: decoded it is a
-view of the receive buffer; encoded it is left out and its place noted, so that the bytes may come from a file.
+kafka-python's message classes copy records when they decode and again when they encode. Here both messages use the same definitions with
+another codec for the field `records`: decoding gives a view of the receive buffer; encoding skips the bytes and notes their place, so that
+they may come from a file.
 """
 
 from kafka.protocol.api_message import ApiMessage
 from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
 from kafka.protocol.schemas.fields.codecs.encode_buffer import EncodeBuffer
 
+from standalone.log.broker import messages
+
 
 class _View:
-    """A codec of kafka-python's kind: it writes the source of the compiled decoders and encoders."""
+    """A codec for kafka-python: it emits source code of the compiled decoders and encoders."""
 
     batchable = False
 
@@ -42,14 +44,16 @@ class _View:
 
 
 class ProduceRequest(ApiMessage):
-    """Decoded from a memoryview, `records` are slices of it."""
+    """When decoded from a memoryview, `records` are slices of it."""
 
 
-class FetchResponse(ApiMessage):
+class _Spliced:
     """`records` are None or slices of files; `encode_pieces` gives the answer as bytes and such slices in turn."""
 
+    __slots__ = ()
+
     def encode_pieces(self):
-        """(pieces without the frame's length, their bytes together); the header must be set."""
+        """Return (pieces without the length prefix, their total size); the header must be set."""
         version = self.API_VERSION
         flexible = self.flexible_version_q(version)
         out = _SplicedBuffer()
@@ -61,6 +65,14 @@ class FetchResponse(ApiMessage):
             at = position
         pieces.append(out.buf[at : out.pos])
         return pieces, out.pos + sum(piece.length for _, piece in out.splices)
+
+
+class FetchResponse(_Spliced, ApiMessage):
+    pass
+
+
+class ShareFetchResponse(_Spliced, ApiMessage, load_json=messages):
+    pass
 
 
 class _SplicedBuffer(EncodeBuffer):
@@ -80,3 +92,4 @@ def _field(message, *path):
 
 _field(ProduceRequest, "topic_data", "partition_data", "records")._type = _View
 _field(FetchResponse, "responses", "partitions", "records")._type = _View
+_field(ShareFetchResponse, "responses", "partitions", "records")._type = _View

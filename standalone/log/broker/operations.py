@@ -1,4 +1,4 @@
-"""Kafka's operations and kinds of resources, by their numbers; and which operations there are on a kind of resource."""
+"""Kafka's operations and resource types by number, and the operations that each resource type allows."""
 
 ANY, ALL, READ, WRITE, CREATE, DELETE, ALTER, DESCRIBE = 1, 2, 3, 4, 5, 6, 7, 8
 CLUSTER_ACTION, DESCRIBE_CONFIGS, ALTER_CONFIGS, IDEMPOTENT_WRITE = 9, 10, 11, 12
@@ -15,5 +15,5 @@ _OPERATIONS = {
 
 
 def operations_on(resource_type):
-    """The numbers of all that can be done with a resource of this kind."""
+    """Return the numbers of the operations on this resource type."""
     return set(_OPERATIONS[resource_type])

@@ -1,6 +1,6 @@
-"""What can be set on the embedded log: the worker's `embedded.log.*` keys, and the configs of topics.
+"""Options of the embedded log: the worker's `embedded.log.*` keys, and topic configs.
 
-Both tables are plain data: the worker's reference is drawn from OPTIONS, DescribeConfigs answers from TOPIC_CONFIGS.
+Both tables are plain data: the worker's reference page is generated from OPTIONS; DescribeConfigs responds from TOPIC_CONFIGS.
 """
 
 from typing import Any, NamedTuple
@@ -21,7 +21,7 @@ class LogOption(NamedTuple):
     type: str
     default: Any
     doc: str
-    low: int = 0  # of numbers
+    low: int = 0  # lower bound of a number
     high: int = MAX_LONG
 
 
@@ -100,11 +100,11 @@ _CHOICES = {"embedded.log.acks": ACKS, "embedded.log.authorizer.class.name": AUT
 
 class TopicConfig(NamedTuple):
     type: str
-    default: Any  # None where the worker's key `fallback` gives it
+    default: Any  # None: taken from the worker's key `fallback`
     doc: str
     fallback: str | None = None
-    synonym: str | None = None  # the broker's config that gives Kafka's topics their default
-    allowed: tuple = ()  # the values of a STRING or LIST
+    synonym: str | None = None  # broker config with the default of Kafka's topics
+    allowed: tuple = ()  # allowed values of a STRING or LIST
     low: int = 0
     high: int = MAX_LONG
 
@@ -112,7 +112,7 @@ class TopicConfig(NamedTuple):
 MOOT = "Kept and shown; it has no effect on a log of one node."
 CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
-# All of Kafka's, so that every client's topics can be made. Those whose doc is MOOT do nothing here.
+# All of Kafka's topic configs, so that any client can create its topics. Those with MOOT as doc have no effect.
 TOPIC_CONFIGS = {
     "cleanup.policy": TopicConfig(
         LIST,
@@ -193,12 +193,12 @@ TOPIC_CONFIGS = {
     "segment.ms": TopicConfig(LONG, WEEK_MS, "Age at which a partition begins a new file, if it holds records.", None, "log.roll.ms", (), 1),
     "unclean.leader.election.enable": TopicConfig(BOOLEAN, False, MOOT, None, "unclean.leader.election.enable"),
 }
-# Of Kafka before 4: clients that still set them can make their topics; they are kept and not shown, as newer clients do not know them.
+# From before Kafka 4: accepted from clients that still set them, but never described, as newer clients do not know them.
 RETIRED_TOPIC_CONFIGS = ("message.downconversion.enable", "message.format.version", "message.timestamp.difference.max.ms")
 
 
 def settings(config):
-    """Every `embedded.log.*` key with its typed value: those of `config` (strings or values), else the default."""
+    """Return every `embedded.log.*` key with its typed value: from `config` (strings or values), else the default."""
     parsed, errors = {}, {}
     for option in OPTIONS:
         value = config.get(option.name)
@@ -222,7 +222,7 @@ def settings(config):
 
 
 def topic_values(overrides, defaults):
-    """What a topic's configs are, typed: its own `overrides` (strings) over the worker's `defaults`."""
+    """Return a topic's typed configs: its `overrides` (strings) over the worker's `defaults`."""
     values = {}
     for name, known in TOPIC_CONFIGS.items():
         if name in overrides:
@@ -233,20 +233,29 @@ def topic_values(overrides, defaults):
 
 
 def refuse_topic_config(name, text):
-    """Why this topic config cannot be taken; None if it can."""
+    """Return why this topic config is invalid, or None if it is valid."""
     known = TOPIC_CONFIGS.get(name)
     if known is None:
         return None if name in RETIRED_TOPIC_CONFIGS else f"Kafka has no topic config '{name}'. It has {', '.join(TOPIC_CONFIGS)}."
+    try:
+        typed_config(f"Topic config '{name}'", known, text)
+    except ValueError as error:
+        return str(error)
+    return None
+
+
+def typed_config(what, known, text):
+    """The value of a config of a topic or a group; ValueError: it cannot be that."""
     if text is None:
-        return f"Topic config '{name}' has no value."
+        raise ValueError(f"{what} has no value.")
     try:
         value = _typed(known.type, text, known.low, known.high)
     except ValueError as error:
-        return f"Topic config '{name}': {error}."
+        raise ValueError(f"{what}: {error}.") from None
     chosen = [item for item in value.split(",") if item] if known.type == LIST else [value]
     if known.allowed and not set(chosen) <= set(known.allowed):
-        return f"Topic config '{name}' cannot be '{text}'; it may be {' or '.join(known.allowed)}."
-    return None
+        raise ValueError(f"{what} cannot be '{text}'; it may be {' or '.join(known.allowed)}.")
+    return value
 
 
 def _typed(kind, value, low, high):

@@ -1,8 +1,8 @@
-"""A partition: a row of segments on disk. Append, read, find by time, trim, expire, flush, come back after a crash.
+"""A partition: a list of segments on disk. Append, read, find by time, trim, expire, flush, recover.
 
-Offsets run from `start` (older ones are deleted) up to `end`, the next to be given. `durable` says up to where they are fsynced, and
-`high_watermark` up to where they are read: by embedded.log.acks=fsync nothing is read that a loss of power may take back.
-All methods belong to the thread that owns the log; `Flush.run` alone may run elsewhere, for it touches nothing but its own copies.
+Offsets run from `start` (older ones are deleted) to `end`, the next offset. `durable` is the offset up to which records are fsynced,
+`high_watermark` the offset up to which they are readable: with embedded.log.acks=fsync, consumers read only durable records.
+All methods run on the thread that owns the log, except `Flush.run`, which uses only its own copies.
 """
 
 import logging
@@ -25,48 +25,48 @@ from standalone.private import open_private
 
 LEADER_EPOCH = 0  # one node is the leader forever
 PRODUCERS_FILE = "producers.json"
-_MAX_OFFSET_DELTA = (1 << 31) - 1  # so that Kafka's own tools can read the segment
+_MAX_OFFSET_DELTA = (1 << 31) - 1  # Kafka's tools cannot read segments with larger deltas
 _REMEMBERED_POSITIONS = 64
-_SNAPSHOT_BYTES = 64 << 20  # so much may be appended before the producers are saved again, and is read after a crash
+_SNAPSHOT_BYTES = 64 << 20  # bytes between producer snapshots: a crash recovery reads at most this much
 
 logger = logging.getLogger(__name__)
 
 
 class Appended(NamedTuple):
     base_offset: int
-    append_time: int  # -1 where the producer's timestamps stand
+    append_time: int  # -1: producer timestamps stay
 
 
 class Partition:
-    """`delete(jobs)` has files removed, at once or elsewhere; `files` are the open files that partitions share."""
+    """`delete(jobs)` removes files, now or on another thread; `files` is the cache of open files that partitions share."""
 
     def __init__(self, topic, number, folder, values, start=0, files=None, delete=None, shows_synced_only=False):
         self.topic = topic
         self.number = number
         self.folder = folder
-        self.values = values  # the topic's configs, typed; the same dict for all partitions of a topic
-        self.waiting = set()  # fetches that wait for more; each has wake(bytes)
+        self.values = values  # typed topic configs; all partitions of a topic share this dict
+        self.waiting = set()  # fetches waiting for records; each has wake(bytes)
         self._shows_synced_only = shows_synced_only
-        self.failed = None  # why the disk can no longer be trusted
+        self.failed = None  # why the disk failed; no more writes then
         self.closed = False
-        self._positions = {}  # offset -> (segment, position), where the last answers ended
+        self._positions = {}  # offset -> (segment, position) where the last reads ended
         self.files = files if files is not None else OpenFiles()
         self._delete = delete or _delete_now
-        self._folder_is_known = False  # to be on the disk, with its name: one that is found may come from a crash
+        self._folder_is_known = False  # whether the folder's entry is fsynced: an existing folder may come from a crash
         self.segments = self._open_segments(start)
         self.start = max(start, self.segments[0].base_offset)
         self.end = self.segments[-1].next_offset
         self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
-        self._written_bytes = self.size if self.durable < self.end else 0  # of which a flush is to come
+        self._written_bytes = self.size if self.durable < self.end else 0  # not yet flushed
         self._shown_bytes = 0 if shows_synced_only else self._written_bytes
         self.cleaned = Cleaned(folder)
-        self.inflation = 4.0  # how many times larger the records of the last compressed batch were than it
+        self.inflation = 4.0  # decompressed size / compressed size of the last compressed batch
         self.is_compacting = False
         self.aborted = AbortedTransactions.load(folder, self.start, self.end)
-        self._unsaved_bytes = 0  # appended since the producers were saved last
+        self._unsaved_bytes = 0  # appended since the last producer snapshot
         self._snapshot_is_due = False
         self.producers = self._load_producers()
-        # Segments from this one on may hold bytes not yet fsynced.
+        # Segments from here on may hold bytes that are not fsynced.
         self._flushed_segment = next((s.base_offset for s in self.segments if not s.was_clean), self._active.base_offset)
 
     @property
@@ -83,12 +83,12 @@ class Partition:
 
     @property
     def high_watermark(self):
-        """The offset after the last record that may be read."""
+        """The offset after the last readable record."""
         return max(self.durable, self.start) if self._shows_synced_only else self.end
 
     @property
     def last_stable_offset(self):
-        """Up to where every transaction is over, of what may be read."""
+        """The high watermark, or the first offset of the oldest open transaction if that is lower."""
         first_open = self.producers.first_open_offset
         return self.high_watermark if first_open is None else min(max(first_open, self.start), self.high_watermark)
 
@@ -97,7 +97,7 @@ class Partition:
         return self.values["cleanup.policy"].split(",")
 
     def highest_producer_id(self):
-        """Of all batches that are there."""
+        """The highest producer id of all batches."""
         found = self.producers.highest_id
         for segment in self.segments:
             for _, header in segment.walk(0):
@@ -110,7 +110,7 @@ class Partition:
     # --- Writing
 
     def append(self, batch, now_ms):
-        """Keep a batch (a writable view; its header is filled in) after the last one. Refusal: it is not kept."""
+        """Append a batch (a writable view; its header is completed). Raise Refusal if it is rejected."""
         if self.failed:
             raise Refusal(codes.KafkaStorageError, self.failed)
         header = self._check(batch, now_ms)
@@ -125,7 +125,7 @@ class Partition:
         return Appended(self._write(batch, header, now_ms), append_time)
 
     def end_transaction(self, producer_id, epoch, commit, now_ms):
-        """Write the marker that ends the producer's transaction here. Refusal: it is not written."""
+        """Write the marker that ends the producer's transaction here. Raise Refusal if it cannot be written."""
         if self.failed:
             raise Refusal(codes.KafkaStorageError, self.failed)
         first = self.producers.transaction_start(producer_id)
@@ -160,7 +160,7 @@ class Partition:
         return self.values["message.timestamp.type"] == "LogAppendTime"
 
     def _check(self, batch, now_ms):
-        """The header of a batch that may be kept."""
+        """Validate a batch and return its header."""
         found = len(batch) if batch is not None else 0
         if found < batch_header.HEADER.size:
             raise Refusal(codes.CorruptRecordError, f"{self}: {found} bytes are too few for a record batch.")
@@ -208,17 +208,17 @@ class Partition:
         return self._active
 
     def roll(self):
-        """Begin a new segment."""
+        """Roll to a new segment."""
         self.segments.append(Segment.create(self.folder, self.end, self.files))
         self._snapshot_is_due = True
 
     # --- Reading
 
     def read(self, offset, limit, at_least_one, up_to=None):
-        """Whole batches from the one that holds `offset` on: a FileSlice of at most `limit` bytes, or None.
+        """Return whole batches from the one with `offset` on: a FileSlice of at most `limit` bytes, or None.
 
-        With `at_least_one` the first batch comes even if it is larger. Nothing from offset `up_to` on comes, a batch's first;
-        by itself that is the high watermark.
+        With `at_least_one` the first batch is returned even if it is larger. Batches from offset `up_to` on are left out; it defaults to the high
+        watermark.
         """
         if not self.start <= offset <= self.end:
             raise Refusal(codes.OffsetOutOfRangeError, f"{self} holds offsets {self.start} to {self.end}, not {offset}.")
@@ -228,7 +228,7 @@ class Partition:
         segment, position = self._locate(offset)
         if end < segment.next_offset:
             limit_at = segment.find(end)
-            if limit_at <= position:  # the rest of a batch that a compaction thinned out
+            if limit_at <= position:  # the rest of a batch that compaction shrank
                 return None
             limit = min(limit, limit_at - position)
         stop, next_offset = segment.cut(position, limit)
@@ -243,33 +243,41 @@ class Partition:
             self._remember(next_offset, segment, stop)
         return FileSlice(segment.file, position, stop - position)
 
+    def read_batches(self, offset, limit, at_least_one, up_to):
+        """As `read`, with the (position, header) of each batch, read from the file as they are asked for."""
+        piece = self.read(offset, limit, at_least_one, up_to)
+        if piece is None:
+            return None, ()
+        segment, _ = self._locate(offset)
+        return piece, segment.walk(piece.position, piece.position + piece.length)
+
     def available(self, offset, up_to=None):
-        """About how many bytes a reader at `offset` has before it: never 0 while there is a record."""
+        """Estimate the bytes that a reader at `offset` has left: never 0 while there is a record."""
         if offset >= (self.high_watermark if up_to is None else up_to):
             return 0
         segment, position = self._locate(offset)
         return segment.size - position + sum(s.size for s in self.segments if s.base_offset > segment.base_offset)
 
     def _locate(self, offset):
-        """(segment, position of the batch) for an offset that is there."""
+        """Return (segment, position of the batch) of an existing offset."""
         segment, position = self._positions.get(offset, (None, 0))
-        if segment is not None and position < segment.size:  # else the partition has continued in another segment
+        if segment is not None and position < segment.size:  # else the partition has rolled since
             return segment, position
         at = bisect_right(self.segments, offset, key=lambda segment: segment.base_offset) - 1
         segment = self.segments[max(at, 0)]
-        while offset >= segment.next_offset and segment is not self._active:  # a gap, where a damaged end was cut
+        while offset >= segment.next_offset and segment is not self._active:  # a gap where recovery truncated a segment
             at = max(at, 0) + 1
             segment = self.segments[at]
         return segment, segment.find(offset)
 
     def _remember(self, offset, segment, position):
-        """Where the reader will continue: found without the index."""
+        """Cache where the reader will continue, to skip the index."""
         if len(self._positions) >= _REMEMBERED_POSITIONS:
             self._positions.pop(next(iter(self._positions)))
         self._positions[offset] = (segment, position)
 
     def since(self, timestamp):
-        """(header, bytes) of each batch with a record as late as `timestamp`, in order."""
+        """Yield (header, bytes) of each batch with a record at or after `timestamp`, in order."""
         for segment in self.segments:
             if segment.next_offset > self.start and segment.max_timestamp >= timestamp:
                 for position, header in segment.since(timestamp):
@@ -277,14 +285,14 @@ class Partition:
                         yield header, FileSlice(segment.file, position, header.size).read()
 
     def wake(self, more=None):
-        """Tell those who wait that `more` bytes came; None: that they need not wait, whatever they find."""
+        """Notify waiting fetches of `more` bytes; None ends their wait in any case."""
         for fetch in list(self.waiting):
             fetch.wake(more)
 
     # --- Deleting
 
     def trim(self, offset):
-        """Forget everything before `offset`."""
+        """Delete everything before `offset`."""
         if offset > self.end or offset < 0:
             raise Refusal(codes.OffsetOutOfRangeError, f"{self} ends at offset {self.end}; it cannot be trimmed to {offset}.")
         self.start = max(self.start, offset)
@@ -293,7 +301,7 @@ class Partition:
         self._drop_while(lambda segment: segment.next_offset <= self.start)
 
     def expire(self, now_ms):
-        """Delete the files that retention.ms and retention.bytes no longer keep, and let go of what nobody used."""
+        """Delete segments beyond retention.ms and retention.bytes, and release unused resources."""
         if "delete" in self.policy:
             self._expire_segments(now_ms)
         self.roll_by_age(now_ms)
@@ -317,23 +325,23 @@ class Partition:
                 self._drop_first()
 
     def replace_segment(self, segment):
-        """One that was compacted takes the place of what it was."""
+        """Replace a segment by its compacted form."""
         at = next(at for at, old in enumerate(self.segments) if old.base_offset == segment.base_offset)
         self.segments[at].forget()
         self._positions.clear()
-        if segment.size or not at:  # the first one says where the partition begins
+        if segment.size or not at:  # the first segment marks where the partition begins
             self.segments[at] = segment
         else:
             del self.segments[at]
             self._delete([segment.deletion()])
 
     def roll_by_age(self, now_ms):
-        """Begin a new segment if the one that is written to is older than segment.ms."""
+        """Roll if the active segment is older than segment.ms."""
         if self._active.size and self._active.begun_ms < now_ms - self.values["segment.ms"]:
             self.roll()
 
     def drop_oldest(self):
-        """Delete the oldest segment for room; False if there is only the one that is written to, and it is empty."""
+        """Delete the oldest segment to free disk space; return False if only an empty active segment is left."""
         if len(self.segments) == 1:
             if not self._active.size:
                 return False
@@ -361,7 +369,7 @@ class Partition:
         return self.durable < self.end and not self.failed and not self.closed
 
     def begin_flush(self):
-        """What must be fsynced to make everything appended so far durable, with what may be written once it is."""
+        """Return a Flush that makes everything appended so far durable."""
         rows = []
         for segment in self.segments:
             if segment.base_offset >= self._flushed_segment and segment.size:
@@ -376,7 +384,7 @@ class Partition:
         return Flush(self, self.end, self._written_bytes, rows, new_files, new_folder, producers)
 
     def end_flush(self, flush):
-        """Called by the owner when `flush.run()` is over."""
+        """Finish a flush: the owner calls this after `flush.run()`."""
         if self.closed:
             return
         if flush.error:
@@ -390,18 +398,18 @@ class Partition:
                 self.wake(more)
 
     def last_flush(self):
-        """A flush that leaves nothing to be read again at the next start; None if there is nothing new."""
+        """Return a flush after which the next start has nothing to recover; None if nothing is new."""
         self._snapshot_is_due |= self._unsaved_bytes > 0
         return self.begin_flush() if self._snapshot_is_due or self.is_dirty else None
 
     def close(self):
-        """After a last flush by the owner."""
+        """Close the files, after the owner's last flush."""
         self.closed = True
         for segment in self.segments:
             segment.forget()
         self._positions.clear()
 
-    # --- Coming back
+    # --- Recovery
 
     def _open_segments(self, start):
         if not os.path.isdir(self.folder):
@@ -434,7 +442,7 @@ class Partition:
 
 
 class Flush:
-    """fsync, then the index rows and the producers that hold up to there; may run on any thread."""
+    """fsync, then write the index rows and producer snapshot up to there; may run on any thread."""
 
     def __init__(self, partition, end, written_bytes, rows, new_files, new_folder, producers):
         self.partition = partition
@@ -461,13 +469,13 @@ class Flush:
         try:
             self._note()
         except OSError as error:
-            # Both are made again from the log: a full disk here costs time at the next start, nothing else.
+            # Both are rebuilt from the log: a failed write here only slows down the next start.
             logger.debug("%s: the index could not be written: %s", self._folder, error)
         self._rows = ()
 
     def _note(self):
         for _, path, index_path, rows in self._rows:
-            if os.path.exists(path):  # else retention was faster
+            if os.path.exists(path):  # else retention has deleted it
                 with open_private(index_path, "ab") as index:
                     index.write(rows)
         if self._producers is not None:
@@ -484,9 +492,9 @@ def _delete_now(jobs):
 
 
 def _newest(segment, future_ms):
-    """When its last record was made. Timestamps that are missing, or that no clock can have made, count from the file's last write."""
+    """Return the newest record's timestamp; if missing or in the future, use the file's modification time."""
     if not segment.size:
-        return -1  # compaction left nothing of it
+        return -1  # empty after compaction
     written = int(os.path.getmtime(segment.path) * 1000)
     if 0 <= segment.max_timestamp <= written + future_ms:
         return segment.max_timestamp
@@ -497,7 +505,7 @@ def _sync_file(file, path):
     try:
         file = file or LogFile(path)
     except FileNotFoundError:
-        return  # deleted since, on purpose
+        return  # deleted on purpose meanwhile
     os.fdatasync(file.fd)
 
 

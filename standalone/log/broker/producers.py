@@ -1,10 +1,10 @@
-"""What a partition remembers of idempotent producers: the last five batches of each, so that a retry is not kept twice.
+"""State of a partition's idempotent producers: the last five batches of each, to detect duplicates.
 
-A batch whose sequences are among those five is a repeat and is answered with the offset it has. Otherwise its first sequence
-must follow the last one. A producer that the partition does not know may begin anywhere, because what was known may have
-expired. A snapshot is saved beside the segments now and then, and brought up to date from their headers.
+A batch whose sequences match one of those five is a duplicate and is acknowledged with its known offset. Otherwise its first sequence must
+follow the last one. An unknown producer may begin at any sequence, because its state may have expired. A snapshot is saved beside the
+segments from time to time; recovery completes it from the batch headers.
 
-Of a producer with an open transaction its first offset is known, too. It is never forgotten before the transaction's end.
+For a producer with an open transaction, its first offset is stored too. Such a producer never expires before its transaction ends.
 """
 
 import json
@@ -15,9 +15,9 @@ from typing import NamedTuple
 from standalone.log.batch_header import next_sequence
 from standalone.log.broker.refusal import Refusal, codes
 
-REMEMBERED_BATCHES = 5  # a producer may have so many requests on the way
+REMEMBERED_BATCHES = 5  # Kafka's limit of in-flight requests per idempotent producer
 EXPIRATION_MS = 24 * 60 * 60 * 1000
-MAX_PRODUCERS = 10_000  # of a partition; beyond them the one that was silent for longest is forgotten
+MAX_PRODUCERS = 10_000  # per partition; beyond it the producer that was idle longest expires
 NO_PRODUCER = -1
 
 logger = logging.getLogger(__name__)
@@ -27,7 +27,7 @@ class BatchMetadata(NamedTuple):
     first_sequence: int
     last_sequence: int
     base_offset: int
-    timestamp: int  # when it was taken
+    timestamp: int  # time of the append
 
 
 class Producer:
@@ -42,13 +42,13 @@ class Producer:
 
 class Producers:
     def __init__(self):
-        self._known = {}  # in the order in which they were last heard of
+        self._known = {}  # least recently active first
         self._open = {}  # those with an open transaction: producer id -> its first offset
 
     # --- Writing
 
     def check(self, header):
-        """The `BatchMetadata` of which this batch is a repeat, or None if it is new and may follow. Refusal otherwise."""
+        """Return the `BatchMetadata` that this batch duplicates, or None if it is new and in sequence. Raise Refusal otherwise."""
         if header.producer_id == NO_PRODUCER:
             return None
         if header.base_sequence < 0 or header.producer_epoch < 0:
@@ -74,7 +74,7 @@ class Producers:
         return None
 
     def record(self, header, base_offset, now_ms):
-        """The batch was kept."""
+        """Record an appended batch."""
         if header.producer_id == NO_PRODUCER:
             return
         producer = self._known.pop(header.producer_id, None)
@@ -83,7 +83,7 @@ class Producers:
         self._known[header.producer_id] = producer
         producer.seen_ms = now_ms
         if header.is_control:
-            if header.producer_epoch > producer.epoch:  # in which sequences start over
+            if header.producer_epoch > producer.epoch:  # a new epoch restarts sequences
                 producer.epoch = header.producer_epoch
                 producer.batches.clear()
             producer.transaction_start = None
@@ -102,7 +102,7 @@ class Producers:
                 return
 
     def expire(self, now_ms):
-        """Those silent for a day; they are in front."""
+        """Drop producers idle for a day; they come first."""
         silent = []
         for producer_id, producer in self._known.items():
             if producer.seen_ms >= now_ms - EXPIRATION_MS:
@@ -112,11 +112,11 @@ class Producers:
         for producer_id in silent:
             del self._known[producer_id]
 
-    # --- Looking
+    # --- Queries
 
     @property
     def first_open_offset(self):
-        """Where the oldest open transaction begins; None if none is open."""
+        """First offset of the oldest open transaction; None if none is open."""
         return min(self._open.values(), default=None)
 
     @property
@@ -140,7 +140,7 @@ class Producers:
     # --- Snapshots
 
     def copy(self):
-        """Rows for `write`, which another thread may turn into bytes."""
+        """Return rows for `write`; another thread may encode them."""
         return [(i, p.epoch, tuple(p.batches), p.transaction_start, p.seen_ms) for i, p in self._known.items()]
 
     def save(self, end_offset):
@@ -148,7 +148,7 @@ class Producers:
 
     @classmethod
     def load(cls, path, end_offset):
-        """(state, the offset from which the log's headers must be read); batches beyond the log's end are forgotten."""
+        """Return (state, offset from which to read batch headers); batches beyond the log's end are dropped."""
         producers = cls()
         try:
             with open(path, "rb") as file:
@@ -168,13 +168,13 @@ class Producers:
         except (ValueError, TypeError, KeyError, LookupError):
             logger.warning("%s cannot be read; the producers' sequences are taken from the log again.", path)
             return cls(), 0
-        # A snapshot from beyond the end may lack what the log has: an ended transaction, whose marker is gone, is open again.
+        # A snapshot from beyond the log's end is useless: a transaction that it shows as ended may be open again, its marker lost.
         return (producers, offset) if offset <= end_offset else (cls(), 0)
 
 
 def encode(rows, end_offset):
-    """The bytes of a snapshot, with the offset up to which the log's batches are known."""
-    # Row by row, for json keeps all other threads from Python's lock until it is done.
+    """Encode a snapshot that covers the log up to `end_offset`."""
+    # Row by row: json holds the GIL until it is done.
     return b'{"offset": %d, "producers": [%s]}' % (end_offset, ", ".join(map(json.dumps, rows)).encode())
 
 

@@ -1,7 +1,7 @@
-"""Whether the records of a batch are what its header says: a checksum that fits says only that nothing was changed on the way.
+"""Validate the records of a batch: a valid checksum only proves that nothing changed in transit.
 
-Nothing is copied, and what is compressed is opened for this look alone. What nobody could read is refused here: in the log it would keep
-every reader from what is after it.
+Nothing is copied; a compressed batch is decompressed for this check only. A batch that no consumer could decode is rejected: in the log it
+would block every consumer at its offset.
 """
 
 import numpy as np
@@ -11,11 +11,11 @@ from standalone.log import batch_header
 from standalone.log.broker.refusal import Refusal, codes
 
 MAX_INFLATED = 128 << 20
-_FEW = 200  # records that plain Python has looked at in a millisecond
+_FEW = 200  # plain Python checks this many within a millisecond
 
 
 class Preparation:
-    """A job: what `check_records` needs is loaded beside, for the first batch would wait for it, and all others after it."""
+    """A job that loads what `check_records` needs in the background; otherwise the first batch, and all requests after it, would wait."""
 
     def run(self):
         from standalone.log import record_batch, record_loops  # noqa: F401
@@ -25,11 +25,11 @@ class Preparation:
 
 
 def check_records(partition, batch, header, keyed):
-    """Refusal: there is a record that cannot be read, or, if `keyed`, one without a key, of which a compaction would not know what it is of.
+    """Raise Refusal if a record cannot be decoded, or, with `keyed`, has no key, which compaction requires.
 
-    Until its machine code is there only small batches are looked at, for the others wait meanwhile; keys are looked for in all.
+    Until the kernels are compiled only small batches are decoded, since other requests wait meanwhile; keys are checked in every batch.
     """
-    from standalone.kernels import readonly  # numba comes with them
+    from standalone.kernels import readonly  # imports numba
     from standalone.log import compression, record_batch, record_loops
 
     if not keyed and header.count > _FEW and not record_loops.check_records.is_there():

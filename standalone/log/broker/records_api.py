@@ -1,6 +1,6 @@
-"""Produce, Fetch, ListOffsets, DeleteRecords: one function a request.
+"""Produce, Fetch, ListOffsets, DeleteRecords: one handler per request.
 
-Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
+Each handler gets the node, its call and the decoded request; it returns the response, or None if the response follows later.
 """
 
 from kafka.protocol.admin import DeleteRecordsResponse
@@ -23,11 +23,11 @@ READ_COMMITTED = 1
 
 
 def produce(node, call, request):
-    """Versions 3-13. One batch a partition; checked, given its offset, written; fsynced later (embedded.log.flush.interval.ms).
+    """Versions 3-13. One batch per partition: validated, assigned an offset, written; fsynced later (embedded.log.flush.interval.ms).
 
-    acks 1 and -1 are the same on one node; with acks 0 there is no answer, and an error closes the connection, as Kafka does.
-    A transactional batch must be of a transaction that continues in the partition; from version 12 on it brings the partition into it.
-    Left out: quotas; record-level errors (a batch is taken whole or not at all).
+    acks 1 and -1 are the same on one node; with acks 0 there is no response, and an error closes the connection, as in Kafka.
+    A transactional batch must belong to an ongoing transaction of the partition; from version 12 on it adds the partition to it.
+    Not implemented: quotas; record-level errors (a batch is accepted or rejected as a whole).
     """
     Topic = ProduceResponse.TopicProduceResponse
     now, refused = node.clock.now_ms(), False
@@ -61,7 +61,7 @@ def produce(node, call, request):
         response = ProduceResponse(version=call.version, responses=topics)
         if not kept or node.settings["embedded.log.acks"] != FSYNC:
             return response
-        # Of a repeat, too: what it repeats may not be on the disk yet.
+        # A duplicate also waits for the flush: the original may not be durable yet.
         node.flush(lambda errors: _acknowledge(call, response, errors), [*kept, node.store])
         return None
     if refused:
@@ -81,7 +81,7 @@ def _why_no_transaction(call, request):
 
 
 def _acknowledge(call, response, errors):
-    """What the request wrote is on the disk now, or the disk has failed: then none of its batches is acknowledged."""
+    """Respond after the flush; if the disk has failed, acknowledge no batch."""
     for topic in response.responses if errors else ():
         for part in topic.partition_responses:
             if part.error_code == NONE:
@@ -99,7 +99,7 @@ def _check_produce(request, version, records):
 
 def _check_transaction(node, request, partition, records, joins):
     if records is None or len(records) < batch_header.HEADER.size or records[batch_header.MAGIC_AT] != batch_header.MAGIC:
-        return  # refused by the partition
+        return  # rejected by the partition
     header = batch_header.parse_header(records)
     if header.is_transactional:
         if request.transactional_id is None:
@@ -111,7 +111,7 @@ def _check_transaction(node, request, partition, records, joins):
 
 
 def _partition(node, call, name, topic_id, number, by_id=False):
-    """By the topic's name, or by its id in the versions that name no names. Refusal if there is none, or the client may not."""
+    """Find the partition by topic name, or by topic id in newer versions. Raise Refusal if it is unknown or not allowed."""
     if by_id:
         topic = node.topics.by_id(topic_id)
         if topic is None:
@@ -122,11 +122,11 @@ def _partition(node, call, name, topic_id, number, by_id=False):
 
 
 def fetch(node, call, request):
-    """Versions 4-17. Whole batches, from the one that holds the offset on; the first comes even if it is larger than max bytes.
+    """Versions 4-17. Whole batches from the one with the offset on; the first is returned even if it exceeds max bytes.
 
-    Waits up to max wait for min bytes, and is answered the moment they are there. Read committed ends where the oldest open transaction
-    begins, and comes with those that were aborted. Left out: fetch sessions (id 0 is answered: clients then name every partition each time),
-    followers and preferred replicas.
+    Waits up to max wait for min bytes and responds as soon as they are available. read_committed ends at the last stable offset and lists the
+    aborted transactions. Not implemented: fetch sessions (responds with session id 0, so clients send full fetches), followers and
+    preferred replicas.
     """
     if request.session_id:
         response = FetchResponse(version=call.version, error_code=codes.FetchSessionIdNotFoundError.errno, session_id=0, responses=[])
@@ -136,7 +136,7 @@ def fetch(node, call, request):
 
 
 class _Fetch:
-    """One fetch, which may wait in multiple partitions."""
+    """One fetch, which may wait on several partitions."""
 
     def __init__(self, node, call, request):
         self._node = node
@@ -160,7 +160,7 @@ class _Fetch:
                         partition = self._look_up(wanted, part)
                         missing -= min(partition.available(part.fetch_offset, self._bound(partition)), part.partition_max_bytes)
                     except Refusal:
-                        missing = 0  # an error is answered at once
+                        missing = 0  # respond at once with an error
                         break
                     partitions.append(partition)
         if not partitions or missing <= 0 or request.max_wait_ms <= 0:
@@ -174,7 +174,7 @@ class _Fetch:
         self._call.on_hang_up = self._give_up
 
     def wake(self, more):
-        """`more` bytes came, or (None) there is nothing to wait for."""
+        """Called when `more` bytes were appended, or with None when waiting is pointless."""
         self._missing -= more if more is not None else self._missing
         if self._missing <= 0:
             self._answer()
@@ -229,7 +229,7 @@ class _Fetch:
 def list_offsets(node, call, request):
     """Versions 1-10. By time, earliest (-2), latest (-1), largest timestamp (-3).
 
-    Nothing is tiered: earliest local (-4) is the earliest, latest tiered (-5) is none.
+    There is no tiered storage: earliest local (-4) equals earliest, latest tiered (-5) is none.
     """
     Topic = ListOffsetsResponse.ListOffsetsTopicResponse
     topics, committed_only = [], request.isolation_level == READ_COMMITTED
@@ -239,7 +239,7 @@ def list_offsets(node, call, request):
             answer = Topic.ListOffsetsPartitionResponse(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
                 partition = _partition(node, call, wanted.name, None, part.partition_index)
-                answer.timestamp, answer.offset = _offset_for(partition, part.timestamp, committed_only)
+                answer.timestamp, answer.offset = offset_for(partition, part.timestamp, committed_only)
                 answer.leader_epoch = LEADER_EPOCH if answer.offset != NO_OFFSET else -1
             except Refusal as refusal:
                 answer.error_code = refusal.code
@@ -248,7 +248,7 @@ def list_offsets(node, call, request):
     return ListOffsetsResponse(version=call.version, topics=topics)
 
 
-def _offset_for(partition, timestamp, committed_only):
+def offset_for(partition, timestamp, committed_only):
     """(timestamp, offset)"""
     if timestamp == OffsetSpec.LATEST:
         return NO_TIME, partition.last_stable_offset if committed_only else partition.high_watermark
@@ -270,13 +270,13 @@ def _offset_for(partition, timestamp, committed_only):
 
 
 def _first_since(header, batch, timestamp, start):
-    """(timestamp, offset) of the first record of the batch that is late enough."""
-    from standalone.log import record_batch  # brings numba along, which little else here needs
+    """Return (timestamp, offset) of the first record in the batch at or after `timestamp`."""
+    from standalone.log import record_batch  # imports numba, which little else here needs
 
     try:
         found = record_batch.unpack(batch, from_offset=start, check_crc=False).records
     except CorruptBatchError:
-        return header.max_timestamp, max(header.base_offset, start)  # what it holds is garbage: its header is all there is to go by
+        return header.max_timestamp, max(header.base_offset, start)  # records cannot be decoded: use the header
     for records in found:
         times = records.timestamps.tolist() if records.timestamps is not None else [NO_TIME] * len(records)
         for row, time_ms in enumerate(times):
@@ -286,7 +286,7 @@ def _first_since(header, batch, timestamp, start):
 
 
 def delete_records(node, call, request):
-    """Versions 0-2. The partition begins at the given offset from now on (-1: at its end); files wholly before it are deleted."""
+    """Versions 0-2. Move the partition's start to the given offset (-1: its end) and delete segments wholly before it."""
     Topic = DeleteRecordsResponse.DeleteRecordsTopicResult
     topics = []
     for wanted in request.topics:

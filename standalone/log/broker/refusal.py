@@ -1,4 +1,4 @@
-"""A request, or a part of one, that the log does not do: Kafka's error code and our words."""
+"""A rejected request, or part of one: Kafka's error code and a message."""
 
 import kafka.errors as codes
 
@@ -6,13 +6,19 @@ NONE = 0
 
 
 class InvalidRegularExpression(codes.BrokerResponseError):
-    """Of Kafka's errors kafka-python lacks this one."""
+    """An error of Kafka's that kafka-python lacks."""
 
     errno = 128
 
 
+class ShareSessionLimitReached(codes.BrokerResponseError):
+    """And this one."""
+
+    errno = 133
+
+
 class Refusal(Exception):
-    """`kind` is kafka-python's error class of the code, e.g. codes.InvalidTopicError."""
+    """`kind` is kafka-python's class for the error code, e.g. codes.InvalidTopicError."""
 
     def __init__(self, kind, message=None):
         super().__init__(message or kind.__name__)
@@ -20,4 +26,4 @@ class Refusal(Exception):
         self.message = message
 
 
-__all__ = ["NONE", "InvalidRegularExpression", "Refusal", "codes"]
+__all__ = ["NONE", "InvalidRegularExpression", "Refusal", "ShareSessionLimitReached", "codes"]

@@ -1,7 +1,7 @@
-"""The requests that the embedded log does: ApiVersions answers from this table, and nothing else is done.
+"""The table of supported requests, which ApiVersions reports; all others are rejected.
 
-A row says what a client must be allowed to do with what the request names (ACLs). What names one resource is looked at before the handler is
-called (`named`); of several, each with its own error, the handler asks the call, which has the row's operations.
+A row lists the operations that the client needs (ACLs). If the request names one resource (`named`), it is checked before the handler
+runs; for several, each with its own error code, the handler checks through its call, which has the row's operations.
 """
 
 from typing import Any, NamedTuple
@@ -17,6 +17,8 @@ from standalone.log.broker import (
     records_api,
     sasl_api,
     security_api,
+    share_groups_api,
+    share_records_api,
     topics_api,
     transactions_api,
 )
@@ -41,14 +43,14 @@ from standalone.log.broker.refusal import codes
 
 
 class Row(NamedTuple):
-    """handler(node, call, request) -> response, or None if the call is answered later."""
+    """handler(node, call, request) -> response, or None if the response follows later."""
 
     request: Any
     low: int  # version
     high: int
     handler: Any
-    needs: dict = {}  # kind of resource -> operation
-    named: str | None = None  # the field that names the one resource, of the kind that `needs` has first; or CLUSTER_NAME
+    needs: dict = {}  # resource type -> operation
+    named: str | None = None  # the field with the only resource, of the first type in `needs`; or CLUSTER_NAME
 
     @property
     def first_need(self):
@@ -111,13 +113,20 @@ REQUESTS = (
     Row(messages.ConsumerGroupDescribeRequest, 0, 1, consumer_groups_api.describe, {GROUP: DESCRIBE, TOPIC: DESCRIBE}),
     Row(admin.AlterConfigsRequest, 0, 2, configs_api.alter_configs, dict.fromkeys(_CONFIGURED, ALTER_CONFIGS)),
     Row(admin.ListConfigResourcesRequest, 0, 1, configs_api.list_config_resources, {CLUSTER: DESCRIBE_CONFIGS}, CLUSTER_NAME),
+    Row(messages.ShareGroupHeartbeatRequest, 1, 1, share_groups_api.heartbeat, {GROUP: READ, TOPIC: DESCRIBE}, _GROUP_ID),
+    Row(messages.ShareGroupDescribeRequest, 1, 1, share_groups_api.describe, {GROUP: DESCRIBE, TOPIC: DESCRIBE}),
+    Row(messages.ShareFetchRequest, 1, 2, share_records_api.share_fetch, {GROUP: READ, TOPIC: READ}, _GROUP_ID),
+    Row(messages.ShareAcknowledgeRequest, 1, 2, share_records_api.share_acknowledge, {GROUP: READ, TOPIC: READ}, _GROUP_ID),
+    Row(messages.DescribeShareGroupOffsetsRequest, 0, 1, share_groups_api.describe_offsets, {GROUP: DESCRIBE, TOPIC: DESCRIBE}),
+    Row(messages.AlterShareGroupOffsetsRequest, 0, 0, share_groups_api.alter_offsets, {GROUP: READ, TOPIC: READ}, _GROUP_ID),
+    Row(messages.DeleteShareGroupOffsetsRequest, 0, 0, share_groups_api.delete_offsets, {GROUP: DELETE, TOPIC: READ}, _GROUP_ID),
     Row(sasl.SaslHandshakeRequest, 0, 1, sasl_api.handshake),
     Row(sasl.SaslAuthenticateRequest, 0, 2, sasl_api.authenticate),
     Row(admin.DescribeTopicPartitionsRequest, 0, 0, topics_api.describe_topic_partitions, {TOPIC: DESCRIBE}),
 )
 HANDLERS = {row.request.API_KEY: row for row in REQUESTS}
 API_VERSIONS = metadata.ApiVersionsRequest.API_KEY
-WITH_RECORDS = {producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY}
+WITH_RECORDS = {producer.ProduceRequest.API_KEY, consumer.FetchRequest.API_KEY, messages.ShareFetchRequest.API_KEY}
 BEFORE_LOGIN = {API_VERSIONS, sasl.SaslHandshakeRequest.API_KEY, sasl.SaslAuthenticateRequest.API_KEY}
 
 _RESPONSES = {
@@ -129,9 +138,9 @@ _RESPONSES = {
 
 
 def refusal_of(key, version, refusal=None):
-    """The answer to a request that is refused as a whole; by default UNSUPPORTED_VERSION, for it is not offered.
+    """Return the response to a request that is rejected as a whole, by default with UNSUPPORTED_VERSION.
 
-    None where Kafka's protocol has no field for it, or nobody knows it.
+    None if the response has no field for an error, or the request is unknown.
     """
     kind = _RESPONSES.get(key)
     if kind is None or not 0 <= version <= kind.max_version:

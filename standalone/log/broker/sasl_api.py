@@ -1,6 +1,6 @@
-"""SaslHandshake, SaslAuthenticate: how a client says who it is. The mechanisms are in logins.py.
+"""SaslHandshake, SaslAuthenticate: authentication. The mechanisms are in logins.py.
 
-Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
+Each handler gets the node, its call and the decoded request; it returns the response, or None if the response follows later.
 """
 
 from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
@@ -8,11 +8,11 @@ from kafka.protocol.sasl import SaslAuthenticateResponse, SaslHandshakeResponse
 from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.refusal import NONE, codes
 
-FAILED_LOGIN_SECONDS = 0.1  # before the answer to a login that failed: who guesses passwords has time
+FAILED_LOGIN_SECONDS = 0.1  # delays the response to a failed login, which slows down password guessing
 
 
 def handshake(node, call, request):
-    """Versions 0-1. After version 0 the client sends its tokens as they are, not in requests. Again on a connection that is logged in: again."""
+    """Versions 0-1. After version 0 the client sends raw tokens without request framing. Also used for re-authentication."""
     client = call.client
     mechanisms = client.listener.logins.mechanisms if client.listener.wants_login else []
     if not mechanisms:
@@ -26,7 +26,7 @@ def handshake(node, call, request):
 
 
 def authenticate(node, call, request):
-    """Versions 0-2. A login lasts as long as the connection, one by a token as long as the token."""
+    """Versions 0-2. A login lasts as long as the connection; one by a token, as long as the token."""
     response = SaslAuthenticateResponse(version=call.version, error_code=NONE, error_message=None, auth_bytes=b"", session_lifetime_ms=0)
     if not call.client.listener.wants_login:
         response.error_code = codes.IllegalSaslStateError.errno

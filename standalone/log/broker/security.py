@@ -1,4 +1,4 @@
-"""The security of the embedded log, as its settings want it: which listeners there are, who may log in, who may do what."""
+"""The embedded log's security from its settings: listeners, authentication, authorization."""
 
 import socket
 
@@ -18,7 +18,7 @@ _USER = "user_"
 
 
 class Security:
-    """`settle` comes before the first connection."""
+    """Call `settle` before the first connection."""
 
     def __init__(self, listener, settings):
         self._settings = settings
@@ -46,12 +46,12 @@ class Security:
 
     @property
     def own_settings(self):
-        """Where, and how, clients of this process connect."""
+        """Return the client settings (address, security) for connections from this process."""
         found = self._own or next(each for each in self.listeners if each.protocol == "PLAINTEXT")
         return {"bootstrap.servers": found.bootstrap, **self._own_login}
 
     def settle(self, node):
-        """The node's store is open: users and ACLs are known."""
+        """Load users and ACLs from the node's open store."""
         self._logins.know(node.users)
         if self._tokens is not None:
             self._tokens.beside = node.beside
@@ -61,7 +61,7 @@ class Security:
         node.authorizer = Authorizer(Acls(node.store), self._has_authorizer, supers, self._setting("allow.everyone.if.no.acl.found"))
 
     def connection(self, listener, sock, on_frame, clock):
-        """Of a socket that was accepted. OSError: it is gone."""
+        """Return a Connection for an accepted socket. Raise OSError if the client has disconnected."""
         sock.setblocking(False)
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         client = Client(listener)

@@ -1,7 +1,7 @@
 """DescribeAcls, CreateAcls, DeleteAcls; DescribeUserScramCredentials, AlterUserScramCredentials.
 
-Each gets the node, the call it answers and the decoded request, and returns the response. Without an authorizer
-(embedded.log.authorizer.class.name) ACLs are answered with SECURITY_DISABLED, as by a Kafka without one.
+Each handler gets the node, its call and the decoded request, and returns the response. Without an authorizer
+(embedded.log.authorizer.class.name) ACL requests fail with SECURITY_DISABLED, as in Kafka.
 """
 
 from kafka.protocol.admin import (
@@ -111,7 +111,7 @@ def delete_acls(node, call, request):
 
 
 def describe_scram(node, call, request):
-    """Version 0: which mechanisms a user has a password for, and with how many iterations."""
+    """Version 0. A user's mechanisms and their iterations."""
     Result = DescribeUserScramCredentialsResponse.DescribeUserScramCredentialsResult
     wanted = sorted(node.users.names()) if not request.users else [user.name for user in request.users]
     results = []
@@ -135,7 +135,7 @@ def describe_scram(node, call, request):
 
 
 def alter_scram(node, call, request):
-    """Version 0: all changes of a user or none."""
+    """Version 0. A user's changes apply all or not at all."""
     Result = AlterUserScramCredentialsResponse.AlterUserScramCredentialsResult
     names = list(dict.fromkeys(change.name for change in [*request.deletions, *request.upsertions]))
     results = []

@@ -1,4 +1,4 @@
-"""What can be set about the security of the embedded log's listeners: Kafka's names behind `embedded.log.`, as (name, type, default, doc)."""
+"""Security options of the embedded log's listeners: Kafka's names prefixed with `embedded.log.`, as (name, type, default, doc)."""
 
 BOOLEAN, STRING, INT, LIST, PASSWORD = "BOOLEAN", "STRING", "INT", "LIST", "PASSWORD"
 STANDARD_AUTHORIZER = "org.apache.kafka.metadata.authorizer.StandardAuthorizer"

@@ -1,10 +1,9 @@
-"""One file of a partition, `<first offset>.log`: record batches one after the other, as Kafka keeps them; and its index.
+"""A segment: one file of a partition, `<first offset>.log`, with record batches in Kafka's format; and its index.
 
-The index finds a batch by offset, by position or by time without reading the file. It is sparse and of our own make: rows of
+The index finds a batch by offset, position or time without reading the file. It is sparse, in a format of this project: rows of
 (offset, position, largest timestamp before that position), one about every INDEX_INTERVAL bytes, in `<first offset>.index`.
-Rows reach the file only after the bytes they speak of are fsynced, so the last row is also the point up to which
-the file needs no check after a crash. A sealed segment ends with the row of its end; an index that is missing, short or
-contradictory is made again from the segment.
+A row is written only after its batches are fsynced, so recovery after a crash checks only what follows the last row.
+A sealed segment ends with a row for its end. A missing, short or inconsistent index is rebuilt from the segment.
 """
 
 import logging
@@ -31,7 +30,7 @@ logger = logging.getLogger(__name__)
 
 
 class LogFile:
-    """An open file that closes when nobody needs it any more: not the segment, and no answer that is still being sent."""
+    """An open file that closes with its last reference: the segment's, or that of a response still being sent."""
 
     __slots__ = ("fd", "__weakref__")
 
@@ -51,12 +50,12 @@ class LogFile:
 
 
 class OpenFiles:
-    """The segments' open files. Beyond `limit` the one that was not used for longest is released: partitions may be many more than
-    the files that a process may open."""
+    """Cache of the segments' open files. Beyond `limit` it releases the least recently used file: partitions may outnumber the
+    files that a process may open."""
 
     def __init__(self, limit=None):
         self._limit = limit or max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 16)
-        self._files = {}  # in the order of use
+        self._files = {}  # least recently used first
 
     def get(self, path, create=False):
         file = self._files.pop(path, None) or LogFile(path, create)
@@ -66,7 +65,7 @@ class OpenFiles:
         return file
 
     def held(self, path):
-        """The file if it is open."""
+        """Return the file if it is open."""
         return self._files.get(path)
 
     def drop(self, path):
@@ -77,7 +76,7 @@ class OpenFiles:
 
 
 class FileSlice(NamedTuple):
-    """Bytes of a file that an answer carries without reading them."""
+    """Bytes of a file that a response sends without reading them."""
 
     file: LogFile
     position: int
@@ -88,7 +87,7 @@ class FileSlice(NamedTuple):
 
 
 class Segment:
-    """Owned by one thread. `open` checks what it finds; `append`, `find` and `cut` follow."""
+    """Owned by one thread. `open` recovers the file; `append`, `find` and `cut` follow."""
 
     def __init__(self, folder, base_offset, files=None):
         self.base_offset = base_offset
@@ -97,8 +96,8 @@ class Segment:
         self.size = 0
         self.next_offset = base_offset
         self.max_timestamp = -1
-        self.begun_ms = None  # when its first batch was written, as far as is known
-        self.was_clean = False  # when opened: nothing had to be checked
+        self.begun_ms = None  # when its first batch was written, if known
+        self.was_clean = False  # whether opening it required no check
         self._files = files if files is not None else OpenFiles()
         self._index = None
 
@@ -112,14 +111,14 @@ class Segment:
 
     @classmethod
     def planned(cls, folder, base_offset, files=None):
-        """A segment whose file, and folder, come with the first batch: an empty partition costs nothing on disk."""
+        """Return a segment whose file and folder are created with its first batch: an empty partition uses no disk space."""
         segment = cls(folder, base_offset, files)
         segment._index = Index.beginning(base_offset)
         return segment
 
     @classmethod
     def open(cls, folder, base_offset, files=None):
-        """The segment as it is on disk; whatever follows its last fsynced row is checked, and cut at the first bad batch."""
+        """Open an existing segment. Check what follows its last index row; truncate at the first invalid batch."""
         segment = cls(folder, base_offset, files)
         found = os.path.getsize(segment.path)
         last = Index.last_row(segment.index_path)
@@ -138,7 +137,7 @@ class Segment:
 
     @property
     def held_file(self):
-        """The file if it is open now."""
+        """Return the file if it is open."""
         return self._files.held(self.path)
 
     @property
@@ -150,14 +149,14 @@ class Segment:
         return self._index
 
     def forget(self):
-        """Let go of the open file and the loaded index; both come back when they are needed."""
+        """Release the open file and the loaded index; both reload on demand."""
         self._files.drop(self.path)
         self._index = None
 
     # --- Writing
 
     def append(self, batch, header, base_offset):
-        """`batch` carries its offset already. OSError: nothing of it stays."""
+        """Append `batch`, whose offset is already set. On OSError nothing of it remains."""
         index = self.index
         file = self._files.get(self.path, create=not self.size)
         try:
@@ -178,26 +177,26 @@ class Segment:
             rest = rest[written:]
 
     def take_unsaved_rows(self):
-        """Rows for the index file, up to the end as it is now: to be written once the segment is fsynced up to here."""
+        """Return the new index rows up to the current end, to be written after an fsync up to here."""
         self.index.mark(self.next_offset, self.size, self.max_timestamp, 1)
         return self.index.take_unsaved()
 
     def deletion(self):
-        """A job that deletes its files, for a thread that may wait for the disk: also for the last close, which frees the room."""
+        """Return a job that deletes the files on a thread that may wait for the disk; the last close, which frees the space, also happens there."""
         self._index = None
         return Deletion([self.path, self.index_path], self._files.drop(self.path))
 
     # --- Reading
 
     def find(self, offset):
-        """Position of the batch that holds `offset`, or of the next one after it."""
+        """Position of the batch with `offset`, or of the next batch."""
         for position, header in self.walk(self.index.before_offset(offset)):
             if header.next_offset > offset:
                 return position
         return self.size
 
     def cut(self, position, limit):
-        """(where to stop, the offset there) so that whole batches of at most `limit` bytes lie from `position` on."""
+        """Return (end position, its offset) of the whole batches from `position` on within `limit` bytes."""
         if self.size - position <= limit:
             return self.size, self.next_offset
         stop, offset = position, None
@@ -211,13 +210,13 @@ class Segment:
         return next(self.walk(position), (position, None))[1]
 
     def since(self, timestamp):
-        """(position, header) of each batch that holds a record as late as `timestamp`."""
+        """Yield (position, header) of each batch with a record at or after `timestamp`."""
         for position, header in self.walk(self.index.before_time(timestamp)):
             if header.max_timestamp >= timestamp:
                 yield position, header
 
     def walk(self, position, end=None):
-        """(position, header) of each batch from a batch's `position` on; ends before anything that is no header."""
+        """Yield (position, header) of each batch from `position` on; stop at an invalid header."""
         end = self.size if end is None else end
         chunk, chunk_at = b"", position
         while position + batch_header.HEADER.size <= end:
@@ -231,10 +230,10 @@ class Segment:
             yield position, header
             position += header.size
 
-    # --- Coming back
+    # --- Recovery
 
     def _recover(self, found):
-        """Trust the rows of the index, check the batches after them, cut what is not whole."""
+        """Trust the index rows, check the batches after them, truncate what is not whole."""
         index = Index.load(self.index_path, self.base_offset)
         if index is None or not self._agrees(index, found):
             index = Index.beginning(self.base_offset)
@@ -260,12 +259,12 @@ class Segment:
             )
 
     def _agrees(self, index, found):
-        """Whether the batch that the last row names is there."""
+        """Whether the batch of the last row exists."""
         position = index.positions[-1]
         if position == found:
             return True
         header = next(self.walk(position, found), (0, None))[1] if position < found else None
-        # A torn batch right after the last row is for the scan to cut, not a reason to doubt the rows.
+        # The scan truncates a torn batch right after the last row; the rows are still valid.
         return position < found and (header is None or header.base_offset >= index.offsets[-1])
 
     def _is_whole(self, position, header):
@@ -283,7 +282,7 @@ class Segment:
 
 
 class Deletion:
-    """Files, and folders with all in them, to be removed; may run on any thread."""
+    """Delete files, and folders with their content; may run on any thread."""
 
     def __init__(self, paths, file=None):
         self._paths = paths
@@ -304,7 +303,7 @@ class Deletion:
 
 
 class Index:
-    """Rows in order of position; `saved` of them are in the file."""
+    """Rows ordered by position; `saved` of them are in the file."""
 
     def __init__(self, offsets, positions, times, saved):
         self.offsets = offsets
@@ -318,7 +317,7 @@ class Index:
 
     @classmethod
     def load(cls, path, base_offset):
-        """None where there is no index that makes sense."""
+        """Load the index; None if it is missing or invalid."""
         try:
             with open(path, "rb") as file:
                 data = file.read()
@@ -348,7 +347,7 @@ class Index:
             return None
 
     def mark(self, offset, position, latest, interval):
-        """A row for the batch at `position`, if the last one is at least `interval` bytes before."""
+        """Add a row for the batch at `position` if the last row is at least `interval` bytes before."""
         if position - self.positions[-1] >= interval:
             self.offsets.append(offset)
             self.positions.append(position)
@@ -375,5 +374,5 @@ def _rises(numbers):
     return all(a < b for a, b in zip(numbers, numbers[1:]))
 
 
-if sys.byteorder != "little":  # pragma: no cover - so that an index never means something else on another machine
+if sys.byteorder != "little":  # pragma: no cover - index files must mean the same on every machine
     raise ImportError("the embedded log keeps its indexes in little-endian order")

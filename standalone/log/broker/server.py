@@ -5,9 +5,9 @@
     ... any Kafka client, with bootstrap.servers=log.bootstrap ...
     log.stop()
 
-Threads: one owns all state and does all requests, with a selector; nothing below this module knows of threads. A second one does
-what waits for the disk (fsync, deleting files), because a slow disk must not hold up the answers; a third one compacts. A fourth one answers
-heartbeats that change nothing, whatever the owner waits for (heartbeats.py). `start`, `stop` and `sync` may be called from any thread.
+Threads: the owner holds all state and processes all requests in a selector loop; no other module of the broker uses threads. A second thread
+waits for the disk (fsync, deletion), so that a slow disk does not delay responses; a third compacts; a fourth answers heartbeats that change
+nothing, even while the owner is blocked (heartbeats.py). `start`, `stop` and `sync` may be called from any thread.
 """
 
 import fcntl
@@ -44,7 +44,7 @@ from standalone.private import open_private
 
 LOCK_FILE = ".lock"
 _KEY_AND_VERSION = Struct(">hh")
-# As kafka-python's decoders raise them.
+# Errors of kafka-python's decoders.
 _UNREADABLE = (StructError, AssertionError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)
 _ACCEPT_PAUSE_SECONDS = 1.0
 _IDLE_CHECK_SECONDS = 60.0
@@ -54,7 +54,7 @@ logger = logging.getLogger(__name__)
 
 
 class EmbeddedLog:
-    """`config` holds `embedded.log.*` keys, as strings or values; `listener` is host:port or more (listeners.py), port 0 takes a free one."""
+    """`config` holds `embedded.log.*` keys, as strings or values; `listener` is host:port or a list (listeners.py); port 0 picks a free port."""
 
     def __init__(self, directory, listener=listeners.DEFAULT, config=None, clock=clocks.SYSTEM):
         self._directory = os.path.abspath(directory)
@@ -67,20 +67,20 @@ class EmbeddedLog:
 
     @property
     def bootstrap(self):
-        """host:port for clients on this machine; known once started."""
+        """host:port for clients on this machine, once started."""
         return self._security.listeners[0].bootstrap
 
     def bootstrap_of(self, protocol):
-        """As `bootstrap`, of the first listener that speaks this protocol; None if there is none."""
+        """Like `bootstrap`, for the first listener with this protocol; None if there is none."""
         return next((listener.bootstrap for listener in self._security.listeners if listener.protocol == protocol), None)
 
     @property
     def own_settings(self):
-        """Java-named settings, with the address, for clients of this process: they may do everything, whatever others need."""
+        """Client settings with Java's names, including the address, for clients of this process, which may do everything."""
         return self._security.own_settings
 
     def start(self):
-        """StartError: the port or the folder is taken, or what is in the folder cannot be read."""
+        """Raise StartError if the port or folder is in use, or the folder cannot be read."""
         try:
             self._take_folder()
             for each in self._security.all_listeners:
@@ -93,7 +93,7 @@ class EmbeddedLog:
         logger.info("The embedded log serves %s from %s.", self.bootstrap, self._directory)
 
     def sync(self):
-        """Return when everything acknowledged so far is on the disk. LogError: it is not."""
+        """Wait until everything acknowledged so far is durable. Raise LogError if it cannot be."""
         if self._node is None or not self._node.is_dirty:
             return
         outcome = queue.SimpleQueue()
@@ -103,7 +103,7 @@ class EmbeddedLog:
             raise LogError(errors[0])
 
     def sizes(self):
-        """[(topic, partition, bytes on disk, first offset, next offset)]"""
+        """Return [(topic, partition, bytes on disk, start offset, end offset)]."""
         if self._node is None:
             return []
         told = queue.SimpleQueue()
@@ -148,12 +148,12 @@ class EmbeddedLog:
 
 
 class _BrokerThread:
-    """The thread that owns the node: a selector's loop."""
+    """The thread that owns the node: a selector loop."""
 
     def __init__(self, security, settings, clock):
         self._security = security
         self._idle_seconds = settings["embedded.log.connections.max.idle.ms"] / 1000
-        # Half of the files that the process may open are left to the log's own and to connectors.
+        # Leave half of the process's file descriptors to segments and connectors.
         self._most_connections = min(settings["embedded.log.max.connections"], resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 2)
         self._connections = set()
         self._refused_connections = 0
@@ -161,22 +161,22 @@ class _BrokerThread:
         self._clock = clock
         self._selector = selectors.DefaultSelector()
         self._posted = deque()
-        self._door = threading.Lock()  # so that nothing is posted to an owner that has ended
+        self._door = threading.Lock()  # guards against posts to an owner that has ended
         self._ended = False
         self._wake_in, self._wake_out = socket.socketpair()
         self._wake_in.setblocking(False)
         self._wake_out.setblocking(False)
-        self._waiting = deque()  # connections that were answered late and hold another request already
+        self._waiting = deque()  # connections whose next request already arrived while one was answered late
         self._turns = 0
         self._stopping = False
         self._disk = _Disk(self.post, "embedded-log-disk")
-        self._compactor = _Disk(self.post, "embedded-log-compaction")  # so that no fsync waits for it
+        self._compactor = _Disk(self.post, "embedded-log-compaction")  # a separate thread, so that fsyncs do not wait for it
         self._heartbeats = Heartbeats(lambda connection, alive: self.post(lambda: self._take_back(connection, alive), refuse=lambda: None))
         self._heartbeat_thread = threading.Thread(target=self._heartbeats.run, name="embedded-log-heartbeats", daemon=True)
         self._node = None
         self._thread = None
 
-    # --- For other threads
+    # --- Called by other threads
 
     def start(self, directory, settings):
         started = queue.SimpleQueue()
@@ -189,14 +189,14 @@ class _BrokerThread:
         return node
 
     def post(self, action, refuse=None):
-        """Have `action` run by the owner; `refuse` instead, if it has stopped."""
+        """Run `action` on the owner thread, or `refuse` if it has stopped."""
         with self._door:
             if not self._ended:
                 self._posted.append((action, refuse))
                 try:
                     self._wake_in.send(b"\0")
                 except BlockingIOError:
-                    pass  # it has been woken often enough
+                    pass  # a wake-up is already pending
                 return
         if refuse:
             refuse()
@@ -205,7 +205,7 @@ class _BrokerThread:
         self.post(self._begin_stop)
         self._thread.join(_STOP_SECONDS)
 
-    # --- The loop
+    # --- The event loop
 
     def _run(self, directory, settings, started):
         try:
@@ -234,7 +234,7 @@ class _BrokerThread:
         self._end()
 
     def _turn(self):
-        """Everything that is small, and of the large requests and answers one: no heartbeat waits for more than one megabyte's work."""
+        """Process all small requests and one large request or response, so that a heartbeat waits for a megabyte of work at most."""
         large = None
         for key, events in self._selector.select(0 if self._waiting or self._posted else self._timers.seconds_left()):
             connection = key.data
@@ -243,7 +243,7 @@ class _BrokerThread:
             elif not connection.is_at_a_large_one:
                 self._serve(connection, events)
             elif large is None or connection.turn < large[0].turn:
-                large = connection, events  # the others are found again in the next turn
+                large = connection, events  # the next turn finds the others
         if large is not None:
             self._turns += 1
             large[0].turn = self._turns
@@ -273,8 +273,8 @@ class _BrokerThread:
             self.drop(connection)
 
     def watch(self, connection):
-        """Have the selector watch what the connection can do next."""
-        if connection.is_closed or connection.at_work or connection.is_lent:  # anyone who has it at work settles it afterwards
+        """Update the connection's selector events."""
+        if connection.is_closed or connection.at_work or connection.is_lent:  # whoever works on it calls this afterwards
             return
         if connection.repeat is not None and connection.is_at_rest:
             self._lend(connection)
@@ -294,7 +294,7 @@ class _BrokerThread:
             connection.events = events
 
     def _lend(self, connection):
-        """Have heartbeats on it answered by the thread that does nothing else, until something else comes."""
+        """Hand the connection to the heartbeat thread until another kind of request arrives."""
         self._unwatch(connection)
         connection.is_lent = True
         self._heartbeats.hand_over(connection)
@@ -316,13 +316,13 @@ class _BrokerThread:
         connection.close()
 
     def _drop_the_idle(self):
-        """Those that neither wait for an answer nor took or sent a byte for connections.max.idle.ms."""
+        """Close connections without a pending request that were silent for connections.max.idle.ms."""
         if self._idle_seconds < 0:
             return
         oldest = self._clock.monotonic() - self._idle_seconds
         for connection in [c for c in self._connections if c.active_at < oldest and (not c.busy or c.wants_to_write)]:
             if connection.is_lent:
-                connection.repeat = None  # else it is lent again as soon as it is back
+                connection.repeat = None  # otherwise it would be lent again at once
                 self._heartbeats.ask_back(connection)
                 continue
             logger.debug("%s: closed a connection that was idle for %d s.", connection.peer, self._idle_seconds)
@@ -354,7 +354,7 @@ class _BrokerThread:
         except BlockingIOError:
             return
         except OSError as error:
-            # Out of file descriptors, most likely; without a pause this would spin.
+            # Probably out of file descriptors; without a pause this loop would spin.
             logger.error("The embedded log cannot take a connection: %s.", error.strerror)
             self._selector.unregister(listener.socket)
             self._timers.after(_ACCEPT_PAUSE_SECONDS, lambda: self._listen(listener))
@@ -377,7 +377,7 @@ class _BrokerThread:
         except BlockingIOError:
             pass
 
-    # --- One request
+    # --- Requests
 
     def _handle(self, connection, frame):
         try:
@@ -409,7 +409,7 @@ class _BrokerThread:
             call.hang_up(f"request {key} version {version}, which cannot be read: {error}")
             return
         if key in WITH_RECORDS:
-            connection.repeat = None  # not lent for each heartbeat between its records
+            connection.repeat = None  # a connection that sends records is not lent for the heartbeats in between
         writes = self._node.store.writes
         try:
             if row.named:
@@ -443,7 +443,7 @@ class _BrokerThread:
         return client.is_known and (client.ends_ms is None or self._clock.now_ms() < client.ends_ms)
 
     def _take_token(self, connection, frame):
-        """Of a client that logs in without requests, as before Kafka 1.0."""
+        """Process a raw token from a client that logs in without request framing, as before Kafka 1.0."""
         call = Call(self, connection, 0, 0, None)
         try:
             call.answer_token(connection.client.step(bytes(frame)))
@@ -452,7 +452,7 @@ class _BrokerThread:
             self._timers.after(FAILED_LOGIN_SECONDS, lambda: call.hang_up(why))
 
     def _answer_when_durable(self, call, response):
-        """What the handler wrote is fsynced before the client hears of it."""
+        """Respond after the handler's writes are fsynced."""
 
         def synced(errors):
             if errors:
@@ -463,7 +463,7 @@ class _BrokerThread:
         self._node.flush(synced, [self._node.store])
 
     def _refuse(self, call, key, row):
-        """A request that is not offered: Kafka's UNSUPPORTED_VERSION, where there is an answer that can bear it."""
+        """Reject an unsupported request with UNSUPPORTED_VERSION, if its response has an error field."""
         if key == API_VERSIONS:
             call.answer(topics_api.api_versions_unknown(self._node, call))
             return
@@ -473,7 +473,7 @@ class _BrokerThread:
         else:
             call.hang_up(f"request {key} version {call.version}, which is not offered")
 
-    # --- The end
+    # --- Shutdown
 
     def _begin_stop(self):
         self._stopping = True
@@ -508,7 +508,7 @@ class _Disk:
         self._thread.start()
 
     def hand_over(self, jobs, then):
-        """Have the jobs run, and `then`, if there is any, called by the owner."""
+        """Run the jobs, then have the owner call `then`, if given."""
         self._queue.put((jobs, then))
 
     def stop(self):
@@ -523,7 +523,7 @@ class _Disk:
                     job.run()
                 except Exception:
                     logger.exception("The embedded log met its own error while it worked on the disk; it continues.")
-            del work, jobs  # they may hold files open
+            del work, jobs  # they may hold open files
             if then:
                 self._post(then)
 

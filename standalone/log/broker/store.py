@@ -1,10 +1,10 @@
-"""What the embedded log keeps beside the records: topics and their configs, groups, transactions, users, producer ids. One SQLite file.
+"""The embedded log's metadata in one SQLite file: topics and their configs, groups, transactions, users, producer ids.
 
-It belongs to the owner thread. Journal mode WAL: a commit survives the death of the process as soon as it returns, without waiting for
-the disk (synchronous=NORMAL). Group offsets stay so: after a loss of power the last ones may be gone, which repeats records and loses
-none. All else is fsynced before it is acknowledged, for losing it would give a topic's data or a producer's id away twice: such a write
-counts in `writes`, and the thread that fsyncs the log's files runs a `StoreFlush` before the answer goes out. That thread also moves
-what was committed from the journal into the database.
+The owner thread uses it. In WAL mode with synchronous=NORMAL a commit survives a crash of the process, without waiting for the disk. Group
+offsets need no more: after a power loss the last ones may be missing, which repeats records but loses none. Other writes are fsynced before
+they are acknowledged, since losing one could assign a topic's data or a producer's id twice: such a write counts in `writes`, and the thread
+that fsyncs the log's files runs a `StoreFlush` before the response is sent. That thread also checkpoints the journal into the
+database.
 """
 
 import json
@@ -20,8 +20,8 @@ from standalone.private import make_private
 
 FILE = "log.sqlite"
 FORMAT = 2
-CHECKPOINT_BYTES = 4 << 20  # of the journal
-PRODUCER_ID_BLOCK = 1000  # ids reserved at once
+CHECKPOINT_BYTES = 4 << 20  # journal size
+PRODUCER_ID_BLOCK = 1000  # ids reserved per write
 
 logger = logging.getLogger(__name__)
 
@@ -39,6 +39,11 @@ CREATE TABLE IF NOT EXISTS offsets (
     offset INTEGER NOT NULL, leader_epoch INTEGER NOT NULL, metadata TEXT, committed_ms INTEGER NOT NULL,
     PRIMARY KEY (group_id, topic, partition)
 ) WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shares (
+    group_id TEXT, topic TEXT, partition INTEGER,
+    topic_id TEXT NOT NULL, start INTEGER NOT NULL, runs TEXT NOT NULL,
+    PRIMARY KEY (group_id, topic, partition)
+) WITHOUT ROWID;
 CREATE TABLE IF NOT EXISTS documents (
     kind TEXT, name TEXT, body TEXT NOT NULL,
     PRIMARY KEY (kind, name)
@@ -47,7 +52,7 @@ CREATE TABLE IF NOT EXISTS documents (
 
 
 class Store:
-    """A Refusal from any method that writes: nothing of it was kept."""
+    """If a writing method raises Refusal, nothing was stored."""
 
     def __init__(self, folder):
         self.path = os.path.join(folder, FILE)
@@ -56,7 +61,7 @@ class Store:
             self._db = sqlite3.connect(self.path, isolation_level=None)
             self._db.execute("PRAGMA journal_mode=WAL")
             self._db.execute("PRAGMA synchronous=NORMAL")
-            self._db.execute("PRAGMA wal_autocheckpoint=0")  # it would fsync within a commit
+            self._db.execute("PRAGMA wal_autocheckpoint=0")  # a checkpoint within a commit would fsync
             self._db.executescript(_SCHEMA)
             found = self._meta("format")
         except (sqlite3.Error, OSError) as error:
@@ -85,7 +90,18 @@ class Store:
         self.closed = True
         self._db.close()
 
-    # --- Flushing, as a partition does
+    # --- Flushing, like a partition
+
+    def has_long_journal(self):
+        """Whether a flush is due, which empties it, though nobody waits for one: what groups commit is fsynced by nobody else."""
+        try:
+            return os.path.getsize(self.path + "-wal") > CHECKPOINT_BYTES
+        except OSError:
+            return False
+
+    def shorten_journal(self):
+        """Have the next flush do it."""
+        self.writes += 1
 
     @property
     def is_dirty(self):
@@ -114,9 +130,9 @@ class Store:
             self._db.execute("REPLACE INTO topics VALUES (?, ?, ?, ?)", (name, topic_id.hex, partitions, json.dumps(configs)))
 
     def delete_topic(self, name):
-        """With the offsets that groups have committed on it."""
+        """Delete a topic and the offsets that groups have committed on it."""
         with self._durably():
-            for table, column in (("topics", "name"), ("starts", "topic"), ("offsets", "topic")):
+            for table, column in (("topics", "name"), ("starts", "topic"), ("offsets", "topic"), ("shares", "topic")):
                 self._db.execute(f"DELETE FROM {table} WHERE {column} = ?", (name,))
 
     def starts(self):
@@ -147,8 +163,24 @@ class Store:
     def delete_group(self, group):
         with self._transaction():
             self._db.execute("DELETE FROM offsets WHERE group_id = ?", (group,))
+            self._db.execute("DELETE FROM shares WHERE group_id = ?", (group,))
 
-    # --- Documents: what is small, kept as JSON by kind and name
+    def shares(self):
+        """[(group, topic, partition, topic id, start offset, rows of InFlight)]"""
+        rows = self._db.execute("SELECT group_id, topic, partition, topic_id, start, runs FROM shares ORDER BY group_id, topic, partition")
+        return [(*key, uuid.UUID(topic_id), start, json.loads(runs)) for *key, topic_id, start, runs in rows]
+
+    def save_shares(self, group, rows):
+        """rows: [(topic, partition, topic id in hex, start offset, rows of InFlight)]"""
+        with self._transaction():
+            values = [(group, *key, json.dumps(runs, separators=(",", ":"))) for *key, runs in rows]
+            self._db.executemany("REPLACE INTO shares VALUES (?, ?, ?, ?, ?, ?)", values)
+
+    def delete_shares(self, group, topic):
+        with self._transaction():
+            self._db.execute("DELETE FROM shares WHERE group_id = ? AND topic = ?", (group, topic))
+
+    # --- Documents: small state, stored as JSON by kind and name
 
     def documents(self, kind):
         """{name: body}"""
@@ -166,9 +198,9 @@ class Store:
     # --- Producer ids
 
     def skip_producer_ids(self, highest):
-        """Never give out ids up to `highest`, which the log's records bear though this file does not know of them.
+        """Never issue ids up to `highest`, which records use although this file does not know them.
 
-        Others may have been given out and not been written with yet: a block of ids is left for them.
+        A block of further ids is skipped too: they may have been issued but not used for a record yet.
         """
         if highest >= self._next_producer_id:
             with self._durably():
@@ -212,7 +244,7 @@ class Store:
 
 
 class StoreFlush:
-    """fsync what was committed, and empty the journal where it has grown; may run on any thread."""
+    """fsync the commits, and checkpoint the journal if it has grown; may run on any thread."""
 
     def __init__(self, store):
         self.partition = store
@@ -224,14 +256,14 @@ class StoreFlush:
         try:
             self._sync()
         except FileNotFoundError:
-            pass  # no journal: nothing was written since it was emptied
+            pass  # no journal: nothing was written since the last checkpoint
         except OSError as error:
             self.error = error.strerror
         except sqlite3.Error as error:
             logger.debug("%s: the journal could not be emptied: %s", self._path, error)
 
     def _sync_folder(self):
-        """With a topic its folder comes or goes: after a loss of power one that is deleted must not be there again, for it would be taken up."""
+        """fsync the folder that holds topic folders: otherwise a deleted topic's folder could return after a power loss and be adopted."""
         handle = os.open(os.path.dirname(self._path), os.O_RDONLY)
         try:
             os.fsync(handle)

@@ -1,18 +1,18 @@
-"""What a consumer says of itself when it joins: here only which topics it reads is of interest."""
+"""Consumer subscription metadata; only its topics are used here."""
 
 from kafka.protocol.consumer import ConsumerProtocolSubscription
 
 
 def subscribed_topics(metadata):
-    """The topics of a consumer's subscription; None where the bytes are none."""
+    """Return the topics of a consumer's subscription; None if the bytes are not one."""
     try:
         return frozenset(ConsumerProtocolSubscription.decode(bytes(metadata)).topics)
-    except Exception:  # bytes that anyone may have written: whatever is wrong with them, they are no subscription
+    except Exception:  # clients may send any bytes; any failure means they are not a subscription
         return None
 
 
 def same_subscription(protocol_type, before, after):
-    """Whether two joins of one member ask for the same: partitions owned and similar may differ, topics and protocols may not."""
+    """Whether two joins of a member are equivalent: owned partitions may differ, topics and protocols may not."""
     if [name for name, _ in before] != [name for name, _ in after]:
         return False
     if protocol_type != "consumer":

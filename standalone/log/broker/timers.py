@@ -1,4 +1,4 @@
-"""What is to be done later, by one thread that asks how long it may sleep."""
+"""Timers of one thread, which asks how long it may sleep."""
 
 import heapq
 from itertools import count
@@ -27,7 +27,7 @@ class Timers:
         return timer
 
     def seconds_left(self):
-        """Until the next one is due; None if there is none."""
+        """Seconds until the next timer; None if there is none."""
         while self._heap and self._heap[0][2].action is None:
             heapq.heappop(self._heap)
         if not self._heap:

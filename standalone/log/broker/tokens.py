@@ -1,4 +1,4 @@
-"""Bearer tokens (JSON web tokens) of clients: verified by the keys of who signs them, which are read again when an unknown one turns up."""
+"""Bearer tokens (JSON web tokens) of clients: verified with the issuer's public keys, which are fetched again when a token names an unknown key."""
 
 import json
 import logging
@@ -9,7 +9,7 @@ from standalone.errors import ConfigError
 from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.security_options import PREFIX
 
-_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]  # all by public keys
+_ALGORITHMS = ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"]  # all use public keys
 _KEY = PREFIX + "sasl.oauthbearer.jwks.endpoint.url"
 _SECONDS, _LARGEST, _REFRESH_SECONDS, _PAUSE_SECONDS = 10.0, 1 << 20, 3600.0, 10.0
 
@@ -17,17 +17,17 @@ logger = logging.getLogger(__name__)
 
 
 class Tokens:
-    """`owner` is called by the thread that owns the log, so it never waits for the endpoint: keys are fetched beside it."""
+    """The log's owner thread calls `owner`, so it never waits for the endpoint: keys are fetched in the background."""
 
     def __init__(self, url, audience, issuer, claim, skew_seconds):
         self._url, self._audience, self._issuer, self._claim, self._skew = url, audience, issuer, claim, skew_seconds
         self._keys = {}  # id -> key
         self._fetched_at = self._tried_at = 0.0
-        self.beside = None  # beside(job): has it run where the owner does not wait for it
+        self.beside = None  # beside(job) runs a job in the background
 
     @classmethod
     def of(cls, settings):
-        """None where no endpoint is set. ConfigError: its keys cannot be read."""
+        """Return None if no endpoint is set. Raise ConfigError if its keys cannot be fetched."""
         url = settings[_KEY]
         if not url:
             return None
@@ -43,7 +43,7 @@ class Tokens:
         return tokens
 
     def fetch(self):
-        from jwt import PyJWKSet  # brings cryptography along, which is slow to load and seldom needed
+        from jwt import PyJWKSet  # imports cryptography, which loads slowly and is rarely needed
         from jwt.exceptions import PyJWTError
 
         self._tried_at = time.monotonic()
@@ -56,7 +56,7 @@ class Tokens:
         self._fetched_at = time.monotonic()
 
     def owner(self, text):
-        """(who it is for, when it ends in milliseconds). LoginError: it is not valid."""
+        """Return (user, expiry in milliseconds). Raise LoginError if the token is invalid."""
         import jwt
 
         try:
@@ -86,7 +86,7 @@ class Tokens:
         return (self._keys[key_id] if key_id is not None else next(iter(self._keys.values()))).key
 
     def run(self):
-        """As a job beside."""
+        """Fetch the keys, as a background job."""
         try:
             self.fetch()
         except (OSError, ValueError) as error:

@@ -1,7 +1,7 @@
 """The topics: names, ids, configs and their partitions, each in a folder `<topic>-<partition>`.
 
-A topic is first written down, then its folders are made; it is deleted by forgetting it, then marking its folders, then removing
-them. A folder that nobody wrote down is taken for a topic again, never for rubbish; only one that was marked is.
+A topic is stored first, then its folders are created. Deletion removes it from the store, then marks its folders, then deletes them. A
+folder without a stored topic is adopted as a topic; only marked folders are deleted.
 """
 
 import logging
@@ -26,13 +26,13 @@ class Topic:
     def __init__(self, name, topic_id, configs, values):
         self.name = name
         self.id = topic_id
-        self.configs = configs  # its own, as strings
-        self.values = values  # all, typed; the partitions hold the same dict
+        self.configs = configs  # set on the topic, as strings
+        self.values = values  # all, typed; partitions share this dict
         self.partitions = []
 
 
 class Topics:
-    """Owned by one thread. `delete(jobs)` has files and folders removed by another."""
+    """Owned by one thread. `delete(jobs)` removes files and folders on another thread."""
 
     def __init__(self, folder, store, settings, delete=None):
         self._delete = delete
@@ -43,10 +43,10 @@ class Topics:
         self._shows_synced_only = settings["embedded.log.acks"] == options.FSYNC
         self._by_name = {}
         self._by_id = {}
-        self.changes = 0  # of what topics there are, and of their partitions
+        self.changes = 0  # counts changes of topics and partitions
         self._load()
 
-    # --- Looking up
+    # --- Lookup
 
     def __iter__(self):
         return iter(sorted(self._by_name.values(), key=lambda topic: topic.name))
@@ -58,7 +58,7 @@ class Topics:
         return self._by_id.get(topic_id)
 
     def partition(self, name, number):
-        """Refusal if there is none."""
+        """Return the partition; raise Refusal if it does not exist."""
         topic = self._by_name.get(name)
         if topic is None:
             raise Refusal(codes.UnknownTopicOrPartitionError, f"There is no topic '{name}'.")
@@ -70,10 +70,10 @@ class Topics:
         for topic in self._by_name.values():
             yield from topic.partitions
 
-    # --- Changing
+    # --- Changes
 
     def check_new(self, name, partitions, configs):
-        """Refusal if such a topic cannot be made."""
+        """Raise Refusal if the topic cannot be created."""
         check_name(name)
         if name in self._by_name:
             raise Refusal(codes.TopicAlreadyExistsError, f"Topic '{name}' exists already.")
@@ -110,7 +110,7 @@ class Topics:
                 raise _no_room(topic.name, error) from error
 
     def configure(self, topic, configs, validate_only=False):
-        """Give the topic these configs of its own in place of the ones it has."""
+        """Replace the topic's configs."""
         self._check_configs(configs)
         if not validate_only:
             self._store.save_topic(topic.name, topic.id, len(topic.partitions), configs)
@@ -143,7 +143,7 @@ class Topics:
             for job in jobs:
                 job.run()
 
-    # --- Coming back
+    # --- Recovery
 
     def _load(self):
         starts = self._store.starts()
@@ -175,7 +175,7 @@ class Topics:
             start = starts.get((topic.name, number), 0)
             topic.partitions.append(Partition(topic.name, number, folder, topic.values, start, self._files, self._delete, self._shows_synced_only))
         self.changes += 1
-        # The others' folders come with their first batches; this one says how many there are, should the store be lost.
+        # Other partitions' folders are created with their first batches; the last one preserves the partition count if the store is lost.
         os.makedirs(topic.partitions[-1].folder, exist_ok=True)
 
     def _put(self, topic):

@@ -1,6 +1,6 @@
 """ApiVersions, Metadata, DescribeCluster, CreateTopics, DeleteTopics, CreatePartitions, DescribeTopicPartitions.
 
-Each gets the node, the call it answers and the decoded request, and returns the response.
+Each handler gets the node, its call and the decoded request, and returns the response.
 """
 
 import uuid
@@ -22,10 +22,11 @@ from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 UNKNOWN_ID = uuid.UUID(int=0)
-FEATURES = (("transaction.version", 2),)  # KIP-890: each end of a transaction raises the epoch
+# KIP-932: share groups; KIP-890: each end of a transaction raises the epoch
+FEATURES = (("share.version", 1), ("transaction.version", 2))
 
 def api_versions(node, call, request):
-    """Versions 0-4: what this server does. A newer version is answered by the server itself, in version 0."""
+    """Versions 0-4. The supported requests. The server answers newer versions itself, in version 0."""
     response = ApiVersionsResponse(version=call.version, error_code=NONE, api_keys=_api_keys(node, call.version))
     if call.version >= 3:
         Supported, Finalized = ApiVersionsResponse.SupportedFeatureKey, ApiVersionsResponse.FinalizedFeatureKey
@@ -38,7 +39,7 @@ def api_versions(node, call, request):
 
 
 def api_versions_unknown(node, call):
-    """To a version that is newer than ours: in version 0, with the range that we know, so that the client asks again."""
+    """Answer a newer version in version 0 with the supported range, so that the client retries."""
     keys = [key for key in _api_keys(node, 0) if key.api_key == ApiVersionsResponse.API_KEY]
     return ApiVersionsResponse(version=0, error_code=codes.UnsupportedVersionError.errno, api_keys=keys)
 
@@ -49,9 +50,9 @@ def _api_keys(node, version):
 
 
 def metadata(node, call, request):
-    """Versions 0-13. One broker: this one, under the address by which the client reached it.
+    """Versions 0-13. One broker: this one, with the address that the client connected to.
 
-    A topic that does not exist is made, if the client allows and embedded.log.auto.create.topics.enable says so.
+    An unknown topic is created if the client allows it and embedded.log.auto.create.topics.enable is set.
     """
     Topic = MetadataResponse.MetadataResponseTopic
     if request.topics is None or (call.version == 0 and not request.topics):
@@ -120,7 +121,7 @@ def _describe(call, request, topic):
 
 
 def describe_cluster(node, call, request):
-    """Versions 0-2: brokers, which is this one. Left out: controllers (endpoint type 2)."""
+    """Versions 0-2. The only broker. Not implemented: controllers (endpoint type 2)."""
     if request.endpoint_type != 1:
         return DescribeClusterResponse(
             version=call.version,
@@ -140,7 +141,7 @@ def describe_cluster(node, call, request):
 
 
 def create_topics(node, call, request):
-    """Versions 2-7. Replication factor 1 or -1, alone or by an assignment to this node; all of Kafka's topic configs."""
+    """Versions 2-7. Replication factor 1 or -1, or a manual assignment to this node; all of Kafka's topic configs."""
     Result = CreateTopicsResponse.CreatableTopicResult
     names = [wanted.name for wanted in request.topics]
     results = []
@@ -195,7 +196,7 @@ def _partitions_wanted(node, wanted):
 
 
 def delete_topics(node, call, request):
-    """Versions 1-6. Records, configs and committed offsets go with the topic, at once."""
+    """Versions 1-6. Deletes records, configs and committed offsets at once."""
     Result = DeleteTopicsResponse.DeletableTopicResult
     if call.version >= 6:
         wanted = [(state.name, state.topic_id) for state in request.topics]
@@ -207,7 +208,7 @@ def delete_topics(node, call, request):
         try:
             topic = node.topics.by_id(topic_id) if name is None else node.topics.get(name)
             if topic is not None and name is None and not call.may(TOPIC, topic.name, DESCRIBE):
-                raise Refusal(codes.TopicAuthorizationFailedError)  # without its name, which it is not for this client to know
+                raise Refusal(codes.TopicAuthorizationFailedError)  # without the name, which this client may not see
             if topic is not None or name is not None:
                 call.require(TOPIC, topic.name if topic is not None else name)
             if topic is None and name is None:
@@ -224,7 +225,7 @@ def delete_topics(node, call, request):
 
 
 def create_partitions(node, call, request):
-    """Versions 0-3. New partitions are empty and are after the old ones."""
+    """Versions 0-3. New, empty partitions follow the existing ones."""
     Result = CreatePartitionsResponse.CreatePartitionsTopicResult
     results = []
     for wanted in request.topics:
@@ -244,7 +245,7 @@ def create_partitions(node, call, request):
 
 
 def describe_topic_partitions(node, call, request):
-    """Version 0. Topics by name, all of them if none is named, from the cursor on, as many partitions as the limit allows."""
+    """Version 0. The named topics, or all, from the cursor on, up to the limit of partitions."""
     Topic = DescribeTopicPartitionsResponse.DescribeTopicPartitionsResponseTopic
     Cursor = DescribeTopicPartitionsResponse.Cursor
     names = sorted(topic.name for topic in request.topics) or [topic.name for topic in node.topics if call.may(TOPIC, topic.name)]

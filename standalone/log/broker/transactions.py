@@ -1,12 +1,12 @@
-"""Transactions: who may write in which one, and how each ends. Kafka's transaction coordinator, of one node.
+"""Transactions: Kafka's transaction coordinator for one node.
 
-A transactional id has a producer id and an epoch, which goes up whenever a producer takes the id over: the one before is fenced.
-Its transaction is EMPTY, ONGOING from its first partition on, PREPARE_* once its end is decided, and COMPLETE_* when a marker is in
-every partition and the offsets it carries are committed. Every state is in the store before it is acted on, so that an end that
-was decided is carried out after a crash, and one that was not is aborted when its time is over. By embedded.log.acks=fsync that holds for
-a loss of power, too: each state is on the disk before it is acted on or told, and all markers are before the transaction is complete.
+A transactional id has a producer id and an epoch. When a producer takes over the id, the epoch is bumped and the previous producer is fenced.
+Its transaction is EMPTY, then ONGOING from its first partition on, PREPARE_* once its outcome is decided, and COMPLETE_* when every partition
+has a marker and its offsets are committed. Every state is stored before it takes effect: after a crash a decided end is completed, and an
+undecided transaction is aborted at its timeout. With embedded.log.acks=fsync this also holds for a power loss: each state is durable before
+it takes effect or is reported, and all markers are durable before the transaction is complete.
 
-Offsets are committed after the records and markers of their transaction are fsynced: they never run ahead of them.
+Offsets are committed after the transaction's records and markers are fsynced, so no offset outlives its records.
 """
 
 import logging
@@ -20,7 +20,7 @@ PREPARE_COMMIT, PREPARE_ABORT = "PrepareCommit", "PrepareAbort"
 COMPLETE_COMMIT, COMPLETE_ABORT = "CompleteCommit", "CompleteAbort"
 STATES = (EMPTY, ONGOING, PREPARE_COMMIT, PREPARE_ABORT, COMPLETE_COMMIT, COMPLETE_ABORT)
 MAX_TIMEOUT_MS = 15 * 60 * 1000
-EXPIRATION_MS = 7 * 24 * 60 * 60 * 1000  # of an id that nobody uses
+EXPIRATION_MS = 7 * 24 * 60 * 60 * 1000  # of an unused id
 _LAST_EPOCH = (1 << 15) - 2
 _RETRY_SECONDS = 1.0
 _KIND = "transaction"
@@ -35,7 +35,7 @@ class Transaction:
         self.id = name
         self.producer_id = producer_id
         self.epoch = epoch
-        self.previous = None  # (producer id, epoch) under which the last one was ended, if that raised the epoch
+        self.previous = None  # (producer id, epoch) that ended the last transaction, if that bumped the epoch
         self.timeout_ms = timeout_ms
         self.state = EMPTY
         self.partitions = set()  # (topic, number)
@@ -64,7 +64,7 @@ class Transaction:
     def of(cls, name, body):
         found = cls(name, body["producer_id"], body["epoch"], body["timeout_ms"])
         found.state = body["state"]
-        found.previous = tuple(body["previous"]) if body.get("previous") else None  # written since KIP-890 is spoken
+        found.previous = tuple(body["previous"]) if body.get("previous") else None  # stored since KIP-890 is supported
         found.partitions = {tuple(key) for key in body["partitions"]}
         found.offsets = {
             group: {(topic, number): Committed(*committed) for topic, number, *committed in rows} for group, rows in body["offsets"].items()
@@ -88,10 +88,10 @@ class Transactions:
     def get(self, name):
         return self._by_id.get(name)
 
-    # --- A producer's calls. Each raises a Refusal.
+    # --- Producer requests. Each raises a Refusal.
 
     def begin_producer(self, name, timeout_ms, producer_id=-1, epoch=-1):
-        """(producer id, epoch) for a producer that takes the transactional id over; what its predecessor left open is aborted."""
+        """Return (producer id, epoch) for a producer that takes over the transactional id; abort its predecessor's open transaction."""
         if not name:
             raise Refusal(codes.InvalidRequestError, "A transactional id cannot be empty.")
         if not 0 < timeout_ms <= MAX_TIMEOUT_MS:
@@ -119,7 +119,7 @@ class Transactions:
         return transaction.producer_id, transaction.epoch
 
     def check(self, name, producer_id, epoch):
-        """The transaction, if this producer may continue in it."""
+        """Return the transaction if this producer may continue it."""
         transaction = self._by_id.get(name)
         if transaction is None or transaction.producer_id != producer_id:
             raise Refusal(codes.InvalidProducerIdMappingError)
@@ -128,7 +128,7 @@ class Transactions:
         return transaction
 
     def check_end(self, name, producer_id, epoch):
-        """As `check`, for an end that raises the epoch: who was not answered may ask again under the one before."""
+        """Like `check`, for an end that bumps the epoch: a producer that got no response may retry with the previous epoch."""
         transaction = self._by_id.get(name)
         if transaction is not None and transaction.previous == (producer_id, epoch):
             return transaction
@@ -156,7 +156,7 @@ class Transactions:
         self._save(transaction)
 
     def join(self, name, partition, header):
-        """Bring the partition of this batch into the transaction. Refusal, as producers know them, if the batch may not be written."""
+        """Add the batch's partition to the transaction. Raise Refusal, with codes that producers know, if the batch may not be written."""
         try:
             transaction = self.check(name, header.producer_id, header.producer_epoch)
         except Refusal as refusal:
@@ -165,7 +165,7 @@ class Transactions:
         self.add_partitions(transaction, {(partition.topic, partition.number)})
 
     def check_batch(self, partition, header):
-        """Refusal if this transactional batch is of no transaction that continues in the partition."""
+        """Raise Refusal if this batch belongs to no ongoing transaction of the partition."""
         transaction = self._by_producer.get(header.producer_id)
         if transaction is None or transaction.epoch != header.producer_epoch:
             raise Refusal(
@@ -175,7 +175,7 @@ class Transactions:
             raise Refusal(codes.InvalidTxnStateError, f"{partition} is in no ongoing transaction of '{transaction.id}'.")
 
     def end(self, transaction, commit, then):
-        """Commit or abort; `then()` when that is done."""
+        """Commit or abort, then call `then()`."""
         done = COMPLETE_COMMIT if commit else COMPLETE_ABORT
         wanted = PREPARE_COMMIT if commit else PREPARE_ABORT
         if transaction.state == done:
@@ -187,7 +187,7 @@ class Transactions:
         return self._end(transaction, wanted, then)
 
     def end_epoch(self, transaction, identity, commit, then):
-        """As `end`, and the producer continues under a higher epoch (KIP-890). `identity` is the one under which it asks."""
+        """Like `end`, and the producer continues with a bumped epoch (KIP-890). `identity` is the (producer id, epoch) of the request."""
         if transaction.is_ending:
             raise Refusal(codes.ConcurrentTransactionsError)
         if transaction.previous == identity:
@@ -199,10 +199,10 @@ class Transactions:
         return self._end(transaction, PREPARE_COMMIT if commit else PREPARE_ABORT, then, raises_epoch=True)
 
     def has_pending_offset(self, group_id, topic, number):
-        """Whether a transaction that is not over may still commit an offset there."""
+        """Whether an open transaction may still commit an offset there."""
         return any((topic, number) in transaction.offsets.get(group_id, ()) for transaction in self._by_id.values())
 
-    # --- Steps
+    # --- State changes
 
     def _go_on(self, transaction):
         if transaction.is_ending:
@@ -215,7 +215,7 @@ class Transactions:
             self._limit(transaction)
 
     def _limit(self, transaction):
-        """Abort it when its time is over."""
+        """Abort the transaction at its timeout."""
         begun = transaction.started_ms
         left_ms = begun + transaction.timeout_ms - self._node.clock.now_ms()
 
@@ -223,7 +223,7 @@ class Transactions:
             if transaction.state != ONGOING or transaction.started_ms != begun or self._by_id.get(transaction.id) is not transaction:
                 return
             logger.warning("The transaction of '%s' was not ended within %d ms; it is aborted.", transaction.id, transaction.timeout_ms)
-            transaction.epoch += 1  # its producer is fenced
+            transaction.epoch += 1  # fence its producer
             try:
                 self._end(transaction, PREPARE_ABORT)
             except Refusal as refusal:
@@ -242,7 +242,7 @@ class Transactions:
                     transaction.producer_id, transaction.epoch = self._node.store.new_producer_id(), -1
                 transaction.epoch += 1
             self._save(transaction)
-        except Refusal:  # else it would be told to be ending, forever
+        except Refusal:  # otherwise the producer would see CONCURRENT_TRANSACTIONS forever
             transaction.state, transaction.producer_id, transaction.epoch, transaction.previous = before
             raise
         self._by_producer.pop(before[1], None)
@@ -250,7 +250,7 @@ class Transactions:
         self._when_decided(transaction, then)
 
     def _when_decided(self, transaction, then):
-        """No marker may outlive a loss of power that takes the decision: the other partitions' would never be written."""
+        """Wait until the decision is durable: a marker that survives a power loss without it would leave other partitions without theirs."""
         if not self._is_synced and self._marked(transaction)[0] == transaction.producer_id:
             return self._carry_out(transaction, then)
 
@@ -265,7 +265,7 @@ class Transactions:
         return None
 
     def _carry_out(self, transaction, then=None):
-        """Write the markers that are missing, then commit the offsets; again later, if the disk does not let it."""
+        """Write the missing markers, then commit the offsets; retry later if the disk fails."""
         commit = transaction.state == PREPARE_COMMIT
         written = []
         try:
@@ -307,13 +307,13 @@ class Transactions:
         try:
             self._save(transaction)
         except Refusal:
-            pass  # after a restart it is ended again, which changes nothing
+            pass  # after a restart it ends again, which is idempotent
         if then:
             then()
 
     @staticmethod
     def _marked(transaction):
-        """(producer id of the records, epoch of the markers): the next one, so that what comes late of the producer is refused."""
+        """Return (producer id of the records, epoch of the markers): the next epoch, so that late batches of the producer are fenced."""
         if transaction.previous is None:
             return transaction.producer_id, transaction.epoch
         return transaction.previous[0], transaction.previous[1] + 1
@@ -332,10 +332,10 @@ class Transactions:
         transaction.changed_ms = self._node.clock.now_ms()
         self._node.store.save_document(_KIND, transaction.id, transaction.body(), durably or self._is_synced)
 
-    # --- Coming back, and tidying
+    # --- Recovery and cleanup
 
     def recover(self):
-        """Carry on where the last process ended; abort what is open in a partition and belongs to nobody."""
+        """Continue where the last process stopped; abort transactions that are open in a partition but have no owner."""
         for transaction in list(self._by_id.values()):
             if transaction.is_ending:
                 self._carry_out(transaction)
@@ -347,7 +347,7 @@ class Transactions:
                 if owner is not None and owner.is_ending:
                     continue
                 if owner is not None and owner.epoch == epoch:
-                    # A loss of power took that the partition joined, and left the batch: its producer sends it again, and is told that it is there.
+                    # After a power loss the batch may be there without the partition entry: the producer retries and gets a duplicate acknowledged.
                     self.add_partitions(owner, {(partition.topic, partition.number)})
                     continue
                 logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)

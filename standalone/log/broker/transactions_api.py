@@ -1,8 +1,8 @@
 """InitProducerId, AddPartitionsToTxn, AddOffsetsToTxn, TxnOffsetCommit, EndTxn, WriteTxnMarkers; DescribeTransactions, ListTransactions,
 DescribeProducers.
 
-Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
-What a transaction does is in transactions.py. Left out: two-phase commit from outside (InitProducerId 6).
+Each handler gets the node, its call and the decoded request; it returns the response, or None if the response follows later.
+The logic is in transactions.py. Not implemented: external two-phase commit (InitProducerId 6).
 """
 
 import re
@@ -25,14 +25,14 @@ from standalone.log.broker.transactions import STATES
 
 
 def _code(call, refusal, fenced_from):
-    """Versions before `fenced_from` do not know PRODUCER_FENCED."""
+    """Map PRODUCER_FENCED for versions before `fenced_from`, which do not know it."""
     if refusal.code == codes.ProducerFencedError.errno and call.version < fenced_from:
         return codes.InvalidProducerEpochError.errno
     return refusal.code
 
 
 def init_producer_id(node, call, request):
-    """Versions 0-5. An id for each idempotent producer that asks; a transactional id keeps its own, and fences who had it before."""
+    """Versions 0-5. A new id for an idempotent producer; a transactional id keeps its own and fences its previous producer."""
     try:
         if request.transactional_id is not None:
             call.require(TRANSACTIONAL_ID, request.transactional_id)
@@ -48,13 +48,13 @@ def init_producer_id(node, call, request):
     except Refusal as refusal:
         error = _code(call, refusal, 4)
         if error == codes.KafkaStorageError.errno:
-            # A full disk: clients ask again after this answer, which they would not after KAFKA_STORAGE_ERROR.
+            # The disk is full: clients retry after this code, but not after KAFKA_STORAGE_ERROR.
             error = codes.CoordinatorNotAvailableError.errno
         return InitProducerIdResponse(version=call.version, error_code=error, producer_id=-1, producer_epoch=-1)
 
 
 def add_partitions(node, call, request):
-    """Versions 0-3: all of the partitions or none."""
+    """Versions 0-3. Adds all partitions or none."""
     Topic = AddPartitionsToTxnResponse.AddPartitionsToTxnTopicResult
     keys = {(topic.name, number) for topic in request.v3_and_below_topics for number in topic.partitions}
     forbidden = {key for key in keys if not call.may(TOPIC, key[0])}
@@ -114,9 +114,9 @@ def add_offsets(node, call, request):
 
 
 def offset_commit(node, call, request):
-    """Versions 0-5. The offsets count once the transaction is committed; a member's generation is checked from version 3 on.
+    """Versions 0-5. The offsets apply once the transaction commits; a member's generation is checked from version 3 on.
 
-    From version 5 on the group comes into the transaction by this, too.
+    From version 5 on this also adds the group to the transaction.
     """
     Topic = TxnOffsetCommitResponse.TxnOffsetCommitResponseTopic
     error, wanted, refused = NONE, {}, {}
@@ -146,7 +146,7 @@ def offset_commit(node, call, request):
         if error == codes.ProducerFencedError.errno:
             error = codes.InvalidProducerEpochError.errno
         if error == codes.ConcurrentTransactionsError.errno or error == codes.KafkaStorageError.errno:
-            error = codes.CoordinatorLoadInProgressError.errno  # the one that clients try again after
+            error = codes.CoordinatorLoadInProgressError.errno  # the code after which clients retry
     topics = [
         Topic(
             version=call.version,
@@ -166,7 +166,7 @@ def offset_commit(node, call, request):
 
 
 def end(node, call, request):
-    """Versions 0-5. Answered when the markers stand and the offsets are committed; from version 5 on with the producer's next epoch."""
+    """Versions 0-5. Responds when the markers are written and the offsets committed; from version 5 on with the producer's next epoch."""
 
     def answer(error, producer_id=-1, epoch=-1):
         call.answer(EndTxnResponse(version=call.version, error_code=error, producer_id=producer_id, producer_epoch=epoch))
@@ -187,7 +187,7 @@ def end(node, call, request):
 
 
 def write_markers(node, call, request):
-    """Versions 1-2: an admin ends a transaction that hangs in a partition."""
+    """Versions 1-2. An admin ends a transaction that hangs in a partition."""
     Marker = WriteTxnMarkersResponse.WritableTxnMarkerResult
     markers = []
     for marker in request.markers:
@@ -213,7 +213,7 @@ def write_markers(node, call, request):
     return WriteTxnMarkersResponse(version=call.version, markers=markers)
 
 
-# --- Looking
+# --- Describing transactions
 
 
 def describe_transactions(node, call, request):
@@ -246,7 +246,7 @@ def describe_transactions(node, call, request):
 
 
 def list_transactions(node, call, request):
-    """Versions 0-2, with filters by state, producer id, age and a pattern of the id."""
+    """Versions 0-2, filtered by state, producer id, duration and a pattern of the id."""
     State = ListTransactionsResponse.TransactionState
     now = node.clock.now_ms()
     pattern = getattr(request, "transactional_id_pattern", None)
@@ -275,7 +275,7 @@ def list_transactions(node, call, request):
 
 
 def describe_producers(node, call, request):
-    """Version 0. The producers that a partition remembers."""
+    """Version 0. The active producers of a partition."""
     Topic = DescribeProducersResponse.TopicResponse
     Part = Topic.PartitionResponse
     topics = []

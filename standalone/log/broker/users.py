@@ -1,4 +1,4 @@
-"""Users and their SCRAM credentials, kept in the store: never a password, only what a password can be checked by."""
+"""Users and their SCRAM credentials, in the store: salted keys, never passwords."""
 
 import base64
 import hashlib
@@ -33,7 +33,7 @@ class Users:
         return None if row is None else (row[0], *map(base64.b64decode, row[1:]))
 
     def alter(self, name, deletions, upsertions):
-        """upsertions: [(mechanism, iterations, salt, salted password)]. Refusal: nothing is changed."""
+        """upsertions: [(mechanism, iterations, salt, salted password)]. On Refusal nothing changes."""
         if not name:
             raise Refusal(codes.UnacceptableCredentialError, "A user needs a name.")
         user = dict(self._users.get(name, {}))
@@ -55,14 +55,14 @@ class Users:
 
 
 def credential_of(mechanism, password):
-    """What `Users.credential` gives, for a password that is known."""
+    """Derive the result of `Users.credential` from a known password."""
     salt = secrets.token_bytes(16)
     salted = hashlib.pbkdf2_hmac(DIGESTS[mechanism], password.encode(), salt, MIN_ITERATIONS)
     return MIN_ITERATIONS, salt, *_keys(mechanism, salted)
 
 
 def _keys(mechanism, salted):
-    """(stored key, server key) of a salted password."""
+    """Derive (stored key, server key) from a salted password."""
     digest = DIGESTS[mechanism]
     client_key = hmac.digest(salted, b"Client Key", digest)
     return hashlib.new(digest, client_key).digest(), hmac.digest(salted, b"Server Key", digest)

@@ -1,4 +1,4 @@
-"""A batch as columns with their schemas: what conversion makes of bytes, and what the segments of a chain hand on."""
+"""A batch as columns with their schemas, as conversion produces it and segments pass it on."""
 
 import pyarrow as pa
 
@@ -7,11 +7,11 @@ from standalone.data.batch import SinkBatch, SourceBatch, joined_parts
 from standalone.wire import NO_TIMESTAMP
 
 _POLLED = ("count", "topic", "partition", "key", "key_schema", "value", "value_schema", "timestamps", "headers")
-_ROWS = ("topic", "partition", "key", "value", "timestamps", "headers", "offsets")  # what is, or may be, of each row
+_ROWS = ("topic", "partition", "key", "value", "timestamps", "headers", "offsets")  # attributes that may differ per row
 
 
 class ColumnBatch:
-    """A batch as columns. `topic` and `partition` are one value for all rows, or a list with one for each; `offsets` only for sinks."""
+    """A batch as columns. `topic` and `partition` are one value for all rows, or a list with a value per row; `offsets` is set for sinks only."""
 
     __slots__ = ("count", *_ROWS, "key_schema", "value_schema", "timestamp_type")
 
@@ -38,16 +38,20 @@ class ColumnBatch:
         return column.shape_of(self.value)
 
     def take(self, rows):
-        """These rows alone."""
+        """Return a batch of these rows only."""
         return self.with_(count=len(rows), **{name: column.take(getattr(self, name), rows) for name in _ROWS})
 
+    def cut(self, low, high):
+        """The rows from low to high, not copied."""
+        return self.with_(count=high - low, **{name: column.cut(getattr(self, name), low, high) for name in _ROWS})
+
     def piece(self, low, high):
-        """The rows from low to high, in their own buffers: to be carried to another process."""
+        """Copy rows low to high into their own buffers, for another process."""
         return self.with_(count=high - low, **{name: column.compact(getattr(self, name), low, high) for name in _ROWS})
 
 
 def joined_batches(batches):
-    """Multiple as one; None where they are not alike."""
+    """Concatenate batches; None if their schemas differ."""
     first = batches[0]
     for name in ("key_schema", "value_schema", "key_shape", "value_shape", "timestamp_type"):
         if any(getattr(batch, name) != getattr(first, name) for batch in batches):
@@ -56,20 +60,20 @@ def joined_batches(batches):
 
 
 def sink_batch(batch, topic, partition):
-    """The same as a batch for a sink, whose records came from that partition."""
+    """Convert to a batch for a sink, with records from that partition."""
     return SinkBatch(origin=(topic, partition), **{name: getattr(batch, name) for name in ColumnBatch.__slots__})
 
 
 def source_batch(batch, source_partition, offset_of):
-    """The same as a batch of a source, as it was polled."""
+    """Convert to a source's batch as polled."""
     return SourceBatch(source_partition=source_partition, offset_of=offset_of, **{name: getattr(batch, name) for name in _POLLED})
 
 
-# --- What a batch has beside key and value, in Arrow ---------------------------------------------------------------
+# --- What a batch has besides key and value, in Arrow --------------------------------------------------------------
 
 
 def arrow_each(given, count, kind):
-    """One value for all rows, or a list with one for each."""
+    """One value for all rows, or a list with a value per row."""
     return pa.array(given, kind) if isinstance(given, list) else pa.repeat(pa.scalar(given, kind), count)
 
 
@@ -81,7 +85,7 @@ def arrow_times(timestamps, count):
 
 
 def timestamps_of(column):
-    """An Arrow array of timestamps as a batch has them."""
+    """Convert an Arrow array of timestamps to a batch's timestamps."""
     if column is None:
         return None
     return (column.fill_null(NO_TIMESTAMP) if column.null_count else column).to_numpy(zero_copy_only=False)

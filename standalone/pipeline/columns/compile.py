@@ -1,4 +1,4 @@
-"""What all transforms of a chain say together, as nodes (outputs.py) over the leaves of a batch, for batches of one shape."""
+"""Compile the transforms of a chain into nodes (outputs.py) over the leaves of a batch, for batches of one shape."""
 
 from standalone.data import schema as s
 from standalone.data.arrow import arrow_type
@@ -11,11 +11,11 @@ _PARTS = ("topic", "partition", "timestamp", "key", "value", "keep", "failed")
 
 
 def compiled(links, shape, batch):
-    """(the Columns after all links, the Pruner that knows what they say). Raises Declined at the first link without a columnar form."""
+    """Return (Columns after all links, the Pruner with their nodes). Raise Declined at the first link without a columnar form."""
     pruner = Pruner([leaf for part in shape.values() for leaf in leaves_in(part)])
 
     def settled(columns):
-        """The same columns, each by the name of what was made so far."""
+        """Return the same columns, with each intermediate result referenced by name."""
         said = {name: pruner.settle(column) for name in _PARTS if is_expression(column := getattr(columns, name))}
         pruner.next_link()
         return columns.with_(nulls=columns.nulls, **said)
@@ -24,7 +24,7 @@ def compiled(links, shape, batch):
 
 
 def columns_of(shape, batch):
-    """A batch of that shape as the transforms see it."""
+    """Return a batch of that shape as transforms see it."""
 
     def column(part, schema):
         if part == Leaves.UNKNOWN:
@@ -56,7 +56,7 @@ def columns_of(shape, batch):
 
 
 def apply(links, columns, settled=lambda columns: columns):
-    """The columns after all links; `settled` is asked after each link. Raises Declined at the first that has no columnar form here."""
+    """Apply all links; call `settled` after each. Raise Declined at the first link without a columnar form here."""
     for link in links:
         before = columns.with_(keep=None, failed=None)
         applies = True if link.predicate is None else _said(link.predicate, before, f"the predicate of {link.alias}")
@@ -67,7 +67,7 @@ def apply(links, columns, settled=lambda columns: columns):
         after = _said(link.transform, before, link.alias)
         if applies is not True:
             after = _where(applies, after, before, link.alias)
-        if is_expression(after.keep):  # whether a null keeps a row is for the rows engine to say
+        if is_expression(after.keep):  # the rows engine decides whether a null condition keeps a row
             after = after.with_(failed=after.keep.isNull() if after.failed is None else after.failed | after.keep.isNull())
         keep = after.keep if columns.keep is None else columns.keep if after.keep is None else columns.keep & after.keep
         failed = after.failed if columns.failed is None else columns.failed if after.failed is None else columns.failed | after.failed
@@ -83,15 +83,15 @@ def _said(stage, columns, who):
     if said is None:
         raise Declined(f"{who} has no columnar form for this batch")
     if not isinstance(said, (Columns, bool)) and not is_expression(said):
-        raise Declined(f"{who} says a {type(said).__name__}: a columnar form is said with F of standalone, not with pyspark's functions")
+        raise Declined(f"{who} returns a {type(said).__name__}: write columnar forms with standalone's F, not with pyspark's functions")
     return said
 
 
 def _where(applies, after, before, alias):
-    """`after` where the predicate says so, `before` elsewhere."""
+    """`after` where the predicate is true, `before` elsewhere."""
     alike = all(getattr(after, name) == getattr(before, name) for name in ("key_schema", "value_schema", "key_shape", "value_shape"))
     if not alike:
-        raise Declined(f"{alias} gives some rows another schema than the rest")
+        raise Declined(f"{alias} gives some rows a different schema than others")
 
     def either(name, default=None):
         new, old = getattr(after, name), getattr(before, name)

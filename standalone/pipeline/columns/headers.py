@@ -1,4 +1,4 @@
-"""Headers of a batch in columns: they stay on this side as lists, and what the transforms said of them is done here."""
+"""Headers of a batch in columns: they stay in Python as lists, and the transforms' header edits are applied here."""
 
 from standalone.data.column import values_of
 from standalone.data.record import Header
@@ -6,7 +6,7 @@ from standalone.expression import is_expression
 
 
 class Headers:
-    """The HeaderEdits of one plan. `columns` are what is asked for them, by name; `schemas` those of the values among these."""
+    """The HeaderEdits of one plan. `columns` are the expressions they need, by name; `schemas` those of the values."""
 
     def __init__(self, edits):
         self._edits = edits
@@ -19,7 +19,7 @@ class Headers:
                 self.schemas[f"header_{at}"] = edit.shape or edit.added.schema
 
     def edited(self, batch, column_of, mask_of):
-        """The batch's headers after all edits: a list with a tuple for each row, or None. The functions say what happened to `columns`."""
+        """Apply all edits to the batch's headers: a list with a tuple per row, or None. The functions resolve the results of `columns`."""
         headers = batch.headers
         if headers is not None and self._edits:
             headers = [each or () for each in headers]
@@ -50,7 +50,7 @@ def _without(headers, dropped):
 
 
 def _where(mask, old, new):
-    """`new` where the mask says so, `old` elsewhere."""
+    """`new` where the mask is true, `old` elsewhere."""
     if mask is None or new is old:
         return new
     return [after if changed else before for before, after, changed in zip(old, new, mask.tolist())]

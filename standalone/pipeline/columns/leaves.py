@@ -1,6 +1,6 @@
-"""A batch split into leaves: the columns that stay where they are, or that a job sends to Spark.
+"""A batch split into leaves: columns that stay in Python or are sent to Spark.
 
-A struct that is null in no row is parsed: each field is its own leaf and goes its own way. Everything else is one leaf.
+A struct without null rows is split: each field is its own leaf. Everything else is one leaf.
 """
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ HEADER_NAMES = s.SchemaBuilder.array(s.Schema.STRING).build()
 
 
 class Leaf:
-    """One column that goes its way as a whole: its name for Spark, its schema, and whether any row is null."""
+    """One column: its name in Spark, its schema, and whether any row is null."""
 
     __slots__ = ("name", "schema", "nullable")
 
@@ -37,18 +37,18 @@ class Leaf:
 
 
 class Leaves:
-    """A batch split. `shape` says how, and is the same for all batches that one plan serves: what it knows of `topic`, `partition`,
-    `key`, `value`, `timestamp` and `offset` is a plain value, a Leaf, a tuple of such for a struct's fields, NULL or UNKNOWN.
+    """A split batch. `shape` is the same for all batches that a plan can process: its `topic`, `partition`,
+    `key`, `value`, `timestamp` and `offset` are each a plain value, a Leaf, a tuple of these for a struct's fields, NULL or UNKNOWN.
     """
 
     NULL = "null in every row"
     UNKNOWN = "of no known type"
 
     def __init__(self, batch, seen_nulls):
-        """`seen_nulls` is a set that remembers which leaves ever had a null: those count as nullable from then on, or there
-        would be a plan to compile for each way in which nulls can be spread over the fields.
+        """`seen_nulls` remembers which leaves ever had a null: these count as nullable from then on. Otherwise each combination of
+        nullable fields would compile its own plan.
         """
-        self.columns = {}  # of each leaf by its name
+        self.columns = {}  # leaf name -> column
         self._seen_nulls = seen_nulls
         self.count = batch.count
         self.shape = {
@@ -73,7 +73,7 @@ class Leaves:
         return self._leaf(name, pa.array(given, arrow_type(schema)), schema) if isinstance(given, list) else given
 
     def _partition(self, partition):
-        """A leaf also where all rows have the same one: a plan is not of one partition, of which there may be hundreds."""
+        """A leaf even if all rows share the partition: a plan serves all of a topic's partitions."""
         schema = s.Schema.OPTIONAL_INT32
         if partition is None or isinstance(partition, list):
             return self._one_or_all("partition", partition, schema)
@@ -85,7 +85,7 @@ class Leaves:
         return self._leaf("timestamp", arrow_times(timestamps, self.count), s.Schema.OPTIONAL_INT64)
 
     def _header_names(self, headers):
-        """One leaf, for those who ask which headers a row has: few do, so it is made an array only for them."""
+        """A leaf of header names, built only on demand, since few transforms need it."""
         if headers is None or not any(headers):
             return self.NULL
         self.columns["header_names"] = headers
@@ -97,12 +97,12 @@ class Leaves:
             return self.UNKNOWN
         if column is None:
             return self.NULL
-        return self._taken_apart(name, columnar(column, schema, self.count), schema)
+        return self._split_parts(name, columnar(column, schema, self.count), schema)
 
-    def _taken_apart(self, name, column, schema):
+    def _split_parts(self, name, column, schema):
         if schema.type == s.STRUCT and not null_count(column):
             parts = zip(fields_of(column), schema.fields)
-            return tuple(self._taken_apart(f"{name}_{field.index}", part, field.schema) for part, field in parts)
+            return tuple(self._split_parts(f"{name}_{field.index}", part, field.schema) for part, field in parts)
         return self._leaf(name, column, schema)
 
     def _leaf(self, name, column, schema):
@@ -112,7 +112,7 @@ class Leaves:
         return Leaf(name, schema, (name, schema) in self._seen_nulls)
 
     def arrow(self, leaf):
-        """The column of a leaf as an Arrow array."""
+        """Return a leaf's column as an Arrow array."""
         column = self.columns[leaf.name]
         if leaf.schema is HEADER_NAMES:
             names = [[header.name for header in each or ()] for each in column]
@@ -121,7 +121,7 @@ class Leaves:
 
 
 def leaves_in(shape):
-    """All leaves of one part of a shape."""
+    """Return all leaves in one part of a shape."""
     if isinstance(shape, Leaf):
         return [shape]
     return [leaf for part in shape for leaf in leaves_in(part)] if isinstance(shape, tuple) else []

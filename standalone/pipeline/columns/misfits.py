@@ -1,4 +1,4 @@
-"""Lists and maps that hold a null which their schema forbids, at any depth: looked for in their buffers, without Spark."""
+"""Find lists and maps with a null that their schema forbids, at any depth, in their buffers without Spark."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ _NESTED = (s.STRUCT, s.ARRAY, s.MAP)
 
 
 def misfits_within(array, schema):
-    """A boolean numpy array: in which rows of an Arrow array of lists, maps or structs one is. A null itself holds none."""
+    """Return a boolean array: which rows of an Arrow array of lists, maps or structs contain such a null. A null row contains none."""
     if schema.type == s.ARRAY:
         return _in_items(array, [(array.values, schema.value_schema)])
     if schema.type == s.MAP:
@@ -23,13 +23,13 @@ def misfits_within(array, schema):
 
 
 def _misfits(array, schema):
-    """The same, and where a value is null that must not be."""
+    """Like `misfits_within`, but also true where a required value itself is null."""
     within = misfits_within(array, schema) if schema.type in _NESTED and not schema.logical else np.zeros(len(array), bool)
     return within if schema.optional else within | nulls_of(array)
 
 
 def _in_items(lists, parts):
-    """Which lists have a misfit among their items; `parts` are what the items consist of, each with its schema."""
+    """Which lists have a misfit among their items; `parts` are the item arrays with their schemas."""
     found = np.zeros(len(lists), bool)
     ends = buffer_of(lists, len(lists) + 1).astype(np.int64)
     for items, schema in parts:

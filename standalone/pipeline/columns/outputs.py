@@ -1,4 +1,4 @@
-"""What happens to one output of a plan, or of a part of one: a leaf as it came, a literal, a struct of such, or what Spark computes."""
+"""Nodes of a plan's outputs: an unchanged leaf, a literal, a struct of nodes, or a value that Spark computes."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,12 +19,12 @@ from standalone.wire import ByteColumn
 
 @dataclass(frozen=True, eq=False)
 class Literal:
-    """The same value in every row; `expression` is how it was said."""
+    """The same value in every row; `expression` is its original form."""
 
     value: Any
     expression: Any = None
 
-    def __eq__(self, other):  # as values are: 1 is not True, and 0.0 is not -0.0
+    def __eq__(self, other):  # strict equality: 1 is not True, and 0.0 is not -0.0
         return isinstance(other, Literal) and type(self.value) is type(other.value) and repr(self.value) == repr(other.value)
 
     def __hash__(self):
@@ -36,7 +36,7 @@ class Literal:
 
 @dataclass(frozen=True)
 class Struct:
-    """A struct of these parts: (name, node)."""
+    """A struct of parts: (name, node)."""
 
     parts: tuple
 
@@ -46,13 +46,13 @@ class Struct:
 
 @dataclass(eq=False)
 class Computed:
-    """What Spark computes by `expression`, which reads the leaves of the names `reads` and what earlier links computed, in `needs`."""
+    """A value that Spark computes by `expression` from the leaves named in `reads` and from earlier links' values in `needs`."""
 
     expression: Any
     reads: frozenset
     needs: tuple
-    link: int  # the number of the link that says it: what a later one needs is computed in a select before it
-    name: Any = None  # of the column that it becomes, where it is an output or a later link needs it
+    link: int  # number of its link: later links need its value from an earlier select
+    name: Any = None  # of its column, if it is an output or a later link needs it
 
     def __str__(self):
         return self.name or "computed"
@@ -60,7 +60,7 @@ class Computed:
 
 @dataclass(frozen=True)
 class FloatText:
-    """The text of a floating-point number of that schema, in Java 17's digits: a kernel writes it, not Spark."""
+    """The text of a floating-point number, formatted as in Java 17: a kernel writes it, not Spark."""
 
     node: Any
     schema: Any
@@ -71,7 +71,7 @@ class FloatText:
 
 @dataclass(frozen=True)
 class NullMask:
-    """A condition: the rows in which any of these leaves is null or, negated, in which none of them is."""
+    """A condition: rows in which any of these leaves is null or, negated, none is."""
 
     names: frozenset
     negated: bool = False
@@ -83,7 +83,7 @@ class NullMask:
 
 @dataclass(frozen=True)
 class MisfitWithin:
-    """A condition: the rows in which that leaf's list or map holds a null that its schema forbids. `said` is the same for Spark."""
+    """A condition: rows in which the leaf's list or map contains a null that its schema forbids. `said` is the Spark expression of it."""
 
     name: str
     schema: Any
@@ -95,7 +95,7 @@ class MisfitWithin:
 
 @dataclass(frozen=True)
 class AnyOf:
-    """A condition: the rows of any of these conditions."""
+    """A condition: rows that meet any of these conditions."""
 
     nodes: tuple
 
@@ -111,7 +111,7 @@ def is_node(value):
 
 
 def computed_in(node):
-    """All Computed nodes within one."""
+    """Return all Computed nodes within a node."""
     if isinstance(node, Computed):
         yield node
     elif isinstance(node, FloatText):
@@ -122,7 +122,7 @@ def computed_in(node):
 
 
 def build(node, schema, leaves, computed):
-    """The column of a node: as it came, a StructColumn, or an Arrow array. `computed` has what Spark sent back, by name."""
+    """Build a node's column: the leaf's own, a StructColumn, or an Arrow array. `computed` has Spark's results by name."""
     if node is None:
         return None
     if isinstance(node, Leaf):
@@ -150,7 +150,7 @@ def _part(node, schema, leaves, computed):
 
 
 def mask_of(node, leaves, computed):
-    """The rows of a condition, as an array; where it is null, the rows engine shall look, and so it counts as true."""
+    """Return the rows of a condition as an array; null counts as true, so that the rows engine decides."""
     if isinstance(node, Literal):
         return np.full(leaves.count, node.value is not False)
     if isinstance(node, AnyOf):
@@ -165,5 +165,5 @@ def mask_of(node, leaves, computed):
 
 
 def says_nothing(name, node, shape):
-    """Whether that output is as it was, or says nothing: for people, who need not be told."""
+    """Whether an output is unchanged or empty, and thus left out of descriptions."""
     return node is None or name in shape and node == shape[name] or node == Literal(None) or node == Literal(name == "keep")

@@ -1,7 +1,7 @@
-"""Compile a chain for batches of one shape: the edits of the schema are done here, and what is computed is one projection of Spark's.
+"""Compile a chain for batches of one shape: schema edits run in Python, computed values are one projection in Spark.
 
-All transforms become nodes over the batch's leaves (compile.py, prune.py). Leaves, literals and structs of such keep their columns on this
-side. Only what is computed travels: the leaves that it reads go, its results come back. No session is needed to compile.
+All transforms become nodes over the batch's leaves (compile.py, prune.py). Leaves, literals and structs of these stay in Python. Spark gets
+only the leaves that computed values read, and returns only the results. Compiling needs no session.
 """
 
 from standalone.data import schema as s
@@ -21,10 +21,10 @@ _VALUES = ("topic", "partition", "timestamp", "key", "value")
 
 
 class ColumnPlan:
-    """The transforms of a chain, compiled for one shape; `run` may be called again and again, for batches of that shape."""
+    """A chain's transforms, compiled for one shape; `run` processes any number of batches of that shape."""
 
     def __init__(self, links, leaves, batch):
-        """Raises Declined."""
+        """Raise Declined if there is no columnar form."""
         self._shape = leaves.shape
         result, pruner = compiled(links, leaves.shape, batch)
         self.key_schema, self.value_schema = result.key_schema, result.value_schema
@@ -54,16 +54,16 @@ class ColumnPlan:
 
     @property
     def computes(self):
-        """Whether there is anything for Spark to do."""
+        """Whether it needs a Spark job."""
         return self._projection is not None
 
     def describe(self):
-        """In words, for people."""
+        """Describe the plan in words."""
         results = [f"{name} = {node}" for name, node in self._nodes.items() if not says_nothing(name, node, self._shape)]
-        lines = ["; ".join(results) or "all as it was"]
+        lines = ["; ".join(results) or "nothing changes"]
         if self.computes:
             computed = "; ".join(f"{name} = {_words(each.expression)}" for name, each in self._computed.items())
-            lines.append(f"Spark is sent {', '.join(leaf.name for leaf in self.shipped) or 'nothing'}: {computed}")
+            lines.append(f"Spark gets {', '.join(leaf.name for leaf in self.shipped) or 'nothing'}: {computed}")
         else:
             lines.append("nothing to compute: no Spark job")
         return lines
@@ -71,13 +71,13 @@ class ColumnPlan:
     # --- run ---
 
     def run(self, batch, leaves, holder):
-        """(the batch that comes out, its rows that are dropped, its rows that the rows engine must do): masks or None for none."""
+        """Return (output batch, mask of dropped rows, mask of rows for the rows engine); a mask is None if empty."""
         computed = self._projection.run(holder, self._table(leaves)) if self.computes else {}
 
         def column(name):
             node, schema = self._nodes[name], self._schemas[name]
             if node is None and name in ("key", "value"):
-                return getattr(batch, name)  # of no known type, and not touched
+                return getattr(batch, name)  # of unknown type, unchanged
             return build(node, schema, leaves, computed)
 
         def part(name, schema):
@@ -115,7 +115,7 @@ class ColumnPlan:
         return table_of({leaf.name: leaves.arrow(leaf) for leaf in self.shipped}, nullable, leaves.count)
 
     def _select(self, frame):
-        """The Spark frame of all that is computed: a select for each link that a later one needs something of."""
+        """Build the Spark frame of all computed values: one select per link whose values a later link needs."""
         spark = SparkColumns()
         numbers = sorted({each.link for each in self._computed.values()})
         for number in numbers[:-1]:
@@ -126,16 +126,16 @@ class ColumnPlan:
 
     @property
     def spark_words(self):
-        """Spark's words for the job of the last session; None before its first one."""
+        """Spark's plan for the last session's job as text; None before the first."""
         return self._projection.words if self.computes else None
 
     def spark_plan(self, leaves, session):
-        """Spark's own words for the job of such a batch; None where there is no job."""
+        """Spark's plan for the job of such a batch as text; None if there is no job."""
         return self._projection.spark_plan(session, self._table(leaves)) if self.computes else None
 
 
 def _closure(nodes):
-    """{name: node} of these Computed nodes and of all that they need."""
+    """Return {name: node} of these Computed nodes and all that they need."""
     found, left = {}, list(nodes)
     while left:
         node = left.pop()
@@ -146,7 +146,7 @@ def _closure(nodes):
 
 
 def _words(expression, depth=5):
-    """An expression in words, as far as people want to read."""
+    """Format an expression, truncated to a readable depth."""
     if not is_expression(expression):
         return repr(expression)
     if expression.function == "col":

@@ -1,7 +1,7 @@
-"""What of a chain edits the schema, and what it computes: told by one rule over the expressions, node by node, without Spark.
+"""Separate a chain's schema edits from its computed values, expression by expression, without Spark.
 
-A leaf, a literal and a struct of such are edits: a rename, a drop, a wrap, a constant. So are a field of a struct that was just made, and
-a condition on which leaves are null. Everything else is Computed, and Spark's; only the leaves that it reads travel.
+Leaves, literals and structs of these are edits: a rename, a drop, a wrap, a constant. So are fields of a struct that was just built, and
+null checks of leaves. Everything else is Computed by Spark, which gets only the leaves that it reads.
 """
 
 import inspect
@@ -22,11 +22,11 @@ TRUE, FALSE = Literal(True, F.lit(True)), Literal(False, F.lit(False))
 
 
 class Declined(Exception):
-    """This chain has no columnar form for batches of that shape; says why."""
+    """This chain has no columnar form for batches of this shape; the message says why."""
 
 
 class Lambda:
-    """A function over the items of a list or map, as its body: Spark calls it once for an expression, with its own columns."""
+    """A function over the items of a list or map, as its body: Spark calls it once per expression with its own columns."""
 
     def __init__(self, parameters, body):
         self.parameters = parameters
@@ -39,16 +39,16 @@ class Lambda:
 
 
 class Pruner:
-    """Makes nodes of the expressions of one chain, link by link. `settle` gives what a link says a name for the links after it."""
+    """Builds nodes from a chain's expressions, link by link. `settle` names a link's result for the links after it."""
 
     def __init__(self, leaves):
         self._known = {leaf.name: leaf for leaf in leaves}
-        self._nodes = {}  # by the expression's identity; the expression too, or another might get its place
+        self._nodes = {}  # keyed by identity; holds the expression so that its id is not reused
         self._link = 0
         self._names = 0
 
     def settle(self, expression):
-        """The name of what a link made, by which the next one says it: an expression that held all before it would grow beyond all bounds."""
+        """Name a link's result, so that the next link references it instead of nesting ever larger expressions."""
         node = self.node(expression)
         for computed in computed_in(node):
             self.named(computed)
@@ -67,14 +67,14 @@ class Pruner:
         return computed
 
     def value(self, expression, schema):
-        """The node of a value of that schema."""
+        """Return the node of a value with that schema."""
         node = self._fitting(self.node(expression), schema)
         for computed in computed_in(node):
             self.named(computed)
         return node
 
     def mask(self, expression):
-        """The node of a condition."""
+        """Return the node of a condition."""
         node = self.node(expression)
         if not isinstance(node, (Leaf, Literal, *MASKS)):
             node = self._computed_of(node)
@@ -94,19 +94,19 @@ class Pruner:
         return self._computed(expression.function, expression.given) if node is None else node
 
     def _fitting(self, node, schema):
-        """A node that makes a column of that schema."""
+        """Return a node that produces a column of that schema."""
         if isinstance(node, MASKS):
             return self._computed_of(node)
         if not isinstance(node, Struct):
             return node
         if schema.type != s.STRUCT or [name for name, _ in node.parts] != [field.name for field in schema.fields]:
-            return self._computed_of(node)  # a Decimal, say, is made of parts, too
+            return self._computed_of(node)  # a Decimal, for instance, also consists of parts
         return Struct(tuple((name, self._fitting(part, field.schema)) for (name, part), field in zip(node.parts, schema.fields)))
 
-    # --- what is computed ---
+    # --- computed values ---
 
     def _computed(self, function, given):
-        """Spark's part: the function of what its arguments are, said over leaves and over what earlier links computed."""
+        """A value that Spark computes: the function over leaves and earlier links' values."""
         reads, needs = set(), {}
         expression = Expression(function, *(self._said(each, reads, needs) for each in given))
         return Computed(expression, frozenset(reads), tuple(needs.values()), self._link)
@@ -123,13 +123,13 @@ class Pruner:
             return self._said_node(self.node(given), reads, needs)
         if inspect.isfunction(given):
             function = Lambda.of(given)
-            for parameter in function.parameters:  # known to Spark alone, when it calls
+            for parameter in function.parameters:  # only Spark knows them, when it calls the function
                 self._nodes[id(parameter)] = (parameter, Computed(parameter, frozenset(), (), self._link))
             return Lambda(function.parameters, self._said(function.body, reads, needs))
         return given
 
     def _said_node(self, node, reads, needs):
-        """A node as an expression. What it reads is noted in the set `reads` and the dict `needs`."""
+        """Convert a node back to an expression. Records what it reads in the set `reads` and the dict `needs`."""
         if isinstance(node, Leaf):
             reads.add(node.name)
             return F.col(node.name)
@@ -138,7 +138,7 @@ class Pruner:
         if isinstance(node, Struct):
             return F.struct(*(self._said_node(part, reads, needs).alias(name) for name, part in node.parts))
         if isinstance(node, FloatText):
-            raise Declined("it computes with the text of floating-point numbers, which is written behind Spark's job")
+            raise Declined("it computes with the text of floating-point numbers, which is formatted after the Spark job")
         if isinstance(node, NullMask):
             reads.update(node.names)
             return _joined_by("__or__", [F.col(name).isNull() for name in sorted(node.names)], node.negated)
@@ -153,7 +153,7 @@ class Pruner:
         needs.update((each.name, each) for each in node.needs)
         return node.expression
 
-    # --- the rules: a node, or None for what is computed ---
+    # --- the rules: return a node, or None for a computed value ---
 
     def _col(self, name):
         if name not in self._known:
@@ -225,7 +225,7 @@ class Pruner:
             if condition == TRUE:
                 otherwise = (value,)
                 break
-            if condition not in (FALSE, Literal(None)):  # Spark refuses a null of no type for a condition
+            if condition not in (FALSE, Literal(None)):  # Spark rejects an untyped null as a condition
                 left.append((condition, self._condition(value)))
         last = Literal(None, F.lit(None)) if otherwise is None else self._condition(otherwise[0])
         if all(value == last for _, value in left):
@@ -233,7 +233,7 @@ class Pruner:
         if len(left) == 1 and last == Literal(None):
             ((condition, value),) = left
             if (root := _root(value)) and condition == NullMask(frozenset([root]), negated=True):
-                return value  # it is null already where the condition says so
+                return value  # it is null already where the condition is true
         reads, needs = set(), {}
         said = None
         for condition, value in left:
@@ -262,7 +262,7 @@ _RULES = {
 
 
 def _branches(expression):
-    """[(condition, value)] of a `when` and those that were put after it; None of what is none."""
+    """Return [(condition, value)] of chained `when`s; None for another expression."""
     if expression.function == "when":
         return [expression.given]
     if expression.function == COLUMN + "when":
@@ -282,7 +282,7 @@ def _joined_by(operator, expressions, negated=False):
 
 
 def _cast_node(node, target):
-    """A node as that Arrow type where nothing is computed for it; else None."""
+    """Return a node cast to that Arrow type if no computation is needed; else None."""
     if not isinstance(target, pa.DataType):
         return None
     if isinstance(node, Literal):
@@ -300,14 +300,14 @@ def _cast_node(node, target):
 
 
 def _root(node):
-    """The name of the leaf whose nulls a node has."""
+    """Return the name of the leaf that determines a node's nulls."""
     while isinstance(node, FloatText):
         node = node.node
     return node.name if isinstance(node, Leaf) else None
 
 
 def _nulls(node):
-    """The condition that a node is null; None where only Spark can say."""
+    """Return the condition that a node is null; None if only Spark can evaluate it."""
     if isinstance(node, FloatText):
         return _nulls(node.node)
     if isinstance(node, Leaf):
@@ -324,7 +324,7 @@ def _not(mask):
 
 
 def _any(masks):
-    """Conditions joined by "or"."""
+    """Join conditions by "or"."""
     plain, names, left = [], set(), []
     for mask in masks:
         plain += mask.nodes if isinstance(mask, AnyOf) else [mask]
@@ -342,7 +342,7 @@ def _any(masks):
 
 
 def _all(masks):
-    """Conditions joined by "and"; None where that is computed."""
+    """Join conditions by "and"; None if that must be computed."""
     names, left = set(), []
     for mask in masks:
         if mask == FALSE:
@@ -352,6 +352,6 @@ def _all(masks):
         elif mask != TRUE:
             left.append(mask)
     if left:
-        known = {left[0].name} if isinstance(left[0], MisfitWithin) else set()  # it is false where the leaf is null
+        known = {left[0].name} if isinstance(left[0], MisfitWithin) else set()  # false where the leaf is null
         return left[0] if len(left) == 1 and names <= known else None
     return NullMask(frozenset(names), negated=True) if names else TRUE

@@ -1,11 +1,11 @@
-"""A chain as segments, each of which does its links for a whole batch: Expressions, Sql or Python.
+"""Split a chain into segments that each process a whole batch: Expressions, Sql or Python.
 
     for segment in segments_of(links, ...):
         batch, rows, redo = segment.run(batch, origin, rows)
 
-`rows` has for each row of what comes out the row that it came of (None: all, as they were), ascending; `redo` are rows that the rows
-engine must do from here on. A row in neither is dropped. A segment raises ByRows where all of the batch is for the rows engine, and
-SparkGone where Spark's Java process ended.
+`rows` maps each output row to its input row, ascending (None: unchanged); `redo` are rows that the rows engine must process from this
+segment on. A row in neither was dropped. A segment raises ByRows if the rows engine must process the whole batch, and SparkGone if
+Spark's Java process ended.
 """
 
 import logging
@@ -24,16 +24,16 @@ log = logging.getLogger(__name__)
 NO_ROWS = np.empty(0, np.int64)
 MOST_PLANS = 1000
 _NOT_ASKED = (None, None, None)
-MOST_FAILED_JOBS = 3  # of one plan in a row, before it is left to the rows engine
+MOST_FAILED_JOBS = 3  # of one plan in a row, before the rows engine takes over
 
 
 class ByRows(Exception):
-    """This batch is for the rows engine; says why."""
+    """The rows engine must process this batch; the message says why."""
 
 
 def segments_of(links, expressions, sql, python, remembers=lambda link: False):
-    """[segment]: runs of links of one kind. The three are called as `expressions(low, links)`, `sql(low, link)` and `python(low, links)`,
-    the last one apart for links of which `remembers(link)` is true.
+    """Return [segment], runs of links of one kind. The factories are called as `expressions(low, links)`, `sql(low, link)` and
+    `python(low, links)`; links for which `remembers(link)` is true become segments of their own.
     """
 
     def kind_of(link):
@@ -52,12 +52,12 @@ def segments_of(links, expressions, sql, python, remembers=lambda link: False):
 
 
 class Segment:
-    """Links of a chain, from `low` to `high`, that are done together."""
+    """Links low to high of a chain, processed together."""
 
-    title = ""  # what they are, in words
-    computes = False  # whether, by their configuration, Spark will be needed
-    is_free = False  # whether no batch so far had anything for Spark to do
-    remembers = False  # whether they must see each record once and in order: done by rows, in the task's thread
+    title = ""  # for descriptions
+    computes = False  # whether its configuration requires Spark
+    is_free = False  # whether no batch so far needed Spark
+    remembers = False  # stateful: must see each record once and in order, so it runs by rows in the task's thread
 
     def __init__(self, low, count):
         self.low, self.high = low, low + count
@@ -69,20 +69,20 @@ class Segment:
         return True
 
     def describe(self):
-        """What was compiled, in words."""
+        """Describe the compiled form in words."""
         return [self.title]
 
     def spark_plan(self, session, batch):
-        """Spark's own words for the job of such a batch; None where there is none."""
+        """Spark's plan for the job of such a batch as text; None if there is no job."""
         return None
 
     def spark_plans(self):
-        """[(title, Spark's optimized plan)] of the jobs so far."""
+        """Return [(title, Spark's optimized plan)] of the jobs so far."""
         return []
 
 
 class PythonHere(Segment):
-    """Links without a columnar form that remember records."""
+    """Stateful links without a columnar form."""
 
     title = "links of Python that remember records: by rows, in the task's thread"
     is_free = remembers = True
@@ -102,18 +102,18 @@ def _kind(link):
 
 
 class Expressions(Segment):
-    """Links with columnar forms: compiled once for each shape of batch."""
+    """Links with columnar forms, compiled once per batch shape."""
 
     def __init__(self, low, links, holder, is_worth_a_job):
-        """`is_worth_a_job(count)` says whether Spark shall compute a batch of that size."""
+        """`is_worth_a_job(count)` returns whether Spark should process a batch of that size."""
         super().__init__(low, len(links))
         self._links = links
         self._holder = holder
         self._is_worth_a_job = is_worth_a_job
-        self._plans = {}  # shape of a batch -> _Plan, the last used last
+        self._plans = {}  # batch shape -> _Plan, most recently used last
         self._lock = threading.Lock()
         self._seen_nulls = set()
-        self._asked = _NOT_ASKED  # the batch that `needs_job` was asked of last, its plan and its leaves
+        self._asked = _NOT_ASKED  # the last batch passed to `needs_job`, its plan and leaves
 
     def spark_plan(self, session, batch):
         plan, leaves = self._plan(batch)
@@ -128,12 +128,12 @@ class Expressions(Segment):
 
     @property
     def is_free(self):
-        """Whether no batch so far had anything for Spark to compute."""
+        """Whether no batch so far needed Spark."""
         return all(plan.is_free for plan in list(self._plans.values()))
 
     def needs_job(self, batch):
         plan, leaves = self._plan(batch)
-        self._asked = (batch, plan, leaves)  # most likely it is run next
+        self._asked = (batch, plan, leaves)  # this batch will probably run next
         return not plan.is_free
 
     def run(self, batch, origin=None, rows=None):
@@ -171,7 +171,7 @@ class Expressions(Segment):
 
 
 class _Plan:
-    """A plan, or why there is none; one whose jobs fail again and again is given up."""
+    """A compiled plan, or why there is none; disabled after repeated job failures."""
 
     def __init__(self, links, leaves, batch):
         topic = batch.topic if isinstance(batch.topic, str) else "(several)"
@@ -184,7 +184,7 @@ class _Plan:
             self.declined = str(reason)
         except Exception as error:
             self.declined = f"it could not be compiled: {short(error)}"
-            log.warning("A chain could not be compiled, so the rows engine does it: %s: %s", type(error).__name__, short(error))
+            log.warning("A chain could not be compiled, so the rows engine runs it: %s: %s", type(error).__name__, short(error))
 
     @property
     def is_free(self):

@@ -1,4 +1,4 @@
-"""The rows engine: the chain record by record, as its row forms say. It is the truth that the columns engine is checked against."""
+"""The rows engine: runs the chain record by record. It is the reference that tests compare the columns engine with."""
 
 import functools
 import threading
@@ -14,24 +14,24 @@ DROPPED = None
 
 
 def class_name(stage):
-    """The class a stage is known by."""
+    """The class name shown for a stage."""
     return type(stage).java_name or f"{type(stage).__module__}.{type(stage).__qualname__}"
 
 
 class RowsEngine:
-    """Interprets one chain. Each method works one record and raises StageFailed, whatever it was that a stage raised.
+    """Interprets one chain. Each method processes one record and raises StageFailed for any error of a stage.
 
-    `retry(call, error)` repeats a call that asked for it with this RetriableError: it returns what the call returns at last, or raises
-    the error to report. Without it the first such error counts.
+    `retry(call, error)` repeats a call after this RetriableError: it returns the call's result, or raises the error to report. Without
+    `retry` the first such error is final.
     """
 
     def __init__(self, chain, retry=None, queries=None):
         """`queries` runs the links that are SQL statements: {alias: Query}."""
         self._retry = retry
-        self.converting = threading.Lock()  # converters are one thread's at a time, as in Java; the next batch is decoded in the background
+        self.converting = threading.Lock()  # one thread at a time uses converters, as in Java; the next batch is decoded in the background
         self._queries = queries or {}
         self.has_queries = bool(self._queries)
-        self._steps = {}  # (low, high) -> what to do between these links
+        self._steps = {}  # (low, high) -> steps between these links
         self._links = [
             (link.alias, class_name(link.transform), link.predicate and link.predicate.test, bool(link.negate), self._apply(link))
             for link in chain.links
@@ -45,12 +45,12 @@ class RowsEngine:
         return link.transform.apply if query is None else query.record
 
     def transform(self, record, row):
-        """The record after all links, or DROPPED; a list where a link makes several of one."""
+        """Return the record after all links, or DROPPED; a list if a link produced several."""
         return self._through(self._links, record, row, record)
 
     def through(self, items, low, high, failures):
-        """An iterator of (place, row, record) after the links from low to high; the list `failures` gets (row, failure) on the way. Each
-        record goes all the way before the next one comes, but for statements: their jobs are as quick for many records as for one.
+        """Yield (place, row, record) after links low to high; appends (row, failure) to `failures`. Each record passes all links before the
+        next one, except at SQL statements, whose jobs take many records at once.
         """
         steps = self._steps.get((low, high))
         if steps is None:
@@ -60,7 +60,7 @@ class RowsEngine:
         return items
 
     def _steps_of(self, links):
-        """A step for each statement, and for each run of links between them."""
+        """One step per statement, and per run of links between statements."""
         runs = [[]]
         for link in links:
             if link[0] in self._queries:
@@ -72,7 +72,7 @@ class RowsEngine:
         return [functools.partial(self._asked, run[0]) if asks else functools.partial(_worked, self._part(run)) for run, asks in zip(runs, is_query)]
 
     def transformed(self, records):
-        """What stands for `transform` on these records, {row: record}, which are processed all at once."""
+        """Transform all these records, {row: record}, together; return a function that looks up the results like `transform`."""
         made, failures = {row: [] for row in records}, []
         for _, row, record in self.through([(row, row, record) for row, record in records.items()], 0, None, failures):
             made[row].append(record)
@@ -97,7 +97,7 @@ class RowsEngine:
                 failures.append((item[1], kept(failure)))
         outcomes = dict(zip(map(id, asked), self._queries[alias].records(asked)))
         for place, row, record in left:
-            outcome = outcomes.get(id(record), [record])  # the predicate may say that it is not for the statement
+            outcome = outcomes.get(id(record), [record])  # the predicate may exclude it from the statement
             if isinstance(outcome, Exception):
                 failure = StageFailed(TRANSFORMATION, alias, row, outcome, None, name)
                 failure.__cause__ = outcome
@@ -106,7 +106,7 @@ class RowsEngine:
                 yield from ((place, row, each) for each in outcome)
 
     def _part(self, links):
-        """The like of `transform` that does only these links."""
+        """Return a function like `transform` for these links only."""
         if len(links) != 1 or links[0][2] is not None:
             return functools.partial(self._through, links)
         alias, name, _, _, apply = links[0]
@@ -139,10 +139,10 @@ class RowsEngine:
                 return [last for each in result for last in listed(self._through(rest, each, row, record))]
         return result
 
-    # --- to the log ---
+    # --- encoding ---
 
     def encode(self, record, row):
-        """(key, value, headers) as bytes."""
+        """Return (key, value, headers) as bytes."""
         topic = record.topic
         headers = self.encode_headers(topic, record.headers, row, record) if record.headers else None
         key_from, value_from = self._key_from, self._value_from
@@ -170,10 +170,10 @@ class RowsEngine:
         except Exception as error:
             return self._again(encoded, error, HEADER_CONVERTER, class_name(self._header), row, record)
 
-    # --- from the log ---
+    # --- decoding ---
 
     def decode(self, topic, partition, records, row, refused=None):
-        """The SinkRecord of one row of wire.Records; `refused` is what its value's converter has raised already, if it was asked."""
+        """Return the SinkRecord of one row of wire.Records; `refused` is the value converter's error if it was called already."""
         with self.converting:
             return self._decoded(topic, partition, records, row, refused)
 
@@ -222,7 +222,7 @@ class RowsEngine:
             return self._again(decoded, error, HEADER_CONVERTER, class_name(self._header), row)
 
     def _again(self, call, error, stage, name, row, record=None, class_name=None):
-        """What the call that failed so gives when it is repeated; StageFailed where it is not, or without success."""
+        """Return the result of a failed call after retries; raise StageFailed if it cannot be retried or keeps failing."""
         if self._retry is not None and isinstance(error, RetriableError):
             try:
                 return self._retry(call, error)
@@ -238,12 +238,12 @@ class RowsEngine:
 
 
 def listed(result):
-    """What `transform` gives, as a list."""
+    """Return the result of `transform` as a list."""
     return [] if result is DROPPED else result if result.__class__ is list else [result]
 
 
 def kept(failure):
-    """A failure without the frames that it came by, which hold whole batches."""
+    """Drop a failure's traceback, whose frames hold whole batches."""
     without_frames(failure.error)
     return failure.with_traceback(None)
 
@@ -263,7 +263,7 @@ def _worked(work, items, failures):
 
 
 def source_rows(engine, records):
-    """Work the records of a source: ([(row, record, (key, value, headers) as bytes)], failures, dropped rows)."""
+    """Process a source's records: ([(row, record, (key, value, headers) as bytes)], failures, dropped rows)."""
     done, failures, dropped = [], [], []
     encode, add = engine.encode, done.append
     transform = engine.transformed(dict(enumerate(records))) if engine.has_queries else engine.transform
@@ -284,7 +284,7 @@ def source_rows(engine, records):
 
 
 def sink_rows(engine, topic, partition, records):
-    """Work what was fetched: ([(row, SinkRecord)], failures, dropped rows)."""
+    """Process fetched records: ([(row, SinkRecord)], failures, dropped rows)."""
     done, failures, dropped, listed = [], [], [], _listed(records)
     rows, decode, transform = range(records.count), engine.decode, engine.transform
     if engine.has_queries:
@@ -310,7 +310,7 @@ def sink_rows(engine, topic, partition, records):
 
 
 def _listed(records):
-    """The same with lists as columns, which are quicker to look into row by row."""
+    """Convert columns to lists, which are faster to read row by row."""
     keys, values, times = records.keys, records.values, records.timestamps
     return Records(
         records.count,

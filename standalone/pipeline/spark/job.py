@@ -1,7 +1,7 @@
-"""The one door to Spark: a table goes in, in chunks that the Java heap holds, and what a job makes of each comes back.
+"""Run Spark jobs: send a table in chunks that fit the Java heap, and return each chunk's result.
 
-A job waits for a slot, of which there are as many as cores. Where Spark's Java process ends under a job, SparkGone says so: the
-records are not to blame, and the job can be done again.
+A job waits for one of as many slots as there are cores. If Spark's Java process ends during a job, SparkGone is raised: the records are not
+the cause, and the job can be retried.
 """
 
 import logging
@@ -15,17 +15,17 @@ from standalone.errors import ConnectError
 
 log = logging.getLogger(__name__)
 
-JOB_BYTES = 24 << 20  # of one chunk: the Java heap holds it several times over
+JOB_BYTES = 24 << 20  # per chunk: the Java heap holds it several times
 LEAST_JOB_ROWS = 1000
-WAIT_SECONDS = 0.5  # for a session that is on its way, between two looks whether it is still wanted
+WAIT_SECONDS = 0.5  # for a starting session, between checks for a stop
 
 
 class SparkGone(Exception):
-    """There is no Spark session, or its Java process ended under the job."""
+    """There is no Spark session, or its Java process ended during the job."""
 
 
 def run(holder, table, work, most_bytes=None):
-    """[what `work(session, chunk)` makes of each chunk of the table]. Raises SparkGone, or what a job raises."""
+    """Return [work(session, chunk)] for each chunk of the table. Raise SparkGone, or the job's error."""
     done = []
     for chunk in _chunks(table, most_bytes or JOB_BYTES):
         with holder.job() as session:
@@ -41,7 +41,7 @@ def run(holder, table, work, most_bytes=None):
 
 
 def alone(holder, work, stopping=None):
-    """What `work(session)` makes, in a session that is waited for. Raises SparkGone, ConnectError if Spark does not start, or what work raises."""
+    """Wait for a session and return `work(session)`. Raise SparkGone, ConnectError if Spark does not start, or the work's error."""
     while holder.wait(WAIT_SECONDS) is None:
         if stopping is not None and stopping.is_set():
             raise SparkGone("the task is being stopped")
@@ -65,7 +65,7 @@ def _chunks(table, most_bytes):
 
 
 def sent(session, table, cores):
-    """A table as a Spark frame, with a partition for each core; with one where these would be small."""
+    """Convert a table to a Spark frame with a partition per core; with one partition if these would be small."""
     step = -(-table.num_rows // max(1, cores))
     if cores > 1 and step >= LEAST_JOB_ROWS:
         table = pa.concat_tables([table.slice(low, step) for low in range(0, table.num_rows, step)])
@@ -73,7 +73,7 @@ def sent(session, table, cores):
 
 
 def table_of(arrays, nullable, count):
-    """Arrow arrays by name as a table. Something must say how many rows there are."""
+    """Convert named Arrow arrays to a table; `count` gives its row count if there are none."""
     fields = [pa.field(name, array.type, nullable[name]) for name, array in arrays.items()]
     columns = list(arrays.values())
     if not fields:
@@ -82,19 +82,19 @@ def table_of(arrays, nullable, count):
 
 
 class Projection:
-    """Expressions over a table, computed chunk by chunk. Spark's optimized plan of the first job is put upon the tables after it: to have
-    it analyse and optimize all selects again took more time than the work on 100,000 rows.
+    """Expressions over a table, computed in chunks. Spark's optimized plan of the first job is applied to later tables: analysing and optimizing all
+    selects again took longer than the work on 100,000 rows.
     """
 
     def __init__(self, select):
-        """`select(frame)` gives the Spark frame of the results over a frame of the table."""
+        """`select(frame)` returns the Spark frame of the results."""
         self._select = select
-        self.words = None  # Spark's, for the optimized plan
+        self.words = None  # Spark's optimized plan as text
         self._lock = threading.Lock()
-        self._learnt = (None, None, None)  # (session, its optimized plan or None, what that reads: attributes by name)
+        self._learnt = (None, None, None)  # (session, its optimized plan or None, the plan's input attributes by name)
 
     def run(self, holder, table):
-        """The results as Arrow arrays by name."""
+        """Return the results as Arrow arrays by name."""
         cores = holder.cores
         tables = run(holder, table, lambda session, chunk: self._frame(session, chunk, cores).toArrow())
         found = pa.concat_tables(tables)
@@ -104,7 +104,7 @@ class Projection:
         return dict(zip(found.column_names, arrays))
 
     def _frame(self, session, table, cores):
-        with self._lock:  # two batches may be the first ones
+        with self._lock:  # two batches may run first at the same time
             if self._learnt[0] is not session:
                 self._learnt = (session, *self._plan(session, table.slice(0, 1)))
             _, plan, read = self._learnt
@@ -112,11 +112,11 @@ class Projection:
         return self._select(frame) if plan is None else self._again(session, plan, read, frame)
 
     def spark_plan(self, session, table):
-        """Spark's own words for such a job, from what is asked of it to what it runs."""
+        """Spark's plans for such a job as text, from the parsed to the physical one."""
         return self._select(session.createDataFrame(table))._jdf.queryExecution().toString()
 
     def _plan(self, session, table):
-        """(the optimized plan, what it reads) where it is nothing but projections; (None, None) elsewhere."""
+        """Return (optimized plan, its input) if it consists of projections only; else (None, None)."""
         plan = self._select(session.createDataFrame(table))._jdf.queryExecution().optimizedPlan()
         self.words = plan.toString()
         try:
@@ -128,7 +128,7 @@ class Projection:
                 read = {each.name(): each for each in (output.apply(at) for at in range(output.size()))}
                 self._again(session, plan, read, session.createDataFrame(table)).toArrow()
                 return plan, read
-        except Exception as error:  # these are the insides of Spark, and another version's may be others
+        except Exception as error:  # uses Spark's internals, which may change between versions
             log.info("Spark's plan cannot be used again, so that each job costs more: %s", error)
         return None, None
 
@@ -148,7 +148,7 @@ class Projection:
         return DataFrame(jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan), session)
 
     def _upon(self, plan, source, to_seq):
-        """The projections of a plan over another source."""
+        """Apply a plan's projections to another source."""
         if plan.nodeName() != "Project":
             return source
         return plan.withNewChildren(to_seq([self._upon(plan.child(), source, to_seq)]))

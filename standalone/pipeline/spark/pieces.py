@@ -1,8 +1,8 @@
-"""How pieces of a batch get to Spark's Python workers and back.
+"""Transfer pieces of a batch to Spark's Python workers and back.
 
-Workers on this machine read and write files in memory, and Spark's job carries only their paths: in the job itself Java would copy each piece
-a dozen times, for most of the job's CPU time. Workers elsewhere get the pieces in the job. The files have no names in any folder, so that
-nothing is left anyone who is killed.
+Local workers read and write in-memory files, and Spark's job carries only their paths: in the job itself Java would copy each piece a dozen
+times, at most of the job's CPU time. Remote workers get the pieces in the job. The files are unlinked, so a killed process leaves
+nothing behind.
 """
 
 import contextlib
@@ -13,12 +13,12 @@ import pyarrow as pa
 
 
 def are_here(master):
-    """Whether the workers of that Spark master can read this process's files."""
+    """Whether workers of that Spark master can read this process's files."""
     return (master == "local" or master.startswith("local[")) and hasattr(os, "memfd_create")
 
 
 class InFiles:
-    """Each piece in a file, and an empty one beside it for what happens to it. A context manager: the files are gone after it."""
+    """Each piece in a file, with an empty file beside it for its result. A context manager, which deletes the files."""
 
     def __init__(self, pieces):
         with contextlib.ExitStack() as stack:
@@ -36,29 +36,29 @@ class InFiles:
 
     @property
     def table(self):
-        """What the job is given: a partition for each piece."""
+        """The job's input: a partition per piece."""
         return _table([pickle.dumps(tuple(_path(file) for file in pair)) for pair in self._files])
 
     def results(self, tables):
-        """What happened to the pieces, given what the job gave back."""
+        """Return the pieces' results, given the job's output."""
         for _, made in self._files:
             made.seek(0)
             yield made.read()
 
     @staticmethod
     def work(cell, work):
-        """In the worker: have one piece worked; what the job returns of it."""
+        """In the worker: process one piece; return the job's output for it."""
         given, made = pickle.loads(cell)
         with open(given, "rb") as file:
             piece = file.read()
         done = work(piece)
-        with open(made, "r+b") as file:  # it is there
+        with open(made, "r+b") as file:  # the file exists
             file.write(done)
         return b""
 
 
 class InJob:
-    """The pieces themselves."""
+    """Pieces inside the job."""
 
     def __init__(self, pieces):
         self.table = _table(pieces)
@@ -82,10 +82,10 @@ def _memory_file():
 
 
 def _path(file):
-    """By which other processes of this user open it."""
+    """Return a path by which this user's other processes can open it."""
     return f"/proc/{os.getpid()}/fd/{file.fileno()}"
 
 
 def _table(cells):
-    """A chunk of the table becomes a Spark partition."""
+    """One cell per row; Spark makes each chunk of the table a partition."""
     return pa.concat_tables([pa.table({"piece": pa.array([cell], pa.binary())}) for cell in cells])

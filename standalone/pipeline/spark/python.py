@@ -1,8 +1,8 @@
-"""Links without a columnar form that remember nothing: run record by record in Spark's Python workers, on all cores.
+"""Stateless links without a columnar form: run record by record in Spark's Python workers, on all cores.
 
-A batch goes there in pieces (pieces.py), each pickled as columns, and comes back as columns where the records still have them in common,
-else as records. The stages are copied, so this is only for those that keep no state between records: the ones of this package, and others
-that say `stateless = True`.
+A batch is sent in pieces (pieces.py), each pickled as columns, and returns as columns if the records still share a schema, else as records.
+The stages are copied, so this is only for stages without state between records: those of this package, and others with
+`stateless = True`.
 """
 
 import gc
@@ -21,33 +21,34 @@ from standalone.pipeline.spark.pieces import InFiles, InJob, are_here
 
 PIECES_PER_CORE = 2
 LEAST_PIECE_ROWS = 500
+ROWS_AT_ONCE = 2000  # of a piece, in the worker: as records so many stay near the processor, and the next ones use their memory again
 JOB_BYTES = 64 << 20  # pieces pass through Java's heap as they are
 
 
 def may_be_copied(links):
-    """Whether copies of the stages do the same as the stages themselves."""
+    """Whether copies of the stages behave like the originals."""
     stages = [stage for link in links for stage in (link.transform, link.predicate) if stage is not None]
     return all(type(stage).__module__.startswith("standalone.") or stage.stateless for stage in stages)
 
 
 def copied(chain):
-    """The chain, pickled. Raises what pickle raises."""
+    """Pickle the chain. Raise pickle's errors."""
     from pyspark import cloudpickle
 
     for stage in (each for link in chain.links for each in (link.transform, link.predicate) if each is not None):
         module = sys.modules.get(type(stage).__module__)
         if module is not None and not module.__name__.startswith("standalone."):
-            cloudpickle.register_pickle_by_value(module)  # a file of plugin.path is on no path that a worker knows
+            cloudpickle.register_pickle_by_value(module)  # workers cannot import files of plugin.path
     return cloudpickle.dumps(chain)
 
 
 class PythonLinks(Segment):
-    """The segment of such links. Spark is asked for once a batch is large enough."""
+    """The segment of such links. It requests Spark once a batch is large enough."""
 
     title = "links of Python"
 
     def __init__(self, low, chain, holder, is_worth_a_job):
-        """`chain` has these links alone. Raises what pickle raises."""
+        """`chain` has only these links. Raise pickle's errors."""
         super().__init__(low, len(chain.links))
         self._kind, self._stages = chain.kind, copied(chain)
         self._holder, self._way = holder, InFiles if are_here(holder.conf["spark.master"]) else InJob
@@ -58,7 +59,7 @@ class PythonLinks(Segment):
             raise ByRows("it is too small for a Spark job, or Spark is not up")
         cores = self._holder.cores
         step = max(LEAST_PIECE_ROWS, -(-batch.count // (cores * PIECES_PER_CORE)))
-        cuts = [(low, min(low + step, batch.count)) for low in range(0, batch.count, step)]
+        cuts = _cuts(batch.count, step)
         work = _worker(self._way.work, self._kind, self._stages, list(sys.path))
         with self._way(pickled_pieces(batch, origin, rows, cuts)) as pieces:
             tables = job.run(self._holder, pieces.table, lambda session, chunk: _mapped(session, chunk, work), JOB_BYTES)
@@ -69,13 +70,18 @@ class PythonLinks(Segment):
 
 
 def pickled_pieces(batch, origin, rows, cuts):
-    """One for each of these cuts."""
+    """Pickle one piece per cut."""
     return [pickle.dumps((batch.piece(low, high), origin.carried(rows[low:high])), 5) for low, high in cuts]
 
 
 def made_of(results, origin, rows, cuts):
-    """What came back of the pieces: (a ColumnBatch or a list of records, their rows, the rows to do again)."""
-    done = [pickle.loads(each) for each in results]
+    """What came back of the pieces: (a ColumnBatch or a list of records, their rows or None for all, the rows to do again)."""
+    whole, numbers, redo = _joined([pickle.loads(each) for each in results], origin, rows, cuts)
+    return whole, None if np.array_equal(numbers, np.arange(len(rows))) else numbers, redo
+
+
+def _joined(done, origin, rows, cuts):
+    """What was made of the rows of each cut as one."""
     numbers = [low + numbers for (low, _), (_, numbers, _) in zip(cuts, done)]
     redo = np.concatenate([low + redo for (low, _), (_, _, redo) in zip(cuts, done)])
     made = [each for each, _, _ in done]
@@ -95,7 +101,7 @@ def _mapped(session, chunk, work):
 
 
 def _worker(way, kind, stages, path):
-    """The function that runs in Spark's Python process. It is sent by value and finds this package by our own path."""
+    """Return the function that runs in Spark's Python worker. It is pickled by value and finds this package by our path."""
 
     def work(batches):
         import sys
@@ -112,25 +118,32 @@ def _worker(way, kind, stages, path):
     return work
 
 
-_engines = {}  # of this process, by the stages they were made of: it works many batches
+_engines = {}  # of this process, by their stages: it processes many batches
 
 
 def work_piece(kind, stages, piece):
-    """Work one pickled piece: the pickled (ColumnBatch, or records, their rows, failed rows). Called in the other process."""
+    """Process one pickled piece in the worker; return the pickled (ColumnBatch or records, their rows, failed rows)."""
     key = hashlib.sha1(stages).digest()
     if key not in _engines:
         _engines[key] = RowsEngine(pickle.loads(stages))
     batch, carried = pickle.loads(piece)
     origin = SinkOrigin(None, *carried) if kind == "sink" else SourceOrigin.carried_here(*carried)
+    rows = np.arange(batch.count)
+    cuts = _cuts(batch.count, ROWS_AT_ONCE)
     gc.disable()  # or Python would look through all these records again and again for rings, for a third of the time
     try:
-        return pickle.dumps(_worked(_engines[key], batch, origin), 5)
+        done = [_worked(_engines[key], batch.cut(low, high), rows[low:high], origin) for low, high in cuts]
+        return pickle.dumps(_joined(done, origin, rows, cuts), 5)
     finally:
         gc.enable()
 
 
-def _worked(engine, batch, origin):
-    records = origin.records(batch, np.arange(batch.count))
+def _cuts(count, step):
+    return [(low, min(low + step, count)) for low in range(0, count, step)]
+
+
+def _worked(engine, batch, rows, origin):
+    records = origin.records(batch, rows)
     failures = []
     made = list(engine.through(((row, row, record) for row, record in enumerate(records)), 0, None, failures))
     failed = {row for row, _ in failures}

@@ -1,6 +1,6 @@
-"""The folder of one Java process: its settings, and what it writes on the way. Those of workers that were killed are cleared away.
+"""The scratch folder of a Java process: its settings and temporary files. Folders of killed workers are deleted.
 
-A folder is locked as long as its worker or its Java process runs; the system takes the lock back whatever becomes of them.
+A folder is locked while its worker or Java process runs; the kernel releases the lock however they end.
 """
 
 import contextlib
@@ -17,14 +17,14 @@ _LOCK = "lock"
 
 
 def make():
-    """(path, a file that holds its lock until it is closed everywhere)"""
-    with contextlib.suppress(OSError):  # another user's, or one that somebody else clears at this moment
+    """Return (path, a file that holds the lock until closed by every process)."""
+    with contextlib.suppress(OSError):  # another user's, or being deleted by another process
         _clear()
     folder = tempfile.mkdtemp(prefix=PREFIX)
     fresh = os.path.join(folder, f"{_LOCK}.new")
     lock = open_private(fresh, "w")  # noqa: SIM115  its owner closes it
     fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    os.rename(fresh, os.path.join(folder, _LOCK))  # a lock that can be seen is held
+    os.rename(fresh, os.path.join(folder, _LOCK))  # the lock file becomes visible only once it is locked
     return folder, lock
 
 

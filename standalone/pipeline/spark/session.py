@@ -1,12 +1,12 @@
-"""The one Spark session: started in the background when it is first asked for, at low priority, and never waited for unless asked to.
+"""The Spark session: started in the background at low priority on the first request; callers need not wait for it.
 
     holder = SessionHolder({"spark.master": "local[2]"}, start="auto")
-    holder.request()   start it, once; returns at once
-    holder.ready()     the SparkSession, or None for as long as there is none
+    holder.request()   start it if needed; does not wait
+    holder.ready()     the SparkSession, or None while there is none
     holder.stop()
 
-A session whose Java process ends is started again. One that cannot start is tried again when somebody asks; the rows engine works
-meanwhile.
+A session whose Java process ends is restarted. A failed start is retried on the next request; meanwhile the rows engine
+runs.
 """
 
 import contextlib
@@ -28,13 +28,13 @@ log = logging.getLogger(__name__)
 
 START_SECONDS = 120
 EXIT_SECONDS = 5
-RETRY_SECONDS = 5  # after a start that failed, before the next one is tried
-MOST_PAUSE_SECONDS = 60  # before the next start, where the Java process ends again and again before it did any work
-TRIM_AFTER_SECONDS = 20  # of no job: the heap that the last ones left is returned
-ARCHIVE_AFTER_SECONDS = 30  # or a little more of a session's life: a short one is not worth an archive
+RETRY_SECONDS = 5  # after a failed start, before the next one
+MOST_PAUSE_SECONDS = 60  # before a restart, if the Java process keeps ending before any job
+TRIM_AFTER_SECONDS = 20  # idle time after which unused heap is returned
+ARCHIVE_AFTER_SECONDS = 30  # uptime after which an archive is made: shorter sessions are not worth it
 MEMORY = "1g"
 
-# These change what a chain means, or what we rely on; a user's value is refused with a warning.
+# Settings that chains depend on; a user's value is rejected with a warning.
 PINNED = {
     "spark.sql.ansi.enabled": "false",
     "spark.sql.caseSensitive": "true",
@@ -47,7 +47,7 @@ PINNED = {
     "spark.sql.optimizer.excludedRules": "",
     "spark.submit.deployMode": "client",
 }
-# Small, quiet, and at rest when nothing is to do.
+# Small, quiet, and idle without jobs.
 DEFAULTS = {
     "spark.master": "local[*]",
     "spark.app.name": "connect-standalone",
@@ -70,34 +70,34 @@ DEFAULTS = {
     "spark.metrics.executorMetricsSource.enabled": "false",
     "spark.metrics.staticSources.enabled": "false",
     "spark.python.use.daemon": "true",
-    "spark.python.sql.dataFrameDebugging.enabled": "false",  # it tells Java of the line in Python each time that a column is made
+    "spark.python.sql.dataFrameDebugging.enabled": "false",  # otherwise each new column sends its line in Python to Java
     "spark.log.structuredLogging.enabled": "false",
 }
-# On a cluster tasks of connectors may live for months: they outlive many executors, and must never be there twice.
+# On a cluster, tasks of connectors may run for months: they outlive many executors, and must never run twice at once.
 LASTING = {"spark.task.maxFailures": "1000000", "spark.speculation": "false"}
 _LAUNCHING = {"spark.driver.memory", "spark.driver.extraJavaOptions", "spark.driver.extraClassPath", "spark.driver.defaultJavaOptions"}
 _OF_A_CLUSTER = ("spark.driver.host", "spark.driver.bindAddress", "spark.executor.heartbeatInterval", "spark.network.timeout")
 
 
 def settled(conf):
-    """What the session gets of a user's `spark.*` keys: ours beneath, the pinned ones on top."""
+    """Merge a user's `spark.*` keys with our defaults below and the pinned keys on top."""
     refused = sorted(key for key, value in PINNED.items() if conf.get(key, value) != value)
     if refused:
         log.warning("These Spark settings would change what a chain means and stay as they are: %s.", ", ".join(refused))
     defaults = dict(DEFAULTS)
     if is_cluster(conf.get("spark.master", "local")):
-        for key in _OF_A_CLUSTER:  # executors on other machines must find us, and be missed when they die
+        for key in _OF_A_CLUSTER:  # remote executors must be able to reach us, and to be noticed when they die
             del defaults[key]
         defaults.update(LASTING)
     return {**defaults, **conf, **PINNED}
 
 
 def is_cluster(master):
-    """Whether that spark.master has its own executors."""
+    """Whether that spark.master has remote executors."""
     return not master.startswith("local") or master.startswith("local-cluster")
 
 
-# What matters of Spark's own log comes back as an exception, and is logged by us, once.
+# Relevant Spark errors arrive as exceptions, which we log once.
 LOGGING = """\
 rootLogger.level = fatal
 rootLogger.appenderRef.stderr.ref = stderr
@@ -113,26 +113,27 @@ logger.gateway.level = fatal
 
 
 class SessionHolder:
-    """Holds the session, starts it once, and starts it again when its Java process ends. Every method may be called from any thread; one
-    thread, `_live`, starts and ends sessions.
+    """Holds the session, starts it, and restarts it when its Java process ends. Any thread may call any method; one thread, `_live`, starts
+    and ends sessions.
     """
 
-    def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS):
-        """`archive_after_seconds` None: make no class-data archive; one that is there is used."""
+    def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS, prepare=None):
+        """`archive_after_seconds` None: make no class-data archive; one that is there is used. `prepare(session)` is called before its first job."""
         self.conf = settled(dict(conf or {}))
         self.start = start
         self.cache_dir = cache_dir or default_cache_dir()
-        self.failure = None  # why the last start failed; it is tried again when somebody asks
+        self.failure = None  # why the last start failed; the next request retries
         self.starts = 0
-        self.jobs = 0  # done since the start, and the seconds that they took
+        self.jobs = 0  # jobs since the start, and their total seconds
         self.job_seconds = 0.0
-        self.exit_code = None  # of the last Java process that has ended
+        self.exit_code = None  # of the last Java process that ended
         self._java = java
+        self._prepare = prepare
         self.archive_after_seconds = archive_after_seconds  # as of the next start
         self._lock = threading.Lock()
-        self._settled = threading.Event()  # a session is up, or its start failed, or it was stopped
+        self._settled = threading.Event()  # a session is running, its start failed, or it was stopped
         self._stopping = threading.Event()
-        self._worked = threading.Event()  # a job was done since the heap was last trimmed
+        self._worked = threading.Event()  # a job ran since the last trim
         self._thread = None
         self._failed_at = 0.0
         self._session = None
@@ -146,10 +147,10 @@ class SessionHolder:
         if start == "eager":
             self.request()
 
-    # --- for everyone ---
+    # --- for all callers ---
 
     def request(self):
-        """See to it that a session comes up; returns at once. A start that failed is tried again, but not at once."""
+        """Request a session; does not wait. A failed start is retried, after a pause."""
         with self._lock:
             if self._thread is not None or self._stopping.is_set():
                 return
@@ -161,11 +162,11 @@ class SessionHolder:
             self._thread.start()
 
     def ready(self):
-        """The session, or None. Never blocks."""
+        """Return the session, or None. Never blocks."""
         return self._session
 
     def wait(self, timeout=None):
-        """Ask for the session and wait until it is up, or is known not to come; the session or None."""
+        """Request the session and wait until it runs or cannot start; return it or None."""
         if self._session is None:
             self.request()
             self._settled.wait(timeout)
@@ -173,22 +174,22 @@ class SessionHolder:
 
     @property
     def is_starting(self):
-        """Whether a session is on its way."""
+        """Whether a session is starting."""
         return self._session is None and self._thread is not None and not self._stopping.is_set()
 
     def wait_for_start(self, timeout):
-        """Wait until a session that is on its way is up, or is known not to come."""
+        """Wait until a starting session runs or has failed."""
         self._settled.wait(timeout)
 
     @property
     def waiting(self):
-        """How many jobs wait for a core."""
+        """Number of jobs that wait for a core."""
         return self._waiting
 
     @contextlib.contextmanager
     def job(self):
-        """Do one Spark job in the session that this gives, or None: at most as many at once as there are cores, for more of them only hinder
-        each other. Keep nothing of Spark's in variables beyond it but the result.
+        """Run one Spark job with the session that this yields, or None. At most as many jobs run at once as there are cores; more would slow each
+        other down. Keep no Spark objects beyond it except the result.
         """
         with self._lock:
             self._waiting += 1
@@ -204,19 +205,19 @@ class SessionHolder:
                     self.jobs += 1
                     self.job_seconds += time.monotonic() - begun
         finally:
-            # py4j's objects are rings: until Python finds them, Java keeps the data of every job that was. The young ones are enough.
+            # py4j's objects form reference cycles: until they are collected, Java keeps every finished job's data. The young generations suffice.
             gc.collect(1)
             self._slots.release()
             self._worked.set()
 
     def died(self, session, error):
-        """Told of a job of that session that failed: whether it was the Java process that ended. If so, another one is being started."""
+        """Report a failed job: return whether the Java process ended. If so, it is being restarted."""
         process = self._process
         if session is not self._session or self._stopping.is_set() or process is None:
             return True
         if not _is_java_s_answer(error):
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(0.5)  # a machine out of memory needs a moment to be gone
+                process.wait(0.5)  # a process out of memory needs a moment to exit
         if process.poll() is None:
             return False
         with self._lock:
@@ -226,7 +227,7 @@ class SessionHolder:
         return True
 
     def stop(self, patience=EXIT_SECONDS):
-        """End the session and its process; kill it if it is not gone after `patience` seconds."""
+        """End the session and its process; kill the process after `patience` seconds."""
         self._stopping.set()
         self._end_process(patience)
         thread = self._thread
@@ -238,10 +239,10 @@ class SessionHolder:
     # --- on the session's own thread ---
 
     def _live(self):
-        """Start sessions, one after the other as their processes end, until a start fails or we are to stop."""
+        """Start sessions, restarting when their process ends, until a start fails or we stop."""
         try:
             self._live_on()
-        finally:  # anyone who waits is told, and the next one who asks starts a thread again
+        finally:  # wake waiting callers; the next request starts a thread again
             with self._lock:
                 self._session = self._thread = None
                 self._settled.set()
@@ -273,12 +274,12 @@ class SessionHolder:
             self._forget()
             if self._stopping.is_set():
                 return
-            # One that did its work ended by chance. One that did none may end again at once: others need the processor, too.
+            # After useful work, restart at once. Otherwise the process may end again: leave CPU time for other work.
             pause = 0.0 if self.jobs > self._jobs_at_start else min(max(1.0, 2 * pause), MOST_PAUSE_SECONDS)
             log.warning("Spark's Java process ended with exit code %s. It is started again; the rows engine works meanwhile.", self.exit_code)
 
     def _attend(self, process):
-        """See that memory is returned after work, and come back when the process has ended."""
+        """Trim the heap after work; return when the process has ended."""
         archive_at = None if self.archive_after_seconds is None else time.monotonic() + self.archive_after_seconds
         has_garbage = False
         with _ending(process) as ended:
@@ -292,7 +293,7 @@ class SessionHolder:
                     has_garbage = True
                 elif has_garbage:
                     has_garbage = False
-                    with contextlib.suppress(Exception):  # a machine that is gone has no memory to give back
+                    with contextlib.suppress(Exception):  # the process may have ended
                         java.trim(self._gateway)
 
     def _begin(self):
@@ -304,17 +305,19 @@ class SessionHolder:
 
         _hush()
         port, secret = self._connection(began + START_SECONDS)
-        _restore_priority(self._process.pid)  # the first records have had their time; on a busy machine Spark would never be up
-        # launch_gateway takes a gateway that runs already from here and from nowhere else.
+        _restore_priority(self._process.pid)  # the first records are done; on a busy machine a low-priority Spark would never start
+        # launch_gateway accepts a running gateway only through these variables.
         os.environ.update(PYSPARK_GATEWAY_PORT=str(port), PYSPARK_GATEWAY_SECRET=secret)
         try:
             self._gateway = launch_gateway()
         finally:
             del os.environ["PYSPARK_GATEWAY_PORT"], os.environ["PYSPARK_GATEWAY_SECRET"]
         context = SparkContext(gateway=self._gateway, conf=SparkConf(_jvm=self._gateway.jvm))
-        context.pythonExec = self.conf.get("spark.pyspark.python", sys.executable)  # its workers need the packages that we have
-        context._accumulatorServer.handle_error = lambda *_: None  # it would print how the Java process's end looks to it
+        context.pythonExec = self.conf.get("spark.pyspark.python", sys.executable)  # workers need our installed packages
+        context._accumulatorServer.handle_error = lambda *_: None  # it would print a traceback when the Java process ends
         session = SparkSession(context)
+        if self._prepare is not None:
+            self._prepare(session)
         _warm(session)
         log.info("Spark %s is up after %.1f s.", session.version, time.monotonic() - began)
         return session
@@ -329,13 +332,13 @@ class SessionHolder:
         self._folder, self._folder_lock = scratch.make()
         with open(os.path.join(self._folder, "log4j2.properties"), "w", encoding="ascii") as quiet:
             quiet.write(LOGGING)
-        # What is written on the way is in the folder and goes with it. The keys are in a file: a command line is everyone's to read.
+        # Temporary files go to the scratch folder, which is deleted later. Keys are passed in a file, since any user can read a command line.
         conf = {"spark.local.dir": self._folder, **self.conf}
         with open(os.path.join(self._folder, "spark.properties"), "w", encoding="ascii") as properties:
             properties.writelines(f"{_escaped(key)}={_escaped(value)}\n" for key, value in conf.items() if key not in _LAUNCHING)
         options = ["-Djava.io.tmpdir=" + self._folder, "-Dlog4j2.configurationFile=" + quiet.name]
         options += filter(None, [archive.flag(self.cache_dir, self.java)])
-        for key in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"):  # last, so that a user's win over ours
+        for key in ("spark.driver.defaultJavaOptions", "spark.driver.extraJavaOptions"):  # last, so that a user's options override ours
             options += shlex.split(self.conf.get(key, ""))
         class_path = [path for path in self.conf.get("spark.driver.extraClassPath", "").split(os.pathsep) if path]
         command = java.command(self.java, self.conf.get("spark.driver.memory", MEMORY), options, class_path)
@@ -346,7 +349,7 @@ class SessionHolder:
             raise ConnectError(f"{self.java} cannot be run: {error.strerror}.") from error
 
     def _connection(self, deadline):
-        """The port and secret that the gateway writes down once it listens."""
+        """Return the port and secret that the gateway writes once it listens."""
         from pyspark.serializers import UTF8Deserializer, read_int
 
         path = os.path.join(self._folder, "connection")
@@ -367,7 +370,7 @@ class SessionHolder:
     # --- the end ---
 
     def _forget(self, patience=EXIT_SECONDS):
-        """End the process and make pyspark forget the session, so that another one can be made."""
+        """End the process and clear pyspark's session, so that another can start."""
         self._session = None
         self._end_process(patience)
         gateway, self._gateway = self._gateway, None
@@ -385,7 +388,7 @@ class SessionHolder:
         process, self._process = self._process, None
         if process is not None:
             with contextlib.suppress(OSError):
-                process.stdin.close()  # the gateway ends with it, tidily
+                process.stdin.close()  # makes the gateway exit cleanly
             try:
                 process.wait(patience)
             except subprocess.TimeoutExpired:
@@ -399,19 +402,19 @@ class SessionHolder:
 
 
 def start_gateway(command, folder, lock=None):
-    """Start that command; it writes port and secret to the file `connection` in the folder, and ends when we do: its stdin closes. Until then it
-    holds the folder's lock, too."""
+    """Start the command; it writes port and secret to the file `connection` in the folder, and ends with this process, when its stdin closes. It also
+    holds the folder's lock until then."""
     environment = {
         **os.environ,
         "_PYSPARK_DRIVER_CONN_INFO_PATH": os.path.join(folder, "connection"),
         "SPARK_HOME": java.spark_home(),
-        "SPARK_CONF_DIR": folder,  # a machine's own spark-defaults are not for us
+        "SPARK_CONF_DIR": folder,  # ignore the machine's spark-defaults
         "SPARK_CONNECT_MODE": "0",
         "PYSPARK_PYTHON": sys.executable,
         "PYSPARK_DRIVER_PYTHON": sys.executable,
     }
     with open(os.path.join(folder, "stderr"), "wb") as errors:
-        # In its own session, or the terminal's Ctrl-C would end it while we still drain.
+        # In its own process group, or Ctrl-C in a terminal would end it while we still drain.
         return subprocess.Popen(
             command,
             stdin=subprocess.PIPE,
@@ -429,7 +432,7 @@ def default_cache_dir():
 
 
 def _warm(session):
-    """One small job of the kind that all batches are: the first one loads a third of Spark's classes."""
+    """Run a small typical job: the first one loads a third of Spark's classes."""
     import pyarrow as pa
     from pyspark.sql import functions as F
 
@@ -440,11 +443,11 @@ def _warm(session):
 
 
 def _hush():
-    """What goes wrong in Spark comes to us as an exception and is logged once, by us: py4j and pyspark would log it as well."""
+    """Mute py4j and pyspark: Spark's errors arrive as exceptions, which we log once."""
     from pyspark.logger import PySparkLogger
 
     logging.getLogger("py4j").setLevel(logging.CRITICAL)
-    logging.getLogger().addFilter(_not_py4j)  # py4j reports a machine that has gone to the root logger
+    logging.getLogger().addFilter(_not_py4j)  # py4j reports an ended process to the root logger
     for name in ("DataFrameQueryContextLogger", "SQLQueryContextLogger"):
         PySparkLogger.getLogger(name).disabled = True
 
@@ -459,7 +462,7 @@ def _cores(master):
 
 
 def _escaped(text):
-    """A key or value as a .properties file has it."""
+    """Escape a key or value for a .properties file."""
     out = []
     for letter in str(text):
         if letter in "\\:=#! ":
@@ -475,7 +478,7 @@ def _escaped(text):
 
 
 def _is_java_s_answer(error):
-    """Whether the Java process said so itself, and so still lived."""
+    """Whether the Java process raised the error itself, and so is alive."""
     from py4j.protocol import Py4JJavaError, Py4JNetworkError
     from pyspark.errors import PySparkException
 
@@ -483,7 +486,7 @@ def _is_java_s_answer(error):
 
 
 def _words(error):
-    """The text of an error; one of Java's asks the Java process for it, which may have gone."""
+    """The text of an error; for a Java error it is fetched from the Java process, which may have ended."""
     try:
         return str(error)
     except Exception as problem:
@@ -492,7 +495,7 @@ def _words(error):
 
 @contextlib.contextmanager
 def _ending(process):
-    """A function that waits so many seconds, at most until the process has ended, and says whether it has."""
+    """Return a function that waits up to so many seconds for the process to end, and returns whether it has."""
     descriptor = os.pidfd_open(process.pid)
     poll = select.poll()
     poll.register(descriptor, select.POLLIN)
@@ -503,9 +506,9 @@ def _ending(process):
 
 
 def _yield_priority():
-    """Make this thread, and what it starts, yield to the rest: the process's first second belongs to its first record.
+    """Lower the priority of this thread and its children: the process's first second belongs to its first records.
 
-    Only where that can be taken back, which is a right of root's; elsewhere Spark would stay behind forever.
+    Only as root, who may raise it again; for other users Spark would stay slow forever.
     """
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
@@ -513,7 +516,7 @@ def _yield_priority():
 
 
 def _restore_priority(pid):
-    """Give this thread and the threads of that process the priority of the rest."""
+    """Restore the normal priority of this thread and the threads of that process."""
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
             usual = os.getpriority(os.PRIO_PROCESS, os.getpid())

@@ -1,8 +1,8 @@
-"""A link that is an SQL statement (transforms/sql.py): run in Spark over many records at once, each of which gives none, one or several.
+"""SQL links (transforms/sql.py): run in Spark over many records at once; each record yields none, one or several.
 
-The statement must work on each record by itself: of its plan only selecting, filtering and exploding are let pass. The number of its
-record travels with each result as one more column, which the statement does not see. Where a job fails, its records are halved until
-those are found that it fails on.
+The statement must process each record independently: its plan may only select, filter and explode. Each result carries its record's number
+in an extra column, which the statement does not see. If a job fails, its records are bisected to find those that make it
+fail.
 """
 
 import json
@@ -29,26 +29,26 @@ _TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY = "_topic", "_partition", "_offset
 _LOGICAL = "org.apache.spark.sql.catalyst.plans.logical."
 _BY_RECORD = {_LOGICAL + name for name in ("Project", "Filter", "Generate", "SubqueryAlias", "View", "LateralJoin")}
 
-_CHANGED = ("topic", "partition", "timestamp", "key", "key_schema", "value", "value_schema")  # what a statement may change of a record
+_CHANGED = ("topic", "partition", "timestamp", "key", "key_schema", "value", "value_schema")  # fields of a record that a statement may change
 
-MOST_DEATHS = 5  # of Spark's Java process under the same records, before the task fails
-MOST_WORDS = 5  # plans that are reported for one statement
-HEAP_WAS_FULL = 3  # the exit code of a Java process that ends by it
-_SMALLER = 4  # a chunk under which it ended is divided by this: its heap may not have held it
+MOST_DEATHS = 5  # of Spark's Java process with the same records, before the task fails
+MOST_WORDS = 5  # plans reported per statement
+HEAP_WAS_FULL = 3  # exit code of a Java process that ran out of heap
+_SMALLER = 4  # divisor of the chunk size after a crash: the heap may have been too small
 
 
 class NoSpark(ConnectError):
-    """There is no Spark to run the statement. The task fails by it: its records are not to blame."""
+    """Spark is not available to run the statement. This fails the task: the records are not the cause."""
 
 
 class Query(Segment):
-    """One statement at work: its own segment, and the row form of its link."""
+    """One running statement: its own segment, and the row form of its link."""
 
     computes = True
     title = "a statement of SQL"
 
     def __init__(self, statement, holder, for_all=True, low=0, stopping=None):
-        """`for_all`: no predicate says for which records it is. `stopping` is an event that ends all waiting for Spark."""
+        """`for_all`: the link has no predicate. `stopping` is an event that ends waits for Spark."""
         super().__init__(low, 1)
         self._statement = statement
         self._holder = holder
@@ -56,21 +56,21 @@ class Query(Segment):
         self._stopping = stopping
         self._wanted = [name for name in (_TOPIC, _PARTITION, _OFFSET, _TIMESTAMP, _KEY) if name in statement]
         self._base = self._session = None
-        self._most_bytes = job.JOB_BYTES  # of a chunk; less where Java's heap did not hold what happens to it
-        self._words = {}  # layout of a table -> Spark's words for the job
-        self._untouched = {}  # layout of a table -> {name of a result: the field that it is, as it came}
-        self._analysis = threading.Lock()  # two batches may be at work at once, and both are the view `record`
+        self._most_bytes = job.JOB_BYTES  # chunk size; reduced if Java's heap was too small
+        self._words = {}  # table layout -> Spark's plan as text
+        self._untouched = {}  # table layout -> {result name: the field that it passes through}
+        self._analysis = threading.Lock()  # two batches may run at once, and both register the view `record`
 
     # ---------------------------------------------------------------- columns
     def run(self, batch, origin=None, rows=None):
-        """(the batch that comes out, for each of its rows the row it is of, no rows to do again). Raises ByRows, NotColumns or NoSpark."""
+        """Return (output batch, each output row's input row, no rows to redo). Raise ByRows, NotColumns or NoSpark."""
         if not self._for_all:
             raise ByRows("a predicate says for which records the statement is")
         try:
             made, numbers = self._made(batch)
         except (ByRows, NotColumns, NoSpark, Stopped):
             raise
-        except Exception as error:  # the statement fails on some record: rows find out which
+        except Exception as error:  # the statement fails on some record: the rows engine finds out which
             raise ByRows(str(error)) from error
         return made, numbers, NO_ROWS
 
@@ -94,7 +94,7 @@ class Query(Segment):
         return pa.Table.from_arrays([pa.array(np.arange(frame.count)), *arrays], [_ROW, *names])
 
     def _results(self, table):
-        """(what the statement makes of the table, Spark's types by name, which results are fields as they came)"""
+        """Return (the statement's result for the table, Spark's types by name, results that are unchanged fields)."""
         found = []
 
         def work(base, chunk):
@@ -106,7 +106,7 @@ class Query(Segment):
         while True:
             self._await_spark()
             if deaths and self._holder.exit_code == HEAP_WAS_FULL:
-                self._most_bytes = most_bytes  # the next batches are like this one
+                self._most_bytes = most_bytes  # later batches are likely similar
             try:
                 tables = job.run(self._holder, table, work, most_bytes)
                 return pa.concat_tables(tables), *found
@@ -120,7 +120,7 @@ class Query(Segment):
                 most_bytes = max(1, min(most_bytes, table.nbytes) // _SMALLER)
 
     def _await_spark(self):
-        """Wait until a session is up. Raises NoSpark where none will be, Stopped where the task is to stop."""
+        """Wait until a session runs. Raise NoSpark if it cannot start, Stopped if the task must stop."""
         while self._holder.wait(0.5) is None:
             if self._stopping is not None and self._stopping.is_set():
                 raise Stopped("The task was stopped while it waited for Spark; its records are redelivered.")
@@ -128,10 +128,10 @@ class Query(Segment):
                 raise NoSpark(f"Sql needs Spark, which cannot be had here: {self._holder.failure}")
 
     def _analysed(self, base, table):
-        """(the statement's DataFrame over the table, which results are fields as they came)"""
+        """Return (the statement's DataFrame over the table, results that are unchanged fields)."""
         with self._analysis:
             if base is not self._base:
-                self._base, self._session = base, base.newSession()  # of the same Java machine, but with a `record` of its own
+                self._base, self._session = base, base.newSession()  # the same JVM, but its own view `record`
                 self._untouched.clear()
                 self._words.clear()
             session = self._session
@@ -139,7 +139,7 @@ class Query(Segment):
             try:
                 frame = self._selected(session)
             finally:
-                session.catalog.dropTempView("record")  # or it would hold the batch until the next one
+                session.catalog.dropTempView("record")  # otherwise it would hold the batch until the next one
             key = str(table.schema)
             if key not in self._untouched:
                 self._untouched[key] = self._check(frame)
@@ -147,7 +147,7 @@ class Query(Segment):
             return frame, self._untouched[key]
 
     def _fields(self, frame):
-        """{name: (Arrow array, schema)} of the value's fields."""
+        """Return {name: (Arrow array, schema)} of the value's fields."""
         column, schema = unshaped(frame.value, frame.value_schema)
         if schema is None:
             raise ByRows("what it works on has no schema, and not all rows are known to have one shape")
@@ -161,7 +161,7 @@ class Query(Segment):
         return {field.name: (to_arrow(part, field.schema), field.schema) for field, part in zip(schema.fields, fields_of(column))}
 
     def _meta(self, frame, taken):
-        """[(name, Arrow array)] of what the record has beside its value, as far as the statement asks for it."""
+        """Return [(name, Arrow array)] of the record's metadata columns that the statement uses."""
         count = frame.count
         wanted = [name for name in self._wanted if name not in taken]
         arrays = {
@@ -190,7 +190,7 @@ class Query(Segment):
         return [(self._statement, words) for words in list(self._words.values())[-MOST_WORDS:]]
 
     def _selected(self, session):
-        """The statement's DataFrame, with the number of the record."""
+        """Return the statement's DataFrame with the record number."""
         from pyspark.errors import PySparkException
         from pyspark.sql import DataFrame
 
@@ -207,7 +207,7 @@ class Query(Segment):
             raise DataError(f"Spark cannot do '{self._statement}' on this record: {_first_line(error)}") from error
 
     def _check(self, frame):
-        """{name of a result: the field that it is, as it came}. Raises DataError unless each result depends on one record alone."""
+        """Return {result name: the field that it passes through}. Raise DataError unless each result depends on one record only."""
         plan = frame._jdf.queryExecution().analyzed().toJSON()
         nodes = json.loads(plan)
         kinds = {node["class"] for node in nodes}
@@ -245,7 +245,7 @@ class Query(Segment):
 
     @staticmethod
     def _is_meta(name, frame):
-        """Whether that name is the record's, and not of a field that the value had before."""
+        """Whether that name is a metadata column, and not a field that the value had before."""
         schema = frame.value_schema or frame.value_shape
         return name not in schema
 
@@ -286,14 +286,14 @@ class Query(Segment):
 
     # ---------------------------------------------------------------- rows
     def record(self, record):
-        """What comes of one record; raises what it fails with."""
+        """Return the results of one record; raise its error."""
         (outcome,) = self.records([record])
         if isinstance(outcome, Exception):
             raise outcome
         return outcome
 
     def records(self, records):
-        """For each of these records the list of those that come of it, or the exception that it fails with."""
+        """Return for each record the list of its results, or its exception."""
         outcomes = [None] * len(records)
         groups = {}
         for at, record in enumerate(records):
@@ -347,7 +347,7 @@ def _first_line(error):
 
 
 def _column(values, schema):
-    """Values as a frame has them; those without a schema by the shape that they have in common."""
+    """Convert values to a column; those without a schema by their common shape."""
     if schema is not None or all(value is None for value in values):
         return None if all(value is None for value in values) else values
     shape = shape_by_looks(next(value for value in values if value is not None))
@@ -355,7 +355,7 @@ def _column(values, schema):
 
 
 def _alike(record):
-    """What records must share to go through one job."""
+    """A key for records that can go through one job together."""
     value = record.value_schema if record.value_schema is not None else shape_by_looks(record.value)
     key = record.key_schema if record.key_schema is not None or record.key is None else shape_by_looks(record.key)
     return value, record.value_schema is None, key, record.key_schema is None

@@ -1,4 +1,4 @@
-// What can be done with a connector, as one row of buttons. All stay where they are in every state, so that focus does, too.
+// A connector's actions as a row of buttons. All buttons stay in place in every state, which keeps the focus.
 
 import { connectorPath, post, put, remove } from "./api.js";
 import { h, setAttribute, setText } from "./dom.js";
@@ -7,7 +7,7 @@ import { ask, busy, say } from "./notes.js";
 
 const WAIT_MS = 30_000;
 
-// {node, update(connector)}; `few` leaves out what is rarely wanted in a list.
+// {node, update(connector)}; `few` leaves out rarely used actions.
 export function actions(name, { few = false } = {}) {
   let state = null;
   const named = (text) => (few ? { "aria-label": `${text} ${name}` } : {});
@@ -66,7 +66,7 @@ async function deleteConnector(name) {
   location.hash = "#/";
 }
 
-// Offsets can be changed only of a stopped connector: offers to stop it. Resolves to whether it is stopped.
+// Offsets can only be changed while the connector is stopped: offers to stop it. Resolves to whether it is stopped.
 export async function stopFirst(name) {
   const stopped = () => {
     const now = live.connectors.get(name);

@@ -1,4 +1,4 @@
-// Requests to the worker that served this page. Paths are relative, so that a proxy may put it anywhere.
+// Requests to the worker that served this page. Paths are relative, so that they work behind a proxy's path prefix.
 
 import * as exact from "./exact.js";
 
@@ -17,7 +17,7 @@ export const put = (path, body, options) => call("PUT", path, body, options);
 export const patch = (path, body) => call("PATCH", path, body);
 export const remove = (path) => call("DELETE", path);
 
-// The path of one connector, whatever its name holds.
+// The path of a connector; its name may contain any character.
 export function connectorPath(name, rest = "") {
   if (!isAddressable(name)) {
     throw new ApiError(0, `The REST API cannot address a connector named “${name}”: of a path, “/”, “%”, “.” and “..” have another meaning.`);
@@ -27,7 +27,7 @@ export function connectorPath(name, rest = "") {
 
 export const isAddressable = (name) => !/[/%]/.test(name) && name !== "." && name !== "..";
 
-// `keepsNumbers`: whole numbers beyond 2^53 come as BigInt.
+// `keepsNumbers`: integers beyond 2^53 become BigInt.
 async function call(method, path, body, { signal, keepsNumbers } = {}) {
   const request = { method, signal, headers: { Accept: "application/json" }, credentials: "same-origin", cache: "no-store" };
   if (body !== undefined) {

@@ -1,4 +1,4 @@
-// The page: which view is at which address after the #, and what is around the views.
+// The page: maps the address after # to a view, and holds the frame around views.
 
 import { get } from "./api.js";
 import { connectorView } from "./connector.js";
@@ -64,7 +64,7 @@ function route(path) {
 
 window.addEventListener("hashchange", () => {
   show();
-  (main.querySelector("h1") ?? main).focus(); // a reader continues with the new page, not where the old one was left
+  (main.querySelector("h1") ?? main).focus(); // so that screen readers start at the new page
 });
 
 live.addEventListener("change", () => {
@@ -74,7 +74,7 @@ live.addEventListener("change", () => {
   view?.update?.();
 });
 
-// A link to #main would be taken for an address of ours.
+// A link to #main would be taken for the address of a view.
 document.getElementById("skip").addEventListener("click", (event) => {
   event.preventDefault();
   main.focus();

@@ -1,12 +1,12 @@
-// A number over time as a line, drawn by hand: records a second, lag.
+// A line chart over time: records per second, lag.
 
 import { h, setText, svg } from "./dom.js";
 import { rate, time } from "./format.js";
 
-const WINDOWS = [1, 2, 5, 10].map((minutes) => minutes * 60_000); // the shortest that holds all
+const WINDOWS = [1, 2, 5, 10].map((minutes) => minutes * 60_000); // the shortest that covers all points
 const [LEFT, RIGHT, TOP, BOTTOM] = [52, 8, 10, 22];
 
-// A large one with axes: {node, set(points)}.
+// A large chart with axes: {node, set(points)}.
 export function chart(label, height = 180, unit = "records/s") {
   const area = svg("path", { class: "area" });
   const line = svg("path", { class: "line" });
@@ -81,7 +81,7 @@ export function chart(label, height = 180, unit = "records/s") {
   };
 }
 
-// A small one without axes, beside a number that says it in words.
+// A small chart without axes, next to the number as text.
 export function sparkline(width = 96, height = 24) {
   const line = svg("path", { class: "line" });
   const node = svg("svg", { class: "sparkline", viewBox: `0 0 ${width} ${height}`, width, height, "aria-hidden": "true" }, line);

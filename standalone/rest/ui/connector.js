@@ -12,7 +12,7 @@ import { busy } from "./notes.js";
 import { offsetsPart } from "./offsets.js";
 import { badge, setBadge } from "./state.js";
 
-const SLOW_MS = 6000; // what is asked for less often: topics, configuration
+const SLOW_MS = 6000; // interval of less frequent requests: topics, configuration
 const KEPT_LAGS = 300;
 
 export function connectorView(name) {
@@ -74,7 +74,7 @@ export function connectorView(name) {
     if (!connector) return;
     setBadge(state, connector.health);
     const { version, worker_id: worker } = connector.connector;
-    const shown = version && version !== "undefined" && `version ${version}`; // so Connect writes that there is none
+    const shown = version && version !== "undefined" && `version ${version}`; // Connect writes "undefined" without a version
     setText(kind, [connector.type, simpleName(connector.className), shown, `worker ${worker}`, ...attempts(connector.connector)].filter(Boolean).join(" · "));
     buttons.update(connector);
     failure.hidden = !connector.connector.trace;
@@ -87,7 +87,7 @@ export function connectorView(name) {
     keyed(tasks, connector.tasks, (task) => task.id, (task) => makeTask(name, task), (row, task) => row.show(task, configs.get(task.id)));
     if (connector.type === "sink" && !lag.hasChildNodes()) lag.append(part("Lag", behind.node));
     offsets.update(connector);
-    now().catch(() => {}); // it is told at the top that the worker does not answer
+    now().catch(() => {}); // the header shows that the worker does not respond
   }
 
   async function more() {
@@ -111,7 +111,7 @@ export function connectorView(name) {
   return { title: name, node, update };
 }
 
-// Which engine did how many of a task's records, and why some went by rows.
+// How many of a task's records each engine processed, and why some went by rows.
 function shares({ records, redone, by_rows: reasons }) {
   const whole = Object.values(records).reduce((sum, each) => sum + each, 0);
   if (!whole) return "no records yet";
@@ -120,7 +120,7 @@ function shares({ records, redone, by_rows: reasons }) {
   return [...engines, ...again, ...reasons.map((each) => `by rows: ${each.reason}`)].join(" · ");
 }
 
-// What task.restart.* has done and is about to do.
+// Restarts by task.restart.*: past and pending.
 function attempts({ restart_attempts: made, next_restart: next }) {
   return [Number(made) && `restarted by itself ${plural(Number(made), "time")}`, next && `next try ${time(Date.parse(next))}`].filter(Boolean);
 }

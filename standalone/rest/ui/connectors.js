@@ -1,4 +1,4 @@
-// The first page: all connectors, how they are and how much goes through them.
+// The first page: all connectors with state and throughput.
 
 import { actions } from "./actions.js";
 import { chart, sparkline } from "./chart.js";

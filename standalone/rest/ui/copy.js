@@ -1,4 +1,4 @@
-// A connector's configuration as text for elsewhere: a curl command, a properties file, JSON as it is posted.
+// A connector's configuration as text: a curl command, a properties file, or JSON.
 
 import { h, newId, setText } from "./dom.js";
 
@@ -38,7 +38,7 @@ function show(name, config) {
       await navigator.clipboard.writeText(text.value);
       setText(status, "Copied.");
     } catch {
-      setText(status, "The text is selected: copy it with Ctrl-C."); // a page without https may not write to the clipboard
+      setText(status, "The text is selected: copy it with Ctrl-C."); // pages without https may not write to the clipboard
     }
   }
 
@@ -68,7 +68,7 @@ function asProperties(name, config) {
   return all.map(([key, value]) => `${escaped(key).replace(/[ :=]/g, "\\$&").replace(/^[#!]/, "\\$&")}=${escaped(value).replace(/^ /, "\\ ")}\n`).join("");
 }
 
-// As java.util.Properties reads it: beyond ASCII by \uXXXX.
+// Escape for java.util.Properties: \uXXXX beyond ASCII.
 function escaped(text) {
   const named = { "\\": "\\\\", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\f": "\\f" };
   return text.replace(/[\\\n\r\t\f]/g, (each) => named[each]).replace(/[^\x20-\x7e]/g, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`);

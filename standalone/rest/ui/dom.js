@@ -1,8 +1,8 @@
-// Elements without markup: every text goes in as text, whatever it holds.
+// Create elements without markup: text is never parsed as HTML.
 
 const SVG = "http://www.w3.org/2000/svg";
 
-// h("button", {class: "x", onclick: f, "aria-label": "y"}, "text", node, …); null and false are left out.
+// h("button", {class: "x", onclick: f, "aria-label": "y"}, "text", node, …); null and false are skipped.
 export function h(tag, props = {}, ...children) {
   return fill(document.createElement(tag), props, children);
 }
@@ -30,8 +30,8 @@ export function setAttribute(node, name, value) {
   else if (node.getAttribute(name) !== String(value)) node.setAttribute(name, String(value));
 }
 
-// Bring the children of a node in line with a list of items, touching only what changed, so that focus and open details stay.
-// make(item) gives an element; update(element, item) is called for all. Children that are before them are left alone.
+// Update the children of a node from a list of items; change only what differs, which keeps focus and open details.
+// make(item) creates an element; update(element, item) is called for all. Children before the first one made stay unchanged.
 export function keyed(parent, items, keyOf, make, update = () => {}) {
   const known = parent.keyedNodes ?? (parent.keyedNodes = new Map());
   const wanted = new Set(items.map(keyOf));

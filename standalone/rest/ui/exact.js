@@ -1,6 +1,6 @@
-// JSON whose whole numbers stay exact: those that a JavaScript number would round become BigInt, and are written as they were.
+// JSON with exact integers: those that a JavaScript number would round become BigInt.
 
-const MARK = "\uE000exact:"; // a text that no offset begins with
+const MARK = "\uE000exact:"; // no offset begins with this text
 const TOKEN = /"(?:[^"\\]|\\.)*"|-?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?/g;
 const MARKED = new RegExp(`^${MARK}-?\\d+$`);
 const WRITTEN = new RegExp(`"${MARK}(-?\\d+)"`, "g");
@@ -12,5 +12,5 @@ export function parse(text) {
 
 export const stringify = (value) => JSON.stringify(value, (_, each) => (typeof each === "bigint" ? `${MARK}${each}` : each))?.replace(WRITTEN, "$1");
 
-// A whole number out of its digits.
+// Convert digits to an integer.
 export const whole = (digits) => (Number.isSafeInteger(Number(digits)) ? Number(digits) : BigInt(digits));

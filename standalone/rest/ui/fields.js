@@ -1,14 +1,14 @@
-// One key of a configuration as a field: label, input that suits its type, documentation, default, errors.
+// A configuration key as a field: label, input, documentation, default, errors.
 
 import { h, newId, setAttribute, setText } from "./dom.js";
 
-export const HIDDEN = "[hidden]"; // what the worker shows in a secret's place, and takes back for it
+export const HIDDEN = "[hidden]"; // shown by the worker in place of a secret, and accepted back
 const OTHER = "other value…";
 const SECRET_NAME = /password|secret|jaas\.config|user\.info|token|keystore\.key$/i;
 
 export const looksSecret = (key) => SECRET_NAME.test(key);
 
-// {node, key, value(), set(text), show(definition, verdict, withErrors), focus()}; `changed` is called with each edit.
+// {node, key, value(), set(text), show(definition, verdict, withErrors), focus()}; `changed` is called after each edit.
 export function field(definition, text, { changed, readOnly = false }) {
   const id = newId("field");
   const ids = { help: `${id}-help`, error: `${id}-error` };
@@ -63,7 +63,7 @@ function inputFor(definition, id, options) {
   return openChoice(id, definition, options);
 }
 
-// A line's input drops newlines: what was given stays as it was until it is edited.
+// A line's input drops newlines: the original text stays until it is edited.
 function kept(input) {
   let given = "";
   let shown = "";
@@ -83,7 +83,7 @@ function readOnlyInput(id) {
   return { node: input, ...kept(input), controls: () => [input] };
 }
 
-// What is stored is not shown, nor sent back here; left empty, it stays.
+// The stored secret is neither shown nor sent; an empty field keeps it.
 function secretInput(id, { changed }) {
   const input = h("input", { id, type: "password", autocomplete: "new-password", spellcheck: "false", oninput: changed });
   let stored = false;
@@ -113,7 +113,7 @@ function choice(id, definition, values, { changed }) {
   };
 }
 
-// A text; where the worker recommends values, a list of them with a way to write another.
+// A text; if the worker recommends values, a list of them plus free text.
 function openChoice(id, definition, { changed }) {
   const numeric = ["INT", "LONG", "SHORT"].includes(definition.type);
   const input = h("input", { id, ...plain, inputmode: numeric ? "numeric" : null, placeholder: definition.default_value || null, oninput: changed });
@@ -133,7 +133,7 @@ function openChoice(id, definition, { changed }) {
     changed();
   }
 
-  // The label belongs to whichever of the two is there.
+  // The label belongs to whichever input is shown.
   function turn(toSelect) {
     select.hidden = !toSelect;
     input.hidden = toSelect;
@@ -168,7 +168,7 @@ function openChoice(id, definition, { changed }) {
   }
 }
 
-// A key that no definition is known of: its name is part of the label.
+// A key without a definition: its name is part of the label.
 export function looseField(key, text, { changed, removed }) {
   const id = newId("loose");
   const input = h("input", { id, type: looksSecret(key) ? "password" : "text", ...plain, oninput: changed });

@@ -1,4 +1,4 @@
-// Create or edit a connector: a form out of what the worker's validation says, or the configuration as JSON.
+// Create or edit a connector: by a form built from the worker's validation, or as JSON.
 
 import { connectorPath, get, isAddressable, post, put } from "./api.js";
 import { h, keyed, newId, setText } from "./dom.js";
@@ -7,7 +7,7 @@ import { simpleName } from "./format.js";
 import { live } from "./live.js";
 import { busy, complain, say } from "./notes.js";
 
-const PAUSE_MS = 350; // after the last key, before the worker is asked
+const PAUSE_MS = 350; // after the last key press, before validation
 const OF_ALL = ["Common", "Transforms", "Predicates", "Error Handling", "Topic Creation", "Exactly Once Support", "offsets.topic"];
 const STATES = ["RUNNING", "PAUSED", "STOPPED"];
 
@@ -81,8 +81,8 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
   const values = new Map(Object.entries(config).map(([key, value]) => [key, value ?? ""]));
   const fields = new Map(); // key -> field
   const sections = new Map(); // group -> {node, first, more, details}
-  const known = new Map(); // key -> its definition, as last heard
-  let insisting = false; // after a first attempt to save, all errors are shown
+  const known = new Map(); // key -> its latest definition
+  let insisting = false; // after the first attempt to save, all errors are shown
   let timer = null;
   let asking = null;
   let asJson = false;
@@ -136,7 +136,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     asking?.abort();
   }
 
-  // ---- what is in the form
+  // ---- the form's content
 
   function gather() {
     if (asJson) takeJson();
@@ -163,7 +163,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
       throw new Error(`This is not JSON: ${error.message}`);
     }
     if (!said || typeof said !== "object" || Array.isArray(said)) throw new Error("The configuration must be one JSON object of keys and texts.");
-    if (said.config && typeof said.config === "object") said = { ...said.config, ...(said.name ? { name: said.name } : {}) }; // as it is posted
+    if (said.config && typeof said.config === "object") said = { ...said.config, ...(said.name ? { name: said.name } : {}) }; // the format of POST requests
     values.clear();
     for (const [key, value] of Object.entries(said)) {
       if (value !== null && typeof value === "object") throw new Error(`The value of “${key}” must be a text.`);
@@ -207,9 +207,9 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     document.getElementById(fields.get(key).id)?.focus();
   }
 
-  // ---- what the worker says
+  // ---- validation by the worker
 
-  // While one types, a later question takes the place of an earlier one.
+  // While the user types, a new request replaces the previous one.
   async function check() {
     leave();
     asking = new AbortController();
@@ -230,7 +230,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     return verdict;
   }
 
-  // Against what the connector has now; a secret's text is never shown.
+  // Compare with the connector's current configuration; secrets are never shown.
   function showChanges(said) {
     const keys = [...new Set([...Object.keys(config), ...Object.keys(said)])].sort().filter((key) => (said[key] ?? null) !== (config[key] ?? null));
     const shown = (key, value) => (value === undefined || value === null ? "not set" : isSecret(key) ? HIDDEN : value);
@@ -241,7 +241,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     });
   }
 
-  // What the worker reports a key that nobody defines.
+  // Keys without a definition, as reported by the worker.
   function unknown(name) {
     return { name, type: "STRING", required: false, default_value: null, importance: "LOW", documentation: "", group: null, order_in_group: -1, width: "NONE", display_name: name, dependents: [] };
   }
@@ -267,7 +267,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
 
   const groupOf = (definition) => (definition.name === "name" || definition.name === "connector.class" ? "Connector" : definition.group ?? "Settings");
 
-  // The connector's own groups come first, then the framework's, a transform's and a predicate's after their lists.
+  // The connector's groups come first, then the framework's; those of a transform or predicate follow their lists.
   function place(group) {
     const family = group.split(":")[0];
     const rank = ["Connector", "Settings"].indexOf(group) + 1 || OF_ALL.indexOf(family) + 4;
@@ -308,7 +308,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     setText(section.details.firstChild, section.first.childElementCount ? `More settings (${more.length})` : `Settings (${more.length})`);
   }
 
-  // What must be thought of stands open; the rest is a click away.
+  // Important keys are shown; the others are collapsed.
   const isFirst = ({ name, required, importance, group }) =>
     required || Boolean(values.get(name)) || (importance === "HIGH" && !name.endsWith(".plugin.version")) || (group === null && importance === "MEDIUM") || name === "transforms" || name === "predicates";
 
@@ -360,7 +360,7 @@ function configForm({ config, fixed = [], action, beside = null, save }) {
     }
   }
 
-  // The errors again at the top, each leading to its field.
+  // A list of all errors at the top, with links to the fields.
   function tell(wrong) {
     summary.hidden = !wrong.length;
     if (!wrong.length) return;

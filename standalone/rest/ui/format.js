@@ -1,4 +1,4 @@
-// How things are written.
+// Formatting of values.
 
 const whole = new Intl.NumberFormat();
 const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumSignificantDigits: 3 });
@@ -10,7 +10,7 @@ export const plural = (number, one, many = `${one}s`) => `${count(number)} ${num
 
 export function time(milliseconds) {
   const found = new Date(milliseconds);
-  return Number.isNaN(found.getTime()) ? String(milliseconds) : moment.format(found); // beyond what dates can say
+  return Number.isNaN(found.getTime()) ? String(milliseconds) : moment.format(found); // beyond the range of Date
 }
 
 export function size(bytes) {
@@ -19,7 +19,7 @@ export function size(bytes) {
 
 export const simpleName = (className) => (className ?? "").split(/[.:]/).pop();
 
-// JSON text laid out on multiple lines; anything else as it is. Numbers keep their digits, which JSON.parse would not.
+// Indent JSON text; leave other text unchanged. Numbers keep their digits, unlike with JSON.parse.
 export function pretty(text) {
   try {
     JSON.parse(text);

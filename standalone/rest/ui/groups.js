@@ -1,4 +1,4 @@
-// Consumer groups of the log: their states, and how far each is behind.
+// Consumer groups: states and lag.
 
 import { get } from "./api.js";
 import { count } from "./format.js";

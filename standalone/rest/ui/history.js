@@ -1,4 +1,4 @@
-// The states that a connector and its tasks have had, the newest first.
+// The states of a connector and its tasks, newest first.
 
 import { connectorPath, get } from "./api.js";
 import { h, keyed, setText } from "./dom.js";

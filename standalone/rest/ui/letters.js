@@ -1,4 +1,4 @@
-// Dead letters: which queues there are, what is in one, and its way back.
+// Dead letters: list the queues, show their records, replay them.
 
 import { get, post } from "./api.js";
 import { h, keyed, newId, setText } from "./dom.js";
@@ -52,7 +52,7 @@ export function queueView(queue) {
     }
   }
 
-  // First told what would be sent where, then sent.
+  // First a dry run, then the replay.
   async function replay(choice) {
     const would = await post(`${path}/replay`, { ...choice, dry_run: true });
     const parts = [...Object.entries(would.sent).map(([topic, number]) => `${plural(number, "record")} to ${topic}`), would.before && `${count(would.before)} replayed before stay`, ...Object.entries(would.left).map(([why, number]) => `${count(number)} stay: ${why}`)].filter(Boolean);

@@ -1,9 +1,9 @@
-// What the plain lists have in common: a heading, a table that is asked for again and again, and what is said when it is empty.
+// Common parts of list pages: heading, refreshed table, message for an empty list.
 
 import { h, keyed, setText } from "./dom.js";
 import { paced } from "./live.js";
 
-// {title, node, update, look}; `cells(row, item)` writes into the row that has one cell a head.
+// {title, node, update, look}; `cells(row, item)` fills a row that has a cell per column.
 export function listView({ title, hint = null, heads, none, ask, keyOf, first, cells, everyMs = 5000, above = null }) {
   const rows = h("tbody");
   const table = h(

@@ -1,4 +1,4 @@
-// What is happening, asked for every two seconds while the page is looked at; views hear of it by "change".
+// Live state, fetched every two seconds while the page is visible; views listen to "change".
 
 import { get } from "./api.js";
 import { announce } from "./notes.js";
@@ -29,7 +29,7 @@ class Live extends EventTarget {
     clearTimeout(this.timer);
   }
 
-  // Ask now; anyone who asks while an answer is under way gets the next one.
+  // Fetch now; a call while a request is in flight waits for the next one.
   refresh() {
     clearTimeout(this.timer);
     this.asking = (this.asking ?? Promise.resolve()).then(() => this.ask());
@@ -89,12 +89,12 @@ class Live extends EventTarget {
     return own(this.failures, name);
   }
 
-  // [{at, value}]: failures of single records a second.
+  // [{at, value}]: failed records per second.
   errors(name) {
     return this.samples.map(({ at, errors }) => ({ at, value: own(errors, name) }));
   }
 
-  // [{at, value}] of a connector, or of all together.
+  // [{at, value}] of one connector, or of all.
   series(name) {
     const value = (rates) => (name === undefined ? Object.values(rates).reduce((sum, each) => sum + each, 0) : own(rates, name));
     return this.samples.map(({ at, rates }) => ({ at, value: value(rates) }));
@@ -111,14 +111,14 @@ export const LABELS = {
   UNASSIGNED: "Starting",
 };
 
-// The one word for a connector with its tasks: a failed task counts, though Connect calls its connector RUNNING.
+// The overall state of a connector: FAILED if a task failed, even if Connect reports RUNNING.
 function healthOf({ connector, tasks }) {
   if (connector.state === "FAILED") return "FAILED";
   if (tasks.some((task) => task.state === "FAILED")) return "TASK_FAILED";
   return connector.state;
 }
 
-// look() at most every this often, and never while its last answer is still to come: a log that hangs is not asked again and again.
+// Calls look() at most once per interval, and not while a call is pending: a hanging log is not asked repeatedly.
 export function paced(milliseconds, look) {
   let next = 0;
   let waiting = false;
@@ -134,7 +134,7 @@ export function paced(milliseconds, look) {
   };
 }
 
-// A connector may be called "constructor".
+// A connector may be named "constructor".
 const own = (numbers, name) => (numbers && Object.hasOwn(numbers, name) ? numbers[name] : 0);
 
 export const live = new Live();

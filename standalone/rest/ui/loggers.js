@@ -1,4 +1,4 @@
-// Levels of loggers, changed while the worker runs.
+// Log levels, changed at runtime.
 
 import { get, put } from "./api.js";
 import { h } from "./dom.js";

@@ -1,4 +1,4 @@
-// What the page says by the way: messages at its edge, a voice for those who cannot see a change, and questions before what cannot be undone.
+// Notifications, announcements for screen readers, and confirmation dialogs.
 
 import { h, newId } from "./dom.js";
 
@@ -27,7 +27,7 @@ function show(text, kind) {
   if (!bad) setTimeout(() => note.remove(), STAY_MS);
 }
 
-// Run an action after a button; while it runs the button is busy and takes no second press.
+// Run a button's action; meanwhile the button is busy and ignores clicks.
 export async function busy(button, action) {
   if (button.getAttribute("aria-disabled") === "true") return undefined;
   button.setAttribute("aria-disabled", "true");
@@ -43,7 +43,7 @@ export async function busy(button, action) {
   }
 }
 
-// A question; resolves to whether it was answered by the action. `body` are nodes or texts.
+// Ask for confirmation; resolves to whether the user confirmed. `body` are nodes or texts.
 export function ask({ title, body, action, danger = false }) {
   return new Promise((resolve) => {
     const [heading, text] = [newId("title"), newId("text")];

@@ -1,4 +1,4 @@
-// A connector's offsets: for a sink with how far it is behind; set and reset, once it is stopped.
+// A connector's offsets, with lag for sinks; set or reset them while it is stopped.
 
 import { stopFirst } from "./actions.js";
 import { connectorPath, get, patch, remove } from "./api.js";
@@ -11,11 +11,11 @@ import { ask, busy, say } from "./notes.js";
 const EVERY_MS = 5000;
 const EXACTLY = { keepsNumbers: true };
 
-// `onLag(total)` is told of a sink how many records it is behind, each time that is looked at.
+// `onLag(total)` is called with a sink's total lag after each update.
 export function offsetsPart(name, onLag = () => {}) {
   const head = h("tr");
   const rows = h("tbody");
-  const scroll = { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table of offsets" }; // a keyboard scrolls it, where it is too wide
+  const scroll = { class: "scroll", tabindex: 0, role: "group", "aria-label": "Table of offsets" }; // makes a wide table scrollable by keyboard
   const table = h("div", scroll, h("table", {}, h("caption", { class: "visually-hidden" }, "Offsets"), h("thead", {}, head), rows));
   const none = h("p", { class: "hint" }, "None are stored yet.");
   const behind = h("p", { class: "hint" });
@@ -57,7 +57,7 @@ export function offsetsPart(name, onLag = () => {}) {
   }
 
   async function sinkRows() {
-    connectorPath(name); // a name that cannot be addressed has no offsets either
+    connectorPath(name); // a name that cannot be addressed has no offsets
     const found = await get(`ui/api/lag?connector=${encodeURIComponent(name)}`);
     const total = found.reduce((sum, each) => sum + (each.lag ?? 0), 0);
     onLag(total);
@@ -94,7 +94,7 @@ export function offsetsPart(name, onLag = () => {}) {
   return { node, update };
 }
 
-// A dialog with a field for each offset; resolves to the worker's answer, or null.
+// A dialog with a field per offset; resolves to the worker's response, or null.
 function askForOffsets(name, type, offsets) {
   return new Promise((resolve) => {
     const title = newId("title");
@@ -185,7 +185,7 @@ function read(type, text, what) {
     const found = exact.parse(text);
     if (found && typeof found === "object" && !Array.isArray(found)) return found;
   } catch {
-    // said below
+    // reported below
   }
   throw new Error(`${what}: “${text}” is not a JSON object.`);
 }

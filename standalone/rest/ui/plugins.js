@@ -1,4 +1,4 @@
-// The catalogue: every plugin that the worker knows, and the keys of each.
+// The catalogue: all plugins of the worker with their keys.
 
 import { get } from "./api.js";
 import { h, keyed, setText } from "./dom.js";

@@ -1,4 +1,4 @@
-// A form that writes one record into a topic: key and value as text, or as values of registered schemas.
+// A form that produces one record: key and value as text, or as JSON of registered schemas.
 
 import { get, post } from "./api.js";
 import { h, newId, setText } from "./dom.js";
@@ -25,7 +25,7 @@ export function produceForm(topic, written) {
     try {
       subjects = await get("ui/api/schemas");
     } catch {
-      offered = false; // without a registry there is text; another look may find one
+      offered = false; // without a registry only text is possible; a later check may find one
     }
     for (const each of [key, value]) each.offer(subjects, `${topic}-${each.name}`);
   }
@@ -66,7 +66,7 @@ function part(title, chosen) {
     const asked = subject;
     try {
       const found = await get(`ui/api/schemas/versions?${new URLSearchParams({ subject })}`);
-      if (asked !== subject) return; // another one has been chosen since
+      if (asked !== subject) return; // another subject was chosen meanwhile
       versions = found.versions;
     } catch (error) {
       setText(schema, error.message);
@@ -84,7 +84,7 @@ function part(title, chosen) {
   return {
     name: title.toLowerCase(),
     node,
-    // The topic's own subject is the choice at first.
+    // The topic's own subject is preselected.
     offer(subjects, own) {
       for (const each of subjects) {
         const option = h("option", { value: `schema ${each.subject}` }, `of the schema ${each.subject} (${each.kind})`);

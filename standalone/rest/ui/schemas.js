@@ -1,4 +1,4 @@
-// Subjects of the schema registry, their versions, and what differs between two.
+// Subjects of the schema registry, their versions, and differences between versions.
 
 import { get } from "./api.js";
 import { h, keyed, setText } from "./dom.js";
@@ -93,7 +93,7 @@ export function subjectView(subject) {
     const mine = ++number;
     try {
       const found = await get(`ui/api/schemas/diff?${query({ older: older.value, newer: newer.value })}`);
-      if (mine !== number) return; // another question has been asked since
+      if (mine !== number) return; // a newer request was sent meanwhile
       const shown = found.lines.filter((line) => line.mark !== "@").map(makeLine);
       lines.replaceChildren(...(shown.length ? shown : ["No difference"]));
     } catch (error) {

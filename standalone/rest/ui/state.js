@@ -1,4 +1,4 @@
-// A state as a shape and a word, never as a colour alone.
+// A state as a symbol and a word, never only as a colour.
 
 import { h, setText, svg } from "./dom.js";
 import { LABELS } from "./live.js";

@@ -1,4 +1,4 @@
-// Streams: statements of SQL typed and answered, and the queries that they have made.
+// Streams: run SQL statements and manage queries.
 
 import { get, post, put, remove } from "./api.js";
 import { h, setAttribute, setText } from "./dom.js";
@@ -7,7 +7,7 @@ import { listView } from "./lists.js";
 import { LABELS } from "./live.js";
 import { ask, busy, say } from "./notes.js";
 
-const SHOWN_ROWS = 500; // of what has no end
+const SHOWN_ROWS = 500; // of an unbounded result
 const WAIT_MS = 5000;
 
 export function streamsView() {
@@ -76,14 +76,14 @@ async function terminate(name) {
   say(`“${name}” is terminated.`);
 }
 
-// The sheet on which statements are typed: {node, leave}.
+// The SQL editor: {node, leave}.
 function statements(done) {
   const text = h("textarea", { id: "sql", class: "code", rows: 5, spellcheck: "false", autocapitalize: "none", onkeydown: onKey, placeholder: "SHOW STREAMS;" });
   const from = h("select", { id: "from" }, h("option", { value: "" }, "As is usual"), h("option", { value: "earliest" }, "Earliest"), h("option", { value: "latest" }, "Latest"));
   const problem = h("p", { class: "error", role: "alert" });
   const answers = h("div", { class: "answers" });
   const run = h("button", { type: "button", class: "primary", onclick: (event) => busy(event.currentTarget, execute) }, "Run");
-  let open = []; // cursors that are followed
+  let open = []; // open cursors
 
   function onKey(event) {
     if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run.click();
@@ -123,7 +123,7 @@ function statements(done) {
       one.going = false;
       stop.hidden = true;
       setText(status, `${why} ${count(rows)} rows came.`);
-      remove(`sql/cursors/${cursor}`).catch(() => {}); // it may be over
+      remove(`sql/cursors/${cursor}`).catch(() => {}); // it may already be closed
     }
     one.end = () => end("Stopped.");
 
@@ -163,7 +163,7 @@ function statements(done) {
   return { node, leave };
 }
 
-// {node, add(rows)}; of more than can be shown the oldest go.
+// {node, add(rows)}; drops the oldest rows beyond the limit.
 function table(columns, rows) {
   const body = h("tbody");
   const head = h("tr", {}, columns.map((each) => h("th", { scope: "col" }, each)));

@@ -1,4 +1,4 @@
-// Topics and their newest records, as text where they are text and as hex where they are not.
+// Topics and their newest records, as text or as hex if not UTF-8.
 
 import { get, patch, post } from "./api.js";
 import { h, keyed, newId, setText } from "./dom.js";
@@ -57,7 +57,7 @@ function newTopic(done) {
   return h("details", {}, h("summary", {}, "New topic"), h("div", { class: "three" }, field(name, "Name"), field(partitions, "Partitions (the broker's default)"), field(configs, "Settings, as key=value, …")), h("div", { class: "buttons" }, create));
 }
 
-// "a=1, b=2" as an object; a comma within a value stays where no key follows it.
+// Parse "a=1, b=2" into an object; a comma not followed by a key belongs to the value.
 function settings(text) {
   const parts = text.split(/,\s*(?=[a-z][\w.]*=)/).map((part) => part.trim()).filter(Boolean);
   const wrong = parts.find((part) => !part.includes("="));
@@ -65,7 +65,7 @@ function settings(text) {
   return Object.fromEntries(parts.map((part) => [part.slice(0, part.indexOf("=")).trim(), part.slice(part.indexOf("=") + 1).trim()]));
 }
 
-// A topic's settings, those that differ from the broker's first, and a form to change them.
+// A topic's settings, changed ones first, and a form to change them.
 function configsPart(name) {
   const list = h("dl", { class: "config" });
   const [key, value, partitions] = ["key", "value", "partitions"].map((each) => h("input", { id: newId(each), autocomplete: "off", spellcheck: "false", autocapitalize: "none" }));
@@ -142,7 +142,7 @@ export function topicView(name) {
   );
   let answer = null;
   let number = 0;
-  let searched = ""; // what the worker searches the topic for; "" while the newest records are shown
+  let searched = ""; // the search text; "" while the newest records are shown
   const first = paced(EVERY_MS, look);
   const again = paced(0, look);
 
@@ -154,7 +154,7 @@ export function topicView(name) {
     try {
       for (const [key, value] of seek(from.value.trim())) wanted.set(key, value);
       const found = await get(`ui/api/topics/${encodeURIComponent(name)}/records?${wanted}`);
-      if (mine !== number) return; // another question has been asked since
+      if (mine !== number) return; // a newer request was sent meanwhile
       answer = found;
       setText(problem, "");
       keyed(partition, [null, ...answer.partitions], (each) => each?.partition ?? null, (each) => (each === null ? partition.firstChild : h("option", { value: each.partition }, String(each.partition))));
@@ -164,7 +164,7 @@ export function topicView(name) {
     }
   }
 
-  // The text is looked for on the worker, in all records from the chosen offset or time on.
+  // The worker searches all records from the chosen offset or time on.
   async function search() {
     searched = filter.value.trim();
     await look();
@@ -191,7 +191,7 @@ export function topicView(name) {
   return { title: name, node, update };
 }
 
-// Where to begin: [[parameter, value]] of an offset, of a time, or of nothing.
+// Where to start: [[parameter, value]] for an offset, a time, or nothing.
 function seek(text) {
   if (!text) return [];
   if (/^\d{1,18}$/.test(text)) return [["offset", text]];

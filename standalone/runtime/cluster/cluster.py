@@ -1,40 +1,29 @@
 """Tasks on the executors of a Spark cluster (tasks.run.on=cluster), as the worker sees them: made, started, heard.
 
-    remote_runner.py   a task, seen from the worker       far_task.py   the same, on the executor
-    shares.py          partitions of a sink               line.py       what runs between the two
-    modules.py         what executors import              options.py    keys, and secrets
+    remote_runner.py     a task, as the worker sees it         executor_task.py     the same task, on the executor
+    payload.py           what the executor is told of it       control_channel.py   messages between the two, while it runs
+    shares.py            partitions of a sink                  worker_proxies.py    the worker's offsets and state, on the executor
+    modules.py           what executors import                 options.py           keys, and secrets
 """
 
-import contextlib
-import os
-import secrets as randoms
-import socket
-import tempfile
 import threading
 
 from standalone.errors import ConfigError
 from standalone.log.client_config import ConsumerConfig
 from standalone.log.consumer import Consumer
 from standalone.pipeline.spark.executors import LongJobs
-from standalone.runtime.cluster.line import PULSE_SECONDS, Exchange
-from standalone.runtime.cluster.modules import make_archive
-from standalone.runtime.cluster.options import LINE_PORT, RUN_ON, check_protection, secret_texts
+from standalone.runtime.cluster.control_channel import HEARTBEAT_SECONDS, ChannelServer
+from standalone.runtime.cluster.options import CONTROL_PORT, RUN_ON, check_protection
+from standalone.runtime.cluster.payload import TaskPayload, secrets_within
 from standalone.runtime.cluster.remote_runner import RemoteRunner
 from standalone.runtime.cluster.shares import Shares
-from standalone.runtime.configuration.plugin_options import secret_keys
-from standalone.runtime.configuration.registry_keys import with_address
-from standalone.runtime.configuration.worker_config import converter_props
 from standalone.stage import QueryTransform
-
-OWN_REGISTRY = "embedded"
-_PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
-_STAYS_HERE = ("config.providers", "spark.", "listeners", "admin.listeners", "rest.", "embedded.log.", "embedded.registry.file", "plugin.path")
 
 
 class Cluster:
     """The worker's. `worker` gives what tasks need of it; everything is started with the first task."""
 
-    def __init__(self, worker, clients, heartbeats, offsets, state, topics, session):
+    def __init__(self, worker, clients, heartbeats, offsets, state, topics, session, modules):
         self.clock = worker.clock
         self._worker = worker
         self._config = worker.config
@@ -45,30 +34,21 @@ class Cluster:
         self._topics = topics
         self._session = session
         self._lock = threading.Lock()
-        self._folder = None
-        self._exchange = None
-        self._plugins = []
+        self._server = None
         self._runners = {}  # (connector, number) -> RemoteRunner that runs
         self._shares = {}  # connector -> Shares
         self._users = {}  # Shares -> the runners that have it
         self._closing = threading.Event()
-        self.jobs = LongJobs(session, self._archive)
+        self._modules = modules
+        self.jobs = LongJobs(session, modules.send)
         self._address = None
 
     # ---------------------------------------------------------------- made
     def new_runner(self, plan, number, task_config, listen, paused):
         """A RemoteRunner. Raises ConfigError where the connector cannot run there."""
         self._check(plan)
-        self._archive()
-        name = plan["name"]
-        payload = {
-            "connector": dict(plan.originals), "task": dict(task_config), "number": number, "worker": self._texts(), "plugins": self._plugins,
-            "hidden": [plan.originals[key] for key in plan.references], "uuid": self._state.worker_uuid(), "run": randoms.token_hex(8),
-            "host": socket.gethostname(), "graceful_seconds": self._worker.graceful_seconds, "registry": self._registry_url(plan),
-            "first_schemas": self._state.first_schemas(name) if plan.kind == "sink" else {},
-            "bootstrap": {"": self._worker.log_settings({}), **{name: self._worker.log_settings({"security.protocol": name}) for name in _PROTOCOLS}},
-        }  # fmt: skip
-        return RemoteRunner(self, plan, payload, connector=name, number=number, listener=listen, paused=paused)
+        payload = TaskPayload.of(plan, number, task_config, worker=self._worker, state=self._state, plugins=self._modules.plugins())
+        return RemoteRunner(self, plan, payload, connector=plan["name"], number=number, listener=listen, paused=paused)
 
     def _check(self, plan):
         queries = [link.alias for link in plan.links() if issubclass(link.transform, QueryTransform)]
@@ -77,35 +57,7 @@ class Cluster:
                 RUN_ON: f"the transform '{queries[0]}' (Sql) is computed by a Spark session, and an executor has none of its own: run this "
                 "connector in the worker (tasks.run.on=worker in its configuration), where Sql is computed by the same cluster"
             })  # fmt: skip
-        secrets = {key for key in secret_keys(plan) if plan.originals.get(key)} | set(plan.references) | secret_texts(self._texts())
-        secrets |= secret_texts(self._worker.log_settings({}))
-        check_protection(secrets, self._config.spark())
-
-    def _texts(self):
-        """The worker's configuration, as far as a task asks for it."""
-        texts = {key: value for key, value in self._config.originals.items() if not key.startswith(_STAYS_HERE)}
-        return {**texts, "embedded.log.listener": self._config["embedded.log.listener"]}
-
-    def _registry_url(self, plan):
-        """Of the worker's own schema registry, which is started for it, where a converter may ask there."""
-        for part in ("key", "value", "header"):
-            key = f"{part}.converter"
-            own = plan.originals.get(key) is not None
-            props = converter_props(key, plan.originals if own else self._config.originals)
-            if with_address(props, plan[key] if own else self._config[key], lambda: OWN_REGISTRY) != props:
-                return self._worker.schemas.embedded_url()
-        return None
-
-    def _archive(self):
-        with self._lock:
-            if self._folder is None:
-                self._folder = tempfile.TemporaryDirectory(prefix="connect-modules-")
-                self._plugins = make_archive(self._archive_path, self._config["plugin.path"])
-            return self._archive_path
-
-    @property
-    def _archive_path(self):
-        return os.path.join(self._folder.name, "modules.zip")
+        check_protection(secrets_within(plan, self._worker), self._config.spark())
 
     def _join_shares(self, runner):
         with self._lock:
@@ -163,32 +115,28 @@ class Cluster:
     def close(self):
         self._closing.set()
         with self._lock:
-            exchange, folder = self._exchange, self._folder
-            self._exchange = self._folder = None
-        if exchange is not None:
-            exchange.close()
-        if folder is not None:
-            with contextlib.suppress(OSError):
-                folder.cleanup()
+            server, self._server = self._server, None
+        if server is not None:
+            server.close()
 
     def listening(self, stopping):
-        """Where tasks call, and with which key, once there is a Spark session: what they are told of the line."""
+        """Where tasks call, and with which key, once there is a Spark session: as TaskPayload.for_job takes it."""
         host, listens_at = self.jobs.driver(stopping)
         with self._lock:
-            if self._exchange is None:
-                self._exchange = Exchange(listens_at, self._config[LINE_PORT], self._attend)
-                threading.Thread(target=self._tick, name="cluster-pulse", daemon=True).start()
-            return {"address": (host, self._exchange.port), "key": self._exchange.key}
+            if self._server is None:
+                self._server = ChannelServer(listens_at, self._config[CONTROL_PORT], self._attend)
+                threading.Thread(target=self._tick, name="cluster-heartbeat", daemon=True).start()
+            return {"address": (host, self._server.port), "key": self._server.key}
 
-    def _attend(self, line):
-        kind, _, hello = line.receive()
+    def _attend(self, channel):
+        kind, _, hello = channel.receive()
         runner = self._runners.get((hello["connector"], hello["task"])) if kind == "hello" else None
         if runner is None or hello["run"] != runner.run_id:
             return  # of a task that is over
-        runner.attend(line, hello)
+        runner.attend(channel, hello)
 
     def _tick(self):
-        while not self.clock.wait(self._closing, PULSE_SECONDS):
+        while not self.clock.wait(self._closing, HEARTBEAT_SECONDS):
             for runner in list(self._runners.values()):
                 runner.tick()
 

@@ -1,16 +1,64 @@
-"""What executors import: our own packages and the files of plugin.path, in one archive."""
+"""What executors import: our own packages and the files of plugin.path, in one archive, with their bytecode.
 
+    modules = Modules(plugin_path)
+    modules.send(session)     executors of that session unpack the archive before their next task
+"""
+
+import contextlib
+import importlib.util
+import marshal
 import os
+import struct
+import tempfile
+import threading
 import zipfile
 from pathlib import Path
 
 from standalone.errors import ConnectError
 from standalone.machine_code import FOR_A_WHILE
+from standalone.pipeline.spark.executors import ARCHIVE
 
 PLUGINS = "plugin-path"  # the folder within for what plugin.path names: one folder for each of its entries
 _OURS = ("standalone", "connectors")
 _MOST_BYTES = 64 << 20
 _LEFT_OUT = (".jar", ".pyc", ".so", ".nbi", ".nbc")
+_BY_TIME, _UNCHECKED = 0, 1  # flags in a bytecode file: valid for a source of that time and size; valid whatever the source's time is
+
+
+class Modules:
+    """The archive, made when it is first asked for. Any thread may call."""
+
+    def __init__(self, plugin_path):
+        self._plugin_path = plugin_path
+        self._lock = threading.Lock()
+        self._folder = None
+        self._entries = []
+        self._sent_to = None  # the session whose executors have it
+
+    def plugins(self):
+        """[folder within the archive] of each entry of plugin.path."""
+        with self._lock:
+            self._path()
+            return self._entries
+
+    def send(self, session):
+        with self._lock:
+            if self._sent_to is not session:
+                session.sparkContext.addArchive(f"{self._path()}#{ARCHIVE}")
+                self._sent_to = session
+
+    def close(self):
+        with self._lock:
+            folder, self._folder = self._folder, None
+        if folder is not None:
+            folder.cleanup()
+
+    def _path(self):
+        if self._folder is None:
+            folder = tempfile.TemporaryDirectory(prefix="connect-modules-", ignore_cleanup_errors=True)
+            self._entries = make_archive(os.path.join(folder.name, "modules.zip"), self._plugin_path)
+            self._folder = folder
+        return os.path.join(self._folder.name, "modules.zip")
 
 
 def make_archive(path, plugin_path):
@@ -31,13 +79,13 @@ def make_archive(path, plugin_path):
 
 def _add_plugins(archive, entry, within):
     if entry.is_file():
-        archive.write(entry, f"{within}/{entry.name}")
+        _add_file(archive, entry, f"{within}/{entry.name}")
     elif (entry / "__init__.py").exists():
         _add_folder(archive, entry, f"{within}/{entry.name}")
     elif entry.is_dir():
         for each in sorted(entry.iterdir()):
             if each.suffix == ".py":
-                archive.write(each, f"{within}/{each.name}")
+                _add_file(archive, each, f"{within}/{each.name}")
             elif each.is_dir() and ((each / "__init__.py").exists() or any(each.glob("*.py"))):
                 _add_folder(archive, each, f"{within}/{each.name}")
 
@@ -49,4 +97,28 @@ def _add_folder(archive, folder, within):
             size += path.stat().st_size
             if size > _MOST_BYTES:
                 raise ConnectError(f"{folder} holds more than {_MOST_BYTES >> 20} MiB: too much to be sent to executors as a plugin.")
-            archive.write(path, os.path.join(within, path.relative_to(folder)))
+            _add_file(archive, path, os.path.join(within, path.relative_to(folder)))
+
+
+def _add_file(archive, path, within):
+    archive.write(path, within)
+    if path.suffix == ".py" and (bytecode := _bytecode(path)) is not None:
+        archive.writestr(importlib.util.cache_from_source(within), bytecode)
+
+
+def _bytecode(path):
+    """The file compiled, valid wherever and whenever it is unpacked; None where it cannot be. Without it each process on an executor would compile
+    all that it imports."""
+    source, found = path.read_bytes(), path.stat()
+    by_time = importlib.util.MAGIC_NUMBER + struct.pack("<III", _BY_TIME, int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+    cached = b""
+    with contextlib.suppress(OSError):
+        cached = Path(importlib.util.cache_from_source(path)).read_bytes()  # which spares the compiler
+    if cached.startswith(by_time):
+        code = cached[len(by_time) :]
+    else:
+        try:
+            code = marshal.dumps(compile(source, str(path), "exec", dont_inherit=True))
+        except (SyntaxError, ValueError):
+            return None
+    return importlib.util.MAGIC_NUMBER + struct.pack("<I", _UNCHECKED) + importlib.util.source_hash(source) + code

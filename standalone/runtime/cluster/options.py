@@ -4,10 +4,16 @@ import re
 
 from standalone.config import INT, LOW, MEDIUM, STRING, Option, between, one_of
 from standalone.errors import ConfigError
+from standalone.pipeline.spark.executors import ARCHIVE
 from standalone.pipeline.spark.session import is_cluster
 
 HERE, CLUSTER = "worker", "cluster"
-RUN_ON, LINE_PORT = "tasks.run.on", "tasks.line.port"
+RUN_ON, CONTROL_PORT = "tasks.run.on", "tasks.control.port"
+# What the tasks of an executor have in common, for its Python daemon to import; a connector's own modules are imported by its tasks.
+PRELOADED = (
+    "pyspark.worker", "standalone.public", "standalone.runtime.cluster.executor_task", "standalone.converters.json",
+    "standalone.converters.string", "standalone.converters.simple_header",
+)  # fmt: skip
 
 OPTIONS = (
     Option(
@@ -17,8 +23,8 @@ OPTIONS = (
         default=HERE, check=one_of(HERE, CLUSTER),
     ),
     Option(
-        LINE_PORT, INT, LOW,
-        "Port at spark.driver.host on which the worker hears tasks that run on a cluster; 0 takes any that is free.",
+        CONTROL_PORT, INT, LOW,
+        "Port at spark.driver.host to which tasks on a cluster connect for their control channel; 0 takes any that is free.",
         default=0, check=between(0, 65535),
     ),
 )  # fmt: skip
@@ -40,6 +46,21 @@ def runs_on_cluster(plan, config):
         said = f"needs executors, and spark.master={master} has none: name a cluster in worker.properties"
         raise ConfigError.of({RUN_ON: f"{said} (spark://…, yarn, k8s://…, local-cluster[…])"})
     return True
+
+
+def tasks_default_to_cluster(config):
+    """Whether tasks run on a cluster unless their connector's configuration says otherwise."""
+    return config[RUN_ON] == CLUSTER and is_cluster(config.spark().get("spark.master", "local[*]"))
+
+
+def for_executors(conf):
+    """Those settings of Spark, for executors that run tasks: their Python daemon imports our modules once, for all tasks."""
+    path = conf.get("spark.executorEnv.PYTHONPATH")
+    path = f"{ARCHIVE}:{path}" if path else ARCHIVE  # where an executor unpacks the modules, in its working folder
+    return {
+        "spark.python.daemon.module": "standalone.pipeline.spark.daemon", "spark.executorEnv.CONNECT_DAEMON_MODULES": ",".join(PRELOADED),
+        **conf, "spark.executorEnv.PYTHONPATH": path,
+    }  # fmt: skip
 
 
 def check_protection(secrets, conf):

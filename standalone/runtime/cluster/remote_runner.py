@@ -1,9 +1,9 @@
 """The worker's side of a task that runs on an executor: to the herder a runner as any.
 
-    UNASSIGNED ── the executor says so ──▶ RUNNING ⇄ PAUSED ── its line is lost ──▶ UNASSIGNED ── Spark starts it elsewhere ──▶ RUNNING …
+    UNASSIGNED ── the executor says so ──▶ RUNNING ⇄ PAUSED ── its channel is lost ──▶ UNASSIGNED ── Spark starts it elsewhere ──▶ RUNNING …
 
-Each start on an executor is an attempt, with its own line. The newest is the one that is heard: an older one's offsets and commits are not
-taken. When the line is lost Spark starts the task again; where it has not noticed, its job is cancelled and another one begun.
+Each start on an executor is an attempt, with its own channel. The newest is the one that is heard: an older one's offsets and commits are not
+taken. When the channel is lost Spark starts the task again; where it has not noticed, its job is cancelled and another one begun.
 """
 
 import logging
@@ -11,9 +11,10 @@ import threading
 
 from standalone.errors import ConnectError, LogRetriableError, trace_of
 from standalone.pipeline.spark.job import SparkGone
-from standalone.runtime.cluster.far_task import ENTRY
-from standalone.runtime.cluster.line import LineLost
+from standalone.runtime.cluster.control_channel import ChannelLost
+from standalone.runtime.cluster.executor_task import ENTRY
 from standalone.runtime.cluster.shares import Holder
+from standalone.runtime.cluster.start_times import described
 from standalone.runtime.failures.tolerance import ErrorCounters
 from standalone.runtime.metrics import SinkMeter, SourceMeter
 from standalone.runtime.tasks.lifecycle import FAILED, RUNNING, UNASSIGNED, TaskRunner, log_context
@@ -21,7 +22,10 @@ from standalone.runtime.tasks.lifecycle import FAILED, RUNNING, UNASSIGNED, Task
 log = logging.getLogger(__name__)
 
 SLOT_SECONDS = 20.0  # without an executor until somebody is told why
-AGAIN_SECONDS = 15.0  # from the loss of a line to another job, where Spark has started nothing
+# From the loss of a channel to another job, where Spark has started nothing: a process that ended is missed by Spark, too, and to cancel what it
+# is about to start would only cost time; of a machine that is silent it may know nothing for minutes.
+AGAIN_SECONDS = 60.0
+AGAIN_IF_SILENT_SECONDS = 5.0
 MOST_SHORT_LIVES = 10  # attempts, one after the other, that were cut off within SHORT_SECONDS
 SHORT_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
@@ -29,17 +33,17 @@ _MOST_PAUSE_SECONDS = 30.0
 
 
 class RemoteRunner(TaskRunner):
-    """`cluster` is the worker's Cluster; `payload` is what the task is told."""
+    """`cluster` is the worker's Cluster; `payload` is its TaskPayload."""
 
     def __init__(self, cluster, plan, payload, **base):
-        super().__init__(meter=_FarMeter(plan.kind, cluster.clock), **base)
+        super().__init__(meter=_RemoteMeter(plan.kind, cluster.clock), **base)
         self.plan = plan
-        self.run_id = payload["run"]
+        self.run_id = payload.run
         self.cluster = cluster
         self.shares = None  # of a sink: its connector's Shares, while it runs
         self.worker_id = None  # where it runs, once it does
         self.has_ended = False  # of a source that has an end: it has come to it
-        self.pipeline = _FarPipeline()
+        self.pipeline = _RemotePipeline()
         self._clock = cluster.clock
         self._payload = payload
         self._lock = threading.Lock()  # who is heard
@@ -48,6 +52,8 @@ class RemoteRunner(TaskRunner):
         self._job = 0
         self._short_lives = 0
         self._waits_since = None  # without an executor
+        self._given_at = 0.0  # to Spark, or when the former attempt was cut off
+        self._again_seconds = AGAIN_SECONDS
         self._warned = False
         self._end = None  # (state, trace) that the task ended in
         self._progress = False
@@ -77,7 +83,7 @@ class RemoteRunner(TaskRunner):
         """Once a second: the executor hears of us; and whether the task waits for one for too long."""
         attempt = self._attempt
         if attempt is not None:
-            attempt.pulse()
+            attempt.heartbeat()
         elif self.stopping.is_set():
             self.cluster.jobs.cancel(self._group)  # it may have been about to begin when that was first said
         since = self._waits_since
@@ -91,8 +97,9 @@ class RemoteRunner(TaskRunner):
                 "cluster may have none free for it, or may not be reached.",
                 *(self.number, self.connector, waited),
             )
-        if waited > AGAIN_SECONDS and self._newest[1] >= 0 and self._newest[0] == self._job:
+        if waited > self._again_seconds and self._newest[1] >= 0 and self._newest[0] == self._job:
             self._waits_since = self._clock.monotonic()
+            self._again_seconds = AGAIN_SECONDS
             self.cluster.jobs.cancel(self._group)
 
     # ---------------------------------------------------------------- its own thread
@@ -119,23 +126,23 @@ class RemoteRunner(TaskRunner):
             self._silence(for_good=True)
             self.cluster.forget(self)
         if self._end is not None and self._end[0] == FAILED:
-            raise _FarFailure(self._end[1])
+            raise _RemoteFailure(self._end[1])
 
     def _run_job(self):
-        address = self.cluster.listening(self.stopping)
+        channel = self.cluster.listening(self.stopping)
         self._wait_from_now()
-        ended = self.cluster.jobs.run(self._group, ENTRY, {**self._payload, **address, "job": self._job, "paused": self.paused}, self.stopping)
+        ended = self.cluster.jobs.run(self._group, ENTRY, self._payload.for_job(self._job, self.paused, channel), self.stopping)
         with self._lock:
             if self._end is None and ended["state"] == FAILED:
                 self._end = FAILED, ended["trace"]
         if self._end is None:
-            log.warning("The task's attempt has ended: %s", ended["trace"] or "its line was lost")
+            log.warning("The task's attempt has ended: %s", ended["trace"] or "its channel was lost")
 
     def _run(self):
         with log_context(f"{self.connector}|task-{self.number}"):
             try:
                 self.work()
-            except _FarFailure as failure:  # the executor's log lines have said so
+            except _RemoteFailure as failure:  # the executor's log lines have said so
                 self.error = failure
                 self.say(FAILED, str(failure))
             except BaseException as error:
@@ -146,27 +153,29 @@ class RemoteRunner(TaskRunner):
                 self.say(UNASSIGNED)
 
     def _wait_from_now(self):
-        self._waits_since, self._warned = self._clock.monotonic(), False
+        self._given_at = self._waits_since = self._clock.monotonic()
+        self._warned = False
 
-    # ---------------------------------------------------------------- lines
-    def attend(self, line, hello):
-        """On the line's own thread, until it is lost."""
-        attempt = _Attempt(self, line, hello)
+    # ---------------------------------------------------------------- channels
+    def attend(self, channel, hello):
+        """On the channel's own thread, until it is lost."""
+        attempt = _Attempt(self, channel, hello)
         if not self._begin(attempt, (hello["job"], hello["attempt"])):
             what = f"task {self.number} of connector '{self.connector}'"
             log.warning("An executor on %s still ran an older attempt of %s: it is not heard", hello["host"], what)
             return
+        is_silent = False
         with log_context(f"{self.connector}|task-{self.number}"):
             try:
                 while True:
-                    kind, number, body = line.receive()
+                    kind, number, body = channel.receive()
                     if self._attempt is not attempt:
                         return
-                    attempt.hear(kind, number, body)
-            except LineLost:
-                pass
+                    attempt.handle(kind, number, body)
+            except ChannelLost as lost:
+                is_silent = lost.is_silent
             finally:
-                self._cut_off(attempt)
+                self._cut_off(attempt, is_silent)
 
     def _begin(self, attempt, which):
         with self._lock:
@@ -182,8 +191,8 @@ class RemoteRunner(TaskRunner):
         attempt.tell("stop" if self.stopping.is_set() else "pause" if self.paused else "resume")
         return True
 
-    def _cut_off(self, attempt):
-        """Its line is lost, or it has ended."""
+    def _cut_off(self, attempt, is_silent):
+        """Its channel is lost, or it has ended."""
         with self._lock:
             if self._attempt is not attempt:
                 return
@@ -199,6 +208,7 @@ class RemoteRunner(TaskRunner):
             self._end = FAILED, trace_of(ConnectError(f"Its process on the executor ended {often}: the executor's own log says why."))
             self.cluster.jobs.cancel(self._group)
             return
+        self._again_seconds = AGAIN_IF_SILENT_SECONDS if is_silent else AGAIN_SECONDS
         self._wait_from_now()
         self.say(UNASSIGNED)
 
@@ -211,7 +221,7 @@ class RemoteRunner(TaskRunner):
             attempt.end(for_good=True)
 
     # ---------------------------------------------------------------- what an attempt says
-    def heard_state(self, state, trace):
+    def on_state(self, state, trace):
         if state == FAILED:
             self._end = FAILED, trace  # said when its job has ended
         elif state != UNASSIGNED:
@@ -219,11 +229,14 @@ class RemoteRunner(TaskRunner):
         if state == RUNNING:
             self._warned = False
 
-    def heard_end(self):
+    def on_started(self, attempt, told):
+        log.info("Runs on %s, %s", attempt.worker_id, described(told, self._clock.monotonic() - self._given_at))
+
+    def on_end(self):
         if self._end is None:
             self._end = UNASSIGNED, None
 
-    def heard_offsets(self, attempt, entries):
+    def on_offsets(self, attempt, entries):
         try:
             self.cluster.store(self.connector, entries)
         except ConnectError as error:
@@ -238,19 +251,19 @@ class RemoteRunner(TaskRunner):
         self.cancel()
 
 
-class _FarFailure(ConnectError):
+class _RemoteFailure(ConnectError):
     """The task failed where it ran; the text is its trace."""
 
 
 class _Attempt:
-    """One start on an executor, and its line."""
+    """One start on an executor, and its channel."""
 
-    def __init__(self, runner, line, hello):
+    def __init__(self, runner, channel, hello):
         self.has_ended = False
         self.worker_id = f"{hello['host']}:{hello['process']}"
         self.holder = Holder(runner.number, self._tell_pairs)
         self._runner = runner
-        self._line = line
+        self._channel = channel
         self._began = runner.cluster.clock.monotonic()
 
     def seconds(self):
@@ -258,83 +271,86 @@ class _Attempt:
 
     def tell(self, kind, body=None):
         try:
-            self._line.send(kind, body)
-        except LineLost:
+            self._channel.send(kind, body)
+        except ChannelLost:
             return  # who receives on it finds out
 
-    def pulse(self):
-        self._line.pulse()
+    def heartbeat(self):
+        self._channel.heartbeat()
 
     def end(self, for_good=False):
         if self._runner.shares is not None:
             self._runner.shares.gone(self.holder, for_good)
-        self._line.close()
+        self._channel.close()
 
     def _tell_pairs(self, kind, pairs):
         self.tell(kind, [[*pair, pairs[pair]] if kind == "give" else list(pair) for pair in pairs])
 
-    def hear(self, kind, number, body):
-        getattr(self, f"_hear_{kind}")(number, body)
+    def handle(self, kind, number, body):
+        getattr(self, f"_on_{kind}")(number, body)
 
-    def _hear_state(self, number, body):
-        self._runner.heard_state(*body)
+    def _on_state(self, number, body):
+        self._runner.on_state(*body)
 
-    def _hear_source_ended(self, number, body):
+    def _on_started(self, number, told):
+        self._runner.on_started(self, told)
+
+    def _on_source_ended(self, number, body):
         self._runner.has_ended = True
         self._runner.cluster.note_end()
 
-    def _hear_ended(self, number, body):
+    def _on_ended(self, number, body):
         self.has_ended = True
-        self._runner.heard_end()
+        self._runner.on_end()
 
-    def _hear_counts(self, number, body):
+    def _on_counts(self, number, body):
         self._runner.meter.heard(body)
         self._runner.pipeline.heard = body["pipeline"]
 
-    def _hear_log(self, number, body):
+    def _on_log(self, number, body):
         name, level, context, text = body
         logger = logging.getLogger(name)
         if logger.isEnabledFor(level):
             with log_context(context.strip("[] ") or f"{self._runner.connector}|task-{self._runner.number}"):
                 logger.log(level, "%s", text)
 
-    def _hear_topic(self, number, topic):
+    def _on_topic(self, number, topic):
         self._runner.cluster.note_topic(self._runner.connector, topic)
 
-    def _hear_first_schema(self, number, body):
+    def _on_first_schema(self, number, body):
         self._runner.cluster.note_first_schema(self._runner.connector, *body)
 
-    def _hear_event(self, number, body):
+    def _on_event(self, number, body):
         self._runner.cluster.note_event(self._runner.connector, self._runner.number, *body, self.worker_id)
 
-    def _hear_offset(self, number, partition):
-        self._line.answer(number, self._runner.cluster.offset(self._runner.connector, partition))
+    def _on_offset(self, number, partition):
+        self._channel.answer(number, self._runner.cluster.offset(self._runner.connector, partition))
 
-    def _hear_all_offsets(self, number, _):
-        self._line.answer(number, self._runner.cluster.all_offsets(self._runner.connector))
+    def _on_all_offsets(self, number, _):
+        self._channel.answer(number, self._runner.cluster.all_offsets(self._runner.connector))
 
-    def _hear_offsets(self, number, entries):
-        self._runner.heard_offsets(self, [tuple(entry) for entry in entries])
+    def _on_offsets(self, number, entries):
+        self._runner.on_offsets(self, [tuple(entry) for entry in entries])
 
-    def _hear_sync(self, number, _):
-        self._line.answer(number, self._runner.cluster.sync())
+    def _on_sync(self, number, _):
+        self._channel.answer(number, self._runner.cluster.sync())
 
-    def _hear_commit(self, number, body):
+    def _on_commit(self, number, body):
         offsets = {(topic, index): (offset, metadata, epoch) for topic, index, offset, metadata, epoch in body[0]}
         self._runner.shares.commit(self.holder, offsets, body[1], lambda error: self._answer_commit(number, error))
 
     def _answer_commit(self, number, error):
         said = error and {"retriable": isinstance(error, LogRetriableError), "message": str(error), "java_class": error.java_class}
         try:
-            self._line.answer(number, said)
-        except LineLost:
+            self._channel.answer(number, said)
+        except ChannelLost:
             return
 
-    def _hear_released(self, number, pairs):
+    def _on_released(self, number, pairs):
         self._runner.shares.released(self.holder, [tuple(pair) for pair in pairs])
 
 
-class _FarMeter:
+class _RemoteMeter:
     """What the executor has counted last; nothing, before it has."""
 
     def __init__(self, kind, clock):
@@ -362,7 +378,7 @@ class _FarMeter:
         return found
 
 
-class _FarPipeline:
+class _RemotePipeline:
     """What the executor's chain has said last."""
 
     heard = None

@@ -1,10 +1,10 @@
 """The partitions of a sink whose tasks run on a cluster: the worker is the member of the group, and shares out what it is given.
 
     Shares     one connector's; a thread that is the group's member, and all that is decided
-    Holder     one task's line, as far as partitions go
+    Holder     one task's channel, as far as partitions go
 
 To the group the tasks are one member. So no task that comes or goes makes the group rebalance, commits are fenced by the member's generation,
-and what the line of a dead task still says is not heard: partitions are another's only once nothing of the former is. A task whose executor
+and what the channel of a dead task still says is not heard: partitions are another's only once nothing of the former is. A task whose executor
 died keeps its share for a while, as it comes back; one that failed or ended gives it to the others, as in Java.
 """
 
@@ -61,11 +61,11 @@ class Shares:
         self._order(lambda: self._expected.add(number))
 
     def there(self, holder):
-        """Its line is up."""
+        """Its channel is up."""
         self._order(lambda: self._came(holder))
 
     def gone(self, holder, for_good):
-        """Its line is lost: nothing of it is heard any more. `for_good`: its task has ended."""
+        """Its channel is lost: nothing of it is heard any more. `for_good`: its task has ended."""
         self._order(lambda: self._went(holder, for_good))
 
     def forget(self, number):

@@ -33,7 +33,7 @@ class OffsetsFile:
         self._before_sync = before_sync or (lambda: None)
         self._writing = threading.Lock()  # the file, and all that follows
         self._lock = threading.Lock()  # the entries; who changes them holds both
-        self._live = {}  # connector -> {canonical partition -> (partition, offset)}
+        self._live = {}  # connector -> {canonical partition -> partition and offset, as JSON: there may be one for each of many files}
         self._lines = 0
         self._file = None
         self._dirty = False
@@ -129,12 +129,13 @@ class OffsetsFile:
     def get(self, connector, partition):
         with self._lock:
             entry = self._live.get(connector, {}).get(_canonical(partition))
-            return entry[1] if entry else None
+        return orjson.loads(entry)[1] if entry else None
 
     def all(self, connector):
         """[(source partition, source offset), ...] of one connector."""
         with self._lock:
-            return [entry for entry in self._live.get(connector, {}).values()]
+            entries = list(self._live.get(connector, {}).values())
+        return [tuple(orjson.loads(entry)) for entry in entries]
 
     def connectors(self):
         """The names of all connectors that have offsets here."""
@@ -213,7 +214,7 @@ class OffsetsFile:
         try:
             file = open_private(temporary, "wb", buffering=0)
             try:
-                live = [_line(name, *entry) for name, entries in self._live.items() for entry in entries.values()]
+                live = [_line(name, *orjson.loads(entry)) for name, entries in self._live.items() for entry in entries.values()]
                 content = memoryview(_HEADER + b"".join(live))
                 while content:
                     content = content[file.write(content) :]
@@ -240,7 +241,7 @@ class OffsetsFile:
         if offset is None:
             entries.pop(_canonical(partition), None)
         else:
-            entries[_canonical(partition)] = (partition, offset)
+            entries[_canonical(partition)] = orjson.dumps([partition, offset])
 
     def _count(self):
         return sum(map(len, self._live.values()))

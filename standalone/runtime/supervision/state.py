@@ -15,10 +15,12 @@ import sqlite3
 import threading
 import uuid
 
-from sqlite_utils import Database
-
 from standalone.errors import ConnectError, StartError
+from standalone.extras import without
 from standalone.private import make_private, open_private
+
+with without("pandas"):  # 44 MB of memory, to know the SQL type of its timestamps
+    from sqlite_utils import Database
 
 log = logging.getLogger(__name__)
 

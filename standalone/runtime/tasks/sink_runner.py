@@ -39,6 +39,7 @@ class SinkRunner(TaskRunner):
         self.pipeline = pipeline
         self.consumer = new_consumer(_Listener(self))
         self.stopping = retries.stopping  # one event ends all waiting
+        pipeline.ask_what_follows(lambda: sum(self.consumer.lag().values()))
         self.errors = tolerance.counters
         self._subscription = subscription
         self._tolerance = tolerance
@@ -194,9 +195,10 @@ class SinkRunner(TaskRunner):
 
     def _worked(self, fetched):
         """[((topic, partition, records), result)] that the chain is done with, of what was fetched before and now."""
+        prepare = self.task.prepare if self.task.takes_batches else None
         for each in fetched:
             batch = each.topic, each.partition, each.records
-            self._ahead.add(batch, self.pipeline.begin_sink(*batch), each.records.nbytes)
+            self._ahead.add(batch, self.pipeline.begin_sink(*batch, prepare), each.records.nbytes)
         done = list(self._ahead.done(wait=not fetched))
         self._originals.begin(batch for batch, _ in done)
         return done

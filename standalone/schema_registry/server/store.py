@@ -8,12 +8,14 @@ import sqlite3
 import threading
 from dataclasses import asdict, dataclass
 
-from sqlite_utils import Database
-
 from standalone.errors import StartError
+from standalone.extras import without
 from standalone.private import make_private
 from standalone.schema_registry.schema import Reference, RegistrySchema
 from standalone.schema_registry.server.subjects import Subject
+
+with without("pandas"):  # 44 MB of memory, to know the SQL type of its timestamps
+    from sqlite_utils import Database
 
 _TABLES = """
 CREATE TABLE IF NOT EXISTS schemas (

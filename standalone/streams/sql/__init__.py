@@ -1,1 +1,1 @@
-"""Statements of SQL that run on: ksqlDB's words around Spark's SELECT."""
+"""SQL statements: ksqlDB's syntax around Spark's SELECT."""

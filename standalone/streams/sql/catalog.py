@@ -1,12 +1,12 @@
-"""The streams and tables that statements have made: where their records lie, in which form, and with which columns. Kept in a file.
+"""The catalog of streams and tables: topics, formats and columns, stored in a file.
 
 | format | converter |
 |---|---|
-| KAFKA | String, Short, Integer, Long, Float, Double, Boolean or ByteArray, by the type of the one column |
+| KAFKA | String, Short, Integer, Long, Float, Double, Boolean or ByteArray, by the type of the only column |
 | JSON | Json, without schemas |
 | AVRO, PROTOBUF, JSON_SR | those of the schema registry |
 | DELIMITED | String, with a delimiter between the columns |
-| NONE | there is none |
+| NONE | no key or value |
 """
 
 import json
@@ -42,22 +42,22 @@ _OF_TYPES = {
 
 
 class Source(NamedTuple):
-    """A stream or table. Types are Spark's."""
+    """A stream or table. Types are Spark SQL types."""
 
     kind: str  # STREAM or TABLE
     name: str
     topic: str
-    columns: tuple  # of (name, type, is_key)
+    columns: tuple  # (name, type, is_key)
     key_format: str
     value_format: str
     timestamp: str | None = None
     timestamp_format: str | None = None
-    windows: str | None = None  # of the key: time or session
+    windows: str | None = None  # of windowed keys: time or session
     window_ms: int | None = None
     delimiter: str = ","
     partitions: int | None = None
     statement: str = ""
-    query: str | None = None  # that writes it
+    query: str | None = None  # the query that writes it
     read_only: bool = False
 
     @property
@@ -70,11 +70,11 @@ class Source(NamedTuple):
 
     @property
     def is_bare(self):
-        """Whether the value is the one column itself, not a struct of it."""
+        """Whether the value is the single column itself, not a struct."""
         return self.value_format == KAFKA and len(self.values) == 1
 
     def converter_keys(self, registry_url):
-        """The worker's keys of its converters. Raises SqlError."""
+        """Return the worker properties of its converters. Raise SqlError."""
         found = {}
         for part, kind, columns in (("key", self.key_format, self.keys), ("value", self.value_format, self.values)):
             name, props = _converter(self.name, part, kind, columns)
@@ -87,7 +87,7 @@ class Source(NamedTuple):
         return found
 
     def schema(self):
-        """DDL of what the data source reads."""
+        """Return the DDL schema for the data source."""
         parts = []
         if self.keys:
             single = len(self.keys) == 1 and self.key_format not in ("AVRO", "PROTOBUF", "JSON_SR")
@@ -103,7 +103,7 @@ class Source(NamedTuple):
         return ", ".join(parts)
 
     def projection(self):
-        """What makes the declared columns, and those that are there of themselves, of what the data source reads."""
+        """Return SELECT expressions for the declared columns and pseudo columns, from the data source's columns."""
         found = []
         struct = len(self.keys) > 1 or self.key_format in ("AVRO", "PROTOBUF", "JSON_SR")
         for name, _, _ in self.keys:
@@ -139,19 +139,19 @@ def _converter(source, part, kind, columns):
     if kind == KAFKA:
         if len(columns) > 1:
             raise SqlError(
-                f"The {part} of {source} has {len(columns)} columns, and KAFKA holds one. Say {part}_format = 'JSON' (or AVRO, PROTOBUF, JSON_SR)."
+                f"The {part} of {source} has {len(columns)} columns, KAFKA supports one. Set {part}_format = 'JSON' (or AVRO, PROTOBUF, JSON_SR)."
             )
         if not columns:
             return _OF_TYPES["BINARY"], {}
         found = _OF_TYPES.get(columns[0][1].upper())
         if found is None:
-            raise SqlError(f"KAFKA holds no {columns[0][1]} in the {part} of {source}; it holds {', '.join(_OF_TYPES)}. JSON holds all types.")
+            raise SqlError(f"KAFKA does not support {columns[0][1]} in the {part} of {source}, only {', '.join(_OF_TYPES)}. JSON supports all types.")
         return found, {}
     return _CONVERTERS[kind]
 
 
 class Catalog:
-    """Names go without regard to case. Thread-safe; what is put is on disk when `put` is back."""
+    """Names are case-insensitive. Thread-safe; `put` returns once the entry is on disk."""
 
     def __init__(self, folder):
         self._path = os.path.join(folder, "catalog.json")
@@ -180,7 +180,7 @@ class Catalog:
             self._store()
 
     def next_number(self):
-        """A number that no query had before."""
+        """Return an unused query number."""
         with self._lock:
             number, self._next = self._next, self._next + 1
             self._store()

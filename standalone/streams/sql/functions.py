@@ -1,11 +1,11 @@
-"""ksqlDB's words within an expression, in Spark's: functions of other names, `->`, lambdas, ARRAY[…], MAP(k := v), STRUCT(a := v), types."""
+"""Translate ksqlDB expressions to Spark SQL: functions of other names, `->`, lambdas, ARRAY[…], MAP(k := v), STRUCT(a := v), types."""
 
 import re
 
 _TEXT = re.compile(r"('(?:[^']|'')*'|`[^`]*`)")
 _CALL = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
 
-# Functions that only have another name.
+# Functions with another name in Spark.
 RENAMED = {
     "LEN": "length", "UCASE": "upper", "LCASE": "lower",
     "ARRAY_LENGTH": "size", "EXTRACTJSONFIELD": "get_json_object", "JSON_ARRAY_LENGTH": "json_array_length",
@@ -13,7 +13,7 @@ RENAMED = {
     "FORMAT_TIMESTAMP": "date_format", "FROM_UNIXTIME": "timestamp_millis", "UNIX_TIMESTAMP": "unix_millis",
     "GENERATE_SERIES": "sequence", "STDDEV_SAMPLE": "stddev_samp", "TRUNC": "bround", "TO_JSON_STRING": "to_json",
 }  # fmt: skip
-# Functions that are another expression: of the list of their arguments.
+# Functions rewritten to another expression, given their arguments.
 REWRITTEN = {
     "LATEST_BY_OFFSET": lambda args: f"max_by({args[0]}, CASE WHEN ({args[0]}) IS NOT NULL THEN ROWOFFSET END)",
     "EARLIEST_BY_OFFSET": lambda args: f"min_by({args[0]}, CASE WHEN ({args[0]}) IS NOT NULL THEN ROWOFFSET END)",
@@ -36,7 +36,7 @@ _TYPES = {"VARCHAR": "STRING", "BYTES": "BINARY", "INTEGER": "INT"}
 
 
 def in_spark(text):
-    """The expression in Spark's words. What is in quotes stays."""
+    """Translate an expression to Spark SQL; quoted text stays unchanged."""
     pieces = _TEXT.split(text)
     marked, kept = "", []
     for number, piece in enumerate(pieces):
@@ -45,7 +45,7 @@ def in_spark(text):
             kept.append(piece)
         else:
             marked += piece
-    marked = re.sub(r"\s*->\s*", ".", marked).replace("=>", "->")  # the latter is a lambda's
+    marked = re.sub(r"\s*->\s*", ".", marked).replace("=>", "->")  # now => is a lambda's
     marked = re.sub(r"(?i)\bARRAY\s*\[([^\[\]]*)\]", r"array(\1)", marked)
     marked = _structs(marked)
     marked = re.sub(r"(?i)\bVARCHAR\b(?!\s*\()", "STRING", marked)
@@ -54,7 +54,7 @@ def in_spark(text):
 
 
 def _structs(text):
-    """STRUCT(a := 1) is named_struct('a', 1), MAP('a' := 1) is map('a', 1)."""
+    """Rewrite STRUCT(a := 1) to named_struct('a', 1), MAP('a' := 1) to map('a', 1)."""
 
     def arguments(name, args):
         pairs = [arg.partition(":=") for arg in args]
@@ -78,7 +78,7 @@ def _restored(text, kept):
 
 
 def _rewritten(text, makers):
-    """The text with the calls of these functions recreated, the inner ones first."""
+    """Rewrite the calls of these functions, innermost first."""
     at = len(text)
     for found in reversed(list(_CALL.finditer(text))):
         at = found.start()
@@ -98,7 +98,7 @@ def _rewritten(text, makers):
 
 
 def _arguments(text, at):
-    """(the arguments of a call whose bracket has just opened, where it ends)"""
+    """Return (arguments of the call whose bracket opens at `at`, its end)."""
     depth, begun, found, quoted = 0, at, [], False
     while at < len(text):
         letter = text[at]
@@ -121,14 +121,14 @@ def _arguments(text, at):
 
 
 def _literal(pattern):
-    """A delimiter as the regular expression that Spark's split takes."""
+    """Escape a delimiter as a regular expression for Spark's split."""
     if len(pattern) >= 2 and pattern[0] == pattern[-1] == "'":
         return "'" + re.sub(r"([.^$*+?()\[\]{}|\\])", r"[\1]", pattern[1:-1]).replace("[\\]", "\\\\\\\\").replace("[^]", "\\\\^") + "'"
     return pattern
 
 
 def spark_type(text):
-    """A type in ksqlDB's words as Spark's DDL."""
+    """Translate a ksqlDB type to Spark's DDL."""
     out = text.strip()
     for mine, sparks in _TYPES.items():
         out = re.sub(rf"(?i)\b{mine}\b(\s*\(\s*\d+\s*\))?", sparks, out)
@@ -137,5 +137,5 @@ def spark_type(text):
 
 
 def _named_fields(text):
-    """STRUCT<a INT> is STRUCT<a: INT>."""
+    """Rewrite STRUCT<a INT> to STRUCT<a: INT>."""
     return re.sub(r"([<,]\s*)(`[^`]+`|[A-Za-z_]\w*)\s+(?=[A-Za-z])", r"\1\2: ", text)

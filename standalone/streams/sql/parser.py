@@ -1,8 +1,8 @@
-"""Text to statements, with sqlglot's tokenizer of Spark SQL. What is within an expression is Spark's to read, and is left as it is.
+"""Parse statements with sqlglot's tokenizer for Spark SQL. Expressions are left to Spark unchanged.
 
-    read(text)     every statement of the text, in order: (statement, its text)
+    read(text)     the statements of a text in order: (statement, its text)
 
-An error is a SqlError: which word, in which line and column, and what would do.
+Errors are SqlErrors: the word, its line and column, and what is expected.
 """
 
 import re
@@ -24,7 +24,7 @@ _FIRST = (
 
 
 class _Ksql(Spark):
-    """Spark's words, none of which swallows the rest of its line."""
+    """Spark's tokens, except that no keyword consumes the rest of its line."""
 
     class Tokenizer(Spark.Tokenizer):
         COMMANDS = set()
@@ -32,7 +32,7 @@ class _Ksql(Spark):
 
 
 class SqlError(BadRequestError):
-    """A statement that cannot be run. `line` and `column` (from 1) are where the word stands that it is about, where one is."""
+    """A statement that cannot be run. `line` and `column` (from 1) locate the word that the error is about, if there is one."""
 
     def __init__(self, message, line=None, column=None):
         super().__init__(message if line is None else f"line {line}, column {column}: {message}")
@@ -40,13 +40,13 @@ class SqlError(BadRequestError):
 
 
 def error_at(text, at, message):
-    """The SqlError about what is at that place of the text."""
+    """Return a SqlError for that position in the text."""
     line = text.count("\n", 0, at) + 1
     return SqlError(message, line, at - (text.rfind("\n", 0, at) + 1) + 1)
 
 
 def read(text):
-    """[(statement, the text of it alone)] of a string of statements with `;` after each. Raises SqlError."""
+    """Return [(statement, its own text)] of statements terminated by `;`. Raise SqlError."""
     found, reader = [], _Reader(text)
     while not reader.is_over:
         if reader.take(";"):
@@ -89,7 +89,7 @@ class _Reader:
         return " ".join(self._raw(ahead).upper().split())
 
     def take(self, *words):
-        """Whether these words come next, which are then behind us."""
+        """Consume these words if they come next; return whether they did."""
         if all(self.word(ahead) == word for ahead, word in enumerate(words)):
             self._at += len(words)
             return True
@@ -98,34 +98,34 @@ class _Reader:
     def must(self, *words):
         for word in words:
             if not self.take(word):
-                raise self.wrong(f"here belongs {word}")
+                raise self.wrong(f"expected {word}")
 
     def wrong(self, what, at=None):
         found = f"'{self._raw()}'" if not self.is_over else "the end of the text"
-        return error_at(self.text, self.here if at is None else at, f"{found} cannot be here: {what}.")
+        return error_at(self.text, self.here if at is None else at, f"unexpected {found}: {what}.")
 
     def name(self, what):
         token = self._raw()
         if not re.fullmatch(r"`[^`]+`|[A-Za-z_][\w]*", token):
-            raise self.wrong(f"here belongs the name of {what}")
+            raise self.wrong(f"expected the name of {what}")
         self._at += 1
         return token.strip("`")
 
     def string(self, what):
         token = self._raw()
         if not (len(token) >= 2 and token[0] == token[-1] and token[0] in "'\""):
-            raise self.wrong(f"here belongs {what}, in quotes")
+            raise self.wrong(f"expected {what}, in quotes")
         self._at += 1
         return _unquoted(token)
 
     def number(self, what):
         if not self._raw().isdigit():
-            raise self.wrong(f"here belongs {what}, a whole number")
+            raise self.wrong(f"expected {what}, a whole number")
         self._at += 1
         return int(self._raw(-1))
 
     def until(self, *stops):
-        """The text up to one of these words at this depth of brackets, or up to `;`."""
+        """Return the text before one of these words at this bracket depth, or before `;`."""
         begun, depth, first = self.here, 0, self._at
         while not self.is_over:
             word = self.word()
@@ -138,7 +138,7 @@ class _Reader:
                 depth -= 1
             self._at += 1
         if self._at == first:
-            raise self.wrong("here belongs an expression")
+            raise self.wrong("expected an expression")
         return self.text[begun : self.end_of_last], begun
 
     # ---------------------------------------------------------------- statements
@@ -154,7 +154,7 @@ class _Reader:
             "DEFINE": self._define, "UNDEFINE": self._define,
         }.get(first)  # fmt: skip
         if handler is None:
-            raise self.wrong(f"a statement begins with {_FIRST}")
+            raise self.wrong(f"a statement must begin with {_FIRST}")
         self._at += 1
         return handler(first, at)
 
@@ -170,7 +170,7 @@ class _Reader:
         read_only = self.take("SOURCE")
         kind = self.word()
         if kind not in (s.STREAM, s.TABLE):
-            raise self.wrong("CREATE makes a STREAM, a TABLE, a SOURCE CONNECTOR or a SINK CONNECTOR")
+            raise self.wrong("CREATE must be followed by STREAM, TABLE, SOURCE CONNECTOR or SINK CONNECTOR")
         self._at += 1
         if_not_exists = self.take("IF", "NOT", "EXISTS")
         name = self.name(f"the {kind.lower()}")
@@ -178,10 +178,10 @@ class _Reader:
         properties = self.properties() if self.take("WITH") else {}
         if self.take("AS"):
             if columns:
-                raise error_at(self.text, at, f"CREATE {kind} … AS takes its columns from the SELECT: leave the list of columns out.")
+                raise error_at(self.text, at, f"CREATE {kind} … AS takes its columns from the SELECT: remove the list of columns.")
             return s.CreateAs(kind, name, properties, self.select(), or_replace, if_not_exists)
         if not properties:
-            raise self.wrong("after the columns belongs WITH (kafka_topic = '…', value_format = '…'), or AS SELECT …")
+            raise self.wrong("expected WITH (kafka_topic = '…', value_format = '…') or AS SELECT … after the columns")
         return s.CreateSource(kind, name, columns, properties, or_replace, if_not_exists, read_only)
 
     def _columns(self):
@@ -211,11 +211,11 @@ class _Reader:
                 depth -= 2
             self._at += 1
         if self._at == first:
-            raise self.wrong("here belongs the type of the column")
+            raise self.wrong("expected the column's type")
         return self.text[begun : self.end_of_last], begun
 
     def properties(self):
-        """(key = value, …) as strings; keys may be names or in quotes."""
+        """Parse (key = value, …) as strings; keys may be quoted."""
         self.must("(")
         found = {}
         while not self.take(")"):
@@ -228,7 +228,7 @@ class _Reader:
                     self._at += 1
                 key = self.text[begun : self.end_of_last] if self._at > first else ""
             if not key:
-                raise self.wrong("here belongs the name of a property")
+                raise self.wrong("expected the name of a property")
             self.must("=")
             token = self._raw()
             if token[:1] in ("'", '"'):
@@ -238,7 +238,7 @@ class _Reader:
                 value, _ = self.until(",", ")")
             found[key] = value
             if not self.take(",") and self.word() != ")":
-                raise self.wrong("here belongs a comma, or the ) after the last property")
+                raise self.wrong("expected a comma, or ) after the last property")
         return found
 
     def _drop(self, _, at):
@@ -247,7 +247,7 @@ class _Reader:
             return s.OnConnector("DROP", self.name("a connector"), if_exists)
         kind = self.word()
         if kind not in (s.STREAM, s.TABLE):
-            raise self.wrong("DROP is for a STREAM, a TABLE or a CONNECTOR")
+            raise self.wrong("DROP must be followed by STREAM, TABLE or CONNECTOR")
         self._at += 1
         if_exists = self.take("IF", "EXISTS")
         where = self.here
@@ -270,7 +270,7 @@ class _Reader:
                 rows.append(self._row())
             return s.InsertValues(target, columns, rows, where)
         if self.word() != "SELECT":
-            raise self.wrong("behind INSERT INTO and the name belongs VALUES (…) or SELECT")
+            raise self.wrong("INSERT INTO and the name must be followed by VALUES (…) or SELECT")
         return s.InsertSelect(target, properties, self.select(), where)
 
     def _row(self):
@@ -287,7 +287,7 @@ class _Reader:
             self._at += 1
         what = self.word()
         if what not in ("TOPICS", "STREAMS", "TABLES", "QUERIES", "CONNECTORS", "PROPERTIES", "FUNCTIONS"):
-            raise self.wrong("SHOW is for TOPICS, STREAMS, TABLES, QUERIES, CONNECTORS, FUNCTIONS or PROPERTIES")
+            raise self.wrong("SHOW must be followed by TOPICS, STREAMS, TABLES, QUERIES, CONNECTORS, FUNCTIONS or PROPERTIES")
         self._at += 1
         return s.Show(what, kind if kind != "ALL" else None, self.take("EXTENDED"))
 
@@ -312,7 +312,7 @@ class _Reader:
         if verb != "TERMINATE" and self.take("CONNECTOR"):
             return s.OnConnector(verb, self.name("a connector"), False)
         if verb == "RESTART":
-            raise self.wrong("RESTART is for a CONNECTOR")
+            raise self.wrong("RESTART must be followed by CONNECTOR")
         where = self.here
         return s.OnQuery(verb, None if self.take("ALL") else self.name("a query"), where)
 
@@ -322,11 +322,11 @@ class _Reader:
         beginning, interval, limit = self.take("FROM", "BEGINNING"), 1, None
         while not self.is_over and self.word() != ";":
             if self.take("INTERVAL") or self.take("SAMPLE"):
-                interval = self.number("how many records are one that is shown")
+                interval = self.number("the interval of records to show")
             elif self.take("LIMIT"):
                 limit = self.number("how many records")
             else:
-                raise self.wrong("behind PRINT and the topic belong FROM BEGINNING, INTERVAL n, LIMIT n")
+                raise self.wrong("PRINT and the topic may be followed by FROM BEGINNING, INTERVAL n, LIMIT n")
         return s.Print(topic, beginning, interval, limit, where)
 
     def _set(self, verb, at):
@@ -370,13 +370,13 @@ class _Reader:
             elif self.take("EMIT"):
                 emit = self.word()
                 if emit not in (s.CHANGES, s.FINAL):
-                    raise self.wrong("EMIT gives CHANGES or FINAL")
+                    raise self.wrong("EMIT must be followed by CHANGES or FINAL")
                 self._at += 1
             elif self.take("LIMIT"):
                 limit = self.number("how many rows")
             else:
                 known = "WINDOW, WHERE, GROUP BY, PARTITION BY, HAVING, EMIT and LIMIT"
-                raise self.wrong(f"after FROM come {known}; ORDER BY and UNION have no meaning for what has no end")
+                raise self.wrong(f"expected {known} after FROM; ORDER BY and UNION are not supported on unbounded streams")
         text = self.text[begun : self.end_of_last]
         return s.Select(text, begun, items, source, joins, window, where, group_by, partition_by, having, emit, limit)
 
@@ -392,7 +392,7 @@ class _Reader:
         return found
 
     def _closes_at_clause(self):
-        """Whether the bracket that opens here is around the whole list."""
+        """Whether the bracket that opens here encloses the whole list."""
         depth, ahead = 0, 0
         while self.word(ahead):
             depth += (self.word(ahead) == "(") - (self.word(ahead) == ")")
@@ -418,14 +418,14 @@ class _Reader:
     def _relation(self):
         at = self.here
         if self.word() == "(":
-            raise self.wrong("FROM reads a stream or a table by its name: make a stream of what is in brackets first (CREATE STREAM … AS SELECT)")
+            raise self.wrong("FROM must name a stream or table: create a stream for a subquery first (CREATE STREAM … AS SELECT)")
         name = self.name("a stream or table")
         alias = name
         if self.take("AS"):
             alias = self.name("an alias")
         elif self.word() not in (*_CLAUSES, *_JOIN_WORDS, "WITHIN", "ON", ";", ")", "") and re.fullmatch(r"`[^`]+`|[A-Za-z_]\w*", self._raw()):
             if self.word() in ("ORDER BY", "UNION", "SORT BY", "CLUSTER BY", "DISTRIBUTE BY", "LATERAL", "CROSS", "INTERSECT", "EXCEPT"):
-                raise self.wrong("after FROM come JOIN, WINDOW, WHERE, GROUP BY, PARTITION BY, HAVING, EMIT and LIMIT")
+                raise self.wrong("expected after FROM: JOIN, WINDOW, WHERE, GROUP BY, PARTITION BY, HAVING, EMIT and LIMIT")
             alias = self.name("an alias")
         return s.Relation(name, alias, at)
 
@@ -455,7 +455,7 @@ class _Reader:
     def _window(self):
         kind = self.word()
         if kind not in (s.TUMBLING, s.HOPPING, s.SESSION):
-            raise self.wrong("windows are TUMBLING, HOPPING or SESSION")
+            raise self.wrong("a window must be TUMBLING, HOPPING or SESSION")
         self._at += 1
         self.must("(")
         size = advance = grace = None
@@ -471,26 +471,26 @@ class _Reader:
             elif self.take("GRACE", "PERIOD"):
                 grace = self._duration()
             elif self.take("RETENTION"):
-                self._duration()  # what is kept of a table is a matter of its topic here
+                self._duration()  # here the topic's config sets a table's retention
             else:
-                raise self.wrong("a window has SIZE, ADVANCE BY (HOPPING) and GRACE PERIOD, each with a number and a unit of time")
+                raise self.wrong("a window takes SIZE, ADVANCE BY (HOPPING) and GRACE PERIOD, each with a number and a time unit")
         if size is None:
-            raise self.wrong(f"WINDOW {kind} lacks its SIZE", self.here - 1)
+            raise self.wrong(f"WINDOW {kind} has no SIZE", self.here - 1)
         if (kind == s.HOPPING) is not (advance is not None):
-            raise self.wrong("ADVANCE BY belongs to HOPPING windows, and to those only", self.here - 1)
+            raise self.wrong("HOPPING windows require ADVANCE BY, other windows do not allow it", self.here - 1)
         return s.Window(kind, size, advance, grace)
 
     def _duration(self):
-        count = self.number("how many units of time")
+        count = self.number("the number of time units")
         unit = self.word()
         if unit not in _UNITS:
-            raise self.wrong("units of time are MILLISECONDS, SECONDS, MINUTES, HOURS and DAYS")
+            raise self.wrong("time units are MILLISECONDS, SECONDS, MINUTES, HOURS and DAYS")
         self._at += 1
         return count * _UNITS[unit]
 
 
 def duration_ms(text):
-    """Milliseconds of a string such as `10 SECONDS`. Raises SqlError."""
+    """Parse a duration such as `10 SECONDS` to milliseconds. Raise SqlError."""
     return _Reader(text)._duration()
 
 
@@ -500,7 +500,7 @@ def _unquoted(token):
 
 
 def _alias_at(text):
-    """Where ` AS name`, or the name alone, begins after an expression."""
+    """Return the position of ` AS name`, or of the name alone, after an expression."""
     found = re.search(r"(?is)\s+as\s+(`[^`]+`|\w+)\s*$", text) or re.search(r"(?s)\s+(`[^`]+`|\w+)\s*$", text)
     return found.start() if found else len(text)
 
@@ -511,9 +511,9 @@ def _reason(error):
 
 
 def sparked(text):
-    """An expression in ksqlDB's words, in Spark's: `a->b`, ARRAY[…], MAP(k := v), STRUCT(a := v), and functions of other names.
+    """Translate a ksqlDB expression to Spark SQL: `a->b`, ARRAY[…], MAP(k := v), STRUCT(a := v), and renamed functions.
 
-    Strings in quotes stay.
+    Quoted strings stay unchanged.
     """
     from standalone.streams.sql.functions import in_spark
 

@@ -1,10 +1,10 @@
-"""A SELECT in ksqlDB's words as one statement of Spark SQL over views, and how it is run.
+"""Translate a ksqlDB SELECT to one Spark SQL statement over views, and choose how to run it.
 
-| what is selected | how it runs |
+| sources | how it runs |
 |---|---|
-| streams alone | a streaming query; GROUP BY keeps state and updates rows, or with EMIT FINAL gives each window once, when it is closed |
-| a stream and tables | the same; a table is what its topic says when a batch begins |
-| tables alone | each change of one of them has the whole recomputed, and what differs is written |
+| streams only | a streaming query; GROUP BY keeps state and updates rows, or with EMIT FINAL emits each window once, when it closes |
+| a stream and tables | the same; a table is read from its topic when a batch starts |
+| tables only | each change of a table recomputes the whole result, and differences are written |
 """
 
 import re
@@ -22,11 +22,11 @@ _PSEUDO = ("ROWTIME", "ROWPARTITION", "ROWOFFSET", "WINDOWSTART", "WINDOWEND")
 
 
 class View(NamedTuple):
-    """A stream or table under the name by which the statement knows it."""
+    """A stream or table, with its alias in the statement."""
 
     alias: str
     source: object
-    latest: bool  # a table: of each key the newest row
+    latest: bool  # a table: the newest row per key
     watermark_ms: int | None
 
 
@@ -34,18 +34,18 @@ class Plan(NamedTuple):
     views: list
     sql: str
     mode: str  # append or update
-    of_tables: bool  # tables alone
-    at_once: bool  # over what is there now: of tables, or pulled
-    kind: str  # STREAM or TABLE: what it makes
-    keys: list  # names of the columns that are the key
-    names: list  # of all columns, in order
+    of_tables: bool  # tables only
+    at_once: bool  # over current contents: of tables, or a pull query
+    kind: str  # STREAM or TABLE: the result
+    keys: list  # names of the key columns
+    names: list  # names of all columns, in order
     windows: str | None
     window_ms: int | None
     limit: int | None
 
 
 def plan(select, catalog, text=None, makes=None, pull=False):
-    """The Plan of a Select. Raises SqlError. `makes`: STREAM or TABLE, where the statement says; `pull`: what tables hold now."""
+    """Return the Plan of a Select. Raise SqlError. `makes`: STREAM or TABLE, if the statement names it; `pull`: read current contents."""
     text = select.text if text is None else text
     return _Planner(select, catalog, text, makes, pull).plan()
 
@@ -58,13 +58,13 @@ class _Planner:
         aliases = [relation.alias.lower() for relation in self._relations]
         for number, alias in enumerate(aliases):
             if alias in aliases[:number]:
-                raise self._wrong(self._relations[number].at, f"'{alias}' is in FROM twice: give one of them an alias")
+                raise self._wrong(self._relations[number].at, f"'{alias}' occurs twice in FROM: give one of them an alias")
 
     def plan(self):
         select = self._select
         has_streams = any(source.kind == s.STREAM for source in self._sources)
         grouped = bool(select.group_by)
-        as_changes = self._makes is None and not grouped and not select.joins  # pushed: the changes of one table, as they come
+        as_changes = self._makes is None and not grouped and not select.joins  # push query: a single table's changes as they arrive
         self._of_tables = not has_streams and not self._pull and not as_changes
         self._check(has_streams, grouped)
         items = self._items()
@@ -86,30 +86,30 @@ class _Planner:
     def _check(self, has_streams, grouped):
         select = self._select
         if self._makes == s.STREAM and (grouped or not has_streams):
-            what = "GROUP BY makes a table" if grouped else "what is selected of tables is a table"
-            raise self._wrong(select.at, f"CREATE STREAM … AS cannot be of this SELECT: {what}. Write CREATE TABLE")
+            what = "GROUP BY makes a table" if grouped else "a SELECT from tables is a table"
+            raise self._wrong(select.at, f"CREATE STREAM … AS does not fit this SELECT: {what}. Write CREATE TABLE")
         if self._makes == s.TABLE and has_streams and not grouped:
-            raise self._wrong(select.at, "CREATE TABLE … AS of a stream needs a GROUP BY: without one it is a stream. Write CREATE STREAM")
+            raise self._wrong(select.at, "CREATE TABLE … AS from a stream needs a GROUP BY: without one the result is a stream. Write CREATE STREAM")
         if select.window is not None and not grouped:
             raise self._wrong(select.at, "WINDOW needs a GROUP BY")
         if select.having is not None and not grouped:
-            raise self._wrong(select.at, "HAVING needs a GROUP BY; conditions on rows belong into WHERE")
+            raise self._wrong(select.at, "HAVING needs a GROUP BY; put conditions on rows into WHERE")
         if select.emit == s.FINAL and select.window is None:
-            raise self._wrong(select.at, "EMIT FINAL needs a WINDOW: what is final is known once a window is closed. Write EMIT CHANGES")
+            raise self._wrong(select.at, "EMIT FINAL needs a WINDOW, since results are final when a window closes. Write EMIT CHANGES")
         if self._window_kind() == s.SESSION and select.emit == s.CHANGES:
-            raise self._wrong(select.at, "SESSION windows are given once they are closed: write EMIT FINAL")
+            raise self._wrong(select.at, "SESSION windows are emitted when they close: write EMIT FINAL")
         if select.window is not None and self._of_tables:
-            raise self._wrong(select.at, "WINDOW is for streams: rows of a table are of no time")
+            raise self._wrong(select.at, "WINDOW needs a stream: rows of a table have no time")
         if select.partition_by and grouped:
-            raise self._wrong(select.at, "PARTITION BY has no place beside GROUP BY, which says the key")
+            raise self._wrong(select.at, "PARTITION BY cannot be combined with GROUP BY, which sets the key")
         if self._of_tables and self._makes is None:
-            raise self._wrong(select.at, "changes of a table that is computed of tables cannot be pushed: CREATE TABLE … AS it, and select of that")
+            raise self._wrong(select.at, "push queries on tables computed from tables are not supported: CREATE TABLE … AS, and select from it")
         for number, join in enumerate(select.joins, 1):
             streams = self._sources[0].kind == s.STREAM and self._sources[number].kind == s.STREAM
             if streams and join.before_ms is None and not self._pull:
-                raise self._wrong(join.relation.at, f"a join of two streams needs WITHIN (such as WITHIN 1 HOUR) behind {join.relation.name}")
+                raise self._wrong(join.relation.at, f"a join of two streams needs WITHIN (such as WITHIN 1 HOUR) after {join.relation.name}")
             if not streams and join.before_ms is not None:
-                raise self._wrong(join.relation.at, "WITHIN is for joins of two streams: a table has the row that it has")
+                raise self._wrong(join.relation.at, "WITHIN is only for joins of two streams: a table has one row per key")
             if self._sources[0].kind == s.TABLE and self._sources[number].kind == s.STREAM:
                 raise self._wrong(join.relation.at, "a table cannot be joined with a stream on its right: put the stream first")
             if self._sources[0].kind == s.STREAM and self._sources[number].kind == s.TABLE and join.kind in ("RIGHT", "FULL"):
@@ -127,7 +127,7 @@ class _Planner:
 
     # ---------------------------------------------------------------- columns
     def _items(self):
-        """[(expression in Spark's words, name, its text)]"""
+        """Return [(expression in Spark SQL, name, original text)]."""
         found = []
         for item in self._select.items:
             if item.is_star:
@@ -138,9 +138,9 @@ class _Planner:
         names = [name.lower() for _, name, _ in found]
         for number, name in enumerate(names):
             if name in names[:number]:
-                raise self._wrong(self._select.at, f"two columns are called '{found[number][1]}': name one of them otherwise with AS")
+                raise self._wrong(self._select.at, f"two columns are named '{found[number][1]}': rename one of them with AS")
             if name.startswith("__"):
-                raise self._wrong(self._select.at, f"'{found[number][1]}' begins with two underscores, as names of our own do: name it otherwise")
+                raise self._wrong(self._select.at, f"'{found[number][1]}' begins with two underscores, which is reserved: rename it with AS")
         return found
 
     def _star(self, item):
@@ -155,7 +155,7 @@ class _Planner:
             if source.windows and self._pull or source.windows and self._makes is None:
                 found += [(f"{quoted(relation.alias)}.{each}", each, each) for each in ("WINDOWSTART", "WINDOWEND")]
         if not found:
-            raise self._wrong(item.at, f"'{item.text}' names nothing in FROM")
+            raise self._wrong(item.at, f"'{item.text}' matches nothing in FROM")
         return found
 
     def _expression(self, text):
@@ -173,7 +173,7 @@ class _Planner:
         return "session_window" if self._window_kind() == s.SESSION else "window"
 
     def _keys(self, items, grouped):
-        """Names of the result's columns that are its key."""
+        """Return the names of the result's key columns."""
         select = self._select
         if grouped:
             return self._named(items, select.group_by, "GROUP BY")
@@ -189,7 +189,7 @@ class _Planner:
                         return found[:1]
             if self._makes is not None:
                 on = select.joins[0].on
-                raise self._wrong(select.at, f"the key is missing: select a side of the condition '{on}', by which the result is keyed")
+                raise self._wrong(select.at, f"the key is missing: select a side of the condition '{on}', the key of the result")
             return []
         wanted = [name for name, _, _ in self._sources[0].keys]
         found = [next((name for _, name, text in items if self._same(text, key)), None) for key in wanted]
@@ -197,7 +197,7 @@ class _Planner:
             if self._makes is None:
                 return []
             missing = wanted[found.index(None)]
-            raise self._wrong(select.at, f"the key column '{missing}' is missing: select it, or say PARTITION BY (PARTITION BY NULL for no key)")
+            raise self._wrong(select.at, f"the key column '{missing}' is missing: select it, or use PARTITION BY (PARTITION BY NULL for no key)")
         return found
 
     def _named(self, items, wanted, clause):
@@ -207,7 +207,7 @@ class _Planner:
             if name is None:
                 if self._makes is None:
                     continue
-                raise self._wrong(self._select.at, f"'{each}' is in {clause} and not selected: the key of the result has to be. Select it")
+                raise self._wrong(self._select.at, f"'{each}' is in {clause} and must be selected, as it is the key of the result")
             found.append(name)
         return found
 
@@ -247,7 +247,7 @@ class _Planner:
         return text
 
     def _time(self):
-        """When a row is: of a join of streams the later one."""
+        """Return a row's time; for a join of streams, the later one."""
         moments = [f"{quoted(r.alias)}.__time" for r, source in zip(self._relations, self._sources) if source.kind == s.STREAM or self._of_tables]
         moments = moments or [f"{quoted(self._relations[0].alias)}.__time"]
         return moments[0] if len(moments) == 1 else f"greatest({', '.join(moments)})"

@@ -1,4 +1,4 @@
-"""What a statement says, once it is read (parser.py). Expressions and names of columns stay strings of Spark SQL."""
+"""Parsed statements (parser.py). Expressions and column names are Spark SQL strings."""
 
 from typing import NamedTuple
 
@@ -21,7 +21,7 @@ class Window(NamedTuple):
 
 
 class Relation(NamedTuple):
-    """A stream or a table in FROM; `at` is where it is in the text."""
+    """A stream or table in FROM; `at` is its position in the text."""
 
     name: str
     alias: str
@@ -38,7 +38,7 @@ class Join(NamedTuple):
 
 
 class Item(NamedTuple):
-    """A column of a SELECT: `*`, or an expression with the name that it gets."""
+    """A column of a SELECT: `*`, or an expression with its name."""
 
     text: str
     name: str
@@ -132,7 +132,7 @@ class Describe(NamedTuple):
 
 
 class Explain(NamedTuple):
-    query: str | None  # the name of one that runs
+    query: str | None  # name of a persistent query
     statement: object | None
     at: int
 

@@ -138,7 +138,7 @@ def test_a_put_without_room_comes_again_and_sends_nothing_twice(server, started,
     task = started(**{"batch.size": "1", "max.in.flight.requests": "2"})
     server.hold.clear()
     records = [batch(*"abcd"), batch(*"ef", at=4)]
-    with pytest.raises(RetriableError, match="requests are under way"):
+    with pytest.raises(RetriableError, match="requests are in flight"):
         task.put(records)
     server.hold.set()
     for _ in range(100):
@@ -355,7 +355,7 @@ def test_rights_that_are_lacking_are_told(server, monkeypatch):
     rights = {"has_all_requested": False, "index": {"t": {"write": False, "create_index": True}}}
     monkeypatch.setattr(server, "answer", lambda method, path, body: (200, rights if "_has_privileges" in path else server.about))
     found = ElasticsearchSinkConnector().try_out({"connection.url": server.url, "topics": "t"})
-    assert found == {"connection.username": "this user lacks rights: write on 't'"}
+    assert found == {"connection.username": "this user lacks permissions: write on 't'"}
 
 
 def test_a_task_whose_configuration_is_wrong_does_not_start(started):

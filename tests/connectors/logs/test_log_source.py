@@ -240,6 +240,62 @@ def test_an_unfinished_line_waits_unless_it_may_be_flushed(tmp_path, reader):
     assert reader(tmp_path / "a.log", partial_flush_ms=100).drain() == ["1", "half"]
 
 
+LATE_ENDS = [
+    ("LF", {}, [b"half", b"\n", b"next\n"], "half|next"),
+    ("LF, with the next line", {}, [b"half", b"\nnext\n"], "half|next"),
+    ("CR LF", {}, [b"half", b"\r\n", b"next\r\n"], "half|next"),
+    ("CR, then LF", {}, [b"half\r", b"\n", b"next\n"], "half|next"),
+    ("nothing, CR, LF", {}, [b"half", b"\r", b"\n", b"next\n"], "half|next"),
+    ("LF, then an empty line", {}, [b"half", b"\n", b"\n", b"next\n"], "half||next"),
+    ("an empty line in two parts", {}, [b"1\n\r", b"\n", b"next\n"], "1||next"),
+    ("more of the line", {}, [b"half", b" more\n", b"\n"], "half| more|"),
+    ("a delimiter", {"delimiter": ";"}, [b"half", b";", b"next;"], "half|next"),
+    ("half a delimiter", {"delimiter": "--"}, [b"a--half-", b"-", b"next--"], "a|half-|next"),
+    ("UTF-16", {"encoding": "utf-16le"}, ["half".encode("utf-16-le"), "\r\n".encode("utf-16-le"), "Ċ\n".encode("utf-16-le")], "half|Ċ"),
+    ("a line that was cut", {"max.line.bytes": 3}, [b"abcdef", b"\n", b"gh\n"], "abc|gh"),
+    ("an event", {"multiline.continue": r"^\s", "multiline.timeout.ms": -1}, [b"a\n b", b"\n", b"c\n"], "a\n b|c"),
+]
+
+
+@pytest.mark.parametrize("starts_again", [False, True], ids=["", "after a restart"])
+@pytest.mark.parametrize("props, parts, expected", [case[1:] for case in LATE_ENDS], ids=[case[0] for case in LATE_ENDS])
+def test_the_end_of_a_line_that_was_published_without_it_is_no_line(props, parts, expected, starts_again, tmp_path, reader):
+    started = reader(tmp_path / "a.log", partial_flush_ms=0, **props)
+    for part in parts:
+        with (tmp_path / "a.log").open("ab") as file:
+            file.write(part)
+        os.utime(tmp_path / "a.log", (1, 1))
+        started.drain()
+        if starts_again:
+            started.restart()
+    assert started.lines == expected.split("|")
+
+
+def test_the_late_end_of_a_rotated_files_last_line_is_no_line(log, reader):
+    started = reader(log.path)
+    log.append(b"1\nhalf")
+    started.drain()
+    rotated = log.rename()
+    assert started.drain() == ["1", "half"]
+    with open(rotated, "ab") as file:
+        file.write(b"\nlate\n")
+    log.touch(rotated)
+    log.append(b"2\n")
+    assert started.drain() == ["1", "half", "late", "2"]
+    log.rename()
+    log.compress(2)
+    assert started.drain() == ["1", "half", "late", "2"]
+
+
+def test_the_late_end_of_a_line_that_was_read_to_the_end_of_all_is_no_line(tmp_path, reader):
+    write(tmp_path, {"a.log": b"1\nunfinished"})
+    started = reader(tmp_path / "a.log", on_eof="exit")
+    assert started.drain() == ["1", "unfinished"]
+    with (tmp_path / "a.log").open("ab") as file:
+        file.write(b"\n2\n")
+    assert started.restart().drain() == ["1", "unfinished", "2"]
+
+
 # --- Events of multiple lines ---------------------------------------------------------------------------------------
 
 JAVA = b"""2026-01-31 ERROR Servlet failed

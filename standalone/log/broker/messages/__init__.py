@@ -1,4 +1,4 @@
-"""Messages of Kafka's protocol that kafka-python does not carry, from definitions of the same form: KIP-848's consumer groups."""
+"""Messages of Kafka's protocol that kafka-python does not carry, from definitions of the same form: consumer groups by KIP-848, share groups."""
 
 import sys
 
@@ -20,4 +20,60 @@ class ConsumerGroupDescribeRequest(ApiMessage, load_json=_HERE):
 
 
 class ConsumerGroupDescribeResponse(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareGroupHeartbeatRequest(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareGroupHeartbeatResponse(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareGroupDescribeRequest(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareGroupDescribeResponse(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareFetchRequest(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareFetchResponse(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareAcknowledgeRequest(ApiMessage, load_json=_HERE):
+    pass
+
+
+class ShareAcknowledgeResponse(ApiMessage, load_json=_HERE):
+    pass
+
+
+class DescribeShareGroupOffsetsRequest(ApiMessage, load_json=_HERE):
+    pass
+
+
+class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=_HERE):
+    pass
+
+
+class AlterShareGroupOffsetsRequest(ApiMessage, load_json=_HERE):
+    pass
+
+
+class AlterShareGroupOffsetsResponse(ApiMessage, load_json=_HERE):
+    pass
+
+
+class DeleteShareGroupOffsetsRequest(ApiMessage, load_json=_HERE):
+    pass
+
+
+class DeleteShareGroupOffsetsResponse(ApiMessage, load_json=_HERE):
     pass

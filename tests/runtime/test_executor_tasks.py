@@ -1,4 +1,4 @@
-"""Tasks that run elsewhere, without Spark: processes of this machine stand for its executors, and one that is killed is started again as Spark does.
+"""Tasks that run on executors, without Spark: processes of this machine stand for its executors, and one that is killed is started again as Spark does.
 tests/runtime/test_cluster.py has the real thing."""
 
 import itertools
@@ -19,7 +19,7 @@ from tests.runtime.local import LocalWorker, wait_for
 from tests.suite.patience import PATIENCE_SECONDS
 
 ROOT = Path(__file__).parents[2]
-_FAR_END = """
+_EXECUTOR = """
 import importlib, pickle, sys
 entry, payload, place = pickle.load(sys.stdin.buffer)
 sys.path.insert(0, place["folder"])
@@ -34,27 +34,29 @@ class Processes:
 
     folder = None
 
-    def __init__(self, holder, archive):
-        self._archive = archive
+    def __init__(self, holder, send):
+        self._send = send
+        self.sparkContext = self
         self._running, self._cancelled = {}, set()
         self._lock = threading.Lock()
 
     def driver(self, stopping):
         return "127.0.0.1", "127.0.0.1"
 
+    def addArchive(self, name):
+        zipfile.ZipFile(name.partition("#")[0]).extractall(self.folder)
+
     def run(self, group, entry, payload, stopping):
-        with self._lock:
-            if not self.folder.exists():
-                zipfile.ZipFile(self._archive()).extractall(self.folder)
+        self._send(self)
         for attempt in itertools.count():
             with self._lock:
                 if group in self._cancelled:
                     raise SparkGone("the job was cancelled")
                 environment = {**os.environ, "NUMBA_CACHE_DIR": str(ROOT / "standalone" / "__pycache__")}
                 process = self._running[group] = subprocess.Popen(
-                    [sys.executable, "-c", _FAR_END], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=environment
+                    [sys.executable, "-c", _EXECUTOR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=self.folder, env=environment
                 )
-            place = {"host": socket.gethostname(), "attempt": attempt, "stage": 0, "folder": str(self.folder)}
+            place = {"host": socket.gethostname(), "attempt": attempt, "stage": 0, "folder": str(self.folder), "import_seconds": 0.0}
             said, _ = process.communicate(pickle.dumps((entry, payload, place)))
             if process.returncode == 0:
                 return pickle.loads(said)

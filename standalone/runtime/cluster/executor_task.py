@@ -1,9 +1,9 @@
-"""On an executor: one connector task, by the same runners as in a worker, from the worker's first word to its last.
+"""On an executor: one connector task, by the same runners as in a worker.
 
-    run(payload, place)    what Spark calls (pipeline/spark/executors.py); `payload` is what remote_runner.py made
+    run(payload, place)    what Spark calls (pipeline/spark/executors.py); `payload` is what TaskPayload.for_job gave
 
 Transforms and converters work here, by rows or by columns of this process; there is no Spark session within an executor. A task that loses its
-line stops: it may not commit any more, and its successor has begun elsewhere, or will.
+channel stops: it may not commit any more, and its successor has begun elsewhere, or will.
 """
 
 import gc
@@ -18,8 +18,10 @@ from standalone.errors import ConnectError, trace_of
 from standalone.log.client import Clusters
 from standalone.log.heartbeats import Heartbeats
 from standalone.log.relayed_group import RelayedGroup
-from standalone.runtime.cluster.far_parts import FarOffsets, FarRelay, FarState, Sent
-from standalone.runtime.cluster.line import PULSE_SECONDS, LineLost, open_line
+from standalone.runtime.cluster.control_channel import HEARTBEAT_SECONDS, ChannelLost, open_channel
+from standalone.runtime.cluster.payload import TaskPayload
+from standalone.runtime.cluster.start_times import Steps
+from standalone.runtime.cluster.worker_proxies import Forwarder, GroupProxy, OffsetsProxy, StateProxy
 from standalone.runtime.configuration.connector_config import ConnectorConfig
 from standalone.runtime.configuration.worker_config import WorkerConfig
 from standalone.runtime.log_clients import LogClients
@@ -37,47 +39,53 @@ _ABANDONED = 70  # exit code of a process whose task does not end
 
 
 def run(payload, place):
-    """How it ended: {"state", "trace"}; the worker has been told by then, where its line was still there."""
-    for value in payload["hidden"]:
+    """How it ended: {"state", "trace"}; the worker has been told by then, where its channel was still there."""
+    payload = TaskPayload(**payload)
+    for value in payload.hidden:
         secrets.hide(value)
     sys.setswitchinterval(0.0005)
     gc.set_threshold(10_000, 10, 10)
     try:
-        return _FarTask(payload, place).run()
-    except LineLost as error:
+        return _ExecutorTask(payload, place).run()
+    except ChannelLost as error:
         return {"state": UNASSIGNED, "trace": str(error)}
 
 
-class _FarTask:
+class _ExecutorTask:
     def __init__(self, payload, place):
         self._payload = payload
         self._place = place
-        self._line = open_line(payload["address"], payload["key"])
+        self._steps = Steps({"imports": place["import_seconds"]})
+        self._channel = open_channel(payload.address, payload.key)
+        self._steps.done("control channel")
         self._lock = threading.Lock()
         self._runner = None
         self._group = None
-        self._offsets = FarOffsets(self._line)
+        self._offsets = OffsetsProxy(self._channel)
         self._over = threading.Event()
+        self._done = threading.Event()
         self._waiting = []  # what was asked of the runner before it was there
         self._ended = UNASSIGNED, None
-        self._handler = _ToWorker(Sent(self._line))
+        self._handler = _ToWorker(Forwarder(self._channel))
 
     def run(self):
         payload, place = self._payload, self._place
-        self._line.send("hello", {
-            "connector": payload["connector"]["name"], "task": payload["number"], "run": payload["run"], "job": payload["job"],
+        self._channel.send("hello", {
+            "connector": payload.connector["name"], "task": payload.number, "run": payload.run, "job": payload.job,
             "attempt": place["attempt"], "host": place["host"], "process": os.getpid(),
         })  # fmt: skip
         root = logging.getLogger()
         level, root.level = root.level, logging.INFO
         root.addHandler(self._handler)
         try:
-            threading.Thread(target=self._listen, name="line", daemon=True).start()
+            threading.Thread(target=self._listen, name="channel", daemon=True).start()
+            threading.Thread(target=self._beat, name="heartbeat", daemon=True).start()
             self._work()
         finally:
+            self._done.set()
             root.removeHandler(self._handler)
             root.setLevel(level)
-            self._line.close()
+            self._channel.close()
         state, trace = self._ended
         return {"state": state, "trace": trace}
 
@@ -87,22 +95,23 @@ class _FarTask:
         except Exception as error:
             log.error("The task cannot be started: %s", trace_of(error))
             self._say(FAILED, trace_of(error))
-            self._line.send("ended")
+            self._channel.send("ended")
             return
         with self._lock:
             self._runner = runner
             waiting, self._waiting = self._waiting, []
+        self._steps.done("configuration")
         runner.start()
         for act in waiting:
             act(runner)
-        while not runner.join(PULSE_SECONDS):
+        while not runner.join(HEARTBEAT_SECONDS):
             self._tell_counts()
-            if self._over.is_set() and not runner.join(self._payload["graceful_seconds"]):
+            if self._over.is_set() and not runner.join(self._payload.graceful_seconds):
                 runner.cancel()
                 if not runner.join(1.0):
-                    os._exit(_ABANDONED)  # it has lost its line, or was told to end, and what hangs in it must not continue
+                    os._exit(_ABANDONED)  # it has lost its channel, or was told to end, and what hangs in it must not continue
         self._tell_counts()
-        self._line.send("ended")
+        self._channel.send("ended")
 
     def _do(self, act):
         """To the runner, once it is there."""
@@ -115,50 +124,54 @@ class _FarTask:
 
     # ---------------------------------------------------------------- made
     def _new_runner(self):
-        payload, line = self._payload, self._line
+        payload, channel = self._payload, self._channel
         self._check_log()
         clock, clusters = SYSTEM, Clusters(SYSTEM)
         folder = self._place["folder"]
-        texts = {**payload["worker"], "plugin.path": ",".join(os.path.join(folder, each) for each in payload["plugins"])}
+        texts = {**payload.worker, "plugin.path": ",".join(os.path.join(folder, each) for each in payload.plugins)}
         config = WorkerConfig.of(texts)
-        config.embedded_registry = lambda: payload["registry"]
-        plan = ConnectorConfig.of(payload["connector"], config.plugins, config)
-        state = FarState(line, payload["first_schemas"])
+        config.embedded_registry = lambda: payload.registry
+        plan = ConnectorConfig.of(payload.connector, config.plugins, config)
+        state = StateProxy(channel, payload.first_schemas)
         memory = MemoryBudget(config["pipeline.memory.bytes"], config["pipeline.task.memory.bytes"])
         flush_seconds = config["offset.flush.timeout.ms"] / 1000
 
         def relayed(waker):
-            self._group = RelayedGroup(FarRelay(line, flush_seconds), waker)
+            self._group = RelayedGroup(GroupProxy(channel, flush_seconds), waker)
             return self._group
 
         factory = TaskFactory(
             *(config, clock, LogClients(config, clusters, clock, self._bootstrap)), heartbeats=Heartbeats(clock), memory=memory, session=None,
-            topics=ActiveTopics(state, config["topic.tracking.enable"]), offsets=self._offsets, uuid=payload["uuid"], state=state,
-            note_event=state.note_event, note_end=lambda: line.send("source_ended"), relayed=relayed,
+            topics=ActiveTopics(state, config["topic.tracking.enable"]), offsets=self._offsets, uuid=payload.uuid, state=state,
+            note_event=state.note_event, note_end=lambda: channel.send("source_ended"), relayed=relayed,
         )  # fmt: skip
-        return factory.new_runner(plan, payload["number"], payload["task"], self._say, payload["paused"])
+        return factory.new_runner(plan, payload.number, payload.task, self._say, payload.paused)
 
     def _bootstrap(self, properties):
-        by_protocol = self._payload["bootstrap"]
+        by_protocol = self._payload.bootstrap
         if any(name.startswith(("security.protocol", "sasl.", "ssl.")) for name in properties):
             return by_protocol.get(properties.get("security.protocol", "PLAINTEXT").upper(), {})
         return by_protocol[""]
 
     def _check_log(self):
         """A log that listens on loopback is another machine's own."""
-        said = self._payload["bootstrap"][""]["bootstrap.servers"]
-        if said.startswith(_LOOPBACK) and self._place["host"] != self._payload["host"]:
+        said = self._payload.bootstrap[""]["bootstrap.servers"]
+        if said.startswith(_LOOPBACK) and self._place["host"] != self._payload.host:
             raise ConnectError(
                 f"The log is at {said}, which is each machine's own address, and this executor runs on {self._place['host']}, not on "
                 f"{self._payload['host']} where the worker is. Set bootstrap.servers, or embedded.log.listener, to an address that executors reach."
             )
 
-    # ---------------------------------------------------------------- the line
+    # ---------------------------------------------------------------- the control channel
     def _say(self, state, trace=None):
         self._ended = state, trace
         try:
-            self._line.send("state", [state, trace])
-        except LineLost:
+            if self._steps is not None and state != UNASSIGNED:
+                steps, self._steps = self._steps, None
+                steps.done("start")
+                self._channel.send("started", steps.told())
+            self._channel.send("state", [state, trace])
+        except ChannelLost:
             self._over.set()
 
     def _tell_counts(self):
@@ -171,23 +184,28 @@ class _FarTask:
         if task is not None:
             body["task"] = [[list(name) if isinstance(name, tuple) else name, count] for name, count in task.items()]
         try:
-            self._line.send("counts", body)
-        except LineLost:
+            self._channel.send("counts", body)
+        except ChannelLost:
             self._over.set()
             self._runner.stop()
+
+    def _beat(self):
+        """Also while the task is configured and started: on a busy machine that takes longer than a channel may be silent."""
+        while not self._done.wait(HEARTBEAT_SECONDS):
+            self._channel.heartbeat()
 
     def _listen(self):
         try:
             while True:
-                kind, number, body = self._line.receive()
-                self._hear(kind, body)
-        except LineLost as error:
-            log.warning("The task ends, as it has lost its line to the worker: %s", error)
+                kind, number, body = self._channel.receive()
+                self._handle(kind, body)
+        except ChannelLost as error:
+            log.warning("The task ends, as it has lost its channel to the worker: %s", error)
         finally:
             self._over.set()
             self._do(lambda runner: runner.stop())
 
-    def _hear(self, kind, body):
+    def _handle(self, kind, body):
         if kind in ("pause", "resume"):
             self._do(lambda runner: getattr(runner, kind)())
         elif kind == "stop":
@@ -208,7 +226,7 @@ class _ToWorker(logging.Handler):
 
     def __init__(self, sent):
         super().__init__(logging.INFO)
-        self._sent = sent
+        self._forwarder = sent
         self.addFilter(ContextFilter())
 
     def emit(self, record):
@@ -217,4 +235,4 @@ class _ToWorker(logging.Handler):
         text = record.getMessage()
         if record.exc_info:
             text = f"{text}\n{_FORMAT.formatException(record.exc_info)}"
-        self._sent("log", [record.name, record.levelno, record.context, text])
+        self._forwarder("log", [record.name, record.levelno, record.context, text])

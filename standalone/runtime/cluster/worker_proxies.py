@@ -1,4 +1,4 @@
-"""On an executor: what represents the worker's offsets, state and group there. Each is a way to the worker over the task's line."""
+"""On an executor: what represents the worker's offsets, state and group there. Each is a way to the worker over the task's channel."""
 
 import threading
 
@@ -6,32 +6,32 @@ import orjson
 
 from standalone.connector import OffsetReader
 from standalone.errors import ConnectError, LogFatalError, LogRetriableError
-from standalone.runtime.cluster.line import LineLost
+from standalone.runtime.cluster.control_channel import ChannelLost
 
 _ANSWER_SECONDS = 60.0
 
 
-class FarOffsets:
+class OffsetsProxy:
     """The worker's offsets file. `append` sends; the worker stores in the order sent, and nothing of a task that has a successor."""
 
-    def __init__(self, line):
-        self._line = line
+    def __init__(self, channel):
+        self._channel = channel
         self._trouble = None
 
     def reader(self, connector):
         return _Reader(self)
 
     def get(self, connector, partition):
-        return self._line.ask("offset", partition, _ANSWER_SECONDS)
+        return self._channel.ask("offset", partition, _ANSWER_SECONDS)
 
     def all(self, connector):
-        return [(partition, offset) for partition, offset in self._line.ask("all_offsets", None, _ANSWER_SECONDS)]
+        return [(partition, offset) for partition, offset in self._channel.ask("all_offsets", None, _ANSWER_SECONDS)]
 
     def append(self, connector, entries):
         if self._trouble is not None:
             raise ConnectError(self._trouble)
         try:
-            self._line.send("offsets", entries)
+            self._channel.send("offsets", entries)
         except (TypeError, orjson.JSONEncodeError) as error:
             raise ConnectError(
                 f"A source offset of connector '{connector}' cannot be stored: {error}. "
@@ -40,7 +40,7 @@ class FarOffsets:
 
     def sync(self):
         """Durable is what the worker has answered for."""
-        return self._line.ask("sync", None, _ANSWER_SECONDS)
+        return self._channel.ask("sync", None, _ANSWER_SECONDS)
 
     def refused(self, text):
         self._trouble = text
@@ -54,38 +54,38 @@ class _Reader(OffsetReader):
         return self._offsets.get(None, partition)
 
 
-class FarState:
+class StateProxy:
     """The worker's state, as far as a task writes to it."""
 
-    def __init__(self, line, first_schemas):
-        self._line = line
+    def __init__(self, channel, first_schemas):
+        self._channel = channel
         self._first_schemas = first_schemas
 
     def put_topic(self, connector, topic):
-        self._line.send("topic", topic)
+        self._channel.send("topic", topic)
 
     def first_schemas(self, connector):
         return self._first_schemas
 
     def put_first_schema(self, connector, topic, text):
-        self._line.send("first_schema", [topic, text])
+        self._channel.send("first_schema", [topic, text])
 
     def note_event(self, connector, number, state, text):
-        self._line.send("event", [state, text])
+        self._channel.send("event", [state, text])
 
 
-class FarRelay:
+class GroupProxy:
     """The way of a RelayedGroup to the worker, which is the group's member."""
 
-    def __init__(self, line, flush_seconds):
-        self._line = line
+    def __init__(self, channel, flush_seconds):
+        self._channel = channel
         self._flush_seconds = flush_seconds
 
     def commit(self, offsets, seconds):
         body = [[*pair, *mark] for pair, mark in offsets.items()]
         try:
-            refused = self._line.ask("commit", [body, seconds], (seconds or self._flush_seconds) + self._flush_seconds)
-        except LineLost as error:
+            refused = self._channel.ask("commit", [body, seconds], (seconds or self._flush_seconds) + self._flush_seconds)
+        except ChannelLost as error:
             raise LogRetriableError(f"Offsets cannot be committed: {error}") from error
         if refused is not None:
             kind = LogRetriableError if refused["retriable"] else LogFatalError
@@ -93,16 +93,16 @@ class FarRelay:
 
     def released(self, pairs):
         try:
-            self._line.send("released", [list(pair) for pair in pairs])
-        except LineLost:
+            self._channel.send("released", [list(pair) for pair in pairs])
+        except ChannelLost:
             return  # they are another's already
 
 
-class Sent:
+class Forwarder:
     """Log records and counts on their way to the worker: what it cannot take now is left out, and a task never waits for it."""
 
-    def __init__(self, line):
-        self._line = line
+    def __init__(self, channel):
+        self._channel = channel
         self._inside = threading.local()
 
     def __call__(self, kind, body):
@@ -110,8 +110,8 @@ class Sent:
             return  # what is logged while something is sent
         self._inside.now = True
         try:
-            self._line.send(kind, body)
-        except (LineLost, TypeError):
+            self._channel.send(kind, body)
+        except (ChannelLost, TypeError):
             return
         finally:
             self._inside.now = False

@@ -1,11 +1,11 @@
-"""The line between a task on an executor and its worker: multiprocessing's connections with an authkey, and messages in JSON.
+"""The control channel between a task on an executor and the worker: multiprocessing's connections with an authkey, and messages in JSON.
 
-    far end                                   worker
-      open_line() ────────── authkey ─────────▶ Exchange, a thread a line
-      line.send(kind, body)   line.ask(kind, body) ─▶ its answer
+    executor                                      worker
+      open_channel() ─────── authkey ───────────▶ ChannelServer, a thread for each channel
+      channel.send(kind, body)   channel.ask(kind, body) ─▶ its answer
 
-Only who knows the worker's authkey gets beyond the first bytes, in both directions. What is received is read as JSON, never unpickled. Either
-end sends something every second; a line that is silent for ten is given up.
+Only who knows the worker's authkey gets beyond the first bytes, in both directions. What is received is read as JSON, never unpickled. Each
+end sends a heartbeat every second, and closes a channel on which nothing has come for ten.
 """
 
 import contextlib
@@ -23,22 +23,24 @@ from standalone.errors import ConnectError
 
 log = logging.getLogger(__name__)
 
-PULSE_SECONDS = 1.0
-SILENCE_SECONDS = 10.0
+HEARTBEAT_SECONDS = 1.0
+TIMEOUT_SECONDS = 10.0
 MOST_BYTES = 64 << 20  # of one message
 KEY_BYTES = 32
-_ANSWER, _PULSE = "answer", "pulse"
+_ANSWER, _HEARTBEAT = "answer", "heartbeat"
 
 
-class LineLost(ConnectError):
-    """The other end is gone, or silent."""
+class ChannelLost(ConnectError):
+    """The other end has closed it, or `is_silent`: it has sent nothing for TIMEOUT_SECONDS."""
+
+    is_silent = False
 
 
 def new_key():
     return os.urandom(KEY_BYTES)
 
 
-class Line:
+class Channel:
     """One end. `send` and `ask` may be called from any thread; `receive` from one, which passes answers on to those who asked."""
 
     def __init__(self, connection):
@@ -55,14 +57,14 @@ class Line:
             with self._sending:
                 self._connection.send_bytes(data)
         except (OSError, ValueError) as error:
-            raise LineLost(f"The line is lost: {error}.") from error
+            raise ChannelLost(f"The control channel is lost: {error}.") from error
 
-    def pulse(self):
-        with contextlib.suppress(LineLost):
-            self.send(_PULSE)
+    def heartbeat(self):
+        with contextlib.suppress(ChannelLost):
+            self.send(_HEARTBEAT)
 
     def ask(self, kind, body=None, seconds=60.0):
-        """What the other end answers. Raises LineLost."""
+        """What the other end answers. Raises ChannelLost."""
         waiting = _Waiting()
         with self._sending:
             if self._lost is not None:
@@ -73,7 +75,7 @@ class Line:
         try:
             self.send(kind, body, number)
             if not waiting.done.wait(seconds):
-                raise LineLost(f"The other end did not answer '{kind}' within {seconds:.0f} s.")
+                raise ChannelLost(f"The other end did not answer '{kind}' within {seconds:.0f} s.")
         finally:
             with self._sending:
                 self._asked.pop(number, None)
@@ -85,12 +87,13 @@ class Line:
         self.send(_ANSWER, body, number)
 
     def receive(self):
-        """(kind, number, body) of the next message that is neither an answer nor a pulse. Raises LineLost once there is none any more."""
+        """(kind, number, body) of the next message that is neither an answer nor a heartbeat. Raises ChannelLost once there is none any more."""
         while True:
             try:
                 kind, number, body = orjson.loads(self._connection.recv_bytes(MOST_BYTES))
             except (EOFError, OSError, ValueError, TypeError) as error:
-                lost = LineLost(f"The line is lost: {error or type(error).__name__}.")
+                lost = ChannelLost(f"The control channel is lost: {error or type(error).__name__}.")
+                lost.is_silent = isinstance(error, BlockingIOError)
                 self._give_up(lost)
                 raise lost from error
             if kind == _ANSWER:
@@ -99,7 +102,7 @@ class Line:
                 if waiting is not None:
                     waiting.answer = body
                     waiting.done.set()
-            elif kind != _PULSE:
+            elif kind != _HEARTBEAT:
                 return kind, number, body
 
     def close(self):
@@ -127,8 +130,8 @@ class _Waiting:
         self.answer = self.error = None
 
 
-class Exchange:
-    """The worker's end of all lines. `serve(line)` is called on its own thread for each that has shown that it knows the key."""
+class ChannelServer:
+    """The worker's end of all channels. `serve(channel)` is called on its own thread for each that has shown that it knows the key."""
 
     def __init__(self, host, port, serve):
         self.key = new_key()
@@ -136,7 +139,7 @@ class Exchange:
         self._closed = False
         self._listener = Listener((host, port), "AF_INET", backlog=128)
         self.port = self._listener.address[1]
-        threading.Thread(target=self._accept, name="cluster-line", daemon=True).start()
+        threading.Thread(target=self._accept, name="cluster-channel", daemon=True).start()
 
     def close(self):
         self._closed = True
@@ -152,10 +155,10 @@ class Exchange:
                 connection = self._listener.accept()
             except OSError as error:
                 if not self._closed:
-                    log.warning("A task's line could not be taken: %s", error)
+                    log.warning("A task's control channel could not be accepted: %s", error)
                 continue
             if not self._closed:
-                threading.Thread(target=self._attend, args=(connection,), name="cluster-line-task", daemon=True).start()
+                threading.Thread(target=self._attend, args=(connection,), name="cluster-channel-task", daemon=True).start()
 
     def _attend(self, connection):
         try:
@@ -163,31 +166,31 @@ class Exchange:
             deliver_challenge(connection, self.key)
             answer_challenge(connection, self.key)
         except (AuthenticationError, EOFError, OSError, ValueError) as error:
-            log.warning("Somebody called the worker's line for tasks and did not know its key: %s", error or type(error).__name__)
+            log.warning("A connection to the worker's port for tasks did not know the key: %s", error or type(error).__name__)
             connection.close()
             return
-        line = Line(connection)
+        channel = Channel(connection)
         try:
-            self._serve(line)
-        except LineLost:
+            self._serve(channel)
+        except ChannelLost:
             pass
         except Exception:
-            log.exception("A task's line is given up")
+            log.exception("A task's control channel is closed")
         finally:
-            line.close()
+            channel.close()
 
 
-def open_line(address, key):
-    """The far end of a line to the worker at (host, port). Raises LineLost."""
+def open_channel(address, key):
+    """The executor's end of a channel to the worker at (host, port). Raises ChannelLost."""
     try:
-        return Line(Client(tuple(address), "AF_INET", authkey=key))
+        return Channel(Client(tuple(address), "AF_INET", authkey=key))
     except (AuthenticationError, EOFError, OSError) as error:
-        raise LineLost(f"The worker cannot be reached at {address[0]}:{address[1]}: {error or type(error).__name__}.") from error
+        raise ChannelLost(f"The worker cannot be reached at {address[0]}:{address[1]}: {error or type(error).__name__}.") from error
 
 
 def _bound(connection):
     """No send and no receive takes longer than an end may be silent."""
-    limit = struct.pack("ll", int(SILENCE_SECONDS), 0)
+    limit = struct.pack("ll", int(TIMEOUT_SECONDS), 0)
     with socket.socket(fileno=os.dup(connection.fileno())) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, limit)

@@ -1,0 +1,57 @@
+"""Share sessions: which partitions a member of a share group fetches, so that it names them once. A session ends when the member says so, or with
+its connection; what the member holds then is free for others.
+"""
+
+from standalone.log.broker.refusal import Refusal, ShareSessionLimitReached, codes
+
+INITIAL, FINAL = 0, -1  # epochs that a client sends
+MAX_SESSIONS = 2000  # Kafka's default of group.share.max.share.sessions
+_LAST_EPOCH = (1 << 31) - 1
+
+
+class ShareSession:
+    def __init__(self):
+        self.epoch = INITIAL + 1  # of the next request
+        self.partitions = {}  # (topic id, partition) -> None, in the order in which they came
+        self.unbind = lambda: None  # from its connection
+
+
+class ShareSessions:
+    def __init__(self):
+        self._by_member = {}  # (group id, member id) -> ShareSession
+
+    def __len__(self):
+        return len(self._by_member)
+
+    def open(self, group_id, member_id):
+        """A new session in place of the one that may be there."""
+        key = group_id, member_id
+        if key not in self._by_member and len(self) >= MAX_SESSIONS:
+            raise Refusal(ShareSessionLimitReached, f"There are {MAX_SESSIONS} share sessions, and no more can be opened.")
+        self.close(group_id, member_id)
+        session = self._by_member[key] = ShareSession()
+        return session
+
+    def get(self, group_id, member_id):
+        session = self._by_member.get((group_id, member_id))
+        if session is None:
+            raise Refusal(codes.ShareSessionNotFoundError, f"Member {member_id} of group '{group_id}' has no share session.")
+        return session
+
+    def go_on(self, group_id, member_id, epoch):
+        """The session, in its next epoch."""
+        session = self.get(group_id, member_id)
+        if epoch != session.epoch:
+            raise Refusal(codes.InvalidShareSessionEpochError, f"The share session is at epoch {session.epoch}, the request at {epoch}.")
+        session.epoch = 1 if epoch == _LAST_EPOCH else epoch + 1
+        return session
+
+    def close(self, group_id, member_id, session=None):
+        """The session that was open, or None; with `session`, only if it is this one."""
+        key = group_id, member_id
+        if session is not None and self._by_member.get(key) is not session:
+            return None
+        session = self._by_member.pop(key, None)
+        if session is not None:
+            session.unbind()
+        return session
