@@ -5,6 +5,7 @@ import logging
 from standalone.log.broker import compaction
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.options import FSYNC
+from standalone.log.broker.produce_api import Together
 from standalone.log.broker.records import Preparation
 from standalone.log.broker.store import Store
 from standalone.log.broker.topics import Topics
@@ -38,6 +39,7 @@ class Node:
         self.groups = Groups(self.store, self.topics, clock, timers)
         self.transactions = Transactions(self)
         self.users = Users(self.store)
+        self.produces = Together(self)
         self._new_bytes = 0
         self.appends = 0  # how many there were
         self.flushed_appends = 0  # how many of them are durable
@@ -94,7 +96,11 @@ class Node:
 
         One flush is on its way at a time. What is asked for meanwhile goes into the next one, together.
         """
-        self._flush_waiting.append((then, partitions))
+        self.flush_all([(then, partitions)])
+
+    def flush_all(self, asked):
+        """As `flush` of each (then, partitions), together."""
+        self._flush_waiting += asked
         if not self._is_flushing:
             self._begin_flush()
 

@@ -1,8 +1,7 @@
-"""ProduceRequest and FetchResponse whose record bytes are never copied.
+"""FetchResponse whose record bytes are never copied.
 
-kafka-python's message classes decode records into their own bytes and encode them into one growing buffer, which copies each
-megabyte twice. Here both messages are made from the same definitions, with another codec for the one field `records`: decoded it is a
-view of the receive buffer; encoded it is left out and its place noted, so that the bytes may come from a file.
+kafka-python's message classes encode records into one growing buffer, which copies each megabyte. Here the message is made from the same
+definition, with another codec for the one field `records`: it is left out and its place noted, so that the bytes may come from a file.
 """
 
 from kafka.protocol.api_message import ApiMessage
@@ -10,22 +9,10 @@ from kafka.protocol.schemas.fields.codecs import UnsignedVarInt32
 from kafka.protocol.schemas.fields.codecs.encode_buffer import EncodeBuffer
 
 
-class _View:
-    """A codec of kafka-python's kind: it writes the source of the compiled decoders and encoders."""
+class _Splice:
+    """A codec of kafka-python's kind: it writes the source of the compiled encoders."""
 
     batchable = False
-
-    @classmethod
-    def emit_decode_from(cls, ctx, var_name, indent, compact=False):
-        length = ctx.next_var("ln")
-        if compact:
-            UnsignedVarInt32.emit_decode_from(ctx, length, indent)
-            ctx.emit(indent, f"{length} -= 1")
-        else:
-            ctx.emit(indent, f"{length} = unpack_from('>i', data, pos)[0]")
-            ctx.emit(indent, "pos += 4")
-        ctx.emit(indent, f"{var_name} = None if {length} < 0 else data[pos : pos + {length}]")
-        ctx.emit(indent, f"pos += max({length}, 0)")
 
     @classmethod
     def emit_encode_into(cls, ctx, val_expr, indent, compact=False):
@@ -39,10 +26,6 @@ class _View:
             ctx.emit(indent, f"pack_into('>i', buf, pos, {value}.length if {value} else 0)")
             ctx.emit(indent, "pos += 4")
         ctx.emit(indent, f"if {value}: out.splices.append((pos, {value}))")
-
-
-class ProduceRequest(ApiMessage):
-    """Decoded from a memoryview, `records` are slices of it."""
 
 
 class FetchResponse(ApiMessage):
@@ -78,5 +61,4 @@ def _field(message, *path):
     return fields[path[-1]]
 
 
-_field(ProduceRequest, "topic_data", "partition_data", "records")._type = _View
-_field(FetchResponse, "responses", "partitions", "records")._type = _View
+_field(FetchResponse, "responses", "partitions", "records")._type = _Splice
