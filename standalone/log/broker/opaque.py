@@ -1,8 +1,7 @@
-"""ProduceRequest, FetchResponse and ShareFetchResponse whose record bytes are never copied.
+"""FetchResponse whose record bytes are never copied.
 
-kafka-python's message classes copy records when they decode and again when they encode. Here both messages use the same definitions with
-another codec for the field `records`: decoding gives a view of the receive buffer; encoding skips the bytes and notes their place, so that
-they may come from a file.
+kafka-python's message classes encode records into one growing buffer, which copies each megabyte. Here the message is made from the same
+definition, with another codec for the one field `records`: it is left out and its place noted, so that the bytes may come from a file.
 """
 
 from kafka.protocol.api_message import ApiMessage
@@ -12,22 +11,10 @@ from kafka.protocol.schemas.fields.codecs.encode_buffer import EncodeBuffer
 from standalone.log.broker import messages
 
 
-class _View:
-    """A codec for kafka-python: it emits source code of the compiled decoders and encoders."""
+class _Splice:
+    """A codec of kafka-python's kind: it writes the source of the compiled encoders."""
 
     batchable = False
-
-    @classmethod
-    def emit_decode_from(cls, ctx, var_name, indent, compact=False):
-        length = ctx.next_var("ln")
-        if compact:
-            UnsignedVarInt32.emit_decode_from(ctx, length, indent)
-            ctx.emit(indent, f"{length} -= 1")
-        else:
-            ctx.emit(indent, f"{length} = unpack_from('>i', data, pos)[0]")
-            ctx.emit(indent, "pos += 4")
-        ctx.emit(indent, f"{var_name} = None if {length} < 0 else data[pos : pos + {length}]")
-        ctx.emit(indent, f"pos += max({length}, 0)")
 
     @classmethod
     def emit_encode_into(cls, ctx, val_expr, indent, compact=False):
@@ -43,11 +30,7 @@ class _View:
         ctx.emit(indent, f"if {value}: out.splices.append((pos, {value}))")
 
 
-class ProduceRequest(ApiMessage):
-    """When decoded from a memoryview, `records` are slices of it."""
-
-
-class _Spliced:
+class FetchResponse(ApiMessage):
     """`records` are None or slices of files; `encode_pieces` gives the answer as bytes and such slices in turn."""
 
     __slots__ = ()
@@ -90,6 +73,4 @@ def _field(message, *path):
     return fields[path[-1]]
 
 
-_field(ProduceRequest, "topic_data", "partition_data", "records")._type = _View
-_field(FetchResponse, "responses", "partitions", "records")._type = _View
-_field(ShareFetchResponse, "responses", "partitions", "records")._type = _View
+_field(FetchResponse, "responses", "partitions", "records")._type = _Splice
