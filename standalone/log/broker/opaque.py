@@ -1,7 +1,7 @@
-"""FetchResponse whose record bytes are never copied.
+"""FetchResponse and ShareFetchResponse whose record bytes are never copied.
 
-kafka-python's message classes encode records into one growing buffer, which copies each megabyte. Here the message is made from the same
-definition, with another codec for the one field `records`: it is left out and its place noted, so that the bytes may come from a file.
+kafka-python's message classes encode records into one growing buffer, which copies each megabyte. Here the messages are made from the same
+definitions, with another codec for the one field `records`: it is left out and its place noted, so that the bytes may come from a file.
 """
 
 from kafka.protocol.api_message import ApiMessage
@@ -30,7 +30,7 @@ class _Splice:
         ctx.emit(indent, f"if {value}: out.splices.append((pos, {value}))")
 
 
-class FetchResponse(ApiMessage):
+class _Spliced:
     """`records` are None or slices of files; `encode_pieces` gives the answer as bytes and such slices in turn."""
 
     __slots__ = ()
@@ -74,3 +74,4 @@ def _field(message, *path):
 
 
 _field(FetchResponse, "responses", "partitions", "records")._type = _Splice
+_field(ShareFetchResponse, "responses", "partitions", "records")._type = _Splice
