@@ -12,9 +12,24 @@ from standalone.log.broker import messages
 
 
 class _Splice:
-    """A codec of kafka-python's kind: it writes the source of the compiled encoders."""
+    """A codec of kafka-python's kind: it writes the source of the compiled decoders and encoders.
+
+    Nothing here decodes, but kafka-python does: it takes the class below for its own answers to fetches where both are in one process.
+    """
 
     batchable = False
+
+    @classmethod
+    def emit_decode_from(cls, ctx, var_name, indent, compact=False):
+        length = ctx.next_var("ln")
+        if compact:
+            UnsignedVarInt32.emit_decode_from(ctx, length, indent)
+            ctx.emit(indent, f"{length} -= 1")
+        else:
+            ctx.emit(indent, f"{length} = unpack_from('>i', data, pos)[0]")
+            ctx.emit(indent, "pos += 4")
+        ctx.emit(indent, f"{var_name} = None if {length} < 0 else data[pos : pos + {length}]")
+        ctx.emit(indent, f"pos += max({length}, 0)")
 
     @classmethod
     def emit_encode_into(cls, ctx, val_expr, indent, compact=False):
