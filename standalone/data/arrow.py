@@ -187,7 +187,8 @@ def from_arrow(array, schema):
         items = from_arrow(array.values.slice(first, ends[-1]), schema.value_schema)
         return [items[ends[row] : ends[row + 1]] if ok else None for row, ok in enumerate(valid)]
     if kind == s.MAP:
-        keys, items = from_arrow(array.keys.slice(first, ends[-1]), schema.key_schema), from_arrow(array.items.slice(first, ends[-1]), schema.value_schema)
+        keys = from_arrow(array.keys.slice(first, ends[-1]), schema.key_schema)
+        items = from_arrow(array.items.slice(first, ends[-1]), schema.value_schema)
         if schema.key_schema.type in (s.STRUCT, s.ARRAY, s.MAP):
             keys = [as_key(key) for key in keys]
         return [dict(zip(keys[a:b], items[a:b])) if ok else None for a, b, ok in zip(ends, ends[1:], valid)]

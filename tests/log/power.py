@@ -59,7 +59,7 @@ class Power:
 
     def _note_bytes(self, path):
         try:
-            mark = _mark(path)
+            mark = mark_of(path)
             to = os.path.join(self._notes, _BYTES, mark)
             shutil.copyfile(path, to + ".new")
         except FileNotFoundError:
@@ -71,7 +71,7 @@ class Power:
         for name in os.listdir(folder):
             path = os.path.join(folder, name)
             try:
-                found[name] = None if os.path.isdir(path) else _mark(path)
+                found[name] = None if os.path.isdir(path) else mark_of(path)
             except FileNotFoundError:
                 continue
         self._names[os.path.relpath(folder, self._folder)] = found
@@ -104,7 +104,7 @@ def _restore(names, folder, kept, place):
             open(os.path.join(folder, path), "wb").close()
 
 
-def _mark(path):
+def mark_of(path):
     with open(path, "rb") as file:
         try:
             generation = int.from_bytes(fcntl.ioctl(file, _GENERATION, bytes(8))[:4], "little")

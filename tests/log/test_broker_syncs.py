@@ -9,6 +9,7 @@ from kafka.protocol.producer import ProduceResponse
 
 from standalone.log.broker.partitions import Partition
 from standalone.log.broker.server import EmbeddedLog
+from tests.log import power
 from tests.log.broker_clients import (
     RawClient,
     batch,
@@ -163,6 +164,30 @@ def test_a_transaction_that_went_on_is_not_told_to_have_been_committed_before(tm
             transactions._cluster, transactions._coordinator = stranger.producer._transactions._cluster, None
             writer.producer.commit_transaction()
     assert committed(after.bootstrap, "t") == [b"first", b"second"]
+    after.stop()
+
+
+@pytest.mark.parametrize("first_end", ["commit_transaction", "abort_transaction"])
+def test_the_end_of_a_transaction_does_not_end_the_next_one_after_a_loss_of_power(tmp_path, synced_log, first_end):
+    """The records of the next one were synced, and the coordinator's file was not since the first one's end was acknowledged."""
+    with RawClient(synced_log.bootstrap) as client:
+        make_topic(client)
+    with Writer(synced_log.bootstrap, "mine") as writer:
+        writer.write("t", b"first")
+        getattr(writer.producer, first_end)()
+        shutil.copytree(tmp_path / "notes", tmp_path / "earlier")
+        writer.write("t", b"second")
+        for path in (tmp_path / "log").glob("log.sqlite*"):
+            mark = power.mark_of(path)
+            if (tmp_path / "earlier" / "bytes" / mark).exists():
+                shutil.copy(tmp_path / "earlier" / "bytes" / mark, tmp_path / "notes" / "bytes" / mark)
+        transactions = writer.producer._transactions
+        after = _lost(tmp_path, synced_log)
+        assert len(after._node.topics.partition("t", 0).producers.open_transactions) == 1
+        with Writer(after.bootstrap, "another") as stranger:
+            transactions._cluster, transactions._coordinator = stranger.producer._transactions._cluster, None
+            writer.producer.commit_transaction()
+    assert committed(after.bootstrap, "t") == ([b"first"] if first_end == "commit_transaction" else []) + [b"second"]
     after.stop()
 
 

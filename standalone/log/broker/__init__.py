@@ -2,7 +2,8 @@
 
     socket       server.py (the owner's thread), heartbeats.py ─ listeners.py, connection.py, encrypted.py ─ call.py
     login, ACLs  security.py ─ logins.py, kerberos.py, tokens.py, users.py, client.py; acls.py, operations.py
-    requests     requests.py: request → versions, operation, handler ─ *_api.py, a function a request ─ refusal.py, opaque.py, nulls.py
+    requests     requests.py: request → versions, operation, handler ─ *_api.py, a function a request ─ refusal.py, nulls.py
+                 produce_messages.py, opaque.py: the two with records ─ primitives.py
     records      topics.py ─ partitions.py ─ segments.py, producers.py, aborted.py, control.py, records.py, compaction.py
     groups       groups.py (classic) ─ member.py; consumer_group.py (KIP-848) ─ assignors.py; in_order.py for their commits; group_configs.py
     share groups share_group.py (KIP-932) ─ share_members.py, share_assignor.py; in_flight.py; share_sessions.py

@@ -6,6 +6,7 @@ from standalone.log.broker import compaction
 from standalone.log.broker.group_configs import GroupConfigs
 from standalone.log.broker.groups import Groups
 from standalone.log.broker.options import FSYNC
+from standalone.log.broker.produce_api import Together
 from standalone.log.broker.records import Preparation
 from standalone.log.broker.share_sessions import ShareSessions
 from standalone.log.broker.store import Store
@@ -42,6 +43,7 @@ class Node:
         self.share_sessions = ShareSessions()
         self.transactions = Transactions(self)
         self.users = Users(self.store)
+        self.produces = Together(self)
         self._new_bytes = 0
         self.appends = 0  # number of appends so far
         self.flushed_appends = 0  # number of them that are durable
@@ -98,7 +100,11 @@ class Node:
 
         One flush runs at a time. Requests that come meanwhile share the next one.
         """
-        self._flush_waiting.append((then, partitions))
+        self.flush_all([(then, partitions)])
+
+    def flush_all(self, asked):
+        """As `flush` of each (then, partitions), together."""
+        self._flush_waiting += asked
         if not self._is_flushing:
             self._begin_flush()
 

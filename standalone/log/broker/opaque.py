@@ -1,8 +1,7 @@
-"""ProduceRequest, FetchResponse and ShareFetchResponse whose record bytes are never copied.
+"""FetchResponse and ShareFetchResponse whose record bytes are never copied.
 
-kafka-python's message classes copy records when they decode and again when they encode. Here both messages use the same definitions with
-another codec for the field `records`: decoding gives a view of the receive buffer; encoding skips the bytes and notes their place, so that
-they may come from a file.
+kafka-python's message classes encode records into one growing buffer, which copies each megabyte. Here the messages are made from the same
+definitions, with another codec for the one field `records`: it is left out and its place noted, so that the bytes may come from a file.
 """
 
 from kafka.protocol.api_message import ApiMessage
@@ -12,8 +11,11 @@ from kafka.protocol.schemas.fields.codecs.encode_buffer import EncodeBuffer
 from standalone.log.broker import messages
 
 
-class _View:
-    """A codec for kafka-python: it emits source code of the compiled decoders and encoders."""
+class _Splice:
+    """A codec of kafka-python's kind: it writes the source of the compiled decoders and encoders.
+
+    Nothing here decodes, but kafka-python does: it takes the class below for its own answers to fetches where both are in one process.
+    """
 
     batchable = False
 
@@ -41,10 +43,6 @@ class _View:
             ctx.emit(indent, f"pack_into('>i', buf, pos, {value}.length if {value} else 0)")
             ctx.emit(indent, "pos += 4")
         ctx.emit(indent, f"if {value}: out.splices.append((pos, {value}))")
-
-
-class ProduceRequest(ApiMessage):
-    """When decoded from a memoryview, `records` are slices of it."""
 
 
 class _Spliced:
@@ -90,6 +88,5 @@ def _field(message, *path):
     return fields[path[-1]]
 
 
-_field(ProduceRequest, "topic_data", "partition_data", "records")._type = _View
-_field(FetchResponse, "responses", "partitions", "records")._type = _View
-_field(ShareFetchResponse, "responses", "partitions", "records")._type = _View
+_field(FetchResponse, "responses", "partitions", "records")._type = _Splice
+_field(ShareFetchResponse, "responses", "partitions", "records")._type = _Splice

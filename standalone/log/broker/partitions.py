@@ -57,8 +57,8 @@ class Partition:
         self.start = max(start, self.segments[0].base_offset)
         self.end = self.segments[-1].next_offset
         self.durable = self.end if all(segment.was_clean for segment in self.segments) else self.start
-        self._written_bytes = self.size if self.durable < self.end else 0  # not yet flushed
-        self._shown_bytes = 0 if shows_synced_only else self._written_bytes
+        self.written_bytes = self.size if self.durable < self.end else 0  # since it was opened, and before if a flush of it is to come
+        self._shown_bytes = 0 if shows_synced_only else self.written_bytes
         self.cleaned = Cleaned(folder)
         self.inflation = 4.0  # decompressed size / compressed size of the last compressed batch
         self.is_compacting = False
@@ -110,19 +110,40 @@ class Partition:
     # --- Writing
 
     def append(self, batch, now_ms):
-        """Append a batch (a writable view; its header is completed). Raise Refusal if it is rejected."""
+        """Keep a batch (a writable view; its header is filled in) after the last one. Refusal: it is not kept."""
+        (outcome,) = self.append_all((batch,), now_ms)
+        if isinstance(outcome, Refusal):
+            raise outcome
+        return outcome
+
+    def append_all(self, batches, now_ms):
+        """As `append` of each in turn, by one write where that can be. Of each what was `Appended`, or the Refusal."""
         if self.failed:
-            raise Refusal(codes.KafkaStorageError, self.failed)
-        header = self._check(batch, now_ms)
-        known = self.producers.check(header)
-        if known:
-            return Appended(known.base_offset, known.timestamp if self._stamps_append_time else -1)
-        append_time = -1
-        if self._stamps_append_time:
-            batch_header.set_append_time(batch, 0, now_ms)
-            header = header._replace(max_timestamp=now_ms)
-            append_time = now_ms
-        return Appended(self._write(batch, header, now_ms), append_time)
+            return [Refusal(codes.KafkaStorageError, self.failed) for _ in batches]
+        outcomes, run, producers = [None] * len(batches), [], set()
+        for at, batch in enumerate(batches):
+            try:
+                header = self._check(batch, now_ms)
+                if header.producer_id in producers:  # whether it may follow is known once the one before is kept
+                    self._write_run(run, outcomes, now_ms)
+                    run, producers = [], set()
+                known = self.producers.check(header)
+            except Refusal as refusal:
+                outcomes[at] = refusal
+                continue
+            if known:
+                outcomes[at] = Appended(known.base_offset, known.timestamp if self._stamps_append_time else -1)
+                continue
+            append_time = -1
+            if self._stamps_append_time:
+                batch_header.set_append_time(batch, 0, now_ms)
+                header = header._replace(max_timestamp=now_ms)
+                append_time = now_ms
+            if header.producer_id != producer_states.NO_PRODUCER:
+                producers.add(header.producer_id)
+            run.append((at, batch, header, append_time))
+        self._write_run(run, outcomes, now_ms)
+        return outcomes
 
     def end_transaction(self, producer_id, epoch, commit, now_ms):
         """Write the marker that ends the producer's transaction here. Raise Refusal if it cannot be written."""
@@ -135,25 +156,58 @@ class Partition:
             self.aborted.add(producer_id, first, offset)
         return len(batch)
 
+    def _write_run(self, run, outcomes, now_ms):
+        """Write [(its place in outcomes, batch, header, append time)]: one by one where not all fit into the segment, or not all can be written."""
+        if len(run) > 1 and self._write_together(run, outcomes, now_ms):
+            return
+        for at, batch, header, append_time in run:
+            try:
+                outcomes[at] = Appended(self._write(batch, header, now_ms), append_time)
+            except Refusal as refusal:
+                outcomes[at] = refusal
+
+    def _write_together(self, run, outcomes, now_ms):
+        """Whether it could be done."""
+        rows, next_offset, size = [], self.end, 0
+        for _, batch, header, _ in run:
+            batch_header.set_base_offset(batch, 0, next_offset, LEADER_EPOCH)
+            rows.append((batch, header, next_offset))
+            next_offset, size = next_offset + header.last_offset_delta + 1, size + header.size
+        segment = self._active
+        if not self._fits(segment, size, next_offset - 1):
+            return False
+        try:
+            segment.append(rows)
+        except OSError:
+            return False
+        for (at, _, header, append_time), (_, _, base_offset) in zip(run, rows):
+            self._note(segment, header, base_offset, now_ms)
+            outcomes[at] = Appended(base_offset, append_time)
+        return True
+
     def _write(self, batch, header, now_ms):
         base_offset = self.end
         batch_header.set_base_offset(batch, 0, base_offset, LEADER_EPOCH)
         try:
             segment = self._segment_for(header)
-            segment.append(batch, header, base_offset)
-            if segment.begun_ms is None:
-                segment.begun_ms = now_ms
+            segment.append([(batch, header, base_offset)])
         except OSError as error:
             message = f"{self}: writing to {self._active.path} failed: {error.strerror}. Nothing of the batch is kept."
             logger.error("%s", message)
             raise Refusal(codes.KafkaStorageError, message) from error
-        self.end = self._active.next_offset
+        self._note(segment, header, base_offset, now_ms)
+        return base_offset
+
+    def _note(self, segment, header, base_offset, now_ms):
+        """What changes with a batch that is written."""
+        if segment.begun_ms is None:
+            segment.begun_ms = now_ms
+        self.end = base_offset + header.last_offset_delta + 1
         self.producers.record(header, base_offset, now_ms)
         self._unsaved_bytes += header.size
-        self._written_bytes += header.size
+        self.written_bytes += header.size
         if not self._shows_synced_only:
-            self._shown_bytes = self._written_bytes
-        return base_offset
+            self._shown_bytes = self.written_bytes
 
     @property
     def _stamps_append_time(self):
@@ -177,7 +231,8 @@ class Partition:
         limit = self.values["max.message.bytes"]
         if header.size > limit:
             raise Refusal(codes.MessageSizeTooLargeError, f"{self}: the batch has {header.size} bytes, max.message.bytes is {limit}.")
-        if batch_header.checksum(np.frombuffer(batch, np.uint8)) != header.crc:
+        data = np.frombuffer(memoryview(batch).toreadonly(), np.uint8)
+        if batch_header.checksum(data) != header.crc:
             raise Refusal(codes.CorruptRecordError, f"{self}: the batch's checksum does not fit its bytes.")
         if header.count <= 0 or header.count != header.last_offset_delta + 1:
             raise Refusal(
@@ -187,7 +242,7 @@ class Partition:
             raise Refusal(codes.InvalidRecordError, f"{self}: control batches are the log's own; a producer may not send them.")
         if not self._stamps_append_time:
             self._check_time(header.max_timestamp, now_ms)
-        check_records(self, batch, header, keyed="compact" in self.policy)
+        check_records(self, data, header, keyed="compact" in self.policy)
         return header
 
     def _check_time(self, timestamp, now_ms):
@@ -200,12 +255,12 @@ class Partition:
             )
 
     def _segment_for(self, header):
-        active = self._active
-        full = active.size + header.size > self.values["segment.bytes"]
-        far = self.end + header.last_offset_delta - active.base_offset > _MAX_OFFSET_DELTA
-        if active.size and (full or far):
+        if self._active.size and not self._fits(self._active, header.size, self.end + header.last_offset_delta):
             self.roll()
         return self._active
+
+    def _fits(self, segment, size, last_offset):
+        return segment.size + size <= self.values["segment.bytes"] and last_offset - segment.base_offset <= _MAX_OFFSET_DELTA
 
     def roll(self):
         """Roll to a new segment."""
@@ -381,7 +436,7 @@ class Partition:
             producers = self.producers.copy()
             self._snapshot_is_due, self._unsaved_bytes = False, 0
         new_folder = not self._folder_is_known
-        return Flush(self, self.end, self._written_bytes, rows, new_files, new_folder, producers)
+        return Flush(self, self.end, self.written_bytes, rows, new_files, new_folder, producers)
 
     def end_flush(self, flush):
         """Finish a flush: the owner calls this after `flush.run()`."""

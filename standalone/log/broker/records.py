@@ -4,7 +4,7 @@ Nothing is copied; a compressed batch is decompressed for this check only. A bat
 would block every consumer at its offset.
 """
 
-import numpy as np
+import functools
 
 from standalone.errors import CorruptBatchError
 from standalone.log import batch_header
@@ -27,24 +27,32 @@ class Preparation:
 def check_records(partition, batch, header, keyed):
     """Raise Refusal if a record cannot be decoded, or, with `keyed`, has no key, which compaction requires.
 
-    Until the kernels are compiled only small batches are decoded, since other requests wait meanwhile; keys are checked in every batch.
+    `batch` is an array that is not written to. Until the machine code is there only small batches are looked at, for the others wait
+    meanwhile; keys are looked for in all.
     """
-    from standalone.kernels import readonly  # imports numba
-    from standalone.log import compression, record_batch, record_loops
-
+    readonly, compression, record_batch, record_loops = _tools()
     if not keyed and header.count > _FEW and not record_loops.check_records.is_there():
         return
-    data, at = np.frombuffer(batch, np.uint8), batch_header.HEADER.size
+    data, at = batch, batch_header.HEADER.size
     try:
         if codec := header.attributes & batch_header.CODEC_MASK:
             body = data[at:]
-            data, at = compression.decompress(body, codec, MAX_INFLATED, int(1.2 * partition.inflation * len(body))), 0
+            data, at = readonly(compression.decompress(body, codec, MAX_INFLATED, int(1.2 * partition.inflation * len(body)))), 0
             partition.inflation = len(data) / max(len(body), 1)
     except CorruptBatchError as error:
         raise Refusal(codes.CorruptRecordError, f"{partition}: {error}") from error
-    wrong, record = record_loops.check_records(readonly(data), at, header.count, keyed)
+    wrong, record = record_loops.check_records(data, at, header.count, keyed)
     if wrong == record_loops.NO_KEY:
         raise Refusal(codes.InvalidRecordError, f"{partition}: a record without a key cannot be kept in a compacted topic.")
     if wrong:
         what = record_batch.DAMAGE[wrong]
         raise Refusal(codes.CorruptRecordError, f"{partition}: record {record} of the {header.count} in the batch is damaged: {what}.")
+
+
+@functools.cache
+def _tools():
+    """With the first batch: numba comes with them."""
+    from standalone.kernels import readonly
+    from standalone.log import compression, record_batch, record_loops
+
+    return readonly, compression, record_batch, record_loops

@@ -1,113 +1,20 @@
-"""Produce, Fetch, ListOffsets, DeleteRecords: one handler per request.
+"""Fetch, ListOffsets, DeleteRecords: one function a request.
 
 Each handler gets the node, its call and the decoded request; it returns the response, or None if the response follows later.
 """
 
 from kafka.protocol.admin import DeleteRecordsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetSpec
-from kafka.protocol.producer import ProduceResponse
 
 from standalone.errors import CorruptBatchError
-from standalone.log import batch_header
 from standalone.log.broker.opaque import FetchResponse
-from standalone.log.broker.operations import TOPIC, TRANSACTIONAL_ID
-from standalone.log.broker.options import FSYNC
+from standalone.log.broker.operations import TOPIC
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
-ZSTD = 4
-JOINS_BY_ITSELF = 12  # the version of Produce (KIP-890)
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 NO_OFFSET, NO_TIME = -1, -1
 READ_COMMITTED = 1
-
-
-def produce(node, call, request):
-    """Versions 3-13. One batch per partition: validated, assigned an offset, written; fsynced later (embedded.log.flush.interval.ms).
-
-    acks 1 and -1 are the same on one node; with acks 0 there is no response, and an error closes the connection, as in Kafka.
-    A transactional batch must belong to an ongoing transaction of the partition; from version 12 on it adds the partition to it.
-    Not implemented: quotas; record-level errors (a batch is accepted or rejected as a whole).
-    """
-    Topic = ProduceResponse.TopicProduceResponse
-    now, refused = node.clock.now_ms(), False
-    topics, wakes, kept = [], [], []
-    forbidden = _why_no_transaction(call, request)
-    for wanted in request.topic_data:
-        partitions = []
-        for part in wanted.partition_data:
-            answer = Topic.PartitionProduceResponse(version=call.version, index=part.index, error_code=NONE, record_errors=[])
-            try:
-                if forbidden:
-                    raise forbidden
-                partition = _partition(node, call, wanted.name, wanted.topic_id, part.index, by_id=call.version >= 13)
-                _check_produce(request, call.version, part.records)
-                _check_transaction(node, request, partition, part.records, joins=call.version >= JOINS_BY_ITSELF)
-                answer.log_start_offset = partition.start
-                end = partition.end
-                appended = partition.append(part.records, now)
-                answer.base_offset, answer.log_append_time_ms = appended
-                kept.append(partition)
-                if partition.end != end:
-                    wakes.append((partition, len(part.records)))
-            except Refusal as refusal:
-                refused = True
-                answer.error_code, answer.base_offset, answer.error_message = refusal.code, NO_OFFSET, refusal.message
-            partitions.append(answer)
-        topics.append(Topic(version=call.version, name=wanted.name, topic_id=wanted.topic_id, partition_responses=partitions))
-    for partition, size in wakes:
-        node.appended(partition, size)
-    if request.acks != 0:
-        response = ProduceResponse(version=call.version, responses=topics)
-        if not kept or node.settings["embedded.log.acks"] != FSYNC:
-            return response
-        # A duplicate also waits for the flush: the original may not be durable yet.
-        node.flush(lambda errors: _acknowledge(call, response, errors), [*kept, node.store])
-        return None
-    if refused:
-        call.hang_up("a produce request without acks was refused")
-    else:
-        call.no_answer()
-    return None
-
-
-def _why_no_transaction(call, request):
-    try:
-        if request.transactional_id is not None:
-            call.require(TRANSACTIONAL_ID, request.transactional_id)
-    except Refusal as refusal:
-        return refusal
-    return None
-
-
-def _acknowledge(call, response, errors):
-    """Respond after the flush; if the disk has failed, acknowledge no batch."""
-    for topic in response.responses if errors else ():
-        for part in topic.partition_responses:
-            if part.error_code == NONE:
-                part.error_code, part.base_offset, part.error_message = codes.KafkaStorageError.errno, NO_OFFSET, errors[0]
-    call.answer(response)
-
-
-def _check_produce(request, version, records):
-    if request.acks not in (-1, 0, 1):
-        raise Refusal(codes.InvalidRequiredAcksError, f"acks={request.acks} is none of -1, 0, 1.")
-    if version < 7 and records is not None and len(records) >= batch_header.HEADER.size:
-        if records[batch_header.ATTRIBUTES_AT + 1] & batch_header.CODEC_MASK == ZSTD:
-            raise Refusal(codes.UnsupportedCompressionTypeError, "zstd needs version 7 of the produce request.")
-
-
-def _check_transaction(node, request, partition, records, joins):
-    if records is None or len(records) < batch_header.HEADER.size or records[batch_header.MAGIC_AT] != batch_header.MAGIC:
-        return  # rejected by the partition
-    header = batch_header.parse_header(records)
-    if header.is_transactional:
-        if request.transactional_id is None:
-            raise Refusal(codes.InvalidTxnStateError, "A transactional batch came without a transactional id.")
-        if joins:
-            node.transactions.join(request.transactional_id, partition, header)
-        else:
-            node.transactions.check_batch(partition, header)
 
 
 def _partition(node, call, name, topic_id, number, by_id=False):

@@ -14,6 +14,7 @@ from standalone.log.broker import (
     consumer_groups_api,
     groups_api,
     messages,
+    produce_api,
     records_api,
     sasl_api,
     security_api,
@@ -22,7 +23,6 @@ from standalone.log.broker import (
     topics_api,
     transactions_api,
 )
-from standalone.log.broker.opaque import ProduceRequest
 from standalone.log.broker.operations import (
     ALTER,
     ALTER_CONFIGS,
@@ -39,6 +39,7 @@ from standalone.log.broker.operations import (
     TRANSACTIONAL_ID,
     WRITE,
 )
+from standalone.log.broker.produce_messages import ProduceRequest
 from standalone.log.broker.refusal import codes
 
 
@@ -63,7 +64,7 @@ _TRANSACTION = {TRANSACTIONAL_ID: WRITE}
 _CONFIGURED = (TOPIC, GROUP, CLUSTER)
 
 REQUESTS = (
-    Row(ProduceRequest, 3, 13, records_api.produce, {TOPIC: WRITE, TRANSACTIONAL_ID: WRITE}),
+    Row(ProduceRequest, 3, 13, produce_api.produce, {TOPIC: WRITE, TRANSACTIONAL_ID: WRITE}),
     Row(consumer.FetchRequest, 4, 17, records_api.fetch, {TOPIC: READ}),
     Row(consumer.ListOffsetsRequest, 1, 10, records_api.list_offsets, {TOPIC: DESCRIBE}),
     Row(metadata.MetadataRequest, 0, 13, topics_api.metadata, {TOPIC: DESCRIBE}),

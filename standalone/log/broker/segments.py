@@ -25,6 +25,7 @@ INDEX_INTERVAL = 16 << 10
 LOG, INDEX, UNFINISHED = ".log", ".index", ".cleaned"
 _WALK_BYTES = 32 << 10
 _ROW_BYTES = 24
+_MOST_PIECES = 1024  # that the kernel takes at once
 
 logger = logging.getLogger(__name__)
 
@@ -155,26 +156,30 @@ class Segment:
 
     # --- Writing
 
-    def append(self, batch, header, base_offset):
-        """Append `batch`, whose offset is already set. On OSError nothing of it remains."""
+    def append(self, rows):
+        """By one write [(batch, header, base offset)], whose batches carry their offsets already. OSError: nothing of them stays."""
         index = self.index
         file = self._files.get(self.path, create=not self.size)
         try:
-            self._write(file, batch)
+            self._write(file, [memoryview(batch) for batch, _, _ in rows])
         except OSError:
             os.ftruncate(file.fd, self.size)
             raise
-        index.mark(base_offset, self.size, self.max_timestamp, INDEX_INTERVAL)
-        self.size += len(batch)
-        self.next_offset = base_offset + header.last_offset_delta + 1
-        self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
+        for batch, header, base_offset in rows:
+            index.mark(base_offset, self.size, self.max_timestamp, INDEX_INTERVAL)
+            self.size += len(batch)
+            self.next_offset = base_offset + header.last_offset_delta + 1
+            self.max_timestamp = max(self.max_timestamp, header.max_timestamp)
 
-    def _write(self, file, batch):
-        position, rest = self.size, memoryview(batch)
+    def _write(self, file, rest):
+        position = self.size
         while rest:
-            written = os.pwrite(file.fd, rest, position)
+            written = os.pwrite(file.fd, rest[0], position) if len(rest) == 1 else os.pwritev(file.fd, rest[:_MOST_PIECES], position)
             position += written
-            rest = rest[written:]
+            while rest and written >= len(rest[0]):
+                written -= len(rest.pop(0))
+            if written:
+                rest[0] = rest[0][written:]
 
     def take_unsaved_rows(self):
         """Return the new index rows up to the current end, to be written after an fsync up to here."""

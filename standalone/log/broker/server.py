@@ -23,8 +23,6 @@ from collections import deque
 from struct import Struct
 from struct import error as StructError
 
-from kafka.protocol.api_header import RequestHeader
-
 from standalone import clock as clocks
 from standalone.errors import LogError, StartError
 from standalone.log.broker import listeners, options, topics_api
@@ -35,6 +33,7 @@ from standalone.log.broker.login_error import LoginError
 from standalone.log.broker.node import Node
 from standalone.log.broker.nulls import refuse_nulls
 from standalone.log.broker.operations import CLUSTER_NAME
+from standalone.log.broker.primitives import skip_tags
 from standalone.log.broker.refusal import Refusal
 from standalone.log.broker.requests import API_VERSIONS, BEFORE_LOGIN, HANDLERS, WITH_RECORDS, refusal_of
 from standalone.log.broker.sasl_api import FAILED_LOGIN_SECONDS
@@ -44,7 +43,8 @@ from standalone.private import open_private
 
 LOCK_FILE = ".lock"
 _KEY_AND_VERSION = Struct(">hh")
-# Errors of kafka-python's decoders.
+_HEADER = Struct(">hhih")  # key, version, correlation id, length of the client's id
+# As kafka-python's decoders raise them.
 _UNREADABLE = (StructError, AssertionError, ValueError, LookupError, TypeError, EOFError, MemoryError, OverflowError)
 _ACCEPT_PAUSE_SECONDS = 1.0
 _IDLE_CHECK_SECONDS = 60.0
@@ -234,16 +234,19 @@ class _BrokerThread:
         self._end()
 
     def _turn(self):
-        """Process all small requests and one large request or response, so that a heartbeat waits for a megabyte of work at most."""
-        large = None
-        for key, events in self._selector.select(0 if self._waiting or self._posted else self._timers.seconds_left()):
+        """Everything that is small, and of the large requests and answers one: no heartbeat waits for more than one megabyte's work."""
+        large, produces = None, self._node.produces
+        ready = self._selector.select(0 if self._waiting or self._posted else self._timers.seconds_left())
+        produces.is_open = len(ready) > 1
+        for key, events in ready:
             connection = key.data
             if not isinstance(connection, Connection):
                 connection()
             elif not connection.is_at_a_large_one:
                 self._serve(connection, events)
             elif large is None or connection.turn < large[0].turn:
-                large = connection, events  # the next turn finds the others
+                large = connection, events  # the others are found again in the next turn
+        produces.finish()
         if large is not None:
             self._turns += 1
             large[0].turn = self._turns
@@ -251,10 +254,12 @@ class _BrokerThread:
         self._timers.run_due()
         while self._posted:
             self._posted.popleft()[0]()
+        produces.is_open = len(self._waiting) > 1
         for _ in range(len(self._waiting)):
             connection = self._waiting.popleft()
             if not connection.is_closed and not connection.is_lent:
                 self._settle(connection, connection.go_on())
+        produces.finish()
 
     def _serve(self, connection, events):
         if connection.is_closed or connection.is_lent:
@@ -393,9 +398,9 @@ class _BrokerThread:
         key, version = _KEY_AND_VERSION.unpack_from(frame)
         row = HANDLERS.get(key)
         flexible = row is not None and row.request.flexible_version_q(version)
-        header, at = _decode_header(frame, flexible)
+        correlation_id, client_id, at = _read_header(frame, flexible)
         needs = row.needs if row is not None else None
-        call = Call(self, connection, version, header.correlation_id, header.client_id, needs, self._node.authorizer)
+        call = Call(self, connection, version, correlation_id, client_id, needs, self._node.authorizer)
         if not self._is_let_in(connection.client, key):
             call.hang_up(f"request {key} of who has not logged in, or whose login is over")
             return
@@ -528,6 +533,9 @@ class _Disk:
                 self._post(then)
 
 
-def _decode_header(frame, flexible):
-    decode = RequestHeader._struct.compiled_decode_from(2 if flexible else 1, compact=False, tagged=flexible, data_class=RequestHeader)
-    return decode(frame, 0)
+def _read_header(frame, flexible):
+    """(correlation id, the client's id or None, where the request itself begins)"""
+    _, _, correlation_id, length = _HEADER.unpack_from(frame)
+    end = _HEADER.size + max(length, 0)
+    client_id = str(frame[_HEADER.size : end], "utf-8") if length >= 0 else None
+    return correlation_id, client_id, skip_tags(frame, end) if flexible else end

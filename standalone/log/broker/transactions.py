@@ -42,10 +42,11 @@ class Transaction:
         self.offsets = {}  # group -> {(topic, number): Committed}, to be committed with it
         self.started_ms = -1
         self.changed_ms = 0
+        self.is_completing = False  # whether its COMPLETE_* state is not durable yet
 
     @property
     def is_ending(self):
-        return self.state in (PREPARE_COMMIT, PREPARE_ABORT)
+        return self.is_completing or self.state in (PREPARE_COMMIT, PREPARE_ABORT)
 
     def body(self):
         return {
@@ -178,10 +179,10 @@ class Transactions:
         """Commit or abort, then call `then()`."""
         done = COMPLETE_COMMIT if commit else COMPLETE_ABORT
         wanted = PREPARE_COMMIT if commit else PREPARE_ABORT
+        if transaction.is_completing or transaction.state == wanted:
+            raise Refusal(codes.ConcurrentTransactionsError)
         if transaction.state == done:
             return then()
-        if transaction.state == wanted:
-            raise Refusal(codes.ConcurrentTransactionsError)
         if transaction.state != ONGOING:
             raise Refusal(codes.InvalidTxnStateError)
         return self._end(transaction, wanted, then)
@@ -301,15 +302,33 @@ class Transactions:
         self._node.flush(flushed, written)
 
     def _complete(self, transaction, then):
+        """Store that the transaction is complete, then call `then()`. Its producer cannot begin the next one earlier: recovery ends a PREPARE_*
+        transaction again, and its markers would end the next one, which may have written to the same partitions."""
+        transaction.is_completing = True
+        ending = transaction.state, transaction.partitions, transaction.offsets
         transaction.state = COMPLETE_COMMIT if transaction.state == PREPARE_COMMIT else COMPLETE_ABORT
-        transaction.partitions = set()
-        transaction.offsets = {}
+        transaction.partitions, transaction.offsets = set(), {}
+
+        def stored(errors):
+            if errors:
+                return retry(errors[0])
+            transaction.is_completing = False
+            if then:
+                then()
+            return None
+
+        def retry(why):
+            logger.error("The end of the transaction of '%s' cannot be kept now: %s", transaction.id, why)
+            transaction.state, transaction.partitions, transaction.offsets = ending
+            self._node.timers.after(_RETRY_SECONDS, lambda: self._complete(transaction, then))
+
         try:
             self._save(transaction)
-        except Refusal:
-            pass  # after a restart it ends again, which is idempotent
-        if then:
-            then()
+        except Refusal as refusal:
+            return retry(refusal.message)
+        if self._is_synced:
+            return self._node.flush(stored, [self._node.store])
+        return stored(())
 
     @staticmethod
     def _marked(transaction):
