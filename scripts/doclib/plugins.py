@@ -11,10 +11,10 @@ import re
 ROOT = pathlib.Path(__file__).parents[2]
 HEAD = """# Plugins
 
-Every connector, transform, predicate, converter and config provider that comes with the package, generated from the code by
-`scripts/docs`. The names work as `connector.class`, `transforms.NAME.type`, `predicates.NAME.type`, `key.converter`, `value.converter`,
-`header.converter` and `config.providers.NAME.class`; so do the Java classes. Plugins of your own:
-[tutorial-connector.md](tutorial-connector.md), [tutorial-transform.md](tutorial-transform.md).
+This page lists every connector, transform, predicate, converter and config provider in the package. It is generated from the code by
+`scripts/docs`. Use the names, or Java's class names, in `connector.class`, `transforms.NAME.type`, `predicates.NAME.type`, `key.converter`,
+`value.converter`, `header.converter` and `config.providers.NAME.class`. To write your own plugins, see
+[tutorial-connector.md](tutorial-connector.md) and [tutorial-transform.md](tutorial-transform.md).
 """
 _KINDS = {
     "connector": "Connectors",

@@ -2,12 +2,12 @@
 
 HEAD = """# REST API
 
-Every path and method, generated from the code by `scripts/docs`. Paths, bodies and statuses are those of Kafka Connect; `history`, `pipeline`
-and `/openapi.json` are our own. A running worker serves the same as `/openapi.json` and as a page at `/docs`. Not JSON:
-[`/metrics`](metrics.md), and the web page at `/ui`.
+This page lists every path and method. It is generated from the code by `scripts/docs`. Paths, bodies and status codes are those of Kafka Connect;
+`history`, `pipeline` and `/openapi.json` are additions. A running worker serves the same information as `/openapi.json` and as a page at `/docs`. All
+responses are JSON except [`/metrics`](metrics.md) and the web page at `/ui`.
 
-Errors are `{"error_code": 404, "message": "…"}`. The examples are for a worker on this machine without a password; `-u NAME:PASSWORD` and
-`--cacert` are for others.
+Errors are `{"error_code": 404, "message": "…"}`. The examples are for a local worker without a password; otherwise add `-u NAME:PASSWORD` and
+`--cacert`.
 """
 _NAMES = {"/connectors": "my-source", "/connector-plugins": "FileStreamSource", "/admin": "root"}
 _CONFIG = '{"connector.class": "FileStreamSource", "file": "test.txt", "topic": "lines"}'
