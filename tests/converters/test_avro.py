@@ -294,8 +294,8 @@ def test_a_union_is_a_struct_of_which_one_field_is_set(config):
         ("string", 1, r"Expected string\. Got VALUE_NUMBER_INT"),
         (["null", "int"], "x", r"Expected union\. Got VALUE_STRING.*a union of null, int"),
         ({"type": "enum", "name": "E", "symbols": ["A"]}, "B", r"Expected enum E\. Got VALUE_STRING.*Send one of its symbols"),
-        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {"b": 1}, r"\$ has a field 'b', which the Avro record R has not"),
-        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {}, r"\$ has no field 'a'"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {"b": 1}, r"\$ has a field 'b', which the Avro record R lacks"),
+        ({"type": "record", "name": "R", "fields": [{"name": "a", "type": "int"}]}, {}, r"\$ lacks the field 'a'"),
         (
             {"type": "record", "name": "R", "fields": [{"name": "a", "type": {"type": "array", "items": "int"}}]},
             {"a": [1, {}]},
@@ -343,7 +343,7 @@ def test_bytes_that_cannot_be_read(data, said):
 
 def test_bytes_behind_the_value_are_refused_where_the_configuration_says_so():
     assert of_schema('"int"').to_connect("t", b"\0\0\0\0\1\2rest")[1] == 1
-    with pytest.raises(DataError, match="4 bytes after the value"):
+    with pytest.raises(DataError, match="4 bytes follow the value"):
         of_schema('"int"', avro__fail__on__trailing__data="true").to_connect("t", b"\0\0\0\0\1\2rest")
 
 

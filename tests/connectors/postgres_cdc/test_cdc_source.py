@@ -178,7 +178,7 @@ def test_a_server_that_does_not_answer_holds_up_no_other_thread(monkeypatch):
         other = threading.Thread(target=others)
         other.start()
         try:
-            with pytest.raises(psycopg.OperationalError, match="did not answer"):
+            with pytest.raises(psycopg.OperationalError, match="did not respond"):
                 Replication(config)
         finally:
             over.set()

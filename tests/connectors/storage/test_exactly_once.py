@@ -262,7 +262,7 @@ def test_what_cannot_be_written_is_tried_again_and_comes_once(tmp_path, monkeypa
     lake.put(rows(0, 30))
     FullDisk.full = full
     for _ in range(3):
-        with pytest.raises(RetriableError, match="tried again"):
+        with pytest.raises(RetriableError, match="retried"):
             lake.task.put([rows(30, 30)])
         assert lake.context.timeouts[-1] == 70
         assert lake.commit() == {("t", 0): 20}
