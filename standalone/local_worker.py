@@ -277,7 +277,7 @@ class LocalWorker:
         from standalone.log.broker.refusal import Refusal, codes
 
         kind = codes.TopicAuthorizationFailedError if for_good else codes.NotEnoughReplicasError
-        with failing(Partition, "append", Refusal(kind, "refused by a test"), times):
+        with failing(Partition, "_check", Refusal(kind, "refused by a test"), times):
             yield
 
 

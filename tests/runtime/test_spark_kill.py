@@ -19,7 +19,7 @@ def soak(spark_holder, monkeypatch):
     module = importlib.util.module_from_spec(spec)
     monkeypatch.setitem(sys.modules, "spark_kill", module)
     spec.loader.exec_module(module)
-    monkeypatch.setattr("standalone.runtime.worker.SessionHolder", lambda conf, start: _Shared(spark_holder))
+    monkeypatch.setattr("standalone.runtime.worker.SessionHolder", lambda conf, start, prepare=None: _Shared(spark_holder))
     return module
 
 

@@ -56,7 +56,7 @@ def test_modules_have_functions_too(tmp_path, monkeypatch):
     [
         pytest.param("x = 1", "has no function", id="none is marked"),
         pytest.param("import not_there", "cannot be loaded: ModuleNotFoundError", id="it cannot be loaded"),
-        pytest.param(FILE.replace("SHOUTED", "Len"), "function Len is one that SQL has already", id="a name that is taken"),
+        pytest.param(FILE.replace("SHOUTED", "Len"), "function Len is already a SQL function", id="a name that is taken"),
         pytest.param(FILE.replace("SHOUTED", "With_Tax"), "has the function With_Tax twice|has the function with_tax twice", id="twice"),
     ],
 )

@@ -40,7 +40,7 @@ def test_statements_are_typed_and_queries_are_steered(page, worker, sql):
 
     expect(page.get_by_role("heading", level=1)).to_have_text("Streams")
     run("CREATE STREAM x_s (k STRING KEY, n INT) WITH (kafka_topic = 'x_s', value_format = 'JSON', partitions = 1)")
-    expect(page.get_by_text(re.compile(sql.text("Stream x_s is there")))).to_be_visible()
+    expect(page.get_by_text(re.compile(sql.text("Stream x_s is created")))).to_be_visible()
     run("INSERT INTO x_s VALUES ('<b>', 1); SELECT k, n FROM x_s;")
     expect(page.get_by_role("cell", name="<b>")).to_be_visible()
     run("SELECT nothing FROM x_s;")

@@ -35,7 +35,7 @@ class InFlight:
     def __init__(self, start, rows=()):
         """`rows` are those of `rows()`."""
         self.start = start
-        self.runs = [Run(*row) for row in rows]
+        self.runs = _joined([Run(*row) for row in rows])
 
     @property
     def end(self):

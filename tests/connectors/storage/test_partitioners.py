@@ -125,7 +125,7 @@ def test_classes_have_javas_names_and_short_ones():
     java = "io.confluent.connect.storage.partitioner."
     assert PARTITIONERS.find(f"{java}HourlyPartitioner") is PARTITIONERS.find("Hourly") is PARTITIONERS.find("HourlyPartitioner")
     assert EXTRACTORS.find(f"{java}TimeBasedPartitioner$RecordTimestampExtractor") is EXTRACTORS.find("Record")
-    for text, said in (("Nothing", "is no partitioner"), ("builtins:dict", "not derived|not a class derived"), ("no.such:Thing", "cannot be loaded")):
+    for text, said in (("Nothing", "is not a known partitioner"), ("builtins:dict", "not derived|not a class derived"), ("no.such:Thing", "cannot be loaded")):
         with pytest.raises(ConfigError, match=said):
             PARTITIONERS.find(text)
 
