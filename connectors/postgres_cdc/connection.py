@@ -98,6 +98,8 @@ class Replication:
         if result.status == self._pq.ExecStatus.COPY_BOTH:
             return {}
         if result.status not in (self._pq.ExecStatus.TUPLES_OK, self._pq.ExecStatus.COMMAND_OK):
+            if self._connection.status == self._pq.ConnStatus.BAD:  # without a code of SQL it would count as permanent
+                raise self._failed()
             raise psycopg.errors.error_from_result(result, encoding="utf-8")
         if not result.ntuples:
             return {}

@@ -14,7 +14,7 @@ from tests.suite.patience import PATIENCE_SECONDS
 TASKS, COUNT, RATE = 8, 1500, 500
 EACH = {number: COUNT for number in range(TASKS)}
 
-pytestmark = [pytest.mark.spark, pytest.mark.last]
+pytestmark = [pytest.mark.spark, pytest.mark.last, pytest.mark.timeout(900)]
 
 
 @pytest.fixture(scope="module")
