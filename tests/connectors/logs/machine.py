@@ -1,11 +1,9 @@
 """A log that is written, rotated in every way, packed and deleted while a reader comes and goes, against a model of what must have come.
-Copies and packed files may be made in parts, while all the others continue.
 
 Nothing is lost that is still on disk, nothing comes twice but what was not acknowledged when the reader was killed, order is kept.
 """
 
 import collections
-import gzip
 import os
 import shutil
 import tempfile
@@ -13,18 +11,15 @@ import tempfile
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule
 
-from connectors.logs import copies
 from tests.connectors.logs.driven import Reader
 from tests.connectors.rotated_log import Log
 
 GENERATIONS = 4
-SECONDS_OF_A_WALK = 300  # for which what is made in parts counts as new; what is finished is older
 
 
 class LogsMachine(RuleBasedStateMachine):
     def __init__(self):
         super().__init__()
-        self.settles, copies.SECONDS_TO_SETTLE = copies.SECONDS_TO_SETTLE, SECONDS_OF_A_WALK
         self.folder = tempfile.mkdtemp()
         self.log = Log(self.folder, generations=GENERATIONS)
         self.number = 0
@@ -32,8 +27,6 @@ class LogsMachine(RuleBasedStateMachine):
         self.partial = ""  # what is after the last of them
         self.generations = []  # the lines of app.log.1, app.log.2, …
         self.packed = set()  # the numbers of those that are compressed
-        self.copy = None  # the path of a copy of app.log that is being made: app.log.1
-        self.packing = None  # (number, what is to be in its file) of the one that is being compressed
         self.written = []
         self.may_be_lost = set()
         self.may_repeat = set()
@@ -77,24 +70,17 @@ class LogsMachine(RuleBasedStateMachine):
 
     def _moved_on(self, lines):
         """app.log has become app.log.1."""
-        self._make_room()
-        self._rotated(lines)
-
-    def _make_room(self):
-        self.generations.insert(0, [])
-        self.packed = {number + 1 for number in self.packed}
-        while len(self.generations) > GENERATIONS:
-            self._lost(self.generations.pop())
-        self.packed = {number for number in self.packed if number <= GENERATIONS}
-
-    def _rotated(self, lines):
         if self.partial:
             if not self._is_followed():
                 self._lost([self.partial])  # nobody knows that it was rotated: it waits for its end, or for the next rotation
             self._finish(self.partial)  # a rotated file's last line needs no end
         if not self.reader.stored.offsets_by_slot:
             self._lost(lines)  # rotated before anything was read: nobody asked for old files, unless the glob does
-        self.generations[0] = lines
+        self.generations.insert(0, lines)
+        self.packed = {number + 1 for number in self.packed}
+        while len(self.generations) > GENERATIONS:
+            self._lost(self.generations.pop())
+        self.packed = {number for number in self.packed if number <= GENERATIONS}
 
     def _is_followed(self):
         return any(offset["filename"] == self.log.path for offset in self.reader.stored.offsets_by_slot.values())
@@ -102,87 +88,31 @@ class LogsMachine(RuleBasedStateMachine):
     def _lost(self, lines):
         self.may_be_lost.update(lines)
 
-    def _may_rotate(self):
-        return (bool(self.current) or bool(self.partial)) and self._is_idle()
+    def _has_content(self):
+        return bool(self.current) or bool(self.partial)
 
-    def _is_idle(self):
-        """Who rotates does one thing at a time."""
-        return self.copy is None and self.packing is None
-
-    @precondition(lambda self: self._may_rotate())
+    @precondition(lambda self: self._has_content())
     @rule()
     def rename(self):
         self.log.rename()
         self._moved_on(self.current)
         self.current = None
 
-    @precondition(lambda self: self._may_rotate())
+    @precondition(lambda self: self._has_content())
     @rule()
     def copy_and_truncate(self):
         self.log.copy_and_truncate()
         self._moved_on(self.current)
         self.current = []
 
-    @precondition(lambda self: self._may_rotate())
-    @rule()
-    def begin_a_copy(self):
-        self.copy = self.log.begin_copy()
-        self._make_room()
-
-    @precondition(lambda self: self.copy is not None)
-    @rule(count=st.integers(1, 1000))
-    def copy_a_part(self, count):
-        self.log.copy_more(self.copy, count)
-
-    @precondition(lambda self: self.copy is not None)
-    @rule(is_late=st.booleans())
-    def end_the_copy(self, is_late):
-        """`is_late`: a line is written, and read, between the copy and the truncation."""
-        self.log.end_copy(self.copy)
-        copied = self.current
-        if is_late and self.reader.task is not None and not self.partial:
-            self.reader.drain()
-            late = self._line()
-            self._append(late + "\n")
-            self.written.append(late)
-            self._lost([late])
-            self.reader.drain()
-        self.log.truncate()
-        self.copy = None
-        self._rotated(copied)
-        self.current = []
-
-    def _plain(self):
-        return [each for each in range(1, len(self.generations) + 1) if each not in self.packed]
-
-    @precondition(lambda self: self._is_idle() and self._plain())
-    @rule(data=st.data(), in_parts=st.booleans())
-    def pack(self, data, in_parts):
-        number = data.draw(st.sampled_from(self._plain()))
-        if not in_parts:
-            self.log.compress(number)
-            self.packed.add(number)
-            return
-        with open(f"{self.log.path}.{number}", "rb") as plain:
-            packed = gzip.compress(plain.read())
-        with open(f"{self.log.path}.{number}.gz", "wb") as file:
-            file.write(packed[: data.draw(st.integers(0, len(packed) - 1))])
-        self.packing = number, packed
-
-    @precondition(lambda self: self.packing is not None)
-    @rule()
-    def end_packing(self):
-        number, packed = self.packing
-        path = f"{self.log.path}.{number}"
-        status = os.stat(path)
-        with open(f"{path}.gz", "ab") as file:
-            file.write(packed[file.tell() :])
-        os.utime(f"{path}.gz", ns=(status.st_atime_ns, status.st_mtime_ns))
-        os.remove(path)
-        self.packing = None
+    @precondition(lambda self: any(number not in self.packed for number in range(1, len(self.generations) + 1)))
+    @rule(data=st.data())
+    def pack(self, data):
+        number = data.draw(st.sampled_from([each for each in range(1, len(self.generations) + 1) if each not in self.packed]))
+        self.log.compress(number)
         self.packed.add(number)
 
-    @precondition(lambda self: self.current is not None and self.copy is None)
+    @precondition(lambda self: self.current is not None)
     @rule(is_made_again=st.booleans())
     def delete(self, is_made_again):
         """The inode may be given to the very next file."""
@@ -239,7 +169,6 @@ class LogsMachine(RuleBasedStateMachine):
                     self.reader.start()
                 self.check(self.reader.drain())
         finally:
-            copies.SECONDS_TO_SETTLE = self.settles
             if self.reader is not None:
                 self.reader.stop()
             shutil.rmtree(self.folder)
