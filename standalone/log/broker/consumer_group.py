@@ -11,6 +11,7 @@ import re
 import uuid
 
 from standalone.log.broker import assignors
+from standalone.log.broker.member_sessions import MemberSessions
 from standalone.log.broker.refusal import InvalidRegularExpression, Refusal, codes
 
 EMPTY, ASSIGNING, RECONCILING, STABLE = "Empty", "Assigning", "Reconciling", "Stable"
@@ -50,8 +51,10 @@ def _tells(request):
     return request.rebalance_timeout_ms >= 0 or any(each is not None for each in (*topics, request.server_assignor, request.rack_id))
 
 
-class ConsumerMembers:
+class ConsumerMembers(MemberSessions):
     """`topics` are the log's topics; times are the clock's monotonic seconds."""
+
+    _session_seconds = SESSION_MS / 1000
 
     def __init__(self, topics, clock, timers):
         self.epoch = 0
@@ -143,7 +146,7 @@ class ConsumerMembers:
             if not request.subscribed_topic_names and not getattr(request, "subscribed_topic_regex", None):
                 raise Refusal(codes.InvalidRequestError, "A member that joins names the topics that it reads.")
             member = self.members[member_id] = ConsumerMember(member_id, instance_id, client)
-            self._timers.after(SESSION_MS / 1000, lambda: self._check_session(member))
+            self._begin_session(member)
         else:  # it lost its epoch and owns nothing
             member.assigned, member.revoking, member.sent = set(), set(), None
         return member
@@ -259,18 +262,6 @@ class ConsumerMembers:
         self._begin_epoch()
 
     # --- Time
-
-    def _alive(self, member):
-        member.deadline = self._clock.monotonic() + SESSION_MS / 1000
-
-    def _check_session(self, member):
-        if self.members.get(member.id) is not member:
-            return
-        left = member.deadline - self._clock.monotonic()
-        if left > 0:
-            self._timers.after(left, lambda: self._check_session(member))
-        else:
-            self._remove(member)
 
     def _check_revoked(self, member, deadline):
         """Remove the member if it has not revoked its partitions in time."""

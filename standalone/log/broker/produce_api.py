@@ -7,7 +7,8 @@ partition by one write, with one wake-up of who waits for it, and by embedded.lo
 import logging
 
 from standalone.log import batch_header
-from standalone.log.broker.operations import TOPIC, TRANSACTIONAL_ID
+from standalone.log.broker import lookup
+from standalone.log.broker.operations import TRANSACTIONAL_ID
 from standalone.log.broker.options import FSYNC
 from standalone.log.broker.produce_messages import ProduceResponse
 from standalone.log.broker.refusal import NONE, Refusal, codes
@@ -80,7 +81,7 @@ def _keep(node, asked):
                 try:
                     if forbidden:
                         raise forbidden
-                    partition = _partition(node, call, topic, part.index)
+                    partition = lookup.partition(node, call, topic.name, topic.topic_id, part.index, by_id=call.version >= BY_ID)
                     _check_produce(request, call.version, part.records)
                     _check_transaction(node, request, partition, part.records, joins=call.version >= JOINS_BY_ITSELF)
                 except Refusal as refusal:
@@ -142,17 +143,6 @@ def _why_no_transaction(call, request):
     except Refusal as refusal:
         return refusal
     return None
-
-
-def _partition(node, call, topic, number):
-    name = topic.name
-    if call.version >= BY_ID:
-        found = node.topics.by_id(topic.topic_id)
-        if found is None:
-            raise Refusal(codes.UnknownTopicIdError, f"There is no topic with the id {topic.topic_id}.")
-        name = found.name
-    call.require(TOPIC, name)
-    return node.topics.partition(name, number)
 
 
 def _check_produce(request, version, records):

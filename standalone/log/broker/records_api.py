@@ -7,25 +7,14 @@ from kafka.protocol.admin import DeleteRecordsResponse
 from kafka.protocol.consumer import ListOffsetsResponse, OffsetSpec
 
 from standalone.errors import CorruptBatchError
+from standalone.log.broker import lookup
 from standalone.log.broker.opaque import FetchResponse
-from standalone.log.broker.operations import TOPIC
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 
 EARLIEST_LOCAL, LATEST_TIERED = -4, -5
 NO_OFFSET, NO_TIME = -1, -1
 READ_COMMITTED = 1
-
-
-def _partition(node, call, name, topic_id, number, by_id=False):
-    """Find the partition by topic name, or by topic id in newer versions. Raise Refusal if it is unknown or not allowed."""
-    if by_id:
-        topic = node.topics.by_id(topic_id)
-        if topic is None:
-            raise Refusal(codes.UnknownTopicIdError, f"There is no topic with the id {topic_id}.")
-        name = topic.name
-    call.require(TOPIC, name)
-    return node.topics.partition(name, number)
 
 
 def fetch(node, call, request):
@@ -125,7 +114,7 @@ class _Fetch:
         self._call.answer_spliced(FetchResponse(version=version, session_id=0, responses=topics))
 
     def _look_up(self, wanted, part):
-        partition = _partition(self._node, self._call, wanted.topic, wanted.topic_id, part.partition, by_id=self._call.version >= 13)
+        partition = lookup.partition(self._node, self._call, wanted.topic, wanted.topic_id, part.partition, by_id=self._call.version >= 13)
         if part.current_leader_epoch > LEADER_EPOCH:
             raise Refusal(codes.UnknownLeaderEpochError)
         if not partition.start <= part.fetch_offset <= partition.end:
@@ -145,7 +134,7 @@ def list_offsets(node, call, request):
         for part in wanted.partitions:
             answer = Topic.ListOffsetsPartitionResponse(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
-                partition = _partition(node, call, wanted.name, None, part.partition_index)
+                partition = lookup.partition(node, call, wanted.name, None, part.partition_index)
                 answer.timestamp, answer.offset = offset_for(partition, part.timestamp, committed_only)
                 answer.leader_epoch = LEADER_EPOCH if answer.offset != NO_OFFSET else -1
             except Refusal as refusal:
@@ -201,7 +190,7 @@ def delete_records(node, call, request):
         for part in wanted.partitions:
             answer = Topic.DeleteRecordsPartitionResult(version=call.version, partition_index=part.partition_index, error_code=NONE)
             try:
-                partition = _partition(node, call, wanted.name, None, part.partition_index)
+                partition = lookup.partition(node, call, wanted.name, None, part.partition_index)
                 node.topics.trim(partition, partition.high_watermark if part.offset == -1 else part.offset)
                 answer.low_watermark = partition.start
             except Refusal as refusal:

@@ -5,6 +5,7 @@ as partitions are shared, nobody gives anything up first. Members live in memory
 """
 
 from standalone.log.broker import share_assignor
+from standalone.log.broker.member_sessions import MemberSessions
 from standalone.log.broker.refusal import Refusal, codes
 
 EMPTY, STABLE = "Empty", "Stable"
@@ -23,7 +24,7 @@ class ShareMember:
         self.deadline = 0.0
 
 
-class ShareMembers:
+class ShareMembers(MemberSessions):
     """`topics` are the log's; `configs()` gives the group's; times are the clock's monotonic seconds."""
 
     def __init__(self, topics, clock, timers, configs):
@@ -94,7 +95,7 @@ class ShareMembers:
             if len(self.members) >= MAX_MEMBERS:
                 raise Refusal(codes.GroupMaxSizeReachedError, f"The group has {MAX_MEMBERS} members and takes no more.")
             member = self.members[request.member_id] = ShareMember(request.member_id, client)
-            self._timers.after(self._session_seconds, lambda: self._check_session(member))
+            self._begin_session(member)
         return member
 
     def _known(self, member_id):
@@ -133,15 +134,3 @@ class ShareMembers:
     @property
     def _session_seconds(self):
         return self._configs()["share.session.timeout.ms"] / 1000
-
-    def _alive(self, member):
-        member.deadline = self._clock.monotonic() + self._session_seconds
-
-    def _check_session(self, member):
-        if self.members.get(member.id) is not member:
-            return
-        left = member.deadline - self._clock.monotonic()
-        if left > 0:
-            self._timers.after(left, lambda: self._check_session(member))
-        else:
-            self._remove(member)

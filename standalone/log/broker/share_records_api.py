@@ -3,11 +3,11 @@
 Each gets the node, the call it answers and the decoded request; it returns the response, or None if the call is answered later.
 """
 
+from standalone.log.broker import lookup
 from standalone.log.broker.in_flight import RENEW
 from standalone.log.broker.messages import ShareAcknowledgeResponse
 from standalone.log.broker.node import NODE_ID
 from standalone.log.broker.opaque import ShareFetchResponse
-from standalone.log.broker.operations import TOPIC
 from standalone.log.broker.partitions import LEADER_EPOCH
 from standalone.log.broker.refusal import NONE, Refusal, codes
 from standalone.log.broker.segments import FileSlice
@@ -110,11 +110,8 @@ def _leader(PartitionData, call):
 
 
 def _share_partition(node, call, group, topic_id, number):
-    topic = node.topics.by_id(topic_id)
-    if topic is None:
-        raise Refusal(codes.UnknownTopicIdError, f"There is no topic with the id {topic_id}.")
-    call.require(TOPIC, topic.name)
-    return group.open(topic, node.topics.partition(topic.name, number))
+    topic = lookup.topic_by_id(node, topic_id)
+    return group.open(topic, lookup.partition(node, call, topic.name, topic_id, number))
 
 
 # --- Sessions
