@@ -140,6 +140,7 @@ class SessionHolder:
         self._gateway = None
         self._process = None
         self._folder = self._folder_lock = None
+        self._end_lock = threading.Lock()  # stop() and the session's thread may end the process at once
         self._jobs_at_start = 0
         self.cores = _cores(self.conf["spark.master"])
         self._slots = threading.BoundedSemaphore(self.cores)
@@ -385,20 +386,21 @@ class SessionHolder:
         SparkSession._instantiatedSession = None
 
     def _end_process(self, patience):
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()  # makes the gateway exit cleanly
-            try:
-                process.wait(patience)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            self.exit_code = process.returncode
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder_lock.close()
-            self._folder = self._folder_lock = None
+        with self._end_lock:
+            process, self._process = self._process, None
+            if process is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()  # makes the gateway exit cleanly
+                try:
+                    process.wait(patience)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                self.exit_code = process.returncode
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder_lock.close()
+                self._folder = self._folder_lock = None
 
 
 def start_gateway(command, folder, lock=None):
