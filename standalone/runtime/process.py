@@ -20,11 +20,12 @@ class Process:
     """`open`, `create_connectors`, `close`. Also what the test kit runs in place of a process.
 
     `over` is set when the process is to end by itself: all sources that have an end have come to it, or `failed` says what has failed for
-    good (task.failure.exit), or `is_mute` that nobody can ask it anything any more.
+    good (task.failure.exit), or `is_mute` that nobody can ask it anything any more. `session`: a SessionHolder that was launched early.
     """
 
-    def __init__(self, clock=SYSTEM, over=None):
+    def __init__(self, clock=SYSTEM, over=None, session=None):
         self._clock = clock
+        self._session = session
         self.over = over or threading.Event()
         self.failed = None
         self.is_mute = False
@@ -39,7 +40,7 @@ class Process:
         from standalone.rest.server import RestServer
 
         others = set(threading.enumerate())
-        self.worker = Worker(props, self._clock)
+        self.worker = Worker(props, self._clock, self._session)
         files.allow_only(self.worker.config[files.KEY])
         self.rest = RestServer(self.worker.config).bind()
         self.worker.open(self.rest.advertised())
