@@ -206,7 +206,7 @@ def test_the_process_ends_when_a_task_has_failed_for_good(command):
     sink = command.file("k.properties", "name=k\n" + "".join(f"{key}={value}\n" for key, value in FAILS.items()))
     code, output = command.run(command.worker(task__failure__exit="true"), sink)
     assert code == FAILED, output
-    assert "Task 0 of connector 'k' has failed permanently" in output
+    assert "Task 0 of connector 'k' failed permanently" in output
 
 
 def test_threads_that_a_connector_leaves_behind_do_not_hold_the_end_up(command):

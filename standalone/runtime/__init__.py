@@ -4,7 +4,7 @@
 
     calls.py          calls of plugin code, and mailboxes that serialize them
     queries.py        read-only queries of connectors and plugins
-        worker.py         what all connectors share; log_clients.py: the worker's Kafka clients; log_view.py: topics and records for the REST API
+    worker.py         what all connectors share; log_clients.py: the worker's Kafka clients; log_view.py: topics and records for the REST API
     process.py        the whole process: startup and shutdown, in order
     metrics.py        task metrics
     configuration/  tasks/  offsets/  failures/  supervision/     packages, each described in its __init__.py

@@ -99,7 +99,7 @@ class Process:
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():
-            log.error("%s has failed permanently: the worker stops (task.failure.exit)", what)
+            log.error("%s failed permanently: the worker stops (task.failure.exit)", what)
             self.failed = what
             self.over.set()
 

@@ -258,9 +258,9 @@ def test_a_disk_that_does_not_answer_is_told_and_waited_for_so_long_only(state, 
     monkeypatch.setattr(state_module, "ASK_SECONDS", 0.2)
     release = threading.Event()
     state._post(lambda db: release.wait(PATIENCE_SECONDS))
-    with pytest.raises(ConnectError, match="did not answer within"):
+    with pytest.raises(ConnectError, match="did not respond within"):
         state.put_target_state("a", "PAUSED")
-    assert "does not answer" in wait_for(state.ailment)
+    assert "does not respond" in wait_for(state.ailment)
     release.set()
     wait_for(lambda: state.ailment() is None)
 
