@@ -250,7 +250,7 @@ def test_refused(props, key, said):
 
 def test_a_port_that_is_taken_fails_the_task():
     with socket.create_server(("127.0.0.1", 0)) as taken:
-        with pytest.raises(ConnectError, match="cannot be listened at"):
+        with pytest.raises(ConnectError, match="cannot be opened"):
             Driven(f"tcp://127.0.0.1:{taken.getsockname()[1]}")
 
 
