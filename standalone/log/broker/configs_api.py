@@ -219,7 +219,7 @@ def _changed(own, values, known, changes):
 
 
 def list_config_resources(node, call, request):
-    """Versions 0-1: topics, this broker, the groups that have configs of their own; client metrics have none."""
+    """Versions 0-1: topics, this broker, groups with their own configs; there are no client metrics."""
     kinds = set(request.resource_types or ()) if call.version else {CLIENT_METRICS}
     Resource = ListConfigResourcesResponse.ConfigResource
     found = [(TOPIC, topic.name) for topic in node.topics] + [(BROKER, str(NODE_ID)), (BROKER_LOGGER, str(NODE_ID))]

@@ -98,7 +98,7 @@ class Node:
     def flush(self, then, partitions=None):
         """fsync everything appended so far (to these partitions, or the store), then call `then(errors)`.
 
-        One flush runs at a time. Requests that come meanwhile share the next one.
+        One flush runs at a time. Requests that arrive during a flush share the next one.
         """
         self.flush_all([(then, partitions)])
 
