@@ -123,7 +123,7 @@ class JdbcSinkTask(SinkTask):
 
     def close(self, partitions):
         if self._offsets is not None:
-            self._offsets.let_go(partitions)
+            self._offsets.release(partitions)
 
     def stop(self):
         if self._database is not None:

@@ -27,7 +27,7 @@ class StoredOffsets:
         self._known.update({pair: found.get(pair) for pair in partitions})
         return {pair: found[pair] for pair in partitions if pair in found}
 
-    def let_go(self, partitions):
+    def release(self, partitions):
         for pair in partitions:
             self._known.pop(pair, None)
 

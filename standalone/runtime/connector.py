@@ -109,10 +109,10 @@ class Connector:
         if plan is not None:
             self._understand(plan, version)
 
-    def start_anew(self, plan):
+    def restart_with(self, plan):
         """Restart with this configuration, unless a newer one has replaced it by then."""
         self.cancel_restarts()
-        return self.post(lambda: self._start_anew(plan), urgent=True, generation=self.generation)
+        return self.post(lambda: self._restart_with(plan), urgent=True, generation=self.generation)
 
     def follow(self, target):
         self.target = target
@@ -132,7 +132,7 @@ class Connector:
 
     def close(self):
         """Stop it because the worker stops."""
-        self._group.hurry()
+        self._group.ask_to_stop()
         return self._mailbox.post(self._stop, urgent=True)
 
     def cancel_restarts(self):
@@ -152,7 +152,7 @@ class Connector:
         self.note(self.part, FAILED, trace_of(error))
 
     # ---------------------------------------------------------------- run by the mailbox
-    def _start_anew(self, plan):
+    def _restart_with(self, plan):
         self._stop()
         if self._shared.closing.is_set():
             return

@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 TARGET_STATES = (STARTED, PAUSED, STOPPED)
 _ASKED = (
     *("names", "info", "config", "status", "task_status", "tasks", "history", "pipeline", "topics", "reset_topics", "offsets", "plugins"),
-    *("plugin_options", "examine", "same_connector", "worker_value", "census", "runners", "have_ended", "answers_within"),
+    *("plugin_options", "examine", "same_connector", "worker_value", "count_connectors", "runners", "have_ended", "answers_within"),
 )
 
 
@@ -121,7 +121,7 @@ class Herder:
                 with self._lock:
                     connector = self._connectors.setdefault(name, connector or Connector(name, self._shared))
                     connector.take(config, target, plan, version)
-                    started = connector.start_anew(plan)
+                    started = connector.restart_with(plan)
             if wait:
                 self._bounded(started, name, "start")
             return self._queries.info_of(connector), new

@@ -20,14 +20,14 @@ class Process:
     """`open`, `create_connectors`, `close`. The test kit runs it without a separate process.
 
     `over` is set when the process should end: all finite sources have finished; or `failed` holds a permanent failure
-    (task.failure.exit); or `is_mute`: the REST API has stopped.
+    (task.failure.exit); or `rest_failed`: the REST API has stopped.
     """
 
     def __init__(self, clock=SYSTEM, over=None):
         self._clock = clock
         self.over = over or threading.Event()
         self.failed = None
-        self.is_mute = False
+        self.rest_failed = False
         self._began = time.monotonic()
         self.worker = None
         self.herder = None
@@ -86,7 +86,7 @@ class Process:
                 raise type(error)(f"The statements of {', '.join(map(str, files))} failed: {error}") from error
             log.error("The stored queries cannot be started: %s", error)  # connectors run without them
 
-    def ailment(self, seconds):
+    def health_problem(self, seconds):
         """Why the worker is unhealthy, as far as can be determined within that time; None if it is healthy."""
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
         if ended:
@@ -95,7 +95,7 @@ class Process:
             return f"the state of its connectors could not be read within {seconds:.0f} s"
         if not self.worker.state.answers_within(seconds):
             return f"its state on disk could not be read within {seconds:.0f} s"
-        return self.worker.ailment()
+        return self.worker.health_problem()
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():
@@ -110,7 +110,7 @@ class Process:
 
     def _not_served(self, error):
         log.error("The worker stops because its REST API failed: %s: %s", type(error).__name__, error)
-        self.is_mute = True
+        self.rest_failed = True
         self.over.set()
 
     def close(self):

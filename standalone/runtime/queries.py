@@ -151,7 +151,7 @@ class Queries:
     def worker_value(self, key):
         return self._worker.config[key]
 
-    def census(self):
+    def count_connectors(self):
         """Counts of every connector and its tasks as they are now."""
         with self._lock:
             return [Counted.of(connector) for connector in self._known()]

@@ -73,7 +73,7 @@ class Shares:
         self._order(lambda: self._forgotten(number))
 
     def released(self, holder, pairs):
-        self._order(lambda: self._let_go(holder, pairs))
+        self._order(lambda: self._release(holder, pairs))
 
     def commit(self, holder, offsets, seconds, answer):
         """Call `answer(None or a LogError)` once committed."""
@@ -146,7 +146,7 @@ class Shares:
         self._expected.discard(number)
         self._left.pop(number, None)
 
-    def _let_go(self, holder, pairs):
+    def _release(self, holder, pairs):
         for pair in pairs:
             holder.held.discard(pair)
             holder.asked_back.discard(pair)
@@ -225,7 +225,7 @@ class Shares:
 
     def _drop(self, pairs):
         for holder in self._holders.values():
-            self._let_go(holder, pairs)
+            self._release(holder, pairs)
 
 
 def shared_out(pairs, had):

@@ -114,7 +114,7 @@ class BadRecordSearch:
         if items:
             self._passed = [items[-1].slice(len(items[-1]) - 1, len(items[-1]))] if hasattr(items[-1], "records") else items[-1:]
 
-    def let_go(self, pairs):
+    def release(self, pairs):
         """Forget an accepted item of these partitions as a probe: a put of it would be skipped."""
         if self._passed and self._passed[0].origin in pairs:
             self._passed = None

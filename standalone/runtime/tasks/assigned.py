@@ -29,7 +29,7 @@ class Assigned:
         self._silent -= pairs
         self._tell()
 
-    def let_go(self, pairs):
+    def release(self, pairs):
         self.given_up |= pairs
         for own in (self.open, self._silent):
             own -= pairs

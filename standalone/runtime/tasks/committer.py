@@ -50,7 +50,7 @@ class Committer:
         """The task has asked to continue from this offset."""
         self._put[pair] = self._began[pair] = offset
 
-    def let_go(self, pairs):
+    def release(self, pairs):
         for pair in pairs:
             for known in (self._put, self._committed, self._began):
                 known.pop(pair, None)

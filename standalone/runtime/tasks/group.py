@@ -68,7 +68,7 @@ class TaskGroup:
         with self._shared.lock:
             self.all = []
 
-    def hurry(self):
+    def ask_to_stop(self):
         """Ask all to stop without waiting. Thread-safe."""
         return [Mailbox(self._name).post(task.runner.stop) for task in self._with_runners()]
 

@@ -68,7 +68,7 @@ class SinkContext(SinkTaskContext):
         rewinds, self._rewinds = self._rewinds, {}
         return rewinds
 
-    def let_go(self, pairs):
+    def release(self, pairs):
         """Forget rewinds of revoked partitions: if they are assigned again, they start at the committed offset."""
         self._rewinds = {pair: offset for pair, offset in self._rewinds.items() if pair not in pairs}
 

@@ -294,7 +294,7 @@ class SinkRunner(TaskRunner):
         finally:
             for part in (self._assigned, self._context, self._committer, self._bad_records):
                 if part is not None:
-                    part.let_go(pairs)
+                    part.release(pairs)
 
 
 class _Listener:
