@@ -161,7 +161,7 @@ def _broker_config(node, name, kind, default):
 
 
 def alter_configs(node, call, request):
-    """Versions 0-2. Topics and groups only: the configs that come take the place of all that one had."""
+    """Versions 0-2. Topics and groups only: replaces all of a resource's configs."""
     Response = AlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
         _alter(node, call, request, resource, Response, lambda own, values, known, changes: {change.name: change.value for change in changes})
@@ -171,7 +171,7 @@ def alter_configs(node, call, request):
 
 
 def incremental_alter_configs(node, call, request):
-    """Versions 0-1. Topics and groups only: SET and DELETE, APPEND and SUBTRACT for lists; all of one's changes or none."""
+    """Versions 0-1. Topics and groups only: SET and DELETE, APPEND and SUBTRACT for lists; all changes of a resource or none."""
     Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = [_alter(node, call, request, resource, Response, _changed) for resource in request.resources]
     return IncrementalAlterConfigsResponse(version=call.version, responses=responses)

@@ -103,7 +103,7 @@ class Node:
         self.flush_all([(then, partitions)])
 
     def flush_all(self, asked):
-        """As `flush` of each (then, partitions), together."""
+        """Like `flush` for each (then, partitions), with one fsync."""
         self._flush_waiting += asked
         if not self._is_flushing:
             self._begin_flush()

@@ -117,7 +117,7 @@ class Partition:
         return outcome
 
     def append_all(self, batches, now_ms):
-        """As `append` of each in turn, by one write where that can be. Of each what was `Appended`, or the Refusal."""
+        """Like `append` for each in turn, in one write if possible. Return an `Appended` or a Refusal for each."""
         if self.failed:
             return [Refusal(codes.KafkaStorageError, self.failed) for _ in batches]
         outcomes, run, producers = [None] * len(batches), [], set()
@@ -199,7 +199,7 @@ class Partition:
         return base_offset
 
     def _note(self, segment, header, base_offset, now_ms):
-        """What changes with a batch that is written."""
+        """Update the state after a batch is written."""
         if segment.begun_ms is None:
             segment.begun_ms = now_ms
         self.end = base_offset + header.last_offset_delta + 1
@@ -299,7 +299,7 @@ class Partition:
         return FileSlice(segment.file, position, stop - position)
 
     def read_batches(self, offset, limit, at_least_one, up_to):
-        """As `read`, with the (position, header) of each batch, read from the file as they are asked for."""
+        """Like `read`, with the (position, header) of each batch, read from the file lazily."""
         piece = self.read(offset, limit, at_least_one, up_to)
         if piece is None:
             return None, ()

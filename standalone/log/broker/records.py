@@ -51,7 +51,7 @@ def check_records(partition, batch, header, keyed):
 
 @functools.cache
 def _tools():
-    """With the first batch: numba comes with them."""
+    """Imported with the first batch, because they import numba."""
     from standalone.kernels import readonly
     from standalone.log import compression, record_batch, record_loops
 

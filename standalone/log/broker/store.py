@@ -100,7 +100,7 @@ class Store:
             return False
 
     def shorten_journal(self):
-        """Have the next flush do it."""
+        """Schedule it for the next flush."""
         self.writes += 1
 
     @property
