@@ -40,7 +40,7 @@ def test_all_histories_together_are_bounded(state, monkeypatch):
 def test_a_long_trace_is_cut_off_in_the_history(state):
     state.put_status("a", 0, "FAILED", "x" * 1_000_000, "w")
     trace = state.history("a")[0][2]
-    assert len(trace) < 20_000 and trace.endswith("cut off here")
+    assert len(trace) < 20_000 and trace.endswith("truncated")
 
 
 def test_the_history_of_a_connector(tmp_path):
