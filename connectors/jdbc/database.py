@@ -45,9 +45,7 @@ class Database:
         try:
             self.dialect.error  # noqa: B018  imports the driver
         except ImportError as error:
-            raise ConnectError(
-                f"The driver for {self.location.shown} is not installed ({error}): pip install 'connect-standalone[jdbc]'."
-            ) from error
+            raise ConnectError(f"The driver for {self.location.shown} is not installed ({error}): pip install 'connect-standalone[jdbc]'.") from error
         for attempt in range(1, self._attempts + 1):
             try:
                 return self.dialect.connect()

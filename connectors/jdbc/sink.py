@@ -1,7 +1,7 @@
 """JdbcSink: writes records to database tables.
 
-    sink_fields.py    columns and keys of a record    sink_writer.py    writes rows, finds bad records
-    sink_table.py     creates and alters tables       sink_offsets.py   exactly-once offsets
+sink_fields.py    columns and keys of a record    sink_writer.py    writes rows, finds bad records
+sink_table.py     creates and alters tables       sink_offsets.py   exactly-once offsets
 """
 
 import logging

@@ -134,9 +134,7 @@ def _options():
         check=non_empty,
         group=_DATA,
     )
-    yield Option(
-        "auto.create", BOOLEAN, MEDIUM, "Whether to create a missing table from the fields of the first record.", default=False, group=_DDL
-    )
+    yield Option("auto.create", BOOLEAN, MEDIUM, "Whether to create a missing table from the fields of the first record.", default=False, group=_DDL)
     yield Option(
         "auto.evolve",
         BOOLEAN,

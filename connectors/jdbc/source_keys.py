@@ -186,9 +186,7 @@ def _options():
         group=_MODE,
         recommend=_shown_in(INCREMENTING, TIMESTAMP, BOTH),
     )
-    yield Option(
-        "query", STRING, MEDIUM, "A SELECT to read instead of tables; the conditions of the mode are added to it.", default="", group=_MODE
-    )
+    yield Option("query", STRING, MEDIUM, "A SELECT to read instead of tables; the conditions of the mode are added to it.", default="", group=_MODE)
     yield Option("query.masked", PASSWORD, MEDIUM, "The same, hidden in logs and REST responses.", default="", group=_MODE, recommend=_Hidden())
     yield keys.quoting(_MODE)
     yield Option("query.suffix", STRING, LOW, "SQL to append to every query, such as FOR READ ONLY.", default="", group=_MODE)
@@ -235,9 +233,7 @@ def _options():
     yield Option(
         "table.monitoring.startup.polling.limit.ms", LONG, LOW, "How long to wait for the list of tables at the start.", default=10000, internal=True
     )
-    yield Option(
-        "table.poll.interval.ms", LONG, LOW, "How often to check for new and dropped tables.", default=60000, group=_CONNECTOR
-    )
+    yield Option("table.poll.interval.ms", LONG, LOW, "How often to check for new and dropped tables.", default=60000, group=_CONNECTOR)
     yield Option(
         "topic.prefix",
         STRING,

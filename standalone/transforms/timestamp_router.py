@@ -16,9 +16,7 @@ class TimestampRouter(Router):
 
     java_name = "org.apache.kafka.connect.transforms.TimestampRouter"
     config_def = ConfigDef(
-        Option(
-            "topic.format", STRING, HIGH, "The new topic; ${topic} is the old one, ${timestamp} the time.", default="${topic}-${timestamp}"
-        ),
+        Option("topic.format", STRING, HIGH, "The new topic; ${topic} is the old one, ${timestamp} the time.", default="${topic}-${timestamp}"),
         Option("timestamp.format", STRING, HIGH, "Format of the timestamp: a SimpleDateFormat pattern, in UTC.", default="yyyyMMdd"),
     )
 
