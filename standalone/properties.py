@@ -39,11 +39,11 @@ def parse(text, where=""):
     return props
 
 
-def load(path):
+def load(path, warn=True):
     """The properties in a file."""
     data = _read(path)
     props = parse(data, where=str(path))
-    if not data.isascii() and _is_utf8(data):
+    if warn and not data.isascii() and _is_utf8(data):
         names = [key for key, value in props.items() if not (key + value).isascii()]
         if names:
             log.warning(
@@ -73,19 +73,19 @@ class ConnectorFile:
     path: str
 
 
-def load_connector(path):
+def load_connector(path, warn=True):
     """Read a connector from JSON {key: value}, from JSON {name, config, initial_state}, or from properties; the suffix says nothing."""
     path = str(path)
     data = _read(path)
     try:
         found = _json(data)
     except ValueError as error:
-        props = load(path)
+        props = load(path, warn)
         if "name" not in props and data.lstrip()[:1] == b"{":
             raise ConfigError(f"{path}: looks like JSON, but is not: {error}.") from None
         return _named(path, props)
     if not isinstance(found, dict):
-        return _named(path, load(path))  # a properties file may well begin with a number or a quoted text
+        return _named(path, load(path, warn))  # a properties file may well begin with a number or a quoted text
     if any(isinstance(value, (dict, list)) for value in found.values()):
         return _create_request(path, found)
     return _named(path, _texts(path, found))

@@ -73,15 +73,23 @@ def run(worker_file, connector_files, log_format=None):
 
     from standalone import properties
     from standalone.errors import ConnectError
-    from standalone.runtime.process import Process
+    from standalone.pipeline.spark import early
 
     sys.setswitchinterval(0.0005)  # a thread that computes in Python holds up its neighbours no longer than this
     gc.set_threshold(*GC_THRESHOLD)
-    process = Process(over=asked_to_stop)
+    try:
+        props = properties.load(worker_file)
+        change_form(log_format or props.get("log.format", TEXT))
+    except ConnectError as error:
+        log.error("The worker cannot start: %s", error)
+        return NOT_STARTED
+    session = early.launch(props, connector_files)
+
+    from standalone.runtime.process import Process  # the worker's modules, a second or more
+
+    process = Process(over=asked_to_stop, session=session)
     try:
         try:
-            props = properties.load(worker_file)
-            change_form(log_format or props.get("log.format", TEXT))
             process.open(props)
         except ConnectError as error:
             log.error("The worker cannot start: %s", error)
@@ -101,6 +109,8 @@ def run(worker_file, connector_files, log_format=None):
     finally:
         notifier.stopping(f"Stopping: {process.failed} has failed" if process.failed else "Stopping")
         process.close()
+        if session is not None:
+            session.stop(0)  # where the worker could not be opened
 
 
 def _live(process, asked_to_stop, notifier):

@@ -20,11 +20,13 @@ class Process:
     """`open`, `create_connectors`, `close`. The test kit runs it without a separate process.
 
     `over` is set when the process should end: all finite sources have finished; or `failed` holds a permanent failure
-    (task.failure.exit); or `rest_failed`: the REST API has stopped.
+    (task.failure.exit); or `rest_failed`: the REST API has stopped. `session`: a SessionHolder
+    that was launched early.
     """
 
-    def __init__(self, clock=SYSTEM, over=None):
+    def __init__(self, clock=SYSTEM, over=None, session=None):
         self._clock = clock
+        self._session = session
         self.over = over or threading.Event()
         self.failed = None
         self.rest_failed = False
@@ -39,7 +41,7 @@ class Process:
         from standalone.rest.server import RestServer
 
         others = set(threading.enumerate())
-        self.worker = Worker(props, self._clock)
+        self.worker = Worker(props, self._clock, self._session)
         files.allow_only(self.worker.config[files.KEY])
         self.rest = RestServer(self.worker.config).bind()
         self.worker.open(self.rest.advertised())

@@ -36,7 +36,7 @@ KAFKA_VERSION = "4.3.1"  # the version of Connect whose API and behaviour this w
 
 
 class Worker:
-    def __init__(self, props, clock):
+    def __init__(self, props, clock, session=None):
         self.clock = clock
         self.config = WorkerConfig.of(props)
         self.starting = True
@@ -52,7 +52,10 @@ class Worker:
         self._modules = Modules(self.config["plugin.path"])  # imported on executors
         on_cluster = tasks_default_to_cluster(self.config)
         spark = for_executors(self.config.spark()) if on_cluster else self.config.spark()
-        self._session = SessionHolder(spark, self.config["spark.start"], prepare=self._modules.send if on_cluster else None)
+        if session is not None and session.given != spark:
+            session.stop(0)
+            session = None
+        self._session = session or SessionHolder(spark, self.config["spark.start"], prepare=self._modules.send if on_cluster else None)
         self._embedded = None
         self.schemas = SchemaRegistries(self.config)
         self.config.embedded_registry = self.schemas.embedded_url

@@ -1,5 +1,6 @@
 """Finding Java, starting Spark in the background, giving it up with one warning, coming back after it died."""
 
+import contextlib
 import logging
 import os
 import stat
@@ -78,6 +79,33 @@ def test_a_java_that_ends_at_once_is_quoted(tmp_path, caplog):
     assert holder.wait(PATIENCE_SECONDS) is None
     assert "ended with exit code 0" in holder.failure and "openjdk version" in holder.failure
     holder.stop()
+
+
+def test_two_threads_that_end_the_process_at_once_delete_its_folder_once(tmp_path, monkeypatch):
+    holder = SessionHolder({}, cache_dir=str(tmp_path))
+    holder._folder, holder._folder_lock = session.scratch.make()
+    folder, deleted, errors, both = holder._folder, [], [], threading.Barrier(2)
+    delete = session.shutil.rmtree
+
+    def slowly(path, **options):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            both.wait(0.5)  # for the other thread, which would find the folder there as well
+        deleted.append(path)
+        delete(path, **options)
+
+    def end():
+        try:
+            holder._end_process(1)
+        except Exception as error:
+            errors.append(error)
+
+    monkeypatch.setattr(session.shutil, "rmtree", slowly)
+    threads = [threading.Thread(target=end) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(PATIENCE_SECONDS)
+    assert (deleted, errors) == ([folder], [])
 
 
 def test_no_java_at_all_says_what_would_do(monkeypatch, tmp_path):

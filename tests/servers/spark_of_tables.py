@@ -10,7 +10,7 @@ import sys
 from tests.servers.server import CACHE, Unavailable, java, locked
 
 VERSION = "4.1.4"
-PACKAGES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.4.0"
+PACKAGES = "org.apache.iceberg:iceberg-spark-runtime-4.1_2.13:1.12.0,io.delta:delta-spark_4.1_2.13:4.4.0,org.apache.spark:spark-avro_2.13:4.1.1"
 SETTINGS = {
     "spark.jars.packages": PACKAGES,
     "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",

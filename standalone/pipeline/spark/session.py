@@ -1,6 +1,7 @@
 """The Spark session: started in the background at low priority on the first request; callers need not wait for it.
 
     holder = SessionHolder({"spark.master": "local[2]"}, start="auto")
+    holder.launch()    start only its Java process, ahead of the first request
     holder.request()   start it if needed; does not wait
     holder.ready()     the SparkSession, or None while there is none
     holder.stop()
@@ -27,6 +28,7 @@ from standalone.pipeline.spark import archive, java, scratch
 log = logging.getLogger(__name__)
 
 START_SECONDS = 120
+_LOW_PRIORITY = 10
 EXIT_SECONDS = 5
 RETRY_SECONDS = 5  # after a failed start, before the next one
 MOST_PAUSE_SECONDS = 60  # before a restart, if the Java process keeps ending before any job
@@ -119,7 +121,8 @@ class SessionHolder:
 
     def __init__(self, conf=None, start="auto", cache_dir=None, java=None, archive_after_seconds=ARCHIVE_AFTER_SECONDS, prepare=None):
         """`archive_after_seconds` None: make no class-data archive; one that is there is used. `prepare(session)` is called before its first job."""
-        self.conf = settled(dict(conf or {}))
+        self.given = dict(conf or {})
+        self.conf = settled(self.given)
         self.start = start
         self.cache_dir = cache_dir or default_cache_dir()
         self.failure = None  # why the last start failed; the next request retries
@@ -140,6 +143,7 @@ class SessionHolder:
         self._gateway = None
         self._process = None
         self._folder = self._folder_lock = None
+        self._end_lock = threading.Lock()  # stop() and the session's thread may end the process at once
         self._jobs_at_start = 0
         self.cores = _cores(self.conf["spark.master"])
         self._slots = threading.BoundedSemaphore(self.cores)
@@ -148,6 +152,13 @@ class SessionHolder:
             self.request()
 
     # --- for all callers ---
+
+    def launch(self):
+        """Start the Java process, at low priority; `request` makes a session of it. Raises ConnectError."""
+        self._launch()
+        if os.geteuid() == 0:
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, self._process.pid, _LOW_PRIORITY)
 
     def request(self):
         """Request a session; does not wait. A failed start is retried, after a pause."""
@@ -298,7 +309,8 @@ class SessionHolder:
 
     def _begin(self):
         began = time.monotonic()
-        self._launch()
+        if self._process is None:
+            self._launch()
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
         from pyspark.sql import SparkSession
@@ -385,20 +397,21 @@ class SessionHolder:
         SparkSession._instantiatedSession = None
 
     def _end_process(self, patience):
-        process, self._process = self._process, None
-        if process is not None:
-            with contextlib.suppress(OSError):
-                process.stdin.close()  # makes the gateway exit cleanly
-            try:
-                process.wait(patience)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-            self.exit_code = process.returncode
-        if self._folder is not None:
-            shutil.rmtree(self._folder, ignore_errors=True)
-            self._folder_lock.close()
-            self._folder = self._folder_lock = None
+        with self._end_lock:
+            process, self._process = self._process, None
+            if process is not None:
+                with contextlib.suppress(OSError):
+                    process.stdin.close()  # makes the gateway exit cleanly
+                try:
+                    process.wait(patience)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+                self.exit_code = process.returncode
+            if self._folder is not None:
+                shutil.rmtree(self._folder, ignore_errors=True)
+                self._folder_lock.close()
+                self._folder = self._folder_lock = None
 
 
 def start_gateway(command, folder, lock=None):
@@ -512,7 +525,7 @@ def _yield_priority():
     """
     if os.geteuid() == 0:
         with contextlib.suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 10)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _LOW_PRIORITY)
 
 
 def _restore_priority(pid):

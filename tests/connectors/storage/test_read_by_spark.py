@@ -10,19 +10,24 @@ from tests.connectors.storage.lake import Lake, batch
 
 UTC = datetime.timezone.utc
 MOMENTS = [-1, 0, 1_709_208_000_123, -2_177_452_800_000, 253_402_300_799_999]  # beside the epoch, a leap day, 1900, the last of year 9999
-WITHIN = SchemaBuilder("struct").optional().field("at", timestamp_schema()).field("price", decimal_schema(3)).build()
-LOGICAL = (
-    SchemaBuilder("struct")
-    .field("id", Schema.INT64)
-    .field("at", timestamp_schema())
-    .field("maybe", timestamp_schema(optional=True))
-    .field("day", date_schema(optional=True))
-    .field("price", decimal_schema(2, optional=True))
-    .field("within", WITHIN)
-    .field("each", SchemaBuilder.array(timestamp_schema()).build())
-    .field("by", SchemaBuilder.map(Schema.STRING, date_schema()).build())
-    .build()
-)
+
+
+def logical(decimal=decimal_schema):
+    return (
+        SchemaBuilder("struct")
+        .field("id", Schema.INT64)
+        .field("at", timestamp_schema())
+        .field("maybe", timestamp_schema(optional=True))
+        .field("day", date_schema(optional=True))
+        .field("price", decimal(2, optional=True))
+        .field("within", SchemaBuilder("struct").optional().field("at", timestamp_schema()).field("price", decimal(3)).build())
+        .field("each", SchemaBuilder.array(timestamp_schema()).build())
+        .field("by", SchemaBuilder.map(Schema.STRING, date_schema()).build())
+        .build()
+    )
+
+
+LOGICAL = logical()
 WITH_CLOCK = SchemaBuilder("struct").field("clock", time_schema()).build()
 
 
@@ -31,12 +36,13 @@ def moments(format):
     return [ms for ms in MOMENTS if format != "Orc" or ms >= 0 or ms % 1000 == 0]
 
 
-def values(format="Parquet"):
+def values(format="Parquet", schema=LOGICAL):
+    inner = schema.field("within").schema
     for number, ms in enumerate(moments(format)):
         is_null = number % 2 == 1
         day = Instant(ms // 86_400_000 * 86_400_000)
-        within = None if is_null else Struct(WITHIN, {"at": Instant(ms), "price": decimal.Decimal("-1.234")})
-        yield Struct(LOGICAL, {
+        within = None if is_null else Struct(inner, {"at": Instant(ms), "price": decimal.Decimal("-1.234")})
+        yield Struct(schema, {
             "id": number, "at": Instant(ms), "maybe": None if is_null else Instant(ms), "day": None if is_null else day,
             "price": None if is_null else decimal.Decimal(f"{number}.07"), "within": within, "each": [Instant(ms), Instant(0)], "by": {"d": day},
         })  # fmt: skip

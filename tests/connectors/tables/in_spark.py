@@ -18,8 +18,11 @@ from connectors.tables.sink import TableSinkTask
 from standalone import RetriableError, Schema, SchemaBuilder, SinkBatch, Struct, decimal_schema
 from standalone.local_worker import LocalWorker
 from standalone.pipeline.spark.job import alone
+from tests.connectors.storage.lake import Lake as Files
 from tests.connectors.storage.lake import batch
 from tests.connectors.storage.records import EVERYTHING, value
+from tests.connectors.storage.test_read_by_spark import logical
+from tests.connectors.storage.test_read_by_spark import values as logical_values
 from tests.servers.spark_of_tables import SETTINGS
 
 PARTS = []
@@ -249,6 +252,22 @@ def hive(lake):
             told[f"read_{format}"] = lake.sql(f"SELECT id, price, more, country FROM spark_catalog.default.{name} ORDER BY id, country")
     told["url"] = folder.as_uri()
     return told
+
+
+@part
+def files_of_avro(lake):
+    """Spark's package spark-avro reads what LakeSink wrote. It refuses a precision above 38; a Decimal without one gets Java's 64."""
+    schema = logical(lambda scale, **more: decimal_schema(scale, **more).with_(parameters={"scale": str(scale), "connect.decimal.precision": "38"}))
+    structs = list(logical_values("Avro", schema))
+    files = Files(lake.folder / "avro", {"format.class": "Avro", "flush.size": len(structs), "avro.codec": "snappy"}).start()
+    files.put(batch(structs, schema))
+    files.stop()
+
+    def read(session):
+        found = session.read.format("avro").load(str(lake.folder / "avro" / "topics" / "t")).drop("partition")
+        return dict(found.dtypes), found.orderBy("id").toArrow().to_pylist(maps_as_pydicts="strict")
+
+    return alone(lake.holder, read)
 
 
 def _file_task(lake, props):

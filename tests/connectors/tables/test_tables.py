@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from tests.connectors.storage.records import seen
+from tests.connectors.storage.test_read_by_spark import wanted
 from tests.connectors.tables.in_spark import KINDS
 from tests.servers import spark_of_tables
 from tests.servers.hive_metastore import Metastore
@@ -124,3 +125,9 @@ def test_a_worker_writes_each_topic_to_a_table_of_its_own(told):
     assert told("in_a_worker") == [
         [{"n": 100, "ids": 100, "of": "shop-orders"}], [{"n": 100, "ids": 100, "of": "shop-bills"}],
     ]  # fmt: skip
+
+
+def test_spark_reads_the_logical_types_of_avro_files(told):
+    kinds, rows = told("files_of_avro")
+    assert kinds["at"] == kinds["maybe"] == "timestamp" and kinds["day"] == "date" and kinds["each"] == "array<timestamp>"
+    assert rows == list(wanted("Avro"))
