@@ -1,10 +1,10 @@
-"""The clock that runtime, log and rest are handed, so that a test may hand them another."""
+"""The clock of runtime, log and REST, which tests replace."""
 
 import time
 
 
 class Clock:
-    """Real time. `wait` is the only way the program passes time: on an event, with a deadline."""
+    """Real time. All waits go through `wait`, on an event with a timeout."""
 
     def now_ms(self):
         """Milliseconds since the epoch."""
@@ -15,7 +15,7 @@ class Clock:
         return time.monotonic()
 
     def wait(self, event, seconds):
-        """Wait until the threading.Event or Condition is signalled, at most so long; whether it was."""
+        """Wait at most so long until the threading.Event or Condition is signalled; return whether it was."""
         return event.wait(seconds)
 
 

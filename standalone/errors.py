@@ -1,29 +1,29 @@
-"""Every error this program raises on purpose, as one tree.
+"""All errors that this program raises on purpose, as one hierarchy.
 
-    ConnectError                     something failed, and nobody knows a narrower name for it
-    ├── RetriableError               the same call may succeed later: try again
-    ├── Stopped                      the task is to end, and waits for nothing any more
+    ConnectError                     any other failure
+    ├── RetriableError               the same call may succeed later: retry
+    ├── Stopped                      the task is stopping: do not wait
     ├── DataError                    this record is bad
     │   ├── SchemaBuilderError       a schema that contradicts itself
-    │   └── SchemaProjectorError     a value that does not fit the newer schema
-    ├── SerializationError           these bytes are not what the converter reads, or cannot be written
-    ├── ConfigError                  these keys are wrong, all of them at once
+    │   └── SchemaProjectorError     a value that cannot be projected to a schema
+    ├── SerializationError           these bytes cannot be deserialized, or this value not serialized
+    ├── ConfigError                  all wrong keys of a configuration
     ├── NotFoundError                no such connector, task, plugin or file
-    ├── AlreadyExistsError           that name is taken
-    ├── BadRequestError              a request that cannot be understood
-    ├── ConflictError                right request, wrong moment
+    ├── AlreadyExistsError           the name is taken
+    ├── BadRequestError              an invalid request
+    ├── ConflictError                the request is valid, but not now
     ├── StartError                   the worker cannot start
     ├── OffsetsError                 the offsets file cannot be trusted
-    ├── RegistryError                the schema registry refused or could not be reached
+    ├── RegistryError                the schema registry rejected a request or is unreachable
     │   ├── RegistryDataError          ... this schema, subject or id
-    │   ├── RegistryRetriableError     ... for the moment
-    │   └── RegistryConfigError        ... anyone who asks: credentials, TLS, an address that is none
-    └── LogError                     the log refused or could not be reached
-        ├── LogRetriableError        ... for the moment
-        ├── LogFatalError            ... and will continue refusing: fenced, forbidden, too large
-        └── CorruptBatchError        bytes that are not record batch, or not the ones that were written
+    │   ├── RegistryRetriableError     ... transient
+    │   └── RegistryConfigError        ... configuration: credentials, TLS, an invalid URL
+    └── LogError                     the broker rejected a request or is unreachable
+        ├── LogRetriableError        ... transient
+        ├── LogFatalError            ... permanent: fenced, unauthorized, too large
+        └── CorruptBatchError        bytes that are no valid record batch
 
-Each carries in `java_class` the class a user of Kafka Connect knows it by: traces, dead letters and REST answers show it.
+Each has in `java_class` the class known from Kafka Connect, which traces, dead letters and REST responses show.
 """
 
 import traceback
@@ -32,7 +32,7 @@ from standalone.secrets import mask
 
 
 def shown_class(error):
-    """The class of any exception as users know it: Java's where there is one, else Python's with its module."""
+    """The class name of any exception for users: Java's if there is one, else Python's with its module."""
     known = getattr(error, "java_class", None)
     if known:
         return known
@@ -41,7 +41,7 @@ def shown_class(error):
 
 
 def trace_of(error):
-    """The error as REST, logs and dead letters show it: the class a Java user knows, the message, then where; causes below."""
+    """The error for REST, logs and dead letters: Java's class name, the message, then the stack trace; followed by its causes."""
     parts, seen = [], set()
     prefix = ""
     while error is not None and id(error) not in seen:
@@ -50,18 +50,18 @@ def trace_of(error):
         parts += (f"{prefix}{shown_class(error)}: {error}\n", _places_in(trace) if trace is not None else getattr(error, _KEPT_PLACES, ""))
         prefix = "Caused by: "
         error = error.__cause__
-    # A message quotes data, and data may hold half a surrogate pair, which no file, database or answer takes: it is shown as \ud800.
+    # A message may quote data with an unpaired surrogate, which cannot be encoded: it is shown as \ud800.
     return mask("".join(parts)).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def without_frames(error):
-    """Keep of an error, and of those that it came of, only what trace_of shows of where they were raised.
+    """Strip an error and its causes to what trace_of shows.
 
-    The frames in a traceback hold all that was at work, down to the batch that the record was in, and by way of a list of what failed the
-    error itself: a circle, which only the garbage collector finds.
+    The frames in a traceback refer to everything in use, down to the record's batch and, through a list of failures, the error itself:
+    a cycle that only the garbage collector frees.
     """
     for _ in range(_DEEPEST):
-        _set(error, "__context__", None)  # what it came amid is not shown: only of what it came
+        _set(error, "__context__", None)  # only causes are shown, not contexts
         if error.__traceback__ is not None:
             _set(error, _KEPT_PLACES, _places_in(error.__traceback__))
             error.with_traceback(None)
@@ -71,24 +71,24 @@ def without_frames(error):
 
 
 _set = BaseException.__setattr__  # an error may be a frozen dataclass
-_DEEPEST = 100  # of causes, lest they go in a circle
+_DEEPEST = 100  # limit for causes, which may be cyclic
 _KEPT_PLACES = "_places_it_went_through"
 _MOST_PLACES, _LONGEST_PLACES = 1000, 50
-_places = {}  # (id of code, instruction, ...) -> (its text, the code objects): bad records fail in the same few places
+_places = {}  # (id of code, instruction, ...) -> (its text, the code objects): a cache: bad records fail at the same few places
 
 
 def _places_in(trace):
-    """Where it went through, a line each; innermost first, as in Java."""
+    """The lines of a stack trace, innermost first, as in Java."""
     key, step = [], trace
     while step is not None:
         key += (id(step.tb_frame.f_code), step.tb_lasti)
         step = step.tb_next
     known = _places.get(key := tuple(key))
     if known is None:
-        # By walk_tb: extract_tb reads every source file for lines that are not shown.
+        # walk_tb, because extract_tb reads source files for lines that are not shown.
         steps = [(frame.f_code, line) for frame, line in traceback.walk_tb(trace)]
         lines = [f"\tat {code.co_name}({code.co_filename}:{line})\n" for code, line in reversed(steps)]
-        known = "".join(lines), [code for code, _ in steps]  # as long as a code object is kept, its id is no other's
+        known = "".join(lines), [code for code, _ in steps]  # holding the code object keeps its id unique
         if len(steps) <= _LONGEST_PLACES:
             if len(_places) >= _MOST_PLACES:
                 _places.clear()
@@ -125,7 +125,7 @@ class SerializationError(ConnectError):
 
 
 class ConfigError(ConnectError):
-    """`errors` maps each wrong key to what is wrong with it."""
+    """`errors` maps each wrong key to its error message."""
 
     java_class = "org.apache.kafka.common.config.ConfigException"
 
@@ -135,7 +135,7 @@ class ConfigError(ConnectError):
 
     @classmethod
     def of(cls, errors, where=""):
-        """One error out of {key: message}."""
+        """One error from {key: message}."""
         lines = "; ".join(f"{key}: {message}" for key, message in errors.items())
         return cls(f"{where}{': ' if where else ''}{lines}", errors)
 
@@ -165,7 +165,7 @@ class OffsetsError(StartError):
 
 
 class RegistryError(ConnectError):
-    """`status` is the answer's HTTP status and `code` the registry's own error code; both None where there was no answer."""
+    """`status` is the HTTP status and `code` the registry's own error code; both None without a response."""
 
     def __init__(self, message, status=None, code=None):
         super().__init__(message)
@@ -187,7 +187,7 @@ class RegistryConfigError(RegistryError, ConfigError):
 
 
 class LogError(ConnectError):
-    """`java_class` may be set on the instance to the error the broker named."""
+    """`java_class` may be set on the instance to the broker's error."""
 
     java_class = "org.apache.kafka.common.KafkaException"
 

@@ -17,26 +17,26 @@ _allowed = None
 
 
 def allow_only(paths):
-    """From now on these folders, with all below them, and files; None or nothing for all."""
+    """Allow only these folders, with everything below them, and files; None or empty: all."""
     global _allowed
     _allowed = [os.path.realpath(path) for path in paths] if paths else None
 
 
 def check_allowed_file(path):
-    """Raise ConfigError where the file that this path leads to, by whatever links, may not be opened."""
+    """Raise ConfigError if the file at this path, with all links resolved, must not be opened."""
     if _allowed is not None:
         _check(path, os.path.realpath(path))
 
 
 def open_allowed(path, flags, mode=0o666):
-    """As os.open. Raises ConfigError where that file may not be opened, OSError where it cannot."""
+    """Like os.open. Raises ConfigError if the file must not be opened, OSError if it cannot be."""
     if _allowed is None:
         return os.open(path, flags, mode)
     real = os.path.realpath(path)
     _check(path, real)
     descriptor = os.open(real, flags, mode)
     try:
-        # A link may have been put in its way since: what counts is what was opened.
+        # A link may have been created since: check what was actually opened.
         _check(path, os.readlink(f"/proc/self/fd/{descriptor}").removesuffix(" (deleted)"))
     except BaseException:
         os.close(descriptor)

@@ -1,11 +1,11 @@
-"""Kernels: loops over bytes that every part shares, run as machine code and without the GIL, or as the plain Python that they are.
+"""Kernels: shared loops over bytes, run as machine code without the GIL, or as plain Python.
 
-Nobody waits for a compiler. A kernel whose machine code is there runs that; until then it runs as Python, which is right and slow, and
-another process compiles it, and all others. So a kernel must mean the same both ways:
-- an array of bytes is a memoryview to Python: its items are ints. Other arrays are numpy's, their items wrap around as in machine code.
-- what must wrap is written in np.uint64, what may be negative never goes into np.uint64 as an int of Python.
+Records never wait for the compiler. A kernel with cached machine code runs that; without it, the kernel runs as Python, correct but slow,
+while another process compiles all missing kernels. So a kernel must behave the same both ways:
+- an array of bytes is a memoryview in Python: its items are ints. Other arrays are numpy's, whose items wrap around as in machine code.
+- values that must wrap are np.uint64; a value that may be negative must not be converted from int to np.uint64.
 
-Who has another way for many records asks `ready()` first.
+Callers with a faster alternative for many records call `ready()` first.
 """
 
 import functools
@@ -28,7 +28,7 @@ from standalone.machine_code import Code, NotCompiled
 
 log = logging.getLogger(__name__)
 
-LOOK_SECONDS = 0.2  # between two looks for machine code that was not there
+LOOK_SECONDS = 0.2  # between two checks for missing machine code
 
 
 # --- What arguments are ---------------------------------------------------------------------------------------------
@@ -39,7 +39,7 @@ def _array(kind, dimensions=1):
 
 
 def written(array):
-    """An array of that kind that the kernel writes to."""
+    """An array type that the kernel writes to."""
     return array.copy(readonly=False)
 
 
@@ -51,7 +51,7 @@ CODES_BY_ROW, INTS_BY_ROW, LONGS_BY_ROW, REALS_BY_ROW, FLAGS_BY_ROW = (
 
 
 def readonly(array):
-    """The array as kernels take it: without gaps and not writable."""
+    """The array in the form that kernels take: contiguous and read-only."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
@@ -60,11 +60,11 @@ def readonly(array):
 # --- Kernels --------------------------------------------------------------------------------------------------------
 
 _all = []
-_absent = {}  # kernels without machine code here -> True; a dict, since others may look while it changes
+_absent = {}  # kernels without machine code here -> True; a dict, since other threads may read it while it changes
 
 
 def compiled(function):
-    """The one way to make a kernel. Its arguments are annotated by what they are; one without annotations is for other kernels only."""
+    """Declare a kernel. Annotations give its argument types; a function without annotations can be called by other kernels only."""
     return Kernel(function)
 
 
@@ -87,7 +87,7 @@ class Kernel:
 
     @property
     def _numba_type_(self):
-        """So numba sees what a kernel calls."""
+        """Lets numba compile calls of this kernel."""
         return types.Dispatcher(self._dispatcher)
 
     @functools.cached_property
@@ -99,27 +99,27 @@ class Kernel:
         return Code(self.function, self.name, self.signature)
 
     def plain(self, *arguments):
-        """The same as Python does it."""
+        """Run as Python."""
         with np.errstate(all="ignore"):
             return self.function(*map(_as_python, arguments))
 
     def is_there(self):
-        """Whether its machine code can be had at once."""
+        """Whether the machine code is available now."""
         if not self._was_seen:
             self._was_seen = self not in _absent or self._code.path() is not None
         return self._was_seen
 
     def load(self):
-        """Have it run as machine code from now on, if that is there; returns whether."""
+        """Switch to machine code if it is available; return whether it is."""
         try:
             self._compile()
-        except NotCompiled:  # it was, and is gone or damaged
+        except NotCompiled:  # the cached code was deleted or damaged
             self._was_seen = False
             return False
         return True
 
     def compile(self):
-        """The same, compiled here and now where it is not there yet."""
+        """The same, but compile now if needed."""
         self._code.may_compile = True
         self._compile()
 
@@ -144,7 +144,7 @@ class Kernel:
     def _machine(self, *arguments):
         try:
             return self._dispatcher(*arguments)
-        except TypeError:  # an array with gaps, or of other numbers: seldom, so not worth machine code of its own
+        except TypeError:  # a strided array, or another number type: too rare to compile another version
             return self._dispatcher(*map(_fitting, arguments, self.signature))
 
 
@@ -162,7 +162,7 @@ _loading = threading.RLock()
 
 
 def kernels():
-    """All kernels of the modules that are imported, those first that were defined first."""
+    """All kernels of the imported modules, in the order of their definition."""
     return list(_all)
 
 
@@ -170,12 +170,12 @@ def kernels():
 
 
 class _Elsewhere:
-    """The process that compiles, if there is one: `python -m standalone.warm_up`. It ends when this one does."""
+    """The process that compiles, if any: `python -m standalone.warm_up`. It exits when this process does."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.process = None
-        self.asked = set()  # the kernels that it was started for: it is not started twice for the same
+        self.asked = set()  # the kernels that it was started for: it is started only once for each
         self.look_at = 0.0
 
 
@@ -183,7 +183,7 @@ _elsewhere = _Elsewhere()
 
 
 def ready():
-    """Whether the machine code of every kernel that is imported is there. Where not, it is being compiled; this never waits for it."""
+    """Whether the machine code of all imported kernels is available. If not, it is being compiled; this never waits."""
     unseen = [kernel for kernel in list(_absent) if not kernel._was_seen]
     if not unseen:
         return True
@@ -198,9 +198,9 @@ def ready():
 
 
 def compile_elsewhere():
-    """Have another process compile what is not there, at the lowest priority."""
+    """Compile missing kernels in another process, at the lowest priority."""
     if not _elsewhere.lock.acquire(blocking=False):
-        return  # another thread is at it
+        return  # another thread is doing so
     try:
         if _elsewhere.process is not None:
             return
@@ -210,7 +210,7 @@ def compile_elsewhere():
             _elsewhere.process = _started(sorted({kernel.function.__module__ for kernel in absent}))
             threading.Thread(target=_follow, args=(_elsewhere, _elsewhere.process), name="compiler", daemon=True).start()
     except OSError as error:
-        _complain(f"no process could be started: {error}")
+        _complain(f"the compiler process could not be started: {error}")
     finally:
         _elsewhere.lock.release()
 
@@ -218,7 +218,7 @@ def compile_elsewhere():
 def _started(modules):
     return subprocess.Popen(
         [sys.executable, "-m", "standalone.warm_up", "--for-parent", *modules],
-        stdin=subprocess.PIPE,  # closed when we end, however we do
+        stdin=subprocess.PIPE,  # closed when this process ends, for any reason
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry for entry in sys.path if entry)},
@@ -237,8 +237,8 @@ def _follow(elsewhere, process):
 
 def _complain(reason):
     log.warning(
-        "Records are processed slowly, in plain Python, since what is to be compiled could not be: %s. "
-        "See what `python -m standalone.warm_up` says; the worker looks for compiled code at its next start, too.",
+        "Records are processed slowly, in plain Python, because kernels could not be compiled: %s. "
+        "Run `python -m standalone.warm_up` to see the errors; the worker also tries again at its next start.",
         reason,
     )
 
@@ -247,9 +247,9 @@ def _complain(reason):
 
 
 def copy(target, target_at, source, source_at, count):
-    """target[target_at : target_at + count] = source[source_at : ...], as memcpy does it.
+    """target[target_at : target_at + count] = source[source_at : ...], as by memcpy.
 
-    A slice assignment costs machine code seven times as much on short items, for it first asks whether the two arrays overlap.
+    A slice assignment takes seven times as long on short items, because it first checks whether the two arrays overlap.
     """
     target[target_at : target_at + count] = source[source_at : source_at + count]
 
@@ -273,7 +273,7 @@ def _lower_copy(context, builder, signature, arguments):
 
 
 def word_at(source, at):
-    """The eight bytes from source[at] on as one uint64, the first one lowest."""
+    """The eight bytes from source[at] on as one uint64, little-endian."""
     return np.uint64(int.from_bytes(source[at : at + 8], "little"))
 
 
@@ -297,7 +297,7 @@ def _lower_word_at(context, builder, signature, arguments):
 
 @compiled
 def gather(data: BYTES, starts: LONGS, lengths: INTS, out: written(BYTES)):
-    """Copy each slice of `data` after the other into `out`."""
+    """Copy all slices of `data` one after another into `out`."""
     at = 0
     for row in range(len(starts)):
         length = lengths[row]
@@ -309,7 +309,7 @@ def gather(data: BYTES, starts: LONGS, lengths: INTS, out: written(BYTES)):
 
 @compiled
 def join(data: BYTES, starts: LONGS, lengths: INTS, ending: BYTES, null: BYTES, out: written(BYTES)):
-    """As `gather`, with `ending` after each item, and `null` for a null; returns the bytes written."""
+    """Like `gather`, with `ending` after each item, and `null` for a null; return the bytes written."""
     at = 0
     for row in range(len(starts)):
         length = lengths[row]

@@ -1,10 +1,10 @@
-"""Values that must not be seen: what a config provider gave is kept out of logs, traces and answers, wherever it turns up.
+"""Masks secrets: values of config providers are removed from logs, traces and REST responses.
 
     hide("hunter2")
     mask("login as hunter2 failed")  ->  "login as [hidden] failed"
 
-One table for the process, as there is one log. A value stays in it until the process ends, for an old password in a late message is
-no less secret.
+One table for the process, as there is one log. A value stays in it until the process ends, because a late message may contain an old
+password.
 """
 
 import base64
@@ -15,12 +15,12 @@ import threading
 from urllib.parse import quote, quote_plus
 
 HIDDEN = "[hidden]"
-_LEAST = 3  # shorter values are in every other word: to mask them would hide everything else
+_LEAST = 3  # shorter values occur in many words: masking them would hide everything else
 _PLAIN = ("true", "false", "null", "none")
-_LINE = 16  # lines of a longer value, such as a key in PEM, are hidden one by one, too, if they have so many characters
+_LINE = 16  # each line of a longer value, such as a PEM key, is masked, too, if it has so many characters
 
 _QUOTED = re.compile(r'"([^"\\]+)"')
-_FORMS = (  # how it may be written down by anyone who quotes it
+_FORMS = (  # encodings in which messages may quote it
     repr,
     lambda text: json.dumps(text)[1:-1],
     lambda text: json.dumps(text, ensure_ascii=False)[1:-1],
@@ -50,17 +50,17 @@ def hide(value):
 
 
 def mask(text):
-    """The text without any value that is to be hidden."""
+    """The text with all secrets masked."""
     return text if _pattern is None or not isinstance(text, str) else _pattern.sub(HIDDEN, text)
 
 
 def is_in(text):
-    """Whether a value that is to be hidden is in the text."""
+    """Whether the text contains a secret."""
     return _pattern is not None and _pattern.search(text) is not None
 
 
 def _parts(value):
-    """The value, and what others may take out of it: the items of a list, lines of a longer text, what is in quotes (as in JAAS)."""
+    """The value, and parts that messages may quote: list items, lines, quoted strings (as in JAAS)."""
     yield value
     yield from value.split(",")
     yield from (line for line in value.splitlines() if len(line.strip()) >= _LINE)
@@ -68,7 +68,7 @@ def _parts(value):
 
 
 def _whole_word(text):
-    """A short value may be a piece of a word by chance: it counts where it is alone."""
+    """Match a short value only as a whole word: it may be part of other words by chance."""
     if len(text) >= 8:
         return re.escape(text)
     return rf"(?<!\w){re.escape(text)}(?!\w)"

@@ -1,7 +1,7 @@
-"""Have all kernels compiled, and kept: `python -m standalone.warm_up`, the last step of the set-up.
+"""Compiles and caches all kernels: `python -m standalone.warm_up`, the last step of the setup.
 
-A process that meets a kernel without machine code starts the same, `--for-parent` and with the modules that the kernel is from: at the
-lowest priority, until its parent ends.
+A process that needs an uncompiled kernel starts this module with `--for-parent` and the names of the kernel's modules: it compiles at the
+lowest priority, and exits when its parent does.
 """
 
 import importlib
@@ -12,7 +12,7 @@ import threading
 from standalone import machine_code
 from standalone.kernels import kernels
 
-# In the order in which a first record needs what they define
+# In the order in which the first record needs their kernels
 MODULES = (
     "standalone.log.record_loops",
     "standalone.log.fetch",
@@ -29,7 +29,7 @@ FOR_PARENT = "--for-parent"
 
 
 def main(arguments):
-    """The exit code: 1 where a kernel could not be compiled."""
+    """Return the exit code: 1 if a kernel could not be compiled."""
     if FOR_PARENT in arguments:
         os.nice(19)
         threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -43,7 +43,7 @@ def main(arguments):
 
 
 def compile_all(modules=(), tell=lambda done, total, name: None):
-    """Compile what is not there of the kernels of MODULES and of those modules; a line for each that could not be."""
+    """Compile the missing kernels of MODULES and of those modules; return an error message for each failure."""
     for module in (*MODULES, *modules):
         importlib.import_module(module)
     if all(kernel.is_there() for kernel in kernels() if kernel.signature):
@@ -55,14 +55,14 @@ def compile_all(modules=(), tell=lambda done, total, name: None):
             tell(at, len(wanted), kernel.name)
             try:
                 kernel.compile()
-            except Exception as error:  # whatever a compiler raises; the others are wanted all the same
+            except Exception as error:  # a compiler may raise anything; continue with the other kernels
                 failed.append(f"{kernel.name} could not be compiled: {type(error).__name__}: {error}")
         tell(len(wanted), len(wanted), "done")
     return failed
 
 
 def _tell(done, total, name):
-    """A line that is written over where somebody watches; else one at the beginning and one at the end."""
+    """Show progress: a line that is overwritten on a terminal, else one line at the beginning and one at the end."""
     if sys.stderr.isatty():
         print(f"\r\x1b[KCompiling: {done} of {total}, {name}", end="" if done < total else "\n", file=sys.stderr, flush=True)
     elif done in (0, total):
@@ -70,7 +70,7 @@ def _tell(done, total, name):
 
 
 def _end_with_parent():
-    while os.read(0, 1):  # not sys.stdin, whose lock this thread would hold while the interpreter ends: that aborts the process
+    while os.read(0, 1):  # not sys.stdin: this thread would hold its lock while the interpreter exits, which aborts the process
         pass
     os._exit(0)
 

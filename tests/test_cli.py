@@ -188,7 +188,7 @@ def test_what_rest_made_and_set_outlives_kill_9_and_a_file_wins(command):
     wait_for(lambda: command.states() == {"ok1": "RUNNING", "runs": "RUNNING", "waits": "PAUSED", "rests": "STOPPED"}, what=str(command.states()))
     assert "batch.size" not in command.get("/connectors/ok1")["config"]
     assert command.get("/admin/loggers/some.library")["level"] == "ERROR"
-    assert "'ok1' has another configuration in its file than it was given by REST: the file's configuration is taken" in command.output()
+    assert "'ok1' has another configuration in its file than was set by REST; using the file's configuration" in command.output()
     assert {entry["state"] for entry in command.get("/connectors/waits/history")} >= {"RUNNING", "PAUSED"}
     command.stop(signal.SIGKILL)
 
@@ -206,7 +206,7 @@ def test_the_process_ends_when_a_task_has_failed_for_good(command):
     sink = command.file("k.properties", "name=k\n" + "".join(f"{key}={value}\n" for key, value in FAILS.items()))
     code, output = command.run(command.worker(task__failure__exit="true"), sink)
     assert code == FAILED, output
-    assert "Task 0 of connector 'k' has failed permanently" in output
+    assert "Task 0 of connector 'k' failed permanently" in output
 
 
 def test_threads_that_a_connector_leaves_behind_do_not_hold_the_end_up(command):
@@ -317,7 +317,7 @@ def test_a_worker_whose_rest_server_cannot_be_loaded_ends(from_nothing):
     with contextlib.suppress(OSError, http.client.HTTPException):
         command.get("/connectors")
     assert command.process.wait(PATIENCE_SECONDS) == NOT_STARTED
-    assert "its REST API cannot be served: ImportError: half installed" in command.output()
+    assert "its REST API failed: ImportError: half installed" in command.output()
 
 
 def test_systemd_is_told_nothing_of_a_worker_that_could_not_start(command):

@@ -126,7 +126,7 @@ class ElasticsearchSinkTask(SinkTask):
         self._parts = {}  # of a put to be retried: id of a batch -> (the batch, its remaining parts by topic)
 
     def open(self, partitions):
-        self._let_go(partitions)
+        self._release(partitions)
 
     def put(self, records):
         self._sender.raise_failure()
@@ -165,7 +165,7 @@ class ElasticsearchSinkTask(SinkTask):
         return {pair: min(offset, first.get(pair, offset)) for pair, offset in offsets.items()}
 
     def close(self, partitions):
-        self._let_go(partitions)
+        self._release(partitions)
 
     def stop(self):
         if self._sender is not None:
@@ -177,7 +177,7 @@ class ElasticsearchSinkTask(SinkTask):
     def metrics(self):
         return self.counts.metrics()
 
-    def _let_go(self, pairs):
+    def _release(self, pairs):
         gone = set(pairs)
         self._pending = collections.deque(piece for piece in self._pending if piece.pair not in gone)
         self._sender.disown(gone)

@@ -55,9 +55,9 @@ class FileStreamSourceConnector(SourceConnector):
     java_name = "org.apache.kafka.connect.file.FileStreamSourceConnector"
 
     config_def = ConfigDef(
-        Option("file", STRING, HIGH, "The file to read. Standard input, if it is not given.", default=None),
+        Option("file", STRING, HIGH, "The file to read. Default: standard input.", default=None),
         Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
-        Option("batch.size", INT, LOW, "Maximum records per poll. If not given, as many as it can read.", default=2000),
+        Option("batch.size", INT, LOW, "Maximum records per poll. Default: as many as it can read.", default=2000),
         Option(
             "file.max.line.bytes", INT, LOW,
             "Maximum line length in bytes, without the line end. A line must also fit into a produce request.",

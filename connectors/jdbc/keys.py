@@ -1,4 +1,4 @@
-"""Keys that source and sink share."""
+"""Options that source and sink share."""
 
 import zoneinfo
 
@@ -10,7 +10,7 @@ PASSING = ("connection.", "jdbc.credentials.provider.")
 
 
 class AnyCase:
-    """One of these words, all in capitals or all small."""
+    """One of these words, in upper or lower case."""
 
     def __init__(self, *words):
         self._words = words
@@ -24,7 +24,7 @@ class AnyCase:
 
 
 def known_zone(name, value):
-    """A time zone's id, such as Europe/Paris."""
+    """The id of a time zone, such as Europe/Paris."""
     if value is not None:
         try:
             zoneinfo.ZoneInfo(value)
@@ -42,15 +42,15 @@ def connection(group, *, url_default, url_dependents=()):
     """The options of the connection, {name: Option}."""
     required = {} if url_default is None else {"default": url_default}
     options = (
-        Option("connection.url", STRING, HIGH, "Where the database is: a jdbc: URL of PostgreSQL, MySQL, MariaDB or SQLite.", group=group,
+        Option("connection.url", STRING, HIGH, "The database's jdbc: URL, of PostgreSQL, MySQL, MariaDB or SQLite.", group=group,
                dependents=url_dependents, **required),
-        Option("connection.user", STRING, HIGH, "Who logs in.", default=None, group=group),
+        Option("connection.user", STRING, HIGH, "User name.", default=None, group=group),
         Option("connection.password", PASSWORD, HIGH, "The password.", default=None, group=group),
-        Option("jdbc.credentials.provider.class", STRING, LOW, "Where user and password come from: connection.user and connection.password.",
+        Option("jdbc.credentials.provider.class", STRING, LOW, "Provider of user and password: connection.user and connection.password.",
                default=PROVIDER, check=one_of(PROVIDER), group=group),
-        Option("connection.attempts", INT, LOW, "How often it is tried to connect before the task fails.", default=3, check=at_least(1), group=group),
-        Option("connection.backoff.ms", LONG, LOW, "How long to wait between two such tries.", default=10000, group=group),
-        Option("dialect.name", STRING, LOW, "The dialect to speak, where the URL does not say it.", default="", check=known_dialect, group=group),
+        Option("connection.attempts", INT, LOW, "Number of attempts to connect before the task fails.", default=3, check=at_least(1), group=group),
+        Option("connection.backoff.ms", LONG, LOW, "Backoff between two attempts to connect.", default=10000, group=group),
+        Option("dialect.name", STRING, LOW, "The dialect, if the URL does not determine it.", default="", check=known_dialect, group=group),
     )  # fmt: skip
     return {option.name: option for option in options}
 
@@ -60,7 +60,7 @@ def zone(group):
         "db.timezone",
         STRING,
         MEDIUM,
-        "The time zone of the wall by which the database's timestamps without a zone are meant.",
+        "Time zone of the database's timestamps without a time zone.",
         default="UTC",
         check=known_zone,
         group=group,
@@ -69,6 +69,6 @@ def zone(group):
 
 def quoting(group):
     return Option(
-        "quote.sql.identifiers", STRING, MEDIUM, "Whether names are quoted in SQL: always or never.", default="ALWAYS",
+        "quote.sql.identifiers", STRING, MEDIUM, "Whether to quote names in SQL: always or never.", default="ALWAYS",
         recommend=lambda name, parsed: ["always", "never"], group=group,
     )  # fmt: skip

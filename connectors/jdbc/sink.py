@@ -1,7 +1,7 @@
-"""JdbcSink: write records to tables of a database.
+"""JdbcSink: writes records to database tables.
 
-sink_fields.py    columns and keys of a record    sink_writer.py    rows to the database, bad ones found
-sink_table.py     tables made and changed         sink_offsets.py   exactly once
+sink_fields.py    columns and keys of a record    sink_writer.py    writes rows, finds bad records
+sink_table.py     creates and alters tables       sink_offsets.py   exactly-once offsets
 """
 
 import logging
@@ -47,7 +47,7 @@ class JdbcSinkConnector(SinkConnector):
             try:
                 StoredOffsets(database.dialect, parsed, config["name"]).alter(database.connection, offsets)
             except database.dialect.error as error:
-                raise ConnectError(f"The offsets in {database.location.shown} cannot be altered: {database.dialect.said(error)}") from error
+                raise ConnectError(f"The offsets in {database.location.shown} cannot be changed: {database.dialect.said(error)}") from error
             finally:
                 database.drop()
         return True
@@ -90,7 +90,7 @@ class JdbcSinkTask(SinkTask):
             raise
         self._failures = 0
         for record, error in bad:
-            self._reporter.report(record, error if isinstance(error, ConnectError) else ConnectError(f"The database refuses it: {self._said(error)}"))
+            self._reporter.report(record, error if isinstance(error, ConnectError) else ConnectError(f"The database rejects it: {self._said(error)}"))
 
     def _said(self, error):
         return self._dialect.said(error, self._trims) if isinstance(error, self._dialect.error) else str(error)
@@ -105,25 +105,25 @@ class JdbcSinkTask(SinkTask):
             self.context.offset(stored)
 
     def _failed(self, error):
-        """Nothing of the put is in the database, or, where the connection was lost while it committed, perhaps all of it."""
+        """The put was rolled back; if the connection was lost during the commit, the put may also be in the database."""
         self._back()
         where, said = self._database.location.shown, self._said(error)
         if self._dialect.blame(error) != PASSING:
-            raise ConnectError(f"{where} refuses the records: {said}") from error
+            raise ConnectError(f"{where} rejected the records: {said}") from error
         self._failures += 1
         if self._failures > self._most:
-            raise ConnectError(f"{where} could not be written to, tried {self._failures} times (max.retries={self._most}): {said}") from error
+            raise ConnectError(f"{where} could not be written to in {self._failures} attempts (max.retries={self._most}): {said}") from error
         self.context.timeout(self._pause_ms)
-        raise RetriableError(f"{where} could not be written to, it is tried again: {said}") from error
+        raise RetriableError(f"{where} could not be written to; retrying: {said}") from error
 
     def _back(self):
-        """A new connection next time, and nothing believed of what the old one's transaction did."""
+        """Reconnect next time, and forget what the lost transaction may have changed."""
         self._database.drop()
         self._writer.forget()
 
     def close(self, partitions):
         if self._offsets is not None:
-            self._offsets.let_go(partitions)
+            self._offsets.release(partitions)
 
     def stop(self):
         if self._database is not None:
@@ -142,11 +142,11 @@ def _errors(parsed):
     except ConfigError as error:
         errors.update(error.errors)
     if insert in (UPSERT, UPDATE) and mode == NONE:
-        errors["pk.mode"] = f"must not be none where insert.mode={insert}: rows are found by their key"
+        errors["pk.mode"] = f"must not be none with insert.mode={insert}, which finds rows by their key"
     if parsed["delete.enabled"] and mode != RECORD_KEY:
-        errors["delete.enabled"] = "needs pk.mode=record_key: a record without a value has nothing but its key"
+        errors["delete.enabled"] = "needs pk.mode=record_key: a tombstone has only a key"
     if mode == KAFKA and len(parsed["pk.fields"]) not in (0, 3):
-        errors["pk.fields"] = "must name three columns where pk.mode=kafka, for topic, partition and offset, or none"
+        errors["pk.fields"] = "must be empty or three columns with pk.mode=kafka: for topic, partition and offset"
     return errors
 
 

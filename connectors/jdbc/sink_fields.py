@@ -1,4 +1,4 @@
-"""Which columns a batch's records have, where their values come from, and what of them is the primary key."""
+"""The columns of a batch: their values, and which of them are the primary key."""
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -10,11 +10,11 @@ from standalone import DataError, Schema
 KAFKA_COLUMNS = ("__connect_topic", "__connect_partition", "__connect_offset")
 _KAFKA_SCHEMAS = (Schema.STRING, Schema.INT32, Schema.INT64)
 _SIMPLE = ("int8", "int16", "int32", "int64", "float32", "float64", "boolean", "string", "bytes")
-_NANOS = 1000  # in a microsecond
+_NANOS = 1000  # per microsecond
 
 
 class Field:
-    """A column to be: its name, the schema of its values, and they themselves, an Arrow array."""
+    """A future column: its name, the schema of its values, and the values as an Arrow array."""
 
     __slots__ = ("name", "schema", "array", "is_key", "as_timestamp")
 
@@ -27,7 +27,7 @@ class Field:
 
 
 class Fields:
-    """What pk.mode, pk.fields, fields.whitelist and timestamp.fields.list make of a batch. Raises DataError where its records do not fit."""
+    """Applies pk.mode, pk.fields, fields.whitelist and timestamp.fields.list to a batch. Raises DataError for records that do not fit."""
 
     def __init__(self, parsed):
         self._mode = parsed["pk.mode"].lower()
@@ -52,17 +52,17 @@ class Fields:
             rest = self._fields(value, schema)
         else:
             raise DataError(
-                f"JdbcSink needs values that are structs with a schema, not {schema.name or schema.type}: give the fields a name by HoistField$Value."
+                f"JdbcSink needs values that are structs with a schema, not {schema.name or schema.type}: wrap other values with HoistField$Value."
             )
         return self._ordered(rest, keys), keys, has_value
 
     def _ordered(self, rest, keys):
-        """As in the value, then what only the key has."""
+        """In the value's order, then fields that only the key has."""
         by_name = {key.name: key for key in keys}
         chosen = [by_name.pop(field.name, None) or (field if not self._chosen or field.name in self._chosen else None) for field in rest]
         found = [*filter(None, chosen), *by_name.values()]
         if not found:
-            raise DataError("No field of the record is to be written: look at fields.whitelist.")
+            raise DataError("No field of the record is selected: check fields.whitelist.")
         return found
 
     @staticmethod
@@ -72,13 +72,13 @@ class Fields:
             if column is None or isinstance(column, list) and all(item is None for item in column):
                 return None
             raise DataError(
-                f"JdbcSink needs a schema with each {part}, to know its columns: use JsonConverter with schemas.enable=true, or a converter with a "
+                f"JdbcSink needs a schema of each {part} to know its columns: use JsonConverter with schemas.enable=true, or a converter with a "
                 "schema registry."
             )
         try:
             return batch.arrow(part)[1]
         except (ValueError, TypeError) as error:
-            raise DataError(f"A record's {part} is not what its schema says: {error}") from error
+            raise DataError(f"A record's {part} does not match its schema: {error}") from error
 
     def _fields(self, array, schema, is_key=False):
         array_of = array.flatten() if isinstance(array, pa.StructArray) else []
@@ -102,7 +102,7 @@ class Fields:
                 .cast(pa.int64())
             )
         except pa.ArrowInvalid as error:
-            raise DataError(f"Field '{name}' is in timestamp.fields.list and no time such as 2020-01-31T23:59:59.123456: {error}") from error
+            raise DataError(f"Field '{name}' is in timestamp.fields.list, but not a time such as 2020-01-31T23:59:59.123456: {error}") from error
 
     # --- Primary keys ------------------------------------------------------------------------------------------------------
     def _keys(self, batch, value, schema):
@@ -116,13 +116,13 @@ class Fields:
             return self._named(self._fields(value, schema, is_key=True), "value")
         key = self._arrow(batch, "key")
         if key is None or key.null_count:
-            raise DataError(f"pk.mode={RECORD_KEY} needs records with a key and its schema, found a null.")
+            raise DataError(f"pk.mode={RECORD_KEY} needs records with a key and a schema, found a null key.")
         if batch.key_schema.type == "struct":
             return self._named(self._fields(key, batch.key_schema, is_key=True), "key")
         if batch.key_schema.type not in _SIMPLE:
             raise DataError(f"A key of type {batch.key_schema.type} cannot be a primary key: it must be a struct or a single value.")
         if len(self._names) != 1:
-            raise DataError("A key that is not a struct needs exactly one name in pk.fields: its column's.")
+            raise DataError("A key that is not a struct needs exactly one name in pk.fields, for its column.")
         return [self._field(self._names[0], batch.key_schema, key, is_key=True)]
 
     def _named(self, fields, where):
@@ -131,7 +131,7 @@ class Fields:
         by_name = {field.name: field for field in fields}
         missing = next((name for name in self._names if name not in by_name), None)
         if missing is not None:
-            raise DataError(f"pk.fields names '{missing}', which the record's {where} has not. It has: {', '.join(by_name)}.")
+            raise DataError(f"pk.fields contains '{missing}', which is not in the record's {where}. Its fields: {', '.join(by_name)}.")
         return [by_name[name] for name in self._names]
 
     def _of_kafka(self, batch):

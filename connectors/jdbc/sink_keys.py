@@ -1,4 +1,4 @@
-"""The keys of JdbcSink, by Confluent's names, and a few of our own."""
+"""The options of JdbcSink, by Confluent's names, and some additional ones."""
 
 from connectors.jdbc import keys
 from connectors.jdbc.keys import AnyCase
@@ -37,7 +37,7 @@ def _options():
         "insert.mode",
         STRING,
         HIGH,
-        "insert: rows are added; upsert: rows of a known key are changed; update: only those.",
+        "insert: add rows; upsert: add rows, or update those with the same key; update: only update existing rows.",
         default=INSERT,
         check=AnyCase(INSERT, UPSERT, UPDATE),
         group=_WRITES,
@@ -46,7 +46,7 @@ def _options():
         "batch.size",
         INT,
         MEDIUM,
-        "How many rows one statement writes at most. If not given, as many as there are at once.",
+        "Maximum number of rows per statement. If not set, all available rows.",
         default=3000,
         check=at_least(0),
         group=_WRITES,
@@ -55,7 +55,7 @@ def _options():
         "delete.enabled",
         BOOLEAN,
         MEDIUM,
-        "Whether a record whose value is null deletes the row of its key. Needs pk.mode=record_key.",
+        "Whether a tombstone deletes the row with its key. Needs pk.mode=record_key.",
         default=False,
         group=_WRITES,
         recommend=_WithRecordKey(),
@@ -64,34 +64,32 @@ def _options():
         "table.types",
         LIST,
         LOW,
-        "No effect here: whatever has the name is written to, a view where the database lets it.",
+        "No effect here: any table or updatable view with the name is written to.",
         default="TABLE",
         check=TableTypes("table", "partitioned table", "view"),
         group=_WRITES,
     )
     yield Option(
-        "replace.null.with.default", BOOLEAN, LOW, "Whether a null is written as its field's default, where it has one.", default=True, group=_WRITES
+        "replace.null.with.default", BOOLEAN, LOW, "Whether to write a field's default, if it has one, instead of null.", default=True, group=_WRITES
     )
     yield Option(
-        "table.name.format", STRING, MEDIUM, "The table's name; ${topic} stands for the topic's.", default="${topic}", check=non_empty, group=_DATA
+        "table.name.format", STRING, MEDIUM, "Name of the table; ${topic} is the topic's name.", default="${topic}", check=non_empty, group=_DATA
     )
     yield Option(
-        "pk.mode", STRING, HIGH, "Where the primary key comes from. none: there is none; kafka: topic, partition and offset; record_key: the "
-        "record's key, or "
-        "fields of it; record_value: fields of its value.",
+        "pk.mode", STRING, HIGH, "Source of the primary key. none: no primary key; kafka: topic, partition and offset; record_key: the record's "
+        "key, or fields of it; record_value: fields of the value.",
         default=NONE, check=AnyCase(NONE, KAFKA, RECORD_KEY, RECORD_VALUE), group=_DATA,
     )  # fmt: skip
     yield Option(
-        "pk.fields", LIST, MEDIUM, "The names of the key's columns. With kafka three of them (__connect_topic, __connect_partition, "
-        "__connect_offset, if not "
-        "given); with record_key and record_value the fields to take, all if not given; for a key that is not a struct its column's name.",
+        "pk.fields", LIST, MEDIUM, "Columns of the primary key. With kafka, three names (default: __connect_topic, __connect_partition, "
+        "__connect_offset); with record_key and record_value, the fields to use (default: all); for a key that is not a struct, its column.",
         default=[], group=_DATA,
     )  # fmt: skip
     yield Option(
         "fields.whitelist",
         LIST,
         MEDIUM,
-        "The fields of the value to write; all, if not given. The key's are always written.",
+        "Fields of the value to write. Default: all. The key's fields are always written.",
         default=[],
         group=_DATA,
     )
@@ -100,7 +98,7 @@ def _options():
         "date.timezone",
         STRING,
         LOW,
-        "No effect here: a Date is a day, in whatever zone.",
+        "No effect here: a Date has no time zone.",
         default="DB_TIMEZONE",
         check=AnyCase("db_timezone", "utc"),
         group=_DATA,
@@ -109,7 +107,7 @@ def _options():
         "timestamp.fields.list",
         LIST,
         MEDIUM,
-        "Fields of whole numbers or texts that are points in time, and are written as such.",
+        "Integer or string fields to write as timestamps.",
         default=[],
         group=_DATA,
     )
@@ -117,60 +115,56 @@ def _options():
         "timestamp.precision.mode",
         STRING,
         LOW,
-        "What those whole numbers count since the epoch.",
+        "Unit of those integers, counted from the epoch.",
         default="MICROSECONDS",
         check=AnyCase("microseconds", "nanoseconds"),
         group=_DATA,
     )
     yield Option(
-        "date.calendar.system", STRING, LOW, "Days before 1582: Java's old calendar (LEGACY), or today's carried back (PROLEPTIC_GREGORIAN). "
-        "Databases mean "
-        "the latter, and so is it written in either case.",
+        "date.calendar.system", STRING, LOW, "Calendar of days before 1582: Java's old one (LEGACY), or the proleptic Gregorian calendar "
+        "(PROLEPTIC_GREGORIAN). No effect here: databases use the latter, and so does the sink.",
         default="LEGACY", check=AnyCase("LEGACY", "PROLEPTIC_GREGORIAN"), group=_DATA,
     )  # fmt: skip
     yield Option(
         "string.output.value.column.name",
         STRING,
         LOW,
-        "The column of values that are texts, not structs.",
+        "Column for values that are strings, not structs.",
         default="record_value",
         check=non_empty,
         group=_DATA,
     )
-    yield Option(
-        "auto.create", BOOLEAN, MEDIUM, "Whether a table that is missing is made, of the fields of the first record.", default=False, group=_DDL
-    )
+    yield Option("auto.create", BOOLEAN, MEDIUM, "Whether to create a missing table from the fields of the first record.", default=False, group=_DDL)
     yield Option(
         "auto.evolve",
         BOOLEAN,
         MEDIUM,
-        "Whether columns that are missing are added, and those that are too narrow widened where no value changes by it.",
+        "Whether to add missing columns, and to widen columns if no value changes by it.",
         default=False,
         group=_DDL,
     )
     yield keys.quoting(_DDL)
-    yield Option("mssql.use.merge.holdlock", BOOLEAN, LOW, "No effect here: of SQL Server's MERGE.", default=True, group=_DML)
+    yield Option("mssql.use.merge.holdlock", BOOLEAN, LOW, "No effect here: for SQL Server's MERGE.", default=True, group=_DML)
     yield Option(
         "max.retries",
         INT,
         MEDIUM,
-        "How often a write is tried again after an error that passes (a lost connection, a deadlock), before the task fails.",
+        "Maximum number of retries after a transient error (a lost connection, a deadlock) before the task fails.",
         default=10,
         check=at_least(0),
         group=_RETRIES,
     )
-    yield Option("retry.backoff.ms", INT, MEDIUM, "How long to wait before each such try.", default=3000, check=at_least(0), group=_RETRIES)
-    yield Option("trim.sensitive.log", BOOLEAN, LOW, "Whether values are left out of what the database says in errors.", default=False, internal=True)
+    yield Option("retry.backoff.ms", INT, MEDIUM, "Backoff before each retry.", default=3000, check=at_least(0), group=_RETRIES)
+    yield Option("trim.sensitive.log", BOOLEAN, LOW, "Whether to remove values from the database's error messages.", default=False, internal=True)
     yield Option(
-        "exactly.once", BOOLEAN, MEDIUM, "Whether offsets are written to a table of the database, in the transaction of the rows, and read from "
-        "there at the start: each record "
-        "is then written once, whatever is killed.", default=False, group=_WRITES, internal=True,
+        "exactly.once", BOOLEAN, MEDIUM, "Whether to store offsets in a table of the database, in the transaction of the rows, and to read them "
+        "from there at the start: each record is then written exactly once.", default=False, group=_WRITES, internal=True,
     )  # fmt: skip
     yield Option(
         "exactly.once.table",
         STRING,
         LOW,
-        "The table of those offsets.",
+        "Table for those offsets.",
         default="connect_sink_offsets",
         check=non_empty,
         group=_WRITES,

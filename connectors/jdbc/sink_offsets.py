@@ -1,7 +1,7 @@
-"""Exactly once: the offset after each partition's last row is in a table, written in the transaction of the rows.
+"""Exactly-once: the offset after each partition's last row is stored in a table, in the transaction of the rows.
 
-It is read when a task is given the partition, and goes before what the group has committed. Who finds another offset there than it wrote
-itself has been replaced by another task: its rows are not written.
+A task reads it when it gets the partition; it takes precedence over the committed offset of the group. A task that finds another offset
+than its own last one has been replaced by another task, and writes no rows.
 """
 
 from standalone import ConnectError
@@ -15,11 +15,11 @@ class StoredOffsets:
         self._dialect = dialect
         self._table = dialect.table(parsed["exactly.once.table"])
         self._connector = connector
-        self._known = {}  # (topic, partition) -> next offset, or None where there is none yet
-        self._tried = {}  # the same, of a transaction whose end the database has not told
+        self._known = {}  # (topic, partition) -> next offset, or None if there is none yet
+        self._tried = {}  # the same, for a transaction whose outcome is unknown
 
     def read(self, connection, partitions):
-        """{(topic, partition): next offset} of those that have one; the table is made if there is none."""
+        """{(topic, partition): next offset} of those that have one; creates the table if it does not exist."""
         if self._dialect.columns(connection, self._table) is None:
             self._dialect.create(connection, self._table, [(name, kind, False, None) for name, kind in zip(_COLUMNS, _KINDS)], list(_COLUMNS[:3]))
         found = self._stored(connection)
@@ -27,16 +27,16 @@ class StoredOffsets:
         self._known.update({pair: found.get(pair) for pair in partitions})
         return {pair: found[pair] for pair in partitions if pair in found}
 
-    def let_go(self, partitions):
+    def release(self, partitions):
         for pair in partitions:
             self._known.pop(pair, None)
 
     def already(self, pair):
-        """Rows of the partition below this offset are in the database."""
+        """The rows of the partition below this offset are in the database."""
         return self._known.get(pair) or 0
 
     def store(self, connection, ends):
-        """In the transaction: {(topic, partition): next offset}. What is known of them changes with `stored`."""
+        """Store {(topic, partition): next offset} in the transaction. `stored` confirms them after the commit."""
         self._tried = dict(ends)
         for pair, end in ends.items():
             known = self._known.get(pair)
@@ -52,9 +52,8 @@ class StoredOffsets:
             )  # fmt: skip
             if changed != 1:
                 raise ConnectError(
-                    f"The offset of {pair[0]}-{pair[1]} in table '{self._table}' is not the {known} that this task wrote: another task has taken "
-                    "the partition over, or "
-                    f"somebody changed the table. Nothing was written; a restart reads it again."
+                    f"The offset of {pair[0]}-{pair[1]} in table '{self._table}' is not {known}, which this task wrote: another task owns the "
+                    "partition now, or the table was changed. Nothing was written; a restart reads the offset again."
                 )
 
     def stored(self, ends):
@@ -63,7 +62,7 @@ class StoredOffsets:
         self._tried = {}
 
     def settle(self, connection):
-        """Where the connection was lost while it committed: find out whether it did. Any other offset than those two is another task's."""
+        """After the connection was lost during a commit: determine whether it succeeded. Any other offset than those two is another task's."""
         if self._tried:
             found = self._stored(connection)
             connection.commit()
@@ -71,7 +70,7 @@ class StoredOffsets:
             self._tried = {}
 
     def alter(self, connection, offsets):
-        """{(topic, partition): next offset, or None to forget it}"""
+        """Set {(topic, partition): next offset, or None to delete it}."""
         self.read(connection, list(offsets))
         for pair, end in offsets.items():
             self._run(connection, f"DELETE FROM {self._name} WHERE {self._where}", self._connector, pair[0], partition=pair[1])

@@ -1,4 +1,4 @@
-"""A table that is written to: what it has, what auto.create and auto.evolve make of it, and what it does not take."""
+"""A target table: its columns, auto.create and auto.evolve, and whether records fit it."""
 
 import logging
 
@@ -10,7 +10,7 @@ log = logging.getLogger(__name__)
 
 _NUMBERS = (*c.INTEGERS, c.FLOAT32, c.FLOAT64, c.DECIMAL)
 _MOMENTS = (c.DATE, c.TIME, c.TIMESTAMP)
-# What a field's type may be written to. Strings go wherever they may be exact: decimals, days, JSON, UUIDs.
+# Column types that a field's type may be written to. Strings fit all types with an exact text form: decimals, dates, JSON, UUIDs.
 _INTEGER = (*_NUMBERS, c.BOOLEAN)
 _FITS = {
     "int8": _INTEGER, "int16": _INTEGER, "int32": _INTEGER, "int64": _INTEGER, "float32": (c.FLOAT32, c.FLOAT64, c.DECIMAL),
@@ -20,7 +20,7 @@ _FITS = {
 
 
 class SinkTable:
-    """The columns are looked up when they are first needed, and again where they do not serve: somebody else may have changed the table."""
+    """The columns are read on first use, and again if they do not fit: another client may have altered the table."""
 
     def __init__(self, dialect, table, parsed):
         self.table = table
@@ -28,14 +28,14 @@ class SinkTable:
         self._creates, self._evolves = parsed["auto.create"], parsed["auto.evolve"]
         self._key_names = parsed["pk.fields"]
         self.columns = None  # {name: Column}
-        self._checked = set()  # what fits, by names and schemas
+        self._checked = set()  # fields known to fit, by names and schemas
 
     def forget(self):
         self.columns = None
         self._checked.clear()
 
     def ready(self, connection, fields):
-        """The table takes these fields. Raises ConnectError, or DataError where records cannot be written to it as it is."""
+        """Make the table accept these fields. Raises ConnectError, or DataError if the records do not fit the table."""
         told = tuple((field.name, field.schema, field.as_timestamp) for field in fields)
         if told in self._checked:
             return
@@ -51,7 +51,7 @@ class SinkTable:
         names = {field.name for field in fields}
         needed = [column.name for column in self.columns.values() if column.name not in names and not column.nullable and not column.has_default]
         if needed:
-            raise DataError(f"Table '{self.table}' has columns that may not be null and that the record has not: {', '.join(needed)}.")
+            raise DataError(f"Table '{self.table}' has NOT NULL columns that the record does not have: {', '.join(needed)}.")
         self._checked.add(told)
 
     def _look(self, connection):
@@ -61,7 +61,7 @@ class SinkTable:
     def _create(self, connection, fields):
         if not self._creates:
             raise ConnectError(
-                f"There is no table '{self.table}', and auto.create is not set. Create it, look at table.name.format, or set auto.create=true."
+                f"There is no table '{self.table}', and auto.create is false. Create it, check table.name.format, or set auto.create=true."
             )
         keys = [field.name for field in fields if field.is_key]
         keys.sort(key=lambda name: self._key_names.index(name) if name in self._key_names else len(keys))
@@ -76,15 +76,14 @@ class SinkTable:
         names = ", ".join(field.name for field in fields)
         if not self._evolves:
             raise DataError(
-                f"Table '{self.table}' has no column for {names}, and auto.evolve is not set. Add it, set auto.evolve=true, or choose by "
+                f"Table '{self.table}' has no column for {names}, and auto.evolve is false. Add it, set auto.evolve=true, or select fields by "
                 "fields.whitelist."
             )
         for field in fields:
             if not field.schema.optional and field.schema.default is None:
                 raise DataError(
-                    f"Table '{self.table}' has no column '{field.name}'. It cannot be added: the field may not be null and has no default, and "
-                    "rows that are there "
-                    f"would have nothing in it."
+                    f"Table '{self.table}' has no column '{field.name}', and it cannot be added: the field is required and has no default, so that "
+                    "existing rows would have no value for it."
                 )
         self._dialect.add(connection, self.table, [self._said(field) for field in fields])
         log.info("Added to table '%s': %s", self.table, names)
@@ -96,7 +95,7 @@ class SinkTable:
         return field.name, kind, field.nullable, default
 
     def _hold(self, connection, field):
-        """A column of another type than the field's is widened if that loses nothing, and else refused."""
+        """Widen a column of another type than the field's if no value changes; otherwise refuse the field."""
         column, schema = self.columns[field.name], field.schema
         name = TIMESTAMP if field.as_timestamp else schema.name if schema.logical else schema.type
         if self._evolves:
@@ -108,7 +107,6 @@ class SinkTable:
                 column = self.columns[field.name]
         if self._dialect.is_strict and column.kind not in _FITS.get(name, (c.STRING,)):
             raise DataError(
-                f"Field '{field.name}' is of type {name}, and column '{field.name}' of table '{self.table}' is {column.type_name}: the field's "
-                "type has changed, or the "
-                f"table is another's. Change the column, or cast the field by a transform."
+                f"Field '{field.name}' is of type {name}, but column '{field.name}' of table '{self.table}' is {column.type_name}: the field's "
+                "type has changed, or the table belongs to other data. Alter the column, or cast the field with a transform."
             )

@@ -1,4 +1,4 @@
-"""Rows to the database: all batches of a put in one transaction, and a row that the database refuses found by halving, the rest written."""
+"""Writes rows: all batches of a put in one transaction. If the database rejects rows, bisects them to find the bad ones, and writes the rest."""
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +14,7 @@ _SAVEPOINT = "connect_rows"
 
 
 class BadRecord(Exception):
-    """A record that cannot be written, and why."""
+    """A record that cannot be written; `error` is the reason."""
 
     def __init__(self, record, error):
         super().__init__(str(error))
@@ -22,7 +22,7 @@ class BadRecord(Exception):
 
 
 class Rows:
-    """Rows of one table, of one shape. `numbers` are their places in their batch."""
+    """Rows of one table with the same columns. `numbers` are their positions in their batch."""
 
     def __init__(self, batch, numbers, target, fields, keys, is_delete):
         self.batch, self.numbers, self.target = batch, numbers, target
@@ -49,16 +49,16 @@ class Writer:
         self._targets = {}  # table's name -> SinkTable
 
     def forget(self):
-        """What is known of tables may not be so."""
+        """Forget the cached table definitions."""
         self._targets.clear()
 
     def write(self, connection, batches, finds_bad):
-        """Write batches and commit. Returns the bad records, [(record, error)]; unless they are to be found all, the first is raised as BadRecord."""
+        """Write batches and commit. Return all bad records, [(record, error)], if `finds_bad`; otherwise raise the first as BadRecord."""
         bad, runs, ends = [], [], {}
         if self._offsets is not None:
             self._offsets.settle(connection)
         for batch in filter(len, map(self._new_part, batches)):
-            # First, for some databases commit when a table is made or changed.
+            # First, because some databases commit when a table is created or altered.
             try:
                 runs += self._runs(connection, batch)
             except DataError as error:
@@ -77,7 +77,7 @@ class Writer:
         return bad
 
     def _new_part(self, batch):
-        """The rows that the database has not."""
+        """The rows that the database does not have yet."""
         if self._offsets is None:
             return batch
         return batch.slice(int(np.searchsorted(batch.offsets, self._offsets.already(batch.origin))), len(batch))
@@ -88,16 +88,16 @@ class Writer:
             raise BadRecord(records[0], error) from error
         bad += [(record, error) for record in records]
 
-    # --- What is to be written, in order ---------------------------------------------------------------------------------
+    # --- Rows in order ---------------------------------------------------------------------------------
     def _runs(self, connection, batch):
         fields, keys, has_value = self._fields.of(batch)
         if pc.all(has_value).as_py() is not True and not self._deletes:
-            raise DataError("A record without a value cannot be written: it has no fields. With delete.enabled=true it deletes the row of its key.")
+            raise DataError("A tombstone cannot be written: it has no fields. With delete.enabled=true it deletes the row with its key.")
         has_value, found = has_value.to_numpy(zero_copy_only=False), []
         for topic, numbers in _by_topic(batch):
             target = self._target(topic)
             target.ready(connection, fields or keys)
-            # A record that deletes and one that writes may be of one key: their order counts.
+            # Deletes and writes may have the same key: keep their order.
             present = has_value[numbers]
             for run in np.split(numbers, np.flatnonzero(present[1:] != present[:-1]) + 1):
                 is_delete = not has_value[run[0]]
@@ -113,7 +113,7 @@ class Writer:
 
     # --- Writing ---------------------------------------------------------------------------------------------------------
     def _write_rows(self, connection, rows, bad, finds_bad):
-        """Write them; where one is refused, each half by itself, until it is alone."""
+        """Write rows; if the database rejects one, write each half separately, down to the single row."""
         dialect = self._dialect
         dialect.savepoint(connection, _SAVEPOINT)
         try:
@@ -150,7 +150,7 @@ class Writer:
 
 
 class _Prepared:
-    """Fields of a batch as the dialect writes them: all rows at once, the first time that any are asked for."""
+    """Fields of a batch in the dialect's form: converted for all rows at once, on first use."""
 
     def __init__(self, dialect, target, fields):
         self._dialect, self._target, self._fields = dialect, target, fields
@@ -165,7 +165,7 @@ class _Prepared:
             except DataError:
                 if len(numbers) > 1:
                     raise
-                rows = pa.array(numbers)  # the rows are looked at one by one
+                rows = pa.array(numbers)  # check rows one by one
                 return names, [self._one(field, field.array.take(rows)) for field in self._fields]
         whole = len(numbers) == len(self._arrays[0])
         return names, self._arrays if whole else [array.take(pa.array(numbers)) for array in self._arrays]
@@ -179,7 +179,7 @@ class _Prepared:
 
 
 def _by_topic(batch):
-    """[(topic, numbers of its rows)]: a transform may have given rows of one batch multiple topics."""
+    """[(topic, numbers of its rows)]: transforms may have set multiple topics in one batch."""
     if not isinstance(batch.topic, list):
         return [(batch.topic, np.arange(len(batch)))]
     found = {}
@@ -189,7 +189,7 @@ def _by_topic(batch):
 
 
 def _last_of_each(keys):
-    """The number of the last row of each key, ascending: one statement takes a key once."""
+    """The number of the last row of each key, ascending: a statement accepts each key only once."""
     names = [f"k{at}" for at in range(len(keys))]
     table = pa.table([*keys, pa.array(np.arange(len(keys[0])))], names=[*names, "row"])
     return np.sort(table.group_by(names).aggregate([("row", "max")])["row_max"].to_numpy())

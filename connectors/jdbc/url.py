@@ -1,11 +1,11 @@
-"""connection.url: `jdbc:` URLs as they are in Java's files, parsed.
+"""connection.url: parses `jdbc:` URLs as in Java's files.
 
     jdbc:postgresql://host:5432/db?user=u&password=p      jdbc:postgresql:db      multiple hosts, separated by commas
     jdbc:mysql://u:p@host:3306/db    jdbc:mariadb://host/db
     jdbc:sqlite:path    jdbc:sqlite::memory:    jdbc:sqlite:/path?foreign_keys=on
-    jdbc:sqlserver:…    jdbc:oracle:thin:@…     mssql+pymssql://u:p@host/db, or any other of SQLAlchemy's: dialects/generic.py
+    jdbc:sqlserver:…    jdbc:oracle:thin:@…     mssql+pymssql://u:p@host/db, or any other URL of SQLAlchemy: dialects/generic.py
 
-A URL may hold a password: errors and logs tell `Location.shown`, which never has one, and `Location.masked(text)` takes it out of what others said.
+A URL may contain a password: errors and logs show `Location.shown`, which never does; `Location.masked(text)` removes it from other messages.
 """
 
 import re
@@ -23,7 +23,7 @@ _HIDDEN = "[hidden]"
 
 @dataclass(frozen=True)
 class Location:
-    """Where a database is. `kind` is the URL's protocol (mariadb counts as mysql); `properties` are the driver's."""
+    """The address of a database. `kind` is the URL's protocol (mysql for mariadb, too); `properties` are the driver's."""
 
     kind: str
     hosts: tuple = ()
@@ -31,16 +31,16 @@ class Location:
     user: str | None = None
     password: str | None = None
     properties: dict = field(default_factory=dict)
-    protocol: str = ""  # where it is not jdbc: and the kind
+    protocol: str = ""  # unless it is jdbc: and the kind
 
     @property
     def shown(self):
-        """The database in a message: neither user nor password nor properties."""
+        """The database in messages: without user, password and properties."""
         hosts = ",".join(f"{host}:{port}".rstrip(":") for host, port in self.hosts)
         return f"{self.protocol or f'jdbc:{self.kind}:'}{f'//{hosts}/' if hosts else ''}{self.database}"
 
     def masked(self, text):
-        """The text without any secret of the URL or of connection.password."""
+        """The text without the secrets of the URL and connection.password."""
         secrets = [self.password, *(value for name, value in self.properties.items() if _SECRET.search(name))]
         for secret in filter(None, secrets):
             for form in {secret, quote(secret, safe=""), quote_plus(secret), repr(secret)[1:-1]}:
@@ -49,9 +49,9 @@ class Location:
 
 
 def parse(url, user=None, password=None, extra=None):
-    """The Location of a URL; `user`, `password` and `extra` properties of the configuration go before what the URL says. Raises ConfigError."""
+    """The Location of a URL; the configuration's `user`, `password` and `extra` properties override the URL's. Raises ConfigError."""
     scheme, separator, _ = url.strip().partition("://")
-    if separator and not scheme.lower().startswith("jdbc:") and scheme.lower() not in (*_PORTS, *_ALIKE, SQLITE):  # those are written with jdbc:
+    if separator and not scheme.lower().startswith("jdbc:") and scheme.lower() not in (*_PORTS, *_ALIKE, SQLITE):  # those need jdbc:
         return _of_sqlalchemy(url.strip(), user, password, extra)
     protocol, rest = _protocol(url)
     kind = _ALIKE.get(protocol, protocol)
@@ -61,7 +61,7 @@ def parse(url, user=None, password=None, extra=None):
     if kind not in _PORTS:
         return _other(kind, url.strip(), user, password, extra)
     if kind == MYSQL and not rest.startswith("//"):
-        rest = rest[rest.find("//") :] if "//" in rest else rest  # jdbc:mariadb:sequential://…: one host after the other
+        rest = rest[rest.find("//") :] if "//" in rest else rest  # jdbc:mariadb:sequential://…: tries hosts in order
     rest, properties = _query(rest)
     properties.update(extra or {})
     if rest.startswith("//"):
@@ -91,7 +91,7 @@ def _of_sqlalchemy(url, user, password, extra):
 
 
 def _other(kind, url, user, password, extra):
-    """`connection.url` continues to anyone who knows it; a password in it is found so that it can be hidden."""
+    """`connection.url` is passed on unchanged; a password in it is found so that it can be masked."""
     found = re.search(r"[;?&]password=([^;&]*)|/([^/@:]+)@", url, re.IGNORECASE)
     secret = password or (found and (found[1] or found[2])) or None
     return Location(kind, (), "", user, secret, {"url": url, **(extra or {})})

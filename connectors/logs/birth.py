@@ -1,6 +1,6 @@
-"""When a file was made, in nanoseconds: what distinguishes two files that had the same inode number one after the other.
+"""A file's creation time in nanoseconds: distinguishes two files that used the same inode number one after the other.
 
-Linux reports it by statx, which Python's os.stat does not call. 0 where the filesystem does not know.
+Linux reports it in statx, which Python's os.stat does not call. 0 if the filesystem does not store it.
 """
 
 import ctypes
@@ -11,7 +11,7 @@ from connectors.file.watch import libc
 
 _AT_EMPTY_PATH, _BTIME = 0x1000, 0x800
 _AT_FDCWD = -100
-_SECONDS_AT = 80  # of stx_btime in struct statx
+_SECONDS_AT = 80  # byte offset of stx_btime in struct statx
 _TIME = struct.Struct("qI")
 
 
@@ -24,14 +24,14 @@ def born_of(descriptor):
 
 
 class Births:
-    """Of all files of one look after another: asked again only of those that changed."""
+    """Creation times of all files of one scan after another: read again only for files that changed."""
 
     def __init__(self):
-        self._known = {}  # device and inode -> ((path, size, when it was written), when it was made)
+        self._known = {}  # device and inode -> ((path, size, mtime), creation time)
         self._next = {}
 
     def key(self, path, status):
-        """(device, inode, when it was made): no two files have the same, whenever they live."""
+        """(device, inode, creation time): unique over time."""
         key = status.st_dev, status.st_ino
         fact = path, status.st_size, status.st_mtime_ns
         known = self._known.get(key)
@@ -41,7 +41,7 @@ class Births:
         return (*key, known[1])
 
     def turn(self):
-        """The look is over; files that it did not find are forgotten."""
+        """The scan is over; forget files that it did not find."""
         self._known, self._next = self._next, {}
 
 

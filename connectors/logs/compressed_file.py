@@ -1,4 +1,4 @@
-"""A compressed file that nobody writes to any more, read like an OpenFile. Positions count decompressed bytes."""
+"""A compressed file that is no longer written to, with the interface of an OpenFile. Positions count decompressed bytes."""
 
 import errno
 import logging
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 class CompressedFile:
-    """As an OpenFile is, but that it neither grows nor shrinks."""
+    """Like an OpenFile, except that it neither grows nor shrinks."""
 
     complete = True
 
@@ -31,7 +31,7 @@ class CompressedFile:
         status = self.status()
         if not stat.S_ISREG(status.st_mode):
             self.close()
-            raise OSError(errno.EINVAL, "it is not a regular file")
+            raise OSError(errno.EINVAL, "not a regular file")
         self.inode, self.device, self._written_ns = status.st_ino, status.st_dev, status.st_mtime_ns
         self.restart()
 
@@ -44,14 +44,14 @@ class CompressedFile:
         self._behind = b""
         self._head = 0
         self._rest = b""
-        self.held = NOTHING  # what lacks a line end at its end is a line
+        self.held = NOTHING  # the last line counts even without a line end
 
     def go_on_from(self, position):
         self.restart()
         self._skip(position)
 
     def holds(self, place, held):
-        """Whether it has, before the place, what was read there; before any place, what was seen of the first line."""
+        """Whether the file still has the content that was read before the place; if nothing was read, the known part of its first line."""
         self.restart()
         if place.position == 0:
             return Held.of(self._take(held.size)) == held
@@ -82,7 +82,7 @@ class CompressedFile:
         os.close(self.descriptor)
 
     def read(self, final=False):
-        """The next Lines, or None at its end. What lacks a line end there is a line, too: nothing follows."""
+        """The next Lines, or None at the end. The last line counts even without a line end: nothing follows."""
         wanted = self._limits.chunk_bytes
         while not (self.at_end and not self._rest):
             more = self._take(wanted)
@@ -104,7 +104,7 @@ class CompressedFile:
         if too_long.any():
             if self._limits.long_lines == FAIL:
                 raise ConnectError(
-                    f"A line behind byte {self.position} of '{self.path}', decompressed, has {int(lengths.max())} bytes; "
+                    f"A line after byte {self.position} of '{self.path}', decompressed, has {int(lengths.max())} bytes; "
                     f"'{self._limits.line_key}' allows {self._limits.line_bytes}. Raise that, or set '{self._limits.policy_key}' to 'cut' or 'skip'."
                 )
             self.long_lines += int(too_long.sum())
@@ -135,21 +135,21 @@ class CompressedFile:
             self._moved_to(self.position + len(data), np.frombuffer(self._behind + data, np.uint8))
 
     def _moved_to(self, position, seen):
-        """`seen`: the bytes up to there, as far back as marks need."""
+        """`seen`: the bytes up to there, as far back as marks need them."""
         if position > MARK_BYTES and not self._head:
             self._head = self._first(seen, position)
         self.position = position
         self._behind = seen[len(seen) - min(MARK_BYTES, position) :].tobytes()
 
     def _first(self, seen, position):
-        """The checksum of the first bytes. All that was seen so far is in `seen` when the position first passes them."""
+        """The checksum of the first bytes. `seen` holds everything read so far when the position first passes them."""
         begin = len(seen) - position
         return zlib.crc32(seen[begin : begin + MARK_BYTES]) if begin >= 0 else 0
 
 
 def holds(path, place, held=NOTHING):
-    """Whether the file of that path, compressed or not, has before the place what was read there. Where nothing was read yet, what was
-    held of its first line tells. None: it is compressed, and that much of it cannot be had, yet or at all."""
+    """Whether the file at that path, compressed or not, has the content that was read before the place; if nothing was read, `held`, the known
+    part of its first line, decides. None: it is compressed, and that much of it cannot be decompressed, yet or ever."""
     if place.position == 0 and not held.size:
         return False
     try:
@@ -169,8 +169,8 @@ def holds(path, place, held=NOTHING):
 
 
 def first_bytes(path, count):
-    """The first bytes of a file, decompressed; fewer where there are fewer or it cannot be read. None: it is compressed, and not even those
-    can be had, yet or at all."""
+    """The first bytes of a file, decompressed; fewer if it is shorter or cannot be read. None: it is compressed, and they cannot be
+    decompressed, yet or ever."""
     try:
         descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -182,7 +182,7 @@ def first_bytes(path, count):
 
 
 def place_at_end(path):
-    """The Place behind the last byte of a file that is not compressed. Raises OSError."""
+    """The Place after the last byte of an uncompressed file. Raises OSError."""
     descriptor = open_allowed(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     try:
         status = os.fstat(descriptor)
@@ -195,5 +195,5 @@ def place_at_end(path):
 
 
 def _is_cut_off(path, error):
-    """Whether it was a codec that failed: the operating system's errors have a number."""
+    """Whether the codec failed: the operating system's errors have an errno."""
     return compression(path) is not None and error.errno is None

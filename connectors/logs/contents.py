@@ -1,4 +1,4 @@
-"""Whether a file has the content of one that we read: a copy, maybe compressed, maybe of a file that was truncated since."""
+"""Whether a file has the content of a file that was read: it is a copy, maybe compressed, maybe of a file that was truncated since."""
 
 import collections
 import itertools
@@ -13,7 +13,7 @@ _COMPARED_BYTES = 1 << 16
 
 
 class Contents:
-    """What was read of all files at one moment, by how it begins."""
+    """The content read from all files at one moment, indexed by how it begins."""
 
     def __init__(self, by_home):
         self._beginnings = collections.defaultdict(list)
@@ -30,8 +30,8 @@ class Contents:
         self._sizes = {size for _, size, _ in self._beginnings}
 
     def hold(self, path):
-        """Whether a file of the same folder was read that has the content of this one. None: this one is compressed and begins like it, or
-        there is no beginning, and the rest cannot be had: it may still be written."""
+        """Whether this file has the content of a file in the same folder that was read. None: it is compressed and begins like one, or its
+        beginning cannot be decompressed: it may still be being written."""
         first, folder = first_bytes(path, MARK_BYTES), os.path.dirname(path)
         if first is None:
             return None
@@ -47,7 +47,7 @@ class Contents:
 
 
 def _repeats(path, known):
-    """Whether a file with a rotated name has what was read of that one. Where that is little, such as a banner, all of it must be the same."""
+    """Whether a file with a rotated name has the content that was read. If that is short, such as a banner, all of it must be equal."""
     verdict = holds(path, known.place, known.held)
     if not verdict:
         return verdict
@@ -57,7 +57,7 @@ def _repeats(path, known):
         with open(path, "rb") as copy, open(known.path, "rb") as original:
             content = copy.read(_COMPARED_BYTES + 1)
             if os.fstat(original.fileno()).st_ino != known.key[1] or not known.place.is_in(original.fileno()):
-                return True  # it is not there any more to be compared with, or was truncated
+                return True  # the original is deleted or truncated: nothing to compare
             return len(content) <= _COMPARED_BYTES and original.read(len(content)) == content
     except OSError:
         return True

@@ -1,4 +1,4 @@
-"""Looking for files: everything that the globs name now, and where to watch for more."""
+"""File discovery: all files that match the globs, and the folders to watch for more."""
 
 import logging
 import os
@@ -16,25 +16,25 @@ _KINDS = ((stat.S_ISDIR, "a folder"), (stat.S_ISFIFO, "a pipe"), (stat.S_ISSOCK,
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A regular file with a name that is asked for."""
+    """A regular file with a matching name."""
 
     path: str
-    key: tuple  # device, inode, when it was made
+    key: tuple  # device, inode, creation time
     size: int
     written_ns: int
-    real: str  # the path without links
+    real: str  # the path with symbolic links resolved
 
 
 class Discovery:
     def __init__(self, paths, exclude=()):
         self.globs = [Glob(each) for each in paths]
         self.exclude = Exclude(exclude)
-        self.folders = set()  # where changes of names matter
+        self.folders = set()  # folders in which to watch for new names
         self._births = Births()
-        self._told = {}  # path -> what was said of it
+        self._told = {}  # path -> the problem last logged
 
     def scan(self):
-        """The files there are, each once, under the first of its names."""
+        """All matching files, each once, under the first of its names."""
         found, folders, troubled = {}, set(), {}
         links = set()
         for glob in self.globs:
@@ -46,7 +46,7 @@ class Discovery:
                     is_link = entry.is_symlink() if entry is not None else os.path.islink(path)
                 except OSError as error:
                     if os.path.islink(path):
-                        troubled[path] = f"is a link that leads nowhere ({error.strerror})"
+                        troubled[path] = f"is a broken symbolic link ({error.strerror})"
                     continue
                 if stat.S_ISREG(status.st_mode):
                     real = path
@@ -57,26 +57,26 @@ class Discovery:
                     if key not in found or (is_link < (found[key].real != found[key].path)):
                         found[key] = Found(path, key, status.st_size, status.st_mtime_ns, real)
                 else:
-                    kind = next((kind for is_it, kind in _KINDS if is_it(status.st_mode)), "no regular file")
-                    troubled[path] = f"is {kind}, no file with lines"
+                    kind = next((kind for is_it, kind in _KINDS if is_it(status.st_mode)), "a special file")
+                    troubled[path] = f"is {kind}, not a regular file"
         self.folders = folders | links
         self._births.turn()
         self._tell(troubled)
         return list(found.values())
 
     def captures(self, path):
-        """What the wildcards of the first glob that names it stood for."""
+        """The text that the wildcards of the first matching glob stand for."""
         return next((found for glob in self.globs if (found := glob.captures(path)) is not None), [])
 
     def _tell(self, troubled):
         for path, what in troubled.items():
             if self._told.get(path) != what:
-                log.warning("'%s' %s: it is left out.", path, what)
+                log.warning("'%s' %s: it is skipped.", path, what)
         self._told = troubled
 
 
 def check_paths(config):
-    """A path of the configuration that may not be opened is a ConfigError."""
+    """A configured path that must not be opened is a ConfigError."""
     for pattern in config.get("paths") or ():
         try:
             check_allowed_file(Glob(pattern).base)

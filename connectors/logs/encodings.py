@@ -1,4 +1,4 @@
-"""Encodings of log files: how their lines are found, and how they become UTF-8. Bytes that are not text of their encoding stay what they can."""
+"""Encodings of log files: how to find lines, and how to convert them to UTF-8. Invalid bytes are preserved where possible."""
 
 import numpy as np
 
@@ -13,16 +13,16 @@ _CODECS = {UTF16_LE: "utf-16-le", UTF16_BE: "utf-16-be"}
 
 
 def lines_of(encoding, delimiter):
-    """Where lines end. The delimiter is a string, or None for LF and CR LF."""
+    """The line splitter of an encoding. The delimiter is a string, or None for LF and CR LF."""
     if delimiter is not None:
         return DelimitedLines(delimiter.encode(_CODECS.get(encoding, encoding)))
     return WideLines(encoding == UTF16_BE) if encoding in _CODECS else FeedLines
 
 
 def to_utf8(data, starts, lengths, encoding, is_begin):
-    """Lines as a ByteColumn of UTF-8, without a byte order mark before the first of a file and without zeros before a line.
+    """Lines as a ByteColumn of UTF-8, without a byte order mark at the beginning of the file and without NUL bytes before a line.
 
-    Zeros are there where a file was truncated and who writes to it continued where he was."""
+    A line begins with NUL bytes if the file was truncated while its writer kept its old position."""
     starts, lengths = _without_bom(data, starts, lengths, encoding) if is_begin else (starts, lengths)
     if encoding == UTF8:
         if len(starts) and not data[np.minimum(starts, len(data) - 1)].all():

@@ -1,6 +1,6 @@
-"""Which files were written to and which names changed, reported for whole folders, so that thousands of files need few watches.
+"""Which files were written to and which names changed, by inotify on whole folders, so that thousands of files need few watches.
 
-A folder that cannot be watched (the limits of inotify, a network filesystem) makes the whole thing blind: who waits then looks himself.
+If a folder cannot be watched (inotify limits, a network filesystem), all files are polled instead.
 """
 
 import ctypes
@@ -20,7 +20,7 @@ _NAMES = ATTRIB | MOVED_FROM | MOVED_TO | CREATE | DELETE | DELETE_SELF | MOVE_S
 
 
 class Events:
-    """One reader waits; `wake` may be called from any thread."""
+    """One reader waits; `wake` is thread-safe."""
 
     def __init__(self, polls_only=False):
         self.is_blind = polls_only
@@ -28,18 +28,18 @@ class Events:
         self._waiting = select.poll()
         self._waiting.register(self._waker.descriptor, select.POLLIN)
         self._watches = {}  # folder -> its watch
-        self._folders = {}  # the other way around
+        self._folders = {}  # watch -> folder
         self._complained = set()
         self._descriptor = None if polls_only else new_inotify()
         if self._descriptor is not None:
             self._waiting.register(self._descriptor, select.POLLIN)
         elif not polls_only:
-            self._complain("the limit of inotify instances is reached, sysctl fs.inotify.max_user_instances")
+            self._complain("the limit of inotify instances is reached; raise sysctl fs.inotify.max_user_instances")
 
     def watch(self, folders):
-        """From now on these folders, and no others. Of one that is not there yet the nearest one above it is watched.
+        """Watch exactly these folders from now on. For a folder that does not exist yet, its nearest existing parent is watched.
 
-        Returns whether there are new ones: what changed in them up to now is not reported."""
+        Return whether there are new ones: earlier changes in them are not reported."""
         if self._descriptor is None:
             return False
         wanted = {_existing(folder) for folder in folders}
@@ -53,7 +53,7 @@ class Events:
         return not missing.isdisjoint(self._watches)
 
     def take(self, seconds=0.0):
-        """Wait up to so long; (folder, name) of what was written to, and whether names changed anywhere."""
+        """Wait up to so long; return (folder, name) of each write, and whether any names changed."""
         written, names = set(), False
         if not self._waiting.poll(max(seconds, 0) * 1000) or self._descriptor is None:
             return written, names
@@ -72,7 +72,7 @@ class Events:
             if mask & _NAMES:
                 names = True
             if mask & (DELETE_SELF | MOVE_SELF | IGNORED) and folder is not None:
-                self._watches.pop(folder, None)  # that folder is another one now, if there is one
+                self._watches.pop(folder, None)  # the folder was removed or replaced
                 self._folders.pop(watch, None)
         return written, names
 
@@ -101,7 +101,7 @@ class Events:
             return
         code = ctypes.get_errno()
         if code == errno.ENOSPC:
-            self._complain("the limit of inotify watches is reached, sysctl fs.inotify.max_user_watches")
+            self._complain("the limit of inotify watches is reached; raise sysctl fs.inotify.max_user_watches")
         elif code not in (errno.ENOENT, errno.ENOTDIR):
             self._complain(f"'{folder}' cannot be watched, {os.strerror(code)}")
 
@@ -109,7 +109,7 @@ class Events:
         self.is_blind = True
         if why not in self._complained:
             self._complained.add(why)
-            log.warning("Changes of files are not reported (%s): all files are looked at again and again.", why)
+            log.warning("Cannot watch files for changes (%s): polling all files instead.", why)
 
 
 def _existing(folder):

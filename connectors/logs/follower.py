@@ -1,12 +1,12 @@
-"""Following all files that the globs name, through every kind of rotation: whose lines come next.
+"""Follows all files that match the globs through every kind of rotation, and decides which file to read next.
 
-    discovery.py    what is there                    known.py        what is followed, and was
-    succession.py   who had a name before, and next  copies.py       which of them are copies
-    ready.py        whose turn it is                 turns.py        who waits for whom
-    open_files.py   which files are open
+    discovery.py    files on disk                    known.py        files that are, or were, followed
+    succession.py   order of files with one name     copies.py       which files are copies
+    ready.py        files ready to read              turns.py        files that wait for others
+    open_files.py   open files
 
-A file is known by what it is, not by its name (log_file.py). One that loses its name is read to its end: until it has not grown for
-`rotate_wait` seconds. Anyone who gets the name after it waits for that, for some seconds at most, so that lines keep their order.
+A file is identified by its inode and content, not by its name (log_file.py). A file that loses its name is read to its end: until it has
+not grown for `rotate_wait` seconds. The next file with the name waits for that, for some seconds at most, to keep lines in order.
 """
 
 import logging
@@ -28,7 +28,7 @@ from standalone import ConfigError
 
 log = logging.getLogger(__name__)
 
-EVENTS = "events"  # a flush of what only its successor would end
+EVENTS = "events"  # a flush of the last event, which only a following line would end
 SECONDS_AFTER_TROUBLE = 5.0
 
 
@@ -52,7 +52,7 @@ class Follower:
     # --- For the task ------------------------------------------------------------------------------------------------
 
     def read(self):
-        """(LogFile, its next Lines), or None if there are none for now."""
+        """(LogFile, its next Lines), or None if there are none now."""
         self._look()
         while (file := self._ready.take()) is not None:
             if self._turns.must_wait(file):
@@ -68,7 +68,7 @@ class Follower:
         return None
 
     def wait(self, seconds):
-        """Until something may have changed, or `wake` was called on the events."""
+        """Wait until something may have changed, or `wake` was called on the events."""
         now = time.monotonic()
         scan = self._next_scan if self._scan_wanted else self._next_full
         seconds = min(seconds, scan - now, self._ready.patience())
@@ -76,20 +76,20 @@ class Follower:
 
     @property
     def is_at_end(self):
-        """Whether all there is has been read; files that wait for their time do not count."""
+        """Whether everything has been read; files that wait for a timeout do not count."""
         return self._ready.is_idle and not self._scan_wanted and not self._succession.is_undecided
 
     def look_at_all(self):
-        """With the next read, whether anything is reported or not."""
+        """Scan all files at the next read, even without events."""
         self._next_full = 0.0
 
     def close_files(self):
-        """Those that are open; each is opened again when it is its turn."""
+        """Close all open files; each is reopened when it is read next."""
         self._open.close_all()
 
     close = close_files
 
-    # --- Looking -----------------------------------------------------------------------------------------------------
+    # --- Scanning -----------------------------------------------------------------------------------------------------
 
     def _look(self):
         self._take_events(0)
@@ -113,7 +113,7 @@ class Follower:
         self._scan_wanted = False
         found = self._discovery.scan()
         if self._events.watch(self._discovery.folders):
-            found = self._discovery.scan()  # what was written before we watched
+            found = self._discovery.scan()  # written before the watch started
         self._take(found)
         now = time.monotonic()
         took = now - begun
@@ -123,7 +123,7 @@ class Follower:
         self._is_first = False
 
     def _take(self, found):
-        """Compare what is there with what we know: files that were renamed, that are gone, that are new."""
+        """Compare the files on disk with the known ones: find renamed, deleted and new files."""
         known, unknown, lost, unread = self._known, [], [], []
         listed = set()
         for each in found:
@@ -157,7 +157,7 @@ class Follower:
         self._open.close_idle(self._rules.close_inactive)
 
     def _update(self, file, each, lost, unread):
-        """What was found of a file we know."""
+        """Update a known file from the scan."""
         was_lost = file.is_lost
         if file.path != each.path:
             log.info("'%s' is '%s' now.", file.path, each.path)
@@ -176,11 +176,11 @@ class Follower:
             lost.append(file)
 
     def _is_too_old(self, each):
-        """It is not read before it is written to."""
+        """Whether it is not read until it is written to."""
         return self._rules.ignore_older is not None and time.time() - each.written_ns / 1e9 > self._rules.ignore_older
 
     def _begun(self, each):
-        """A new file, followed from now on."""
+        """Start following a new file."""
         file = LogFile(each.path, each.path, each.key, Place(0, each.key[1], each.written_ns))
         file.noted = each.size, each.written_ns
         self._known.keep(file)
@@ -193,7 +193,7 @@ class Follower:
         try:
             reader = self._open.opened(file.path)
         except (OSError, ConfigError):
-            return  # it is told of when it is read
+            return  # the error is logged when it is read
         try:
             file.place = end_of(reader, self._limits)
         finally:
@@ -220,7 +220,7 @@ class Follower:
         except Rewritten:
             self._succession.truncated(file, file.place, file.held)
         except Gone:
-            self._scan_wanted = True  # the next look will tell
+            self._scan_wanted = True  # the next scan finds out
             file.seen = None
         except ConfigError as error:
             self._refused(file, str(error))
@@ -229,7 +229,7 @@ class Follower:
         return None
 
     def _at_end(self, file):
-        """Nothing finished is left in it for now. Lines: what counts as finished all the same."""
+        """No complete line is left for now. Return Lines if an incomplete one counts as complete."""
         reader, rules = file.reader, self._rules
         file.seen = reader.seen
         quiet = reader.quiet_for()
@@ -262,7 +262,7 @@ class Follower:
 
     def _end(self, file):
         if not file.is_over:
-            log.info("'%s' is read to its end, byte %d.", file.path, file.place.position)
+            log.info("'%s' was read to its end at byte %d.", file.path, file.place.position)
         file.seen = file.reader.seen
         is_deleted = file.reader.status().st_nlink == 0
         self._open.close(file)
@@ -273,7 +273,7 @@ class Follower:
         if is_deleted:
             self._succession.gone(file)
 
-    # --- What cannot be read -----------------------------------------------------------------------------------------
+    # --- Errors -----------------------------------------------------------------------------------------
 
     def _trouble(self, file, error):
         if isinstance(error, FileNotFoundError):
@@ -282,7 +282,7 @@ class Follower:
         why = error.strerror or str(error)
         if compression(file.path) and error.errno is None and file.reader is not None:
             if time.time() - file.reader.status().st_mtime > SECONDS_TO_SETTLE:
-                log.warning("'%s' is damaged (%s): what could be read of it, %d bytes, is all that comes.", file.path, why, file.place.position)
+                log.warning("'%s' is damaged (%s): only its first %d bytes could be read.", file.path, why, file.place.position)
                 self._end(file)
                 return
             self._open.close(file)
@@ -291,7 +291,7 @@ class Follower:
     def _refused(self, file, why):
         if file.trouble != why:
             file.trouble = why
-            log.warning("'%s' %s: it is tried again every %d s.", file.path, why, SECONDS_AFTER_TROUBLE)
+            log.warning("'%s' %s: retrying every %d s.", file.path, why, SECONDS_AFTER_TROUBLE)
         self._ready.add_later(file, SECONDS_AFTER_TROUBLE)
 
     @staticmethod

@@ -1,6 +1,6 @@
-"""Paths with wildcards: which files they name, which folders must be watched for them, and what each wildcard stood for.
+"""Paths with wildcards: matching files, the folders to watch for them, and the text that each wildcard stands for.
 
-    /var/log/*.log     *, ? and [a-z] within one name        /srv/**/app.log     ** for any number of folders, also none
+    /var/log/*.log     *, ? and [a-z] within one name        /srv/**/app.log     ** for any number of folders, including none
 """
 
 import fnmatch
@@ -11,7 +11,7 @@ _WILD = re.compile(r"[*?\[]")
 
 
 class Glob:
-    """One pattern, made absolute."""
+    """One pattern, as an absolute path."""
 
     def __init__(self, pattern):
         self.pattern = os.path.normpath(os.path.abspath(pattern))
@@ -30,7 +30,7 @@ class Glob:
         return "/" + "/".join(fixed)
 
     def captures(self, path):
-        """What the wildcards stood for in that path, in their order; None if it is not one of the pattern's."""
+        """The text that each wildcard stands for in that path, in order; None if the path does not match."""
         match = self._names.fullmatch(path)
         return None if match is None else [text.strip("/") for text in match.groups()]
 
@@ -38,13 +38,13 @@ class Glob:
         return self._names.fullmatch(path) is not None
 
     def walk(self, folders, trouble):
-        """(path, os.DirEntry or None) of what has such a name. Adds each folder looked into to `folders`; trouble(path, OSError) of those that
-        cannot be read."""
+        """(path, os.DirEntry or None) of matching names. Adds each visited folder to `folders`; calls trouble(path, OSError) for those that cannot
+        be read."""
         yield from _walk("/", self._parts, folders, trouble)
 
 
 class Exclude:
-    """Patterns of paths that are left out. One without a slash is about names, wherever they are."""
+    """Patterns of paths to exclude. A pattern without a slash matches file names in any folder."""
 
     def __init__(self, patterns):
         self._names = [re.compile(fnmatch.translate(each)) for each in patterns if "/" not in each]
@@ -76,7 +76,7 @@ def _walk(folder, parts, folders, trouble):
     if first == "**":
         yield from _walk(folder, rest or ["*"], folders, trouble)
         for entry in listed:
-            if _is_folder(entry, follow=False):  # a link may lead back up
+            if _is_folder(entry, follow=False):  # a link may lead to a parent folder
                 yield from _walk(entry.path, parts, folders, trouble)
         return
     wanted = re.compile(fnmatch.translate(first)).match
@@ -97,7 +97,7 @@ def _is_folder(entry, follow):
 
 
 def _regex(parts):
-    """As a regular expression that captures what each wildcard stands for."""
+    """As a regular expression with a group for each wildcard."""
     pieces = []
     for at, part in enumerate(parts):
         last = at == len(parts) - 1

@@ -1,4 +1,4 @@
-"""JournalSource: the systemd journal of this host, by `journalctl -o export --follow`, from the cursor of the last record that was published."""
+"""JournalSource: the systemd journal of this host, read by `journalctl -o export --follow` from the cursor of the last published record."""
 
 import logging
 import os
@@ -41,27 +41,27 @@ READ_BYTES = 1 << 18
 class JournalSourceConnector(SourceConnector):
     """Publish the entries of the systemd journal, each a map of its fields.
 
-    The cursor of the last acknowledged entry is the offset: after a restart it continues after it. Where that entry is gone, it continues with
-    the next one there is.
+    The cursor of the last acknowledged entry is the offset: after a restart it continues after that entry, or, if the entry was deleted, with
+    the next one.
     """
 
     java_name = "JournalSource"
 
     config_def = ConfigDef(
         Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
-        Option("units", LIST, MEDIUM, "Only entries of these systemd units. By default of all.", default=""),
-        Option("matches", LIST, MEDIUM, "Only entries with these fields, as PRIORITY=3; see journalctl(1).", default=""),
-        Option("fields", LIST, MEDIUM, "The fields that are published. By default all.", default=""),
-        Option("start.at", STRING, MEDIUM, "Where it begins when it starts for the first time.", default=BEGINNING, check=one_of(BEGINNING, END)),
-        Option("journal.directory", STRING, LOW, "A folder with journal files, in place of the host's.", default=None),
+        Option("units", LIST, MEDIUM, "Publish only entries of these systemd units. Empty: all.", default=""),
+        Option("matches", LIST, MEDIUM, "Publish only entries with these fields, such as PRIORITY=3; see journalctl(1).", default=""),
+        Option("fields", LIST, MEDIUM, "Fields to publish. Empty: all.", default=""),
+        Option("start.at", STRING, MEDIUM, "Where to start if there is no stored offset.", default=BEGINNING, check=one_of(BEGINNING, END)),
+        Option("journal.directory", STRING, LOW, "Folder with journal files, instead of the host's journal.", default=None),
         Option("journalctl", STRING, LOW, "The command.", default="journalctl", check=non_empty),
-        Option("batch.size", INT, LOW, "How many records are handed on at once at most.", default=2000, check=at_least(1)),
+        Option("batch.size", INT, LOW, "Maximum number of records per poll.", default=2000, check=at_least(1)),
     )
 
     def validate(self, config):
         command = config.get("journalctl") or "journalctl"
         if shutil.which(command) is None:
-            return {"journalctl": f"'{command}' is not found: this host has no systemd journal, or the command has another path"}
+            return {"journalctl": f"'{command}' was not found: this host has no systemd journal, or the command is elsewhere"}
         wrong = [each for each in (config.get("matches") or "").split(",") if each.strip() and "=" not in each]
         return {"matches": f"'{wrong[0].strip()}' must be FIELD=value"} if wrong else {}
 
@@ -69,7 +69,7 @@ class JournalSourceConnector(SourceConnector):
         return ExactlyOnceSupport.SUPPORTED
 
     def task_configs(self, max_tasks):
-        return [dict(self.config)]  # one journal has one order
+        return [dict(self.config)]  # one task keeps the journal's order
 
     def alter_offsets(self, config, offsets):
         for partition, offset in offsets:
@@ -81,7 +81,7 @@ class JournalSourceConnector(SourceConnector):
 
 
 class JournalSourceTask(SourceTask):
-    """Reads what journalctl writes."""
+    """Reads the output of journalctl."""
 
     java_name = "JournalSourceTask"
 
@@ -150,7 +150,7 @@ class JournalSourceTask(SourceTask):
         if not data:
             _, said = self._process.communicate()
             code, self._process = self._process.returncode, None
-            raise RetriableError(f"journalctl has ended with code {code}: {said.decode(errors='replace').strip()[:500] or 'it says nothing'}")
+            raise RetriableError(f"journalctl exited with code {code}: {said.decode(errors='replace').strip()[:500] or 'no output'}")
         found, self._rest = entries(self._rest + data)
         self._ready += [self._record(entry) for entry in found]
 

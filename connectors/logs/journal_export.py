@@ -1,7 +1,7 @@
 """systemd's Journal Export Format: entries of fields, a blank line after each.
 
     MESSAGE=text LF                                 a string without line ends
-    MESSAGE LF, length (64 bits, little endian), bytes, LF      all else
+    MESSAGE LF, length (64 bits, little endian), bytes, LF      any other value
 """
 
 import struct
@@ -10,7 +10,7 @@ _LENGTH = struct.Struct("<Q")
 
 
 def entries(data):
-    """([{field: text, or a list where it comes several times}], the bytes of the entry that is not finished yet)"""
+    """([{field: text, or a list if it is repeated}], the bytes of the incomplete last entry)"""
     found, begin = [], 0
     while (parsed := _entry(data, begin)) is not None:
         entry, begin = parsed
@@ -20,7 +20,7 @@ def entries(data):
 
 
 def _entry(data, at):
-    """(an entry, where the next one begins), or None where it does not end in sight."""
+    """(an entry, the position of the next one), or None if it is incomplete."""
     entry = {}
     while True:
         end = data.find(b"\n", at)

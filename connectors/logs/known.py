@@ -1,25 +1,25 @@
-"""All files that are followed, or were until lately: by what they are, and by the name they were written under."""
+"""All files that are followed, or were until lately: by identity, and by the name they were written under."""
 
 import collections
 import time
 
 from connectors.logs.compressed_file import holds
 
-LEAST_DEAD = 1000  # files that are gone and remembered, whatever their age
+LEAST_DEAD = 1000  # deleted files that are remembered, regardless of their age
 
 
 class Known:
     def __init__(self, slots, offset_reader, starts_at_end=False):
         self.slots = slots
-        self.files = {}  # device, inode and when it was made -> LogFile
+        self.files = {}  # device, inode and creation time -> LogFile
         self.by_home = collections.defaultdict(list)
-        self.last_of = {}  # name -> the file that had it last and lost it
+        self.last_of = {}  # name -> the last file that lost it
         self._dead = collections.deque()
-        self._stored = collections.defaultdict(list)  # by inode, or by name where somebody has set the position by hand
+        self._stored = collections.defaultdict(list)  # by inode, or by name if an operator has set the position
         for file in slots.load(offset_reader):
             self._stored[file.place.inode or file.home].append(file)
         first = [file.since for stored in self._stored.values() for file in stored if file.since]
-        self._since = 0  # when files began at their end, nanoseconds
+        self._since = 0  # when files were first read from their end, in nanoseconds
         if starts_at_end:
             self._since = min(first, default=0 if self._stored else time.time_ns())
         self._is_first_start = not self._stored
@@ -31,29 +31,29 @@ class Known:
         file.dead_at, file.since = None, self._since
 
     def was_there_before_us(self, file, is_first_look):
-        """Whether a new file was there when the connector was started for the first time, and begins at its end."""
+        """Whether a new file existed when the connector was first started, and is read from its end."""
         if not self._since:
             return False
         return is_first_look if self._is_first_start else 0 < file.born < self._since
 
     def move(self, file, key, path):
-        """It is that file on disk now."""
+        """The file now has this key and path on disk."""
         self.leave(file)
         file.key, file.path = key, path
         self.keep(file)
 
     def leave(self, file):
-        """No file on disk is it any more."""
+        """The file is no longer on disk under this key."""
         if self.files.get(file.key) is file:
             del self.files[file.key]
 
     def die(self, file):
-        """It is gone. Its marks are kept for a while: a compressed copy of it may turn up."""
+        """The file is deleted. Its marks are remembered for a while: a compressed copy of it may appear."""
         file.dead_at = time.monotonic()
         self._dead.append(file)
 
     def clean(self, seconds):
-        """Forget what has been gone for this long; its slot is given to another."""
+        """Forget files that were deleted that long ago, and reuse their slots."""
         now = time.monotonic()
         most = max(LEAST_DEAD, len(self.files))
         while self._dead and (len(self._dead) > most or now - (self._dead[0].dead_at or 0) > seconds):
@@ -68,21 +68,21 @@ class Known:
                 del self.last_of[file.home]
             self.slots.take_back(file)
 
-    # --- From before we were started -----------------------------------------------------------------------------------
+    # --- Stored offsets -----------------------------------------------------------------------------------
 
     def recalled(self, each):
-        """The file we knew before we were started, by its inode or, where somebody has set the position, by its name."""
+        """The file of a stored offset, by its inode or, if an operator has set the position, by its name."""
         for file in (*self._stored.get(each.key[1], ()), *self._stored.get(each.path, ())):
             if file.place.inode and not is_the_same(file, each):
                 continue
             self._stored[file.place.inode or file.home].remove(file)
             self.move(file, each.key, each.path)
-            file.is_lost = False  # whether it has, is found out again
+            file.is_lost = False  # to be determined again
             return file
         return None
 
     def rest(self):
-        """Those that none of the files found is: gone, or under a name that nobody asks for."""
+        """Stored offsets without a file on disk: it was deleted, or has a name that does not match."""
         files = [file for stored in self._stored.values() for file in stored]
         self._stored.clear()
         for file in files:
@@ -95,7 +95,7 @@ class Known:
 
 
 def is_the_same(file, found):
-    """Whether a file found on disk, with the inode number of one that was read, is that one."""
+    """Whether a file on disk, with the inode number of one that was read, is the same file."""
     if file.born and found.key[2]:
         return file.born == found.key[2]
     return holds(found.path, file.place, file.held)

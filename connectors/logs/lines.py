@@ -1,6 +1,6 @@
-"""Where lines end: at LF or CR LF, at a delimiter of one's own, or at LF in UTF-16. Each as an OpenFile takes it (connectors/file/lines.py).
+"""Line ends: LF or CR LF, a custom delimiter, or LF in UTF-16. Interface as an OpenFile needs it (connectors/file/lines.py).
 
-What lacks a line end may be published as a line (`final`). If its end is written later, that is no line: `late_end` tells of it.
+An incomplete line may be published (`final`). If its line end is written later, that is not another line: `late_end` detects it.
 """
 
 import numpy as np
@@ -9,7 +9,7 @@ LF, CR = 10, 13
 
 
 class FeedLines:
-    """LF or CR LF. A lone CR ends nothing: progress bars are full of them."""
+    """LF or CR LF. A lone CR ends no line: progress bars use many of them."""
 
     @staticmethod
     def split(data, begin=0, final=False):
@@ -72,7 +72,7 @@ class DelimitedLines:
         before, behind = data[max(0, begin - size) : begin].tobytes(), data[begin : begin + size].tobytes()
         if not begin or before == self._delimiter:
             return 0
-        for taken in range(size - 1, -1, -1):  # so much of it was taken for a part of the line
+        for taken in range(size - 1, -1, -1):  # so many of its bytes were published as part of the line
             if before.endswith(self._delimiter[:taken]) and behind.startswith(self._delimiter[taken:]):
                 return size - taken
         return 0
@@ -85,7 +85,7 @@ class DelimitedLines:
         for at, byte in enumerate(self._delimiter):
             hits &= part[at : len(part) - size + 1 + at] == byte
         ends = np.flatnonzero(hits)
-        if size > 1 and len(ends) and (np.diff(ends) < size).any():  # in "---" there is one "--"
+        if size > 1 and len(ends) and (np.diff(ends) < size).any():  # "---" contains one "--"
             kept, free = [], 0
             for end in ends.tolist():
                 if end >= free:
@@ -96,7 +96,7 @@ class DelimitedLines:
 
 
 class WideLines:
-    """LF or CR LF in UTF-16, little or big endian. Lines begin at even places of the file: `data` does, too, where lines are looked for."""
+    """LF or CR LF in UTF-16, little or big endian. Lines start at even positions of the file; so must `data` when lines are searched."""
 
     def __init__(self, is_big):
         self._kind = ">u2" if is_big else "<u2"
@@ -137,7 +137,7 @@ class WideLines:
 
 
 def _with_rest(data, starts, lengths, end, final, half_end=0):
-    """`half_end`: so many of the last bytes are the first half of a line end."""
+    """`half_end`: number of trailing bytes that are the first half of a line end."""
     if final is True and end < len(data):
         starts = np.append(starts, np.int64(end))
         lengths = np.append(lengths, np.int32(len(data) - end - half_end))

@@ -1,4 +1,4 @@
-"""One log file: who it is, whatever names it gets, and how far it has been read."""
+"""One log file: its identity, independent of its names, and how far it has been read."""
 
 import dataclasses
 import itertools
@@ -10,14 +10,14 @@ from standalone import ConnectError
 
 FILENAME, LINE, BORN, FORMER, SINCE, SLOT = "filename", "line", "_born", "_former", "_since", "slot"
 MOST_FORMER = 8
-MOST_MARKS = 16  # of a trail
+MOST_MARKS = 16  # maximum number of marks in a trail
 _MARK = struct.Struct("<QI")
 
 _numbers = itertools.count()
 
 
 class LogFile:
-    """Known by device and inode, by when it was made, and by marks of its content (see connectors/file/rotation.py)."""
+    """Identified by device, inode and creation time, and by marks of its content (see connectors/file/rotation.py)."""
 
     __slots__ = (
         "home", "path", "key", "line", "slot", "former", "reader", "seen", "noted", "after", "heard_at", "copy_of", "is_lost", "is_passed",
@@ -28,28 +28,28 @@ class LogFile:
     def __init__(self, home, path, key, place, line=0, slot=None, former=()):
         self.home = home  # the name it was written under
         self.path = path  # the name it has now
-        self.key = key  # device, inode, when it was made (in nanoseconds, 0: nobody knows)
-        self.line = line  # how many lines are before the position
-        self.slot = slot  # under which its offset is stored
-        self.former = former  # marks of copies that were made of it before it was truncated, and that are read
+        self.key = key  # device, inode, creation time (in nanoseconds; 0: unknown)
+        self.line = line  # number of lines before the position
+        self.slot = slot  # the slot of its offset
+        self.former = former  # marks of copies that were made before it was truncated, and that were read
         self.reader = None  # an OpenFile or CompressedFile
-        self.seen = None  # size and time of writing when nothing was left to read
-        self.noted = None  # size and time of writing when it was last found
+        self.seen = None  # size and mtime when it was last read to its end
+        self.noted = None  # size and mtime in the last scan
         self.after = None  # the file that had its name before: it is read first
-        self.heard_at = 0.0  # when something was last read of it, or it began to wait, on the clock of turns.py
-        self.copy_of = None  # it was made when that one was truncated
+        self.heard_at = 0.0  # when it was last read, or began to wait, by the clock of turns.py
+        self.copy_of = None  # the file of which it is a copy, made when that one was truncated
         self.is_lost = False  # it no longer has the name it was written under
-        self.is_passed = False  # it was read to its end, and anyone who comes after it may begin
-        self.is_over = False  # it is closed, and nobody expects more of it
+        self.is_passed = False  # it was read to its end, and its successor may be read
+        self.is_over = False  # it is closed, and no more lines are expected
         self.is_queued = False
-        self.is_listed = True  # the last look found it
+        self.is_listed = True  # the last scan found it
         self.used_at = 0.0
         self.dead_at = None
         self.trouble = None
         self.number = next(_numbers)
-        self.facts = None  # what is computed once a file: topic, headers
-        self.since = 0  # files that were there then began at their end, in nanoseconds
-        self.trail = b""  # marks: positions where reading stopped, and the checksum of what is before each; the later ones are denser
+        self.facts = None  # computed once per file: topic, headers
+        self.since = 0  # files that existed then are read from their end, in nanoseconds
+        self.trail = b""  # marks: positions where reading stopped, with the checksum before each; later ones are denser
         self._place = place
         self._held = NOTHING
 
@@ -59,7 +59,7 @@ class LogFile:
 
     @property
     def held(self):
-        """What was seen of it after its place. Of an open file of which nothing was looked at yet: what is there."""
+        """The known content after its place. For an open file that was not read yet: its current content."""
         if self.reader is None:
             return self._held
         if self.reader.position == 0 and not self.reader.held.size and not self.reader.complete:
@@ -68,7 +68,7 @@ class LogFile:
 
     @property
     def is_unknown(self):
-        """Whether nothing was read or seen of it yet: then nobody can tell by its content that it was truncated."""
+        """Whether nothing of it was read or seen yet: then a truncation cannot be detected by content."""
         return self.place.position == 0 and self.place.inode != 0 and not (self._held if self.reader is None else self.reader.held).size
 
     @property
@@ -90,7 +90,7 @@ class LogFile:
         self.former = (*self.former, _marks(place))[-MOST_FORMER:]
 
     def leave_mark(self):
-        """Reading stopped here: so a copy that is made now will be known, though we read on."""
+        """Mark the position where reading stops now: a copy made now can be recognized later, after more was read."""
         if self.reader.complete:
             return
         place = self.reader.place()
@@ -102,7 +102,7 @@ class LogFile:
             self.trail = b"".join(self.trail[at : at + _MARK.size] for at in range(0, older, step)) + self.trail[older:]
 
     def last_mark(self, size, head):
-        """The last Place up to there where reading stopped, in a file of which that is the checksum of the first bytes; None if there is none."""
+        """The last marked Place up to `size`, for a file whose first bytes have the checksum `head`; None if there is none."""
         passed = [mark for mark in _MARK.iter_unpack(self.trail) if mark[0] <= size]
         return Place(passed[-1][0], head=head, tail=passed[-1][1]) if passed else None
 
@@ -116,7 +116,7 @@ class LogFile:
         return {SLOT: self.slot}
 
     def offsets_of(self, lines):
-        """row -> the source offset after that line; `line` becomes what it is after all of them."""
+        """row -> the source offset after that line; sets `line` to the number after all of them."""
         home, before, former, born, since = self.home, self.line, list(self.former), self.born, self.since
         self.line += len(lines)
 
@@ -132,10 +132,10 @@ class LogFile:
 
     @classmethod
     def of_offset(cls, slot, offset):
-        """As it was stored, or set by hand: then there is a name and a position only."""
+        """A LogFile from a stored offset, or from one set by an operator, which has only a name and a position."""
         home = offset.get(FILENAME)
         if not isinstance(home, str):
-            raise ConnectError(f"The stored offset {offset!r} of slot {slot} has no '{FILENAME}'. Alter or reset the connector's offsets.")
+            raise ConnectError(f"The stored offset {offset!r} of slot {slot} has no '{FILENAME}'. Change or reset the connector's offsets.")
         place = Place.of_offset(offset)
         line = offset.get(LINE)
         born = offset.get(BORN)
@@ -159,29 +159,29 @@ def _place_of(marks):
 
 
 def check_offset(partition, offset):
-    """Raise ConnectError if an operator may not set that offset."""
+    """Raise ConnectError if an operator must not set that offset."""
     slot = (partition or {}).get(SLOT)
     if not isinstance(slot, int) or isinstance(slot, bool) or slot < 0:
-        raise ConnectError(f"The source partition {partition!r} must be {{\"{SLOT}\": N}}, N a whole number, as GET …/offsets shows it.")
+        raise ConnectError(f"The source partition {partition!r} must be {{\"{SLOT}\": N}}, N an integer, as in GET …/offsets.")
     if offset is None:
         return
     position = offset.get(POSITION)
     if not isinstance(offset.get(FILENAME), str) or not isinstance(position, int) or isinstance(position, bool) or position < 0:
         raise ConnectError(
             f"The source offset {offset!r} of slot {slot} must be {{\"{FILENAME}\": \"<path>\", \"{POSITION}\": N}}, "
-            "N a whole number of bytes, 0 or more."
+            "N a number of bytes, 0 or more."
         )
 
 
 class Slots:
-    """Numbers under which offsets are stored. A file that is gone gives its number back, so that there are never more than files."""
+    """Numbers under which offsets are stored. A deleted file's number is reused, so that there are never more offsets than files."""
 
     def __init__(self):
         self._next = 0
         self._free = []
 
     def load(self, reader, step=4096):
-        """The files that have a stored offset. Numbers may be missing: what was under way when the process died."""
+        """The files with a stored offset. Numbers may be missing if the process died before they were stored."""
         files, misses = [], 0
         while misses < 2:
             partitions = [{SLOT: slot} for slot in range(self._next, self._next + step)]

@@ -1,6 +1,6 @@
-"""Events of multiple lines, such as stack traces: where each begins and ends, found without copying, for whole chunks at once.
+"""Events of multiple lines, such as stack traces: finds where each begins and ends, without copying, for whole chunks at once.
 
-An event whose end is not in sight stays in the file, unread: so it is whole however reads, restarts and writers cut it.
+An incomplete event is not consumed: so it stays whole across reads, restarts and partial writes.
 """
 
 import re
@@ -10,7 +10,7 @@ import numpy as np
 from connectors.logs.lines import FeedLines
 from standalone import ByteColumn
 
-# Lines that continue with the event before them.
+# Lines that continue the previous event.
 PRESETS = {
     "java": r"^(?:\s|Caused by:|Suppressed:|\.\.\. \d+ more|[\w.$]+(?:Exception|Error)(?::|$))",
     "python": r"^(?:\s|Traceback \(most recent call last\):|During handling of the above|The above exception was|"
@@ -24,9 +24,9 @@ TIMESTAMP = r"^\W{0,2}(?:\d{4}[-/.]\d\d[-/.]\d\d|\d\d[-/.]\w{2,3}[-/.]\d{2,4}|[A
 
 
 class Rule:
-    """Which lines belong together. One of the patterns at least is given.
+    """Which lines belong to one event. At least one pattern is set.
 
-    starts: begins an event; goes_on: belongs to the line before; ends: is the last of its event; carries_on: belongs to the line behind.
+    starts: begins an event; goes_on: continues the previous line; ends: ends its event; carries_on: is continued by the next line.
     """
 
     def __init__(self, starts=None, goes_on=None, ends=None, carries_on=None, most_lines=1000, most_bytes=1 << 20):
@@ -38,7 +38,7 @@ class Rule:
         return cls(starts=TIMESTAMP, **limits) if name == "timestamp" else cls(goes_on=PRESETS[name], **limits)
 
     def breaks(self, column):
-        """For each line whether an event begins with it; and whether the last line is the end of its event for sure."""
+        """For each line, whether it begins an event; and whether the last line certainly ends its event."""
         begins = np.zeros(len(column), bool)
         last_ends = False
         if self.starts is not None:
@@ -59,10 +59,10 @@ class Rule:
 
 
 class Events:
-    """Splits into events what another splits into lines."""
+    """Groups the lines of another splitter into events."""
 
     def __init__(self, rule, lines=FeedLines, text=ByteColumn):
-        """`text(data, starts, lengths)`: the lines as UTF-8, for the patterns."""
+        """`text(data, starts, lengths)`: the lines as UTF-8, for matching."""
         self._rule = rule
         self._lines = lines
         self._text = text
@@ -84,13 +84,13 @@ class Events:
             is_full = last[-1] - first[-1] + 1 >= self._rule.most_lines or event_lengths[-1] >= self._rule.most_bytes
         else:
             is_full = False
-        if not (final or last_ends or is_full):  # what follows may belong to the last one
+        if not (final or last_ends or is_full):  # the following lines may belong to the last event
             end = int(event_starts[-1])
             event_starts, event_lengths = event_starts[:-1], event_lengths[:-1]
         return event_starts, event_lengths.astype(np.int32), end
 
     def _divided(self, first, last, starts, lengths):
-        """Events that are too long in parts that are not."""
+        """Split events that are too long."""
         firsts, lasts = [], []
         for low, high in zip(first.tolist(), last.tolist()):
             begun = low
@@ -106,15 +106,15 @@ class Events:
 
 
 def matches(column, pattern):
-    """For each line whether the pattern (RE2) is found in it. Bytes are Latin-1 to it, so that any will do."""
-    import pyarrow.compute as pc  # takes memory, which those that need no pattern do without
+    """For each line, whether the pattern (RE2) matches. Bytes are read as Latin-1, so that all are valid."""
+    import pyarrow.compute as pc  # imported late: saves memory if no pattern is configured
 
     found = pc.match_substring_regex(column.to_arrow(), pattern)
     return found.to_numpy(zero_copy_only=False)
 
 
 def refused_pattern(pattern):
-    """Why it is not a regular expression of RE2; None if it is one."""
+    """Why it is not a valid RE2 expression; None if it is valid."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -1,4 +1,4 @@
-"""Names that rotation gives: from app.log.2.gz back to app.log, and the rotated files of a folder by the name they had."""
+"""Names of rotated files: from app.log.2.gz back to app.log, and the rotated files of a folder by their original name."""
 
 import os
 import re
@@ -9,19 +9,19 @@ from connectors.logs.birth import born
 from standalone import ConfigError, check_allowed_file
 
 COMPRESSED = {".gz": "gzip", ".zst": "zstd", ".bz2": "bz2", ".lz4": "lz4"}
-DATE_DIGITS = 6  # a number of so many is a date
+DATE_DIGITS = 6  # a number with so many digits is a date
 
 _NUMBERS = re.compile(r"[-._]\d[\d\-_.:TZ]*$")
 _FORMER = re.compile(r"[-._](?:old|bak|prev|previous)$")
 
 
 def compression(path):
-    """The codec that the name tells of, or None."""
+    """The codec by the file name's suffix, or None."""
     return COMPRESSED.get(os.path.splitext(path)[1])
 
 
 def bases_of(name):
-    """The names a rotated file may have had when it was written: of app.log.2.gz these are app.log.2 and app.log."""
+    """Possible original names of a rotated file: for app.log.2.gz these are app.log.2 and app.log."""
     found = []
     stem, extension = os.path.splitext(name)
     if extension in COMPRESSED:
@@ -37,7 +37,7 @@ def bases_of(name):
 
 
 def is_surely_rotated(name):
-    """app.log.1, app.log.old and app-2026-01-31.log are; worker-1.log may as well be the log of another worker."""
+    """True for app.log.1, app.log.old and app-2026-01-31.log; worker-1.log may as well be the log of another worker."""
     name = os.path.splitext(name)[0] if compression(name) else name
     if _NUMBERS.search(name) or _FORMER.search(name):
         return True
@@ -46,7 +46,7 @@ def is_surely_rotated(name):
 
 
 def rank(name):
-    """A higher number is a younger file: of numbers the lower, of dates the later."""
+    """A higher rank is a younger file: a lower number, or a later date."""
     name = os.path.splitext(name)[0] if compression(name) else name
     match = _NUMBERS.search(name) or _NUMBERS.search(os.path.splitext(name)[0])
     digits = re.sub(r"\D", "", match.group()) if match else ""
@@ -58,7 +58,7 @@ def rank(name):
 @dataclass(frozen=True, slots=True)
 class Sibling:
     path: str
-    key: tuple  # device, inode, when it was made
+    key: tuple  # device, inode, creation time
     size: int
     written_ns: int
 
@@ -68,7 +68,7 @@ class Sibling:
 
 
 class Siblings:
-    """The files of one folder at one moment, read once for all that is asked."""
+    """The files of one folder at one moment, listed once for all queries."""
 
     def __init__(self, folder, exclude=()):
         self._by_inode = {}
@@ -78,14 +78,14 @@ class Siblings:
                 for entry in entries:
                     self._add(entry, exclude)
         except OSError:
-            return  # a folder that is gone or closed to us has nothing to offer
+            return  # a folder that is gone or closed to us has no files
 
     def generations(self, name):
-        """The rotated files of that name, the oldest first."""
+        """The rotated files of that name, oldest first."""
         return sorted((_sibling(*each) for each in self._names.get(name, ())), key=lambda sibling: sibling.age)
 
     def of_inode(self, inode):
-        """The file with that number, or None."""
+        """The file with that inode number, or None."""
         found = self._by_inode.get(inode)
         return found and _sibling(*found)
 
@@ -96,7 +96,7 @@ class Siblings:
                 return
             check_allowed_file(entry.path)
         except (OSError, ConfigError):
-            return  # rotated on while we look, or not ours to read
+            return  # rotated meanwhile, or not readable
         self._by_inode[status.st_ino] = entry.path, status
         for base in bases_of(entry.name):
             self._names.setdefault(base, []).append((entry.path, status))

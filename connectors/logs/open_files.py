@@ -1,4 +1,4 @@
-"""Which files are open: few of them, those that were read last. The others are opened again where reading stopped."""
+"""Open files: a limited number, the most recently read ones. Other files are reopened where reading stopped."""
 
 import collections
 import errno
@@ -16,7 +16,7 @@ log = logging.getLogger(__name__)
 
 
 class Gone(Exception):
-    """The file is not there, or another one is."""
+    """The file does not exist, or was replaced by another one."""
 
 
 class OpenFiles:
@@ -29,9 +29,9 @@ class OpenFiles:
         return len(self._open)
 
     def resume(self, file):
-        """Open it where reading stopped. (Place, Held) of what is not in it any more: then it is at its beginning; else None.
+        """Open it where reading stopped. Return (Place, Held) of content that it no longer has: it is then at its beginning; else None.
 
-        Raises Gone, OSError, or ConfigError where it may not be read."""
+        Raises Gone, OSError, or ConfigError if it must not be read."""
         try:
             reader = self.opened(file.path)
         except FileNotFoundError:
@@ -55,7 +55,7 @@ class OpenFiles:
         return None
 
     def opened(self, path):
-        """A reader for it, from its beginning. Anyone who gets it closes it."""
+        """A reader at the file's beginning, which the caller must close."""
         while len(self._open) >= self._most and self._park_one():
             pass
         make = CompressedFile if compression(path) else OpenFile
@@ -76,7 +76,7 @@ class OpenFiles:
         self._open.pop(file, None)
 
     def close_idle(self, seconds):
-        """Those that were not read for this long, and that have a name to be opened by."""
+        """Close files that were not read for this long and that have a name to reopen them by."""
         now = time.monotonic()
         for file in [file for file in self._open if now - file.used_at > seconds and file.is_listed and not file.is_queued]:
             if file.seen is not None:
@@ -87,7 +87,7 @@ class OpenFiles:
             self.close(file)
 
     def _park_one(self):
-        """Close the file that was read longest ago. One without a name could not be opened again."""
+        """Close the least recently read file. One without a name could not be reopened."""
         for file in self._open:
             if file.is_listed or not file.is_lost:
                 self.close(file)
@@ -98,12 +98,12 @@ class OpenFiles:
 def _go_on_by_hand(file, place):
     position = rotation.position_in_bytes(file.reader.descriptor, place.position)
     if position > file.reader.status().st_size:
-        log.warning("'%s' has fewer bytes than the stored position %d: it is read from its beginning.", file.path, position)
+        log.warning("'%s' is shorter than the stored position %d; reading it from its beginning.", file.path, position)
     else:
         file.reader.go_on_from(position)
 
 
 def _descriptors():
-    """How many files may be open at once: half of what the process may have, and not more than are of any use."""
+    """The limit of open files: half of the process's limit, up to a useful maximum."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     return 2048 if soft == resource.RLIM_INFINITY else max(16, min(2048, soft // 2))

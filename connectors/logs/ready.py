@@ -1,4 +1,4 @@
-"""Whose turn it is: files that may have something to read, and files that are to be looked at later."""
+"""Scheduling: files that may have something to read, and files to check later."""
 
 import heapq
 import itertools
@@ -6,13 +6,13 @@ import time
 
 
 class Ready:
-    """In turn, or the oldest first."""
+    """Round robin, or oldest first."""
 
     def __init__(self, oldest_first=False):
         self._oldest_first = oldest_first
         self._heap = []
         self._later = []
-        self._due = {}  # file -> when it is to be looked at
+        self._due = {}  # file -> when to check it
         self._count = itertools.count()
 
     def add(self, file):
@@ -22,7 +22,7 @@ class Ready:
             heapq.heappush(self._heap, (age, next(self._count), file))
 
     def take(self):
-        """The next one, or None."""
+        """The next file, or None."""
         if not self._heap:
             return None
         file = heapq.heappop(self._heap)[2]
@@ -35,7 +35,7 @@ class Ready:
         heapq.heappush(self._later, (due, next(self._count), file))
 
     def wake_due(self):
-        """Add those whose time has come."""
+        """Add the files that are due."""
         now = time.monotonic()
         while self._later and self._later[0][0] <= now:
             due, _, file = heapq.heappop(self._later)
@@ -44,7 +44,7 @@ class Ready:
                 self.add(file)
 
     def patience(self):
-        """Seconds until the next one is due."""
+        """Seconds until the next file is due."""
         return self._later[0][0] - time.monotonic() if self._later else float("inf")
 
     def forget(self, file):
@@ -52,5 +52,5 @@ class Ready:
 
     @property
     def is_idle(self):
-        """Whether nobody has a turn or waits for one, but for those that cannot be read."""
+        """Whether no file is ready or due later, except files with errors."""
         return not self._heap and all(file.trouble is not None for file in self._due)

@@ -1,4 +1,4 @@
-"""Lines as records: their topic, key, headers and time, for a batch at once."""
+"""Converts lines to records: topic, key, headers and timestamp, for a batch at once."""
 
 import os
 import re
@@ -29,7 +29,7 @@ class Records:
         self.skipped = 0
 
     def batch(self, file, lines, more_follows):
-        """A SourceBatch of these lines; None where none of them makes a record."""
+        """A SourceBatch of these lines; None if it would be empty."""
         facts = file.facts or self._facts(file)
         first_line = file.line
         offset_of = file.offsets_of(lines)
@@ -62,14 +62,14 @@ class Records:
         )
 
     def _without_unparsed(self, file, column, parsed):
-        """Deal with lines that are not of the format; the numbers of the lines that stay, None for all."""
+        """Handle lines that do not match the format; return the numbers of the remaining lines, None for all."""
         at = int(np.flatnonzero(parsed.unparsed)[0])
         if self._unparsed == "keep":
             return parsed.rows
         text = column[at if parsed.rows is None else int(parsed.rows[at])].decode("utf-8", "replace")[:200]
         if self._unparsed == "fail":
             raise ConnectError(
-                f"A line of '{file.path}' is not of the format '{self._settings.config['format']}': {text!r}. "
+                f"A line of '{file.path}' does not match the format '{self._settings.config['format']}': {text!r}. "
                 "Set 'format.unparsed' to 'keep' or 'skip', or another 'format'."
             )
         keep = np.flatnonzero(~parsed.unparsed)
@@ -115,7 +115,7 @@ class Records:
             else:
                 number = int(name)
                 if not 1 <= number <= len(captures):
-                    why = f"${{{name}}} stands for nothing in '{path}': the glob that names it has {len(captures)} wildcards"
+                    why = f"${{{name}}} is undefined for '{path}': the matching glob has {len(captures)} wildcards"
                     raise ConfigError.of({"topic": why})
                 text = captures[number - 1]
             return _FORBIDDEN.sub("_", text)
@@ -131,7 +131,7 @@ class _Facts:
 
 
 def _first_line(file, settings):
-    """The first line of a file that is read from somewhere else on, as UTF-8; for what only the first line tells."""
+    """The first line of a file that is not read from its beginning, as UTF-8; for formats that need it."""
     limits = settings.limits()
     data = np.frombuffer(first_bytes(file.path, limits.line_bytes) or b"", np.uint8)
     starts, lengths, _ = limits.lines.split(data, 0, True)

@@ -1,4 +1,4 @@
-"""How files are chosen, kept open and forgotten."""
+"""Settings for choosing, opening, closing and forgetting files."""
 
 import dataclasses
 
@@ -14,7 +14,7 @@ class Rules:
     clean_removed: float = 3600.0
     flush_partial: float = None
     flush_events: float = None
-    scan_seconds: float = 10.0  # between two looks at everything, though changes are reported
-    poll_seconds: float = 0.2  # where they are not
+    scan_seconds: float = 10.0  # between full scans, even with notifications
+    poll_seconds: float = 0.2  # without notifications
     most_open: int = None
-    whole_files: bool = False  # what is at the end of a file is a line: nothing more is waited for
+    whole_files: bool = False  # the end of a file ends its last line: files are complete

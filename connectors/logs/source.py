@@ -1,4 +1,4 @@
-"""LogSource: follow the log files of a host, whatever rotates them, and publish their lines."""
+"""LogSource: follows the log files of a host, through any kind of rotation, and publishes their lines."""
 
 import dataclasses
 import logging
@@ -14,18 +14,18 @@ from standalone import ConnectError, ExactlyOnceSupport, SourceConnector, Source
 
 log = logging.getLogger(__name__)
 
-IDLE_SECONDS = 1.0  # poll comes back after this long, also with nothing
-GATHER_SECONDS = 0.002  # between two polls that both find little, so that a busy writer's lines come in batches
+IDLE_SECONDS = 1.0  # poll returns after this long, even with nothing
+GATHER_SECONDS = 0.002  # between polls that find little, so that a busy writer's lines are batched
 GATHER_BYTES = 1 << 16
-BATCH_BYTES = 4 << 20  # so much is handed on at once, of many small files together
+BATCH_BYTES = 4 << 20  # maximum size of a poll, from many small files together
 MOST_BATCHES = 500
 
 
 class LogSourceConnector(SourceConnector):
     """Follow all files that match globs, through every kind of rotation, and publish their lines, raw or parsed.
 
-    A line is finished once its line end is there; a half-written last line waits. Offsets are stored for each file, under a number
-    (`slot`) that is given to another file when that one is gone.
+    A line is complete once its line end is written; a partly written last line waits. Offsets are stored for each file, under a number
+    (`slot`) that is reused after the file is deleted.
     """
 
     java_name = "LogSource"
@@ -41,7 +41,7 @@ class LogSourceConnector(SourceConnector):
         return config.get("on.eof") == EXIT
 
     def task_configs(self, max_tasks):
-        return [dict(self.config)]  # one reader knows all files, and in which order they are read
+        return [dict(self.config)]  # one task decides the order in which files are read
 
     def alter_offsets(self, config, offsets):
         for partition, offset in offsets:
@@ -55,7 +55,7 @@ def _check(config):
 
 
 class LogSourceTask(SourceTask):
-    """One reader of all files."""
+    """Reads all files."""
 
     java_name = "LogSourceTask"
 
@@ -94,7 +94,7 @@ class LogSourceTask(SourceTask):
                 if batches:
                     return batches
                 if self._exits and self._follower.is_at_end:
-                    log.info("All files are read to their end (on.eof=exit): %d records.", self._polled)
+                    log.info("Read all files to their end (on.eof=exit): %d records.", self._polled)
                     self.context.end()
                     return None
             left = deadline - time.monotonic()
@@ -118,7 +118,7 @@ class LogSourceTask(SourceTask):
         self._follower = self._events = None
 
     def _read(self):
-        """Batches of what there is, each of one file, as many as are worth a poll."""
+        """Batches of available lines, each of one file, up to the size of a poll."""
         batches, size = [], 0
         while size < BATCH_BYTES and len(batches) < MOST_BATCHES:
             try:
@@ -130,7 +130,7 @@ class LogSourceTask(SourceTask):
             except ConnectError as error:
                 if not batches:
                     raise
-                self._trouble = error  # what was read before is handed on first
+                self._trouble = error  # return the lines read before first
                 break
             size += len(lines.data)
             self._pace.spent(len(lines.data), len(lines))
@@ -149,7 +149,7 @@ class LogSourceTask(SourceTask):
 
 
 class _Pace:
-    """How fast may be read."""
+    """The rate limit."""
 
     def __init__(self, bytes_a_second, records_a_second):
         self._rates = (bytes_a_second, records_a_second)

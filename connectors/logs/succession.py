@@ -1,8 +1,8 @@
-"""Who had a name before, and who has it next: files that were renamed, copied, truncated, packed or replaced, also while nobody looked.
+"""The order of files that had one name: renamed, copied, truncated, compressed or replaced, even while the worker was stopped.
 
-A file is known by what it is (device, inode, when it was made), a copy by the marks of what was read of its original, and, where
-nothing was read yet, of what was seen of its first line. What is neither has content that nobody has read: a rotated file of that
-kind is read if it was written since we last read the one that had its name before. copies.py tells which is which.
+A file is identified by device, inode and creation time, a copy by the marks of the content read from its original or, if nothing was
+read yet, by the known part of its first line. Any other file has content that was not read: a rotated file of that kind is read if it was
+written after the last read of the previous file with its name. copies.py finds the copies.
 """
 
 import contextlib
@@ -33,15 +33,15 @@ class Succession:
         self._exclude = exclude
         self._rotate_wait = rotate_wait
         self._judge = Copies(known)
-        self._copies = set()  # keys of what has the content of another file
-        self._unsettled = {}  # name -> files that had it, in order: who had it after each is to be found out
+        self._copies = set()  # keys of files with the content of another file
+        self._unsettled = {}  # name -> files that had it, in order, whose successors are not known yet
         self._unread = []  # files whose unread content may have been copied and truncated
-        self._asked_for = set()  # keys of what was found and is not followed
+        self._asked_for = set()  # keys of found files that are not followed
         self._siblings = {}
-        self.is_undecided = False  # something cannot be known yet: look again soon
+        self.is_undecided = False  # not everything is decided yet: scan again soon
 
     def begin_look(self, unknown, coming):
-        """`unknown`: what was found and is not followed; `coming`: the names of what will be, unless it is a copy."""
+        """`unknown`: found files that are not followed; `coming`: the names of files that will be, unless they are copies."""
         self._siblings = {}
         self._judge.begin_look(coming)
         self._asked_for = {each.key for each in unknown}
@@ -51,11 +51,11 @@ class Succession:
     # --- Files that lost their name ----------------------------------------------------------------------------------
 
     def lost(self, files):
-        """They have other names now, or none: each is read to its end, then what had its name since, then anyone who has it now."""
+        """These files were renamed or deleted: each is read to its end, then the files that had its name since, then the current one."""
         closed = [file for file in files if file.reader is None and not file.is_listed]
         missing = [file for file in closed if not self._find_itself(file)]
         there = set(files).difference(missing)
-        for file in sorted(missing, key=lambda file: -file.place.position):  # of two that a copy may be of, it is of the longer one
+        for file in sorted(missing, key=lambda file: -file.place.position):  # if a copy matches two files, it belongs to the longer one
             if self._find_copy(file):
                 there.add(file)
         for file in sorted(files, key=lambda file: file.place.written_ns):
@@ -67,12 +67,12 @@ class Succession:
             else:
                 self.gone(file)
                 if not file.is_over:
-                    log.info("'%s' is gone, read up to byte %d.", file.home, file.place.position)
+                    log.info("'%s' was deleted; read up to byte %d.", file.home, file.place.position)
             self._known.last_of[file.home] = file
             self._unsettled.setdefault(file.home, []).append(file)
 
     def written_behind(self):
-        """Who read them to their end did so too early: anyone who writes had the rotated file open for longer than that."""
+        """A file was written to after it counted as complete: its writer had the rotated file open for longer than rotate.wait.ms."""
         for file in list(self._known.last_of.values()):
             if not file.is_over or file.is_listed or file.dead_at is not None or compression(file.path):
                 continue
@@ -83,7 +83,7 @@ class Succession:
                 self._ready.add(file)
 
     def gone(self, file):
-        """No file on disk is it any more."""
+        """The file is no longer on disk."""
         self._known.leave(file)
         if file.reader is not None:
             self._open_files.close(file)
@@ -92,11 +92,11 @@ class Succession:
         self._turns.passed(file)
 
     def unread(self, file):
-        """It was written to, and nothing of it was read or seen before: it may have been copied and truncated since."""
+        """It was written to before anything of it was read: it may have been copied and truncated since."""
         self._unread.append(file)
 
     def settle(self):
-        """Find out what came after the files that lost their names."""
+        """Find the successors of the files that lost their names."""
         unread, self._unread = self._unread, []
         for file in unread:
             missed = self._missed(file.home, file, file.place, until=file if file.is_lost else None)
@@ -107,18 +107,18 @@ class Succession:
                 if file.is_lost:
                     self._known.last_of[file.home] = file
         unsettled, self._unsettled = self._unsettled, {}
-        for home, files in sorted(unsettled.items(), key=lambda item: len(item[0])):  # app.log.1.gz was app.log rather than app.log.1
+        for home, files in sorted(unsettled.items(), key=lambda item: len(item[0])):  # app.log.1.gz more likely was app.log than app.log.1
             if not self._settle(home, files):
                 self._unsettled[home] = files
             elif all(file.is_lost or file.dead_at is not None for file in self._known.by_home.get(home, ())):
                 last = self._known.last_of.get(home)
-                self._unsettled[home] = [last] if last is not None else []  # who gets the name may lose it before the next look
+                self._unsettled[home] = [last] if last is not None else []  # the next file with the name may lose it before the next scan
         self._unsettled = {home: files for home, files in self._unsettled.items() if files}
 
     def _settle(self, home, files):
-        """Whether it could be told who came after each of them."""
+        """Whether all of their successors could be determined."""
         self._look_for_truncation(home)
-        files = sorted(files, key=lambda file: file.place.written_ns)  # one that was truncated has younger lines now
+        files = sorted(files, key=lambda file: file.place.written_ns)  # a truncated file has younger lines now
         last = None
         for file, following in itertools.zip_longest(files, files[1:]):
             missed = self._missed(home, file, file.place, following)
@@ -130,7 +130,7 @@ class Succession:
         return True
 
     def _find_itself(self, file):
-        """Under a name that nobody asks for."""
+        """Find the file under a name that does not match the globs."""
         sibling = self._beside(file.home).of_inode(file.place.inode)
         if sibling is None or self._known.files.get(sibling.key) not in (None, file) or not is_the_same(file, sibling):
             return False
@@ -141,7 +141,7 @@ class Succession:
         copy = self._copy_of(file, file.place, file.held)
         if copy is None:
             return False
-        log.info("What was '%s' is '%s' now: continuing there at byte %d.", file.home, copy.path, file.place.position)
+        log.info("'%s' was copied to '%s'; continuing there at byte %d.", file.home, copy.path, file.place.position)
         self._go_to(file, copy)
         return True
 
@@ -150,7 +150,7 @@ class Succession:
         self._known.move(file, sibling.key, sibling.path)
 
     def _copy_of(self, file, place, held):
-        """The oldest rotated file that has what was read, or else seen, of it."""
+        """The oldest rotated file that has its content that was read, or else seen."""
         folder, name = os.path.split(file.home)
         names = [file.home, *(os.path.join(folder, base) for base in bases_of(name))]
         for sibling in (sibling for name in names for sibling in self._generations(name)):
@@ -161,8 +161,7 @@ class Succession:
         return None
 
     def _missed(self, home, file, place, until=None):
-        """Rotated files that had that name after `file` did, and before `until` did, and that nobody has read; the oldest first. None: it
-        cannot be known yet."""
+        """Unread rotated files that had that name after `file` and before `until`, oldest first. None: not known yet."""
         generations = self._generations(home)
         if until is not None:
             end = next((at for at, sibling in enumerate(generations) if sibling.key == until.key), None)
@@ -171,7 +170,7 @@ class Succession:
         at = next((at for at, sibling in enumerate(generations) if sibling.key == file.key), None)
         later = generations[at + 1 :] if at is not None else [sibling for sibling in generations if sibling.age > (place.written_ns, math.inf)]
         is_sure = at is None or is_surely_rotated(os.path.basename(generations[at].path))
-        is_rotated = is_surely_rotated(os.path.basename(home))  # then anyone who is asked for comes as himself: app.log.2.gz was app.log once
+        is_rotated = is_surely_rotated(os.path.basename(home))  # then a followed file comes under its own name: app.log.2.gz was app.log once
         missed = []
         for sibling in later:
             if is_rotated and sibling.key in self._asked_for:
@@ -187,10 +186,10 @@ class Succession:
         return missed
 
     def _chain(self, home, file, missed):
-        """Read those one after the other, behind `file`, and before anyone who has the name now. The last of them."""
+        """Read those one after another, after `file` and before the current file with the name. Return the last of them."""
         last = file
         for sibling in missed:
-            log.info("'%s' was '%s' while nobody looked: it is read now.", sibling.path, home)
+            log.info("'%s' was '%s' while the connector was not running; reading it now.", sibling.path, home)
             following = LogFile(home, sibling.path, sibling.key, Place(0, sibling.key[1], sibling.written_ns))
             following.is_lost, following.is_listed = True, False
             self._turns.wait_for(following, last)
@@ -211,23 +210,23 @@ class Succession:
     # --- New files ---------------------------------------------------------------------------------------------------
 
     def new(self, each, names, make):
-        """A file found that nobody follows, or that is a copy. make() follows it from its beginning; `names`: all that were found."""
+        """Handle a found file that is not followed: a new one or a copy. make() follows it from its beginning; `names`: all names found."""
         if each.key in self._copies:
             return
         folder, name = os.path.split(each.path)
         homes = [os.path.join(folder, base) for base in bases_of(name)]
         if not each.size and any(home in names or self._known.by_home.get(home) for home in homes):
-            return  # maybe a copy of which nothing is written yet
+            return  # maybe a copy that is still empty
         for home in homes:
             self._look_for_truncation(home)
         if each.key in self._known.files:
-            return  # it has what was truncated, or what was missed
+            return  # it has the truncated or missed content
         may_be_begun = is_surely_rotated(name) or each.size >= SURE_BYTES
         verdict = self._judge.is_copy(each, homes if may_be_begun else ()) if homes else self._is_put_back(each)
         if verdict is None:
             self.is_undecided = True
         elif verdict and homes:
-            if not self._judge.is_part(each):  # what may grow is looked at again
+            if not self._judge.is_part(each):  # a file that may grow is checked again
                 self._copies.add(each.key)
         elif not verdict:
             file = make()
@@ -235,7 +234,7 @@ class Succession:
             self._place_among(file, homes, names, time.time() - each.written_ns / 1e9 > self._rotate_wait)
 
     def turned_up(self, path):
-        """A new file has that name: who had it in between? If it is a rotated one, it may be what had the name before."""
+        """A new file has that name: find its predecessors. A rotated file may itself be the predecessor."""
         folder, name = os.path.split(path)
         for home in (path, *(os.path.join(folder, base) for base in bases_of(name))):
             last = self._known.last_of.get(home)
@@ -243,7 +242,7 @@ class Succession:
                 self._unsettled.setdefault(home, [last])
 
     def _place_among(self, file, homes, names, is_quiet):
-        """Where it is a rotated file, anyone who has the name now comes after it."""
+        """Put a rotated file before the current file with its original name."""
         last_of = self._known.last_of
         for home in homes:
             if not is_quiet or not (home in names or home in last_of or is_surely_rotated(os.path.basename(file.path))):
@@ -256,10 +255,10 @@ class Succession:
                     self._turns.wait_for(known, file)
 
     def _is_put_back(self, each):
-        """Whether it is the file that had the name before, put back from a copy: equal content of some length. Then that one continues in it."""
+        """Whether it is the previous file with the name, restored from a copy: equal content of some length. Then reading continues in it."""
         for file in self._known.by_home.get(each.path, ()):
             if not file.is_listed and file.reader is None and file.place.position >= SURE_BYTES and holds(each.path, file.place):
-                log.info("'%s' is another file now, but with the same content up to byte %d: continuing there.", each.path, file.place.position)
+                log.info("'%s' is a new file with the same content up to byte %d; continuing there.", each.path, file.place.position)
                 self._known.by_home[each.path].remove(file)
                 self._known.move(file, each.key, each.path)
                 file.is_lost, file.is_listed, file.is_over, file.seen = False, True, False, None
@@ -271,7 +270,7 @@ class Succession:
     # --- Files that were truncated -----------------------------------------------------------------------------------
 
     def _look_for_truncation(self, home):
-        """A rotated file turned up: what was truncated comes before it."""
+        """A rotated file appeared: a truncated file's content comes before its new lines."""
         for file in self._known.by_home.get(home, ()):
             place, held = file.place, file.held
             if file.dead_at is not None or not (place.position or held.size) or _is_intact(file, place, held):
@@ -279,21 +278,21 @@ class Succession:
             try:
                 lost = (place, held) if file.reader is not None else self._open_files.resume(file)
             except (OSError, Gone, ConfigError):
-                continue  # it is found out when it is read
+                continue  # detected when it is read
             if lost is not None:
                 self.truncated(file, *lost)
             return
 
     def truncated(self, file, place, held):
-        """It was truncated after that place, and is open. A copy made before, if there is one, has what we have not seen."""
+        """It was truncated below that place, and is open. A copy made before that, if any, has the unread content."""
         line = file.line
-        log.warning("'%s' was truncated or rewritten: %d bytes were read. It is read from its beginning.", file.path, place.position)
+        log.warning("'%s' was truncated or rewritten after %d bytes were read; reading it from its beginning.", file.path, place.position)
         self._siblings = {}
         self._judge.contents_changed()
         before = None
         copy = self._copy_of(file, place, held)
         if copy is not None:
-            log.info("What was not read of it yet is read from its copy '%s'.", copy.path)
+            log.info("Reading the rest of its old content from its copy '%s'.", copy.path)
             before = LogFile(file.home, copy.path, copy.key, place, line)
             before.is_lost, before.is_listed, before.copy_of = True, copy.key in self._copies, file
             self._copies.discard(copy.key)
@@ -318,24 +317,24 @@ class Succession:
                 self._unsettled.setdefault(file.home, [before])
 
     def _remember_shorter_copy(self, file, place):
-        """Where more was read after the copy was made, nothing is left to read in it: it is known by its end from now on.
+        """If more was read after the copy was made, nothing in the copy is left to read: remember it by its end.
 
-        It is one if reading had stopped where it ends, or else if half of it at least is what was read."""
+        It is a copy if reading once stopped where it ends, or else if at least half of the content read is in it."""
         for sibling in self._generations(file.home):
             if sibling.key in self._known.files or compression(sibling.path) or sibling.size >= place.position:
                 continue
             mark = file.last_mark(sibling.size, place.head)
             is_sure = mark is not None and (mark.position == sibling.size or mark.position >= max(SURE_BYTES, sibling.size / 2))
             if is_sure and holds(sibling.path, mark):
-                log.info("'%s' is a copy of it: its %d bytes were all read before.", sibling.path, sibling.size)
-                with contextlib.suppress(OSError):  # gone by now
+                log.info("'%s' is a copy of it; its %d bytes were already read.", sibling.path, sibling.size)
+                with contextlib.suppress(OSError):  # deleted meanwhile
                     file.remember_copy(place_at_end(sibling.path))
                 return
 
-    # --- What is beside --------------------------------------------------------------------------------------------
+    # --- Files in the same folder --------------------------------------------------------------------------------------------
 
     def _generations(self, home):
-        """The rotated files of that name, the oldest first; of a link those of the file it leads to."""
+        """The rotated files of that name, oldest first; for a symbolic link, those of its target."""
         return self._beside(home).generations(os.path.basename(os.path.realpath(home)))
 
     def _beside(self, path):
@@ -346,7 +345,7 @@ class Succession:
 
 
 def _is_intact(file, place, held):
-    """Whether it still has what was read and seen of it, as far as can be known without decompressing it."""
+    """Whether it still has the content that was read and seen, as far as can be known without decompressing it."""
     if compression(file.path):
         return True
     try:

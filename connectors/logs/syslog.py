@@ -1,4 +1,4 @@
-"""SyslogSource: what hosts and devices send by syslog, over UDP, TCP and TLS, parsed or as it comes."""
+"""SyslogSource: syslog messages of hosts and devices, over UDP, TCP and TLS, parsed or raw."""
 
 import logging
 import time
@@ -38,7 +38,7 @@ from standalone import (
 log = logging.getLogger(__name__)
 
 IDLE_SECONDS = 1.0
-GATHER_SECONDS = 0.002  # between two polls that both find little, so that a busy sender's messages come in batches
+GATHER_SECONDS = 0.002  # between polls that find little, so that a busy sender's messages are batched
 FEW = 64
 KEEP, SKIP = "keep", "skip"
 READ, RECORD = "read", "record"
@@ -46,37 +46,37 @@ HEADERS = ("peer", "protocol")
 
 CONFIG = ConfigDef(
     Option(
-        "listen", LIST, HIGH, "Where messages are taken: udp://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT. Without a port: 514, 601, 6514; "
-        "without a host: every address of this machine.", check=non_empty_list,
+        "listen", LIST, HIGH, "Addresses to listen on: udp://HOST:PORT, tcp://HOST:PORT, tls://HOST:PORT. Default ports: 514, 601, 6514; "
+        "no host: all addresses of this machine.", check=non_empty_list,
     ),
     Option("topic", STRING, HIGH, "The topic to publish to.", check=non_empty),
-    Option("format", STRING, HIGH, "syslog: RFC 5424 and RFC 3164 as fields. raw: the message as it came.", default="syslog",
+    Option("format", STRING, HIGH, "syslog: parse RFC 5424 and RFC 3164 into fields. raw: the unparsed message.", default="syslog",
            check=one_of("syslog", "raw")),
     Option("format.unparsed", STRING, MEDIUM,
-        "What happens to a message that is of neither RFC: keep (it is published in the field 'unparsed') or skip.",
+        "What to do with a message that matches neither RFC: keep (publish it in the field 'unparsed') or skip.",
            default=KEEP, check=one_of(KEEP, SKIP)),
     Option("framing", STRING, MEDIUM,
-        "How messages are distinguished in TCP and TLS (RFC 6587): octet-counting, lf, or auto: each tells by its first byte.",
+        "Framing of messages over TCP and TLS (RFC 6587): octet-counting, lf, or auto (detected by the first byte of each message).",
            default=AUTO, check=one_of(AUTO, OCTET_COUNTING, LF)),
-    Option("max.message.bytes", INT, MEDIUM, "A longer message is cut. The log counts them.", default=1 << 16, check=at_least(1)),
-    Option("timestamp.from", STRING, MEDIUM, "The time of a record: when it was received, or what the message says.",
+    Option("max.message.bytes", INT, MEDIUM, "Maximum size of a message; longer ones are truncated and counted.", default=1 << 16, check=at_least(1)),
+    Option("timestamp.from", STRING, MEDIUM, "Timestamp of a record: when the message was received, or the timestamp in the message.",
            default=READ, check=one_of(READ, RECORD)),
-    Option("headers", LIST, LOW, "What each record's headers describe where it comes from: peer, protocol.", default=""),
-    Option("max.connections", INT, LOW, "How many connections of TCP and TLS are open at once at most; more have to wait.",
+    Option("headers", LIST, LOW, "Headers that describe the origin of a record: peer, protocol.", default=""),
+    Option("max.connections", INT, LOW, "Maximum number of open TCP and TLS connections; further ones wait.",
            default=1000, check=at_least(1)),
-    Option("receive.buffer.bytes", INT, LOW, "What the kernel keeps of UDP while we are busy. net.core.rmem_max bounds it.",
+    Option("receive.buffer.bytes", INT, LOW, "Size of the kernel's receive buffer for UDP, limited by net.core.rmem_max.",
            default=4 << 20, check=at_least(1 << 10)),
-    Option("ssl.client.auth", STRING, MEDIUM, "Whether senders must have a certificate that we trust: none, requested, required.",
+    Option("ssl.client.auth", STRING, MEDIUM, "Whether senders must present a trusted certificate: none, requested, required.",
            default="none", check=one_of(*CLIENTS)),
-    *security_keys.options(security_keys.TLS, "Of TLS, as in Kafka's clients; certificates are PEM."),
+    *security_keys.options(security_keys.TLS, "TLS setting, as in Kafka's clients; certificates are PEM."),
 )  # fmt: skip
 
 
 class SyslogSourceConnector(SourceConnector):
-    """Publish syslog messages that are sent to this host.
+    """Publish the syslog messages sent to this host.
 
-    Senders do not ask whether a message was taken, so none is sent again: what TCP has delivered to this host and we have not published
-    is lost if the worker is killed. TCP is not read while the task is full, so its senders wait; datagrams are dropped then, and counted.
+    Senders get no acknowledgement, so nothing is sent again: messages that TCP has delivered to this host and that are not published yet are
+    lost if the worker is killed. TCP is not read while the task's buffer is full, so its senders wait; datagrams are then dropped, and counted.
     """
 
     java_name = "SyslogSource"
@@ -89,7 +89,7 @@ class SyslogSourceConnector(SourceConnector):
         return ExactlyOnceSupport.UNSUPPORTED
 
     def task_configs(self, max_tasks):
-        return [dict(self.config)]  # a port has one owner
+        return [dict(self.config)]  # a port can be opened by one task only
 
 
 class SyslogSourceTask(SourceTask):
@@ -164,7 +164,7 @@ def _addresses(config):
             errors["listen"] = str(error)
     unknown = [each for each in config["headers"] if each not in HEADERS]
     if unknown:
-        errors["headers"] = f"'{unknown[0]}' is not known: {', '.join(HEADERS)}"
+        errors["headers"] = f"'{unknown[0]}' is not one of {', '.join(HEADERS)}"
     if errors:
         raise ConfigError.of(errors)
     if any(each.protocol == TLS for each in addresses):

@@ -1,4 +1,4 @@
-"""RFC 6587: messages out of a stream of bytes, each counted (`57 <34>1 …`) or ended by LF."""
+"""RFC 6587: splits a stream of bytes into messages, each with a length (`57 <34>1 …`) or ended by LF."""
 
 import re
 
@@ -9,18 +9,18 @@ _COUNT_BYTES = 10
 
 
 class Framing:
-    """Of one connection. With `auto` each message tells by its first byte: a digit counts."""
+    """Of one connection. With `auto` the first byte of each message decides: a digit begins a length."""
 
     def __init__(self, kind, most_bytes):
         self._kind = kind
         self._most = most_bytes
         self._rest = b""
-        self._skip = 0  # bytes of a counted message that are left out
+        self._skip = 0  # remaining bytes of a counted message to skip
         self._skip_line = False
-        self.cut = 0  # how many messages were longer than allowed, or ended amidst
+        self.cut = 0  # number of messages that were too long or incomplete
 
     def feed(self, data):
-        """The messages that are whole now."""
+        """The messages that are complete now."""
         data, found, at = self._rest + data, [], 0
         while at < len(data):
             if self._skip:
@@ -30,7 +30,7 @@ class Framing:
                 continue
             count = None if self._skip_line else self._count(data, at)
             if count is not None and count < 0:
-                break  # the number is not whole yet
+                break  # the length is not complete yet
             moved = self._line(data, at, found) if count is None else self._counted(data, at, count, found)
             if moved is None:
                 break
@@ -39,7 +39,7 @@ class Framing:
         return found
 
     def end(self):
-        """The connection is closed: a last line needs no LF, a counted message that is not whole is left out."""
+        """The connection is closed: a last line needs no LF; an incomplete counted message is dropped."""
         rest, self._rest = self._rest, b""
         if not rest or self._skip_line:
             return []
@@ -49,7 +49,7 @@ class Framing:
         return [text] if (text := _trimmed(rest)) else []
 
     def _count(self, data, at):
-        """How long the next message is; None: it ends by LF; -1: it cannot be known yet."""
+        """The length of the next message; None: it ends with LF; -1: not known yet."""
         if self._kind == LF:
             return None
         match = _COUNT.match(data, at)
@@ -87,5 +87,5 @@ class Framing:
 
 
 def _trimmed(message):
-    """Without what some senders put after a message."""
+    """Without the trailing bytes that some senders append."""
     return message.rstrip(b"\r\n\0")

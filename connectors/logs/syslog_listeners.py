@@ -1,6 +1,6 @@
-"""The sockets that syslog messages come to: UDP, TCP and TLS, served by anyone who calls `receive`.
+"""The sockets for syslog messages: UDP, TCP and TLS, served by the caller of `receive`.
 
-Nothing is read while nobody calls: TCP's senders then wait, UDP's datagrams are dropped by the kernel, which says how many.
+Nothing is read between calls: TCP's senders wait, and the kernel drops UDP datagrams that exceed its buffer, and counts them.
 """
 
 import contextlib
@@ -22,9 +22,9 @@ UDP, TCP, TLS = "udp", "tcp", "tls"
 PORTS = {UDP: 514, TCP: 601, TLS: 6514}
 
 READ_BYTES = 1 << 16
-BATCH_BYTES = 1 << 20  # so much is handed on at once
+BATCH_BYTES = 1 << 20  # maximum size of a batch
 SECONDS_BETWEEN_TELLINGS = 10.0
-_RXQ_OVFL = 40  # SO_RXQ_OVFL: the kernel says how many datagrams it has dropped
+_RXQ_OVFL = 40  # SO_RXQ_OVFL: the kernel reports how many datagrams it has dropped
 _NUMBER = struct.Struct("I")
 
 
@@ -36,7 +36,7 @@ class Address:
 
     @classmethod
     def of(cls, text):
-        """tcp://0.0.0.0:601. Raises ValueError with what is wrong."""
+        """Parse tcp://0.0.0.0:601. Raises ValueError with the reason."""
         found = urllib.parse.urlsplit(text if "://" in text else f"{text}://")
         if found.scheme not in PORTS:
             raise ValueError(f"'{text}' must begin with {', '.join(f'{each}://' for each in PORTS)}")
@@ -63,7 +63,7 @@ class Listeners:
         self._selector.register(waker.descriptor, selectors.EVENT_READ, None)
         self._connections = set()
         self._accepting = []
-        self._unread = {}  # connections that may have more than was read; a TLS connection keeps that to itself. Ordered
+        self._unread = {}  # connections that may have unread data, which a TLS connection buffers itself. Ordered
         self.dropped = 0  # datagrams
         self.cut = 0  # messages
         self._told = (0, 0)
@@ -75,7 +75,7 @@ class Listeners:
             raise
 
     def receive(self, seconds):
-        """Messages that came, waiting for the first so long at most."""
+        """Messages received so far; waits for the first for at most so long."""
         found, size = [], 0
         ready = [key.data for key, _ in self._selector.select(0 if self._unread else max(seconds, 0)) if key.data is not None]
         for each in [*(each for each in self._unread if each not in ready), *ready]:
@@ -112,14 +112,14 @@ class Listeners:
                 opened.listen(128)
         except OSError as error:
             opened.close()
-            raise ConnectError(f"'{address}' cannot be listened at: {error.strerror} (errno {error.errno}). Set 'listen' to another.") from error
+            raise ConnectError(f"'{address}' cannot be opened: {error.strerror} (errno {error.errno}). Set 'listen' to another address.") from error
         opened.setblocking(False)
         one = _Datagrams(self, opened) if address.protocol == UDP else _Door(self, opened, self._context if address.protocol == TLS else None)
         self._selector.register(opened, selectors.EVENT_READ, one)
         if isinstance(one, _Door):
             self._accepting.append(one)
         bound = Address(address.protocol, address.host, opened.getsockname()[1])
-        log.info("Syslog messages are taken at %s.", bound)
+        log.info("Listening for syslog messages at %s.", bound)
         return bound
 
     def came(self, accepted, peer, context):
@@ -127,7 +127,7 @@ class Listeners:
         self._connections.add(connection)
         self._selector.register(accepted, selectors.EVENT_READ, connection)
         if len(self._connections) >= self._most_connections:
-            log.warning("%d connections are open, as many as max.connections allows: more have to wait.", len(self._connections))
+            log.warning("%d connections are open, the limit of max.connections; further ones wait.", len(self._connections))
             for door in self._accepting:
                 self._selector.unregister(door.socket)
 
@@ -150,12 +150,12 @@ class Listeners:
             self._unread.pop(connection, None)
 
     def _tell(self):
-        """Of what was lost, every this often."""
+        """Log losses, at most this often."""
         now, lost = time.monotonic(), (self.dropped, self.cut)
         if lost == self._told or now - self._told_at < SECONDS_BETWEEN_TELLINGS:
             return
         self._told, self._told_at = lost, now
-        told = "Since the start %d datagrams were dropped by the kernel (receive.buffer.bytes), %d messages were cut (max.message.bytes)."
+        told = "Since the start, the kernel dropped %d datagrams (receive.buffer.bytes), and %d messages were truncated (max.message.bytes)."
         log.warning(told, *lost)
 
 
@@ -170,7 +170,7 @@ class _Datagrams:
             try:
                 data, told, _, peer = self.socket.recvmsg(READ_BYTES, socket.CMSG_SPACE(_NUMBER.size))
             except OSError:
-                return  # no more is there, or an ICMP error of something we never sent
+                return  # nothing left to read, or a stray ICMP error
             for level, kind, number in told:
                 if (level, kind) == (socket.SOL_SOCKET, _RXQ_OVFL):
                     (dropped,) = _NUMBER.unpack(number)
@@ -184,7 +184,7 @@ class _Datagrams:
 
 
 class _Door:
-    """Where connections come in."""
+    """A listening socket."""
 
     def __init__(self, listeners, opened, context):
         self._listeners, self.socket, self._context = listeners, opened, context
@@ -193,7 +193,7 @@ class _Door:
         try:
             accepted, peer = self.socket.accept()
         except OSError:
-            return  # whoever knocked has gone
+            return  # the client has already closed the connection
         accepted.setblocking(False)
         if self._context is not None:
             accepted = self._context.wrap_socket(accepted, server_side=True, do_handshake_on_connect=False)
@@ -222,7 +222,7 @@ class _Connection:
             return
         except OSError as error:
             if self._shakes_hands:
-                log.warning("A connection of %s was refused: %s", self._peer, error)
+                log.warning("A connection from %s was refused: %s", self._peer, error)
             data = b""
         messages = self._framing.feed(data) if data else self._framing.end()
         found += [Message(each, self._peer, self._protocol) for each in messages if each]
@@ -233,5 +233,5 @@ class _Connection:
         else:
             if self._protocol == TLS and not self._shakes_hands:
                 with contextlib.suppress(OSError, ValueError):
-                    self.socket.unwrap()  # the sender may wait for our goodbye
+                    self.socket.unwrap()  # the sender may wait for the TLS close
             self._listeners.went(self)

@@ -1,4 +1,4 @@
-"""TLS for syslog's senders, out of Kafka's own keys: certificate and key as PEM, in a file or in the configuration."""
+"""TLS for syslog senders, configured by Kafka's keys: certificate and key as PEM, in a file or inline."""
 
 import contextlib
 import os
@@ -13,11 +13,11 @@ CLIENTS = tuple(_CLIENTS)
 
 
 def server_context(config):
-    """Raises ConfigError by the keys that are wrong."""
+    """Raises ConfigError with the wrong keys."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     unknown = [each for each in config["ssl.enabled.protocols"] if each not in _VERSIONS]
     if unknown:
-        raise ConfigError.of({"ssl.enabled.protocols": f"'{unknown[0]}' is none of {', '.join(_VERSIONS)}"})
+        raise ConfigError.of({"ssl.enabled.protocols": f"'{unknown[0]}' is not one of {', '.join(_VERSIONS)}"})
     versions = sorted(_VERSIONS[each] for each in config["ssl.enabled.protocols"])
     context.minimum_version, context.maximum_version = versions[0], versions[-1]
     _load_own(context, config)
@@ -37,7 +37,7 @@ def _load_own(context, config):
     own_key = config["ssl.keystore.key"]
     text = chain if own_key is None else f"{own_key.value}\n{chain}"
     try:
-        with _file(text) as path:  # OpenSSL takes own certificates from nowhere else
+        with _file(text) as path:  # OpenSSL loads its own certificate from files only
             context.load_cert_chain(path, password=lambda: password.value if password is not None else "")
     except (ssl.SSLError, OSError, ValueError) as error:
         why = f"the certificate and its key cannot be loaded: {_reason(error)}. PEM is expected; an encrypted key needs ssl.key.password"
@@ -45,12 +45,12 @@ def _load_own(context, config):
 
 
 def _pem(config, inline, location):
-    """(the key that tells, the text)"""
+    """(the key in use, the text)"""
     if config[inline] is not None:
         return inline, config[inline].value
     path = config[location]
     if path is None:
-        raise ConfigError.of({location: f"is missing: it, or {inline}, is needed for tls://"})
+        raise ConfigError.of({location: f"is missing: tls:// needs it or {inline}"})
     try:
         with os.fdopen(open_allowed(path, os.O_RDONLY | os.O_CLOEXEC), "rb") as file:
             return location, file.read().decode("ascii", "replace")
@@ -60,7 +60,7 @@ def _pem(config, inline, location):
 
 @contextlib.contextmanager
 def _file(text):
-    """The text in a file that only we can read, for as long as it takes."""
+    """Store the text in a temporary file that only this user can read."""
     with tempfile.NamedTemporaryFile("w", prefix="connect-tls-") as file:
         file.write(text)
         file.flush()

@@ -1,20 +1,20 @@
-"""Order among files: one waits for those that had its name before, until they are read to their end.
+"""Order among files: a file waits for its predecessors with the same name, until they are read to their end.
 
-Each file waits for one other at most, so that those of one name are in a line. Anyone who gets into the line between two is between
-them, and none leaves it before its turn. A file is given up only if those before it bring nothing for a while in which we did look.
+Each file waits for at most one other, so that the files of one name form a queue. A file inserted between two is read between them, and
+none leaves the queue before its turn. A file stops waiting only if its predecessors bring no lines for a while in which files were scanned.
 """
 
 import collections
 import time
 
 SECONDS_FOR_PREDECESSOR = 10.0
-_MOST_SECONDS = 1.0  # between two looks; when nobody looks, as while the connector is paused, no time passes here
+_MOST_SECONDS = 1.0  # counted between two scans; without scans, as while the connector is paused, no time passes here
 
 
 class Turns:
     def __init__(self, ready):
         self._ready = ready
-        self._waiting = collections.defaultdict(list)  # file -> those that wait for it
+        self._waiting = collections.defaultdict(list)  # file -> files that wait for it
         self._now = 0.0
         self._looked_at = time.monotonic()
 
@@ -25,7 +25,7 @@ class Turns:
         self._looked_at = now
 
     def must_wait(self, file):
-        """Whether it is not its turn, as the file before it is not read to its end. It is looked at again when that is."""
+        """Whether the file must wait because its predecessor is not read to its end. It is scheduled again when that is."""
         if not self._is_waited_for(file.after):
             file.after = None
             return False
@@ -38,11 +38,11 @@ class Turns:
         return True
 
     def wait_for(self, file, before):
-        """`before` comes directly before the file, and behind whoever came before it until now. Where that one is gone or read to its end, those
-        before it count."""
+        """`before` becomes the direct predecessor of the file, and follows its previous predecessor. If `before` is deleted or read to its end, its
+        own predecessors count."""
         line = [] if before is None else [each for each in (before, *self._line(before)) if self._is_waited_for(each)]
         if not line or file in line:
-            return  # nobody, or one that waits for it
+            return  # no file, or one that waits for it
         former = self._line(file)
         new = [each for each in line if each not in former]
         if not new:
@@ -52,27 +52,27 @@ class Turns:
         file.after, file.heard_at = new[0], self._now
 
     def stand_behind(self, file, last):
-        """The file and those that come before it come behind `last`."""
+        """The file and its predecessors follow `last`."""
         others = {last, *self._line(last)}
         own = [each for each in (file, *self._line(file)) if each not in others]
         if own:
             self.wait_for(own[-1], last)
 
     def heard_of(self, file):
-        """Something was read of it."""
+        """Lines of it were read."""
         file.heard_at = self._now
 
     def is_awaited(self, file):
         return bool(self._waiting.get(file))
 
     def passed(self, file):
-        """Anyone who comes after it may begin."""
+        """Its successor may start."""
         file.is_passed = True
         for waiting in self._waiting.pop(file, ()):
             self._ready.add(waiting)
 
     def _line(self, file):
-        """Those before it, the nearest first."""
+        """Its predecessors, nearest first."""
         line = []
         while self._is_waited_for(file.after):
             file = file.after

@@ -228,7 +228,7 @@ class Ledger:
         """Return the rows that are in no file yet; None for all, as tasks start after the written ones."""
         return None
 
-    def let_go(self):
+    def release(self):
         """Discard what was not committed."""
         if self._owner is not None and not self.is_under_way:
             self._files.delete_folder(self._owner)

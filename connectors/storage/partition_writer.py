@@ -275,10 +275,10 @@ class PartitionWriter:
     def open_files(self):
         return list(self._open.values())
 
-    def let_go(self):
+    def release(self):
         """Discard what is not committed."""
         self._discard_uncommitted()
-        self._ledger.let_go()
+        self._ledger.release()
 
 
 def _nulls_of(column, count):

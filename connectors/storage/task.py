@@ -70,7 +70,7 @@ class StorageTask(SinkTask):
         for origin in partitions:
             writer = self._writers.pop(origin, None)
             if writer is not None:
-                writer.let_go()
+                writer.release()
 
     def stop(self):
         self.close(list(self._writers))

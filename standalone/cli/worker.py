@@ -102,7 +102,7 @@ def run(worker_file, connector_files, log_format=None):
         notifier.ready(f"{len(process.herder.names())} connectors, REST on {', '.join(process.rest.addresses)}")
         _live(process, asked_to_stop, notifier)
         log.info("Stopping")
-        return NOT_STARTED if process.is_mute else FAILED if process.failed else 0
+        return NOT_STARTED if process.rest_failed else FAILED if process.failed else 0
     except Exception:
         log.exception("The worker cannot continue")
         return NOT_STARTED
@@ -117,12 +117,12 @@ def _live(process, asked_to_stop, notifier):
     """Until it is asked to stop; meanwhile systemd's watchdog, if there is one, is told whether the worker lives."""
     told = None
     while not asked_to_stop.wait(notifier.interval):
-        ailment = process.ailment(notifier.interval / 2)
-        if ailment is None:
+        health_problem = process.health_problem(notifier.interval / 2)
+        if health_problem is None:
             notifier.alive()
-        elif ailment != told:
-            log.error("The worker no longer notifies systemd's watchdog, which will restart it: %s", ailment)
-        told = ailment
+        elif health_problem != told:
+            log.error("The worker no longer notifies systemd's watchdog, which will restart it: %s", health_problem)
+        told = health_problem
 
 
 def _leave(code):

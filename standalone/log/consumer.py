@@ -337,7 +337,7 @@ class Consumer:
             if part is None or self._partitions.get(part.pair) is not part or part.fetched_to != offset:
                 continue  # released or sought meanwhile
             if one.error_code and part.replica is not None:
-                part.replica = None  # whatever the error, ask the leader next
+                part.replica = None  # after any error, ask the leader next
             elif one.error_code == codes.OFFSET_OUT_OF_RANGE:
                 if not part.received:
                     self._positions.out_of_range(part)

@@ -285,7 +285,7 @@ class ConsumerProtocolGroup(GroupLink):
         return self._leaves or self._verdict is None and (self._epoch > 0 or self._awaited is TASK)
 
     def heartbeat(self, node):
-        """Return (request, handler): a heartbeat, or a leave request if max.poll.interval.ms is exceeded. None: one was sent meanwhile."""
+        """Return (request, handler): a heartbeat, or a leave request if max.poll.interval.ms is exceeded. None: one was already sent."""
         now = self._clock.monotonic()
         with self._lock:
             if not self._keeps:

@@ -1,6 +1,6 @@
 """Java's key stores, JKS and PKCS12, converted to PEM text for OpenSSL.
 
-The format is detected from the file, as in Java, whatever ssl.*.type says.
+The format is detected from the file, as in Java, regardless of ssl.*.type.
 """
 
 import base64

@@ -76,7 +76,7 @@ class RelayedGroup:
             self._events.popleft()
 
     def hear(self):
-        """Nothing to do: the relay calls by itself."""
+        """Nothing to do: the relay calls back."""
 
     def subscribe(self, topics):
         """Nothing to do: the member subscribes."""

@@ -7,7 +7,7 @@
 Transient errors (a coordinator that moves or loads, a transaction still ending) are retried. All others are a LogFatalError, after which
 the producer is unusable: a new one takes over the id and aborts what is open.
 
-With transaction.version 2 (KIP-890), a batch adds its partition to the transaction by itself, and each end bumps the producer's epoch, so
+With transaction.version 2 (KIP-890), a batch adds its partition to the transaction, and each end bumps the producer's epoch, so
 that late batches of one transaction cannot get into the next. On older clusters partitions are added explicitly, and the epoch is bumped
 when the id is taken over.
 """
@@ -24,7 +24,7 @@ from standalone.log.steps import Wait, finish
 
 LONGEST_LOOK_S = 2.0  # for finding the coordinator, before checking whether the producer is closed
 FEATURE, BY_EPOCHS = "transaction.version", 2
-_HIGHEST_PRODUCE = 11  # from version 12 on a batch joins its transaction by itself
+_HIGHEST_PRODUCE = 11  # from version 12 on a batch adds its partition to the transaction
 _HIGHEST_INIT, _HIGHEST_JOIN, _HIGHEST_END = 4, 3, 4  # from version 5 on an end bumps the epoch
 _PASSING = (codes.CONCURRENT_TRANSACTIONS, codes.OPERATION_NOT_ATTEMPTED)
 _ELSEWHERE = (codes.COORDINATOR_NOT_AVAILABLE, codes.NOT_COORDINATOR)

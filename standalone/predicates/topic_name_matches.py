@@ -11,7 +11,7 @@ class TopicNameMatches(Predicate):
 
     java_name = "org.apache.kafka.connect.transforms.predicates.TopicNameMatches"
     config_def = ConfigDef(
-        Option("pattern", STRING, MEDIUM, "What the whole topic must match.", check=all_of(non_empty, regex_compiles)),
+        Option("pattern", STRING, MEDIUM, "Regular expression for the whole topic.", check=all_of(non_empty, regex_compiles)),
     )
 
     def configure(self, config):

@@ -47,16 +47,16 @@ class _Collector:
         about = self._worker.about()
         families.info("kafka_connect_app", "The worker.", {"version": about["version"], "commit_id": about["commit"]})
         families.info("connect_standalone_build", "The program.", {"version": __version__})
-        census = self._herder.census()
-        self._worker_counts(families, census)
-        for connector in census:
+        counted = self._herder.count_connectors()
+        self._worker_counts(families, counted)
+        for connector in counted:
             self._connector(families, connector)
         self._engines(families)
         self._queries(families)
         return families
 
-    def _worker_counts(self, families, census):
-        counts = {"connector-count": len(census), "task-count": sum(len(connector.tasks) for connector in census)}
+    def _worker_counts(self, families, counted):
+        counts = {"connector-count": len(counted), "task-count": sum(len(connector.tasks) for connector in counted)}
         for what, starts in self._herder.starts.items():
             counts.update(starts.values(what))
         for name, value in counts.items():
@@ -108,7 +108,7 @@ class _Collector:
 
     def _queries(self, families):
         streams = self._worker.streaming.opened
-        for query in streams.queries.census() if streams is not None else ():
+        for query in streams.queries.count_connectors() if streams is not None else ():
             name = {"query": query.name}
             state = query.tasks[0].state if query.tasks else query.state
             families.add("connect_standalone_query_status", {**name, "status": state.lower()}, 1)

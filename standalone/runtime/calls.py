@@ -1,10 +1,10 @@
-"""The one way into foreign code, and the mailbox of calls that keeps it from holding anybody up.
+"""Calls of plugin code, with a timeout, and the mailbox that runs them one at a time.
 
     call_plugin(call, connector="orders", method="start", wait=mailbox.patience(5.0))
 
-runs the call on its own thread and waits for it within bounds: what hangs is abandoned, and whatever is raised becomes a
-ConnectError that names the connector, the task and the method. Tasks have their own threads (tasks/lifecycle.py); all else of a
-plugin is called by this.
+runs the call on its own thread and waits for it with a timeout. A call that hangs is abandoned; any exception becomes a ConnectError that
+names the connector, the task and the method. Task methods run on the tasks' own threads (tasks/lifecycle.py); all other plugin methods are
+called through this function.
 """
 
 import collections
@@ -14,15 +14,15 @@ import threading
 from standalone.errors import ConflictError, ConnectError, shown_class
 from standalone.runtime.tasks.lifecycle import log_context
 
-CALL_SECONDS = 90.0  # how long a caller waits for a plugin's code; as Connect's REST requests
+CALL_SECONDS = 90.0  # how long a caller waits for plugin code: the timeout of Connect's REST requests
 
 
 class Abandoned(ConnectError):
-    """A call did not end while others waited; it continues, if it ever does, without anybody's waiting for it."""
+    """A call was given up because other calls waited behind it; it may still be running."""
 
 
 def call_plugin(call, *, connector, method, task=None, on=None, wait=None):
-    """What `call` returns. `on` is the Mailbox whose calls it waits behind; `wait` takes the Future and bounds it (CALL_SECONDS else)."""
+    """Return what `call` returns. `on` is the Mailbox that it runs in; `wait` takes the Future and limits the wait (default: CALL_SECONDS)."""
     where = f"{method} of {f'task {task} of ' if task is not None else ''}" + (f"connector '{connector}'" if connector else "a plugin")
 
     def guarded():
@@ -30,7 +30,7 @@ def call_plugin(call, *, connector, method, task=None, on=None, wait=None):
             return call()
         except ConnectError:
             raise
-        except BaseException as error:  # a stranger's code may raise anything, SystemExit too
+        except BaseException as error:  # plugin code may raise anything, even SystemExit
             raise ConnectError(f"{where} failed: {shown_class(error)}: {error}") from error
 
     future = (on or Mailbox(connector)).post(guarded)
@@ -38,23 +38,23 @@ def call_plugin(call, *, connector, method, task=None, on=None, wait=None):
         return wait(future)
     concurrent.futures.wait([future], CALL_SECONDS)
     if not future.done():
-        raise ConflictError(f"{where} did not come back within {CALL_SECONDS:.0f} s: its own code hangs.")
+        raise ConflictError(f"{where} did not return within {CALL_SECONDS:.0f} s: the plugin's code hangs.")
     return future.result()
 
 
 class Mailbox:
-    """Calls that run one after the other, on a thread that exists only while there are any."""
+    """Runs calls one after another, on a thread that lives only while calls are queued."""
 
     def __init__(self, name, scope="worker"):
         self._name = name
         self._scope = scope
         self._changed = threading.Condition()
         self._calls = collections.deque()
-        self._urgent = 0  # of those that wait
+        self._urgent = 0  # number of urgent calls in the queue
         self._running = False
 
     def post(self, call, urgent=False):
-        """A Future of what the call returns, once those posted before it are done. An urgent one makes `patience` end."""
+        """Queue a call and return a Future of its result. An urgent call shortens the wait that `patience` gives the call before it."""
         future = concurrent.futures.Future()
         with self._changed:
             self._calls.append((future, call, urgent))
@@ -66,8 +66,8 @@ class Mailbox:
         return future
 
     def patience(self, seconds, at_once=False):
-        """How a call of this mailbox waits for a plugin's: as long as it takes but, from when an urgent call waits behind (or `at_once`),
-        so many seconds at most. Raises Abandoned."""
+        """Return a wait for a plugin call of this mailbox: unlimited until an urgent call is queued (or `at_once`), at most `seconds` from then on.
+        Raises Abandoned."""
 
         def wait(future):
             future.add_done_callback(self._notify)
@@ -75,7 +75,7 @@ class Mailbox:
                 self._changed.wait_for(lambda: future.done() or self._urgent or at_once)
                 self._changed.wait_for(future.done, seconds)
             if not future.done():
-                raise Abandoned(f"It did not come back within {seconds:.1f} s while something else was wanted (task.shutdown.graceful.timeout.ms).")
+                raise Abandoned(f"It did not return within {seconds:.1f} s while another request waited (task.shutdown.graceful.timeout.ms).")
             return future.result()
 
         return wait
@@ -95,8 +95,8 @@ class Mailbox:
                     self._urgent -= urgent
                 try:
                     result = call()
-                except BaseException as error:  # handed to anyone who waits for it
+                except BaseException as error:  # raised in the caller that waits for the Future
                     future.set_exception(error)
                 else:
                     future.set_result(result)
-                future = call = result = None  # nothing is kept for the next one's sake
+                future = call = result = None  # free the objects before the next call

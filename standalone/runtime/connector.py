@@ -1,12 +1,12 @@
-"""The actor of one connector: its configuration, instance, tasks and states. One thing at a time is done with it, in its mailbox.
+"""The actor of one connector: its configuration, instance, tasks and states. Its mailbox runs one operation at a time.
 
-    instance.py              the connector's own object
+    instance.py              the Connector object
     tasks/group.py           its tasks
-    supervision/parts.py     states, and what follows a failure
+    supervision/parts.py     states, and restarts after failures
 
-The herder orders (`change`, `delete`, `post`) and looks (under its lock); the mailbox does. What is ordered after a deletion is void, and a
-configuration that was replaced while it waited is not started any more. What hangs in the connector's own code is abandoned as soon as an
-operator wants something else of it.
+The herder requests operations (`change`, `delete`, `post`) and reads attributes under its lock; the mailbox runs the operations. Requests
+after a delete are ignored, and a configuration that was replaced while it was queued is not started. A call that hangs in the connector's
+code is abandoned as soon as another operation is requested.
 """
 
 import concurrent.futures
@@ -25,23 +25,23 @@ from standalone.secrets import mask
 
 log = logging.getLogger(__name__)
 
-STARTED = "STARTED"  # the third target state, beside PAUSED and STOPPED
+STARTED = "STARTED"  # the third target state, besides PAUSED and STOPPED
 
 
 class Connector:
-    """`shared` is the herder's (herder.Shared). Attributes are read under its lock, and written in the mailbox or under the lock."""
+    """`shared` is the herder's (herder.Shared). Attributes are read under its lock, and written by the mailbox or under the lock."""
 
     def __init__(self, name, shared):
         self.name = name
-        self.changing = threading.Lock()  # who changes its configuration or target state has it until that is stored
-        self.known = False  # it has a configuration that is stored, and is not deleted
-        self.ended = concurrent.futures.Future()  # deleted, and nothing of it runs any more
-        self.generation = 0  # of its configuration
-        self.config = {}  # as it was given
-        self.plan = None  # what it means; None as long as it means nothing
+        self.changing = threading.Lock()  # held from the change of a configuration or target state until it is stored
+        self.known = False  # it has a stored configuration and is not deleted
+        self.ended = concurrent.futures.Future()  # deleted, and all of its threads have ended
+        self.generation = 0  # of the configuration
+        self.config = {}  # as submitted
+        self.plan = None  # the parsed configuration; None while it is invalid
         self.secrets = frozenset()
         self.kind = "unknown"
-        self.has_end = False  # it is a source whose tasks come to an end
+        self.has_end = False  # a source whose tasks finish
         self.version = None
         self.target = STARTED
         self._shared = shared
@@ -51,15 +51,15 @@ class Connector:
         self._supervisor = Supervisor(name, shared, lambda: self.target == STARTED, lambda part: self.post(lambda: self._try_again(part)))
         self._group = TaskGroup(name, shared, self._supervisor, self._new_runner, self._patience)
 
-    # ---------------------------------------------------------------- looked at
+    # ---------------------------------------------------------------- read
     @property
     def is_ending(self):
-        """It is deleted, and its name is not free yet."""
+        """Whether it is deleted but its name is not free yet."""
         return self._supervisor.over
 
     @property
     def part(self):
-        """Its own state."""
+        """The part that holds the connector's own state."""
         return self._supervisor.own
 
     @property
@@ -73,7 +73,7 @@ class Connector:
         raise NotFoundError(f"The connector '{self.name}' has no task {number}; it has {len(self.tasks)}.")
 
     def shown(self, config):
-        """A configuration as answers show it: references to values in place of values, nothing secret."""
+        """The configuration as REST shows it: placeholders instead of provided values, and secrets masked."""
         plan = self.plan
         secrets = self.secrets if self._shared.worker.config.hides_secrets else ()
 
@@ -90,10 +90,10 @@ class Connector:
     def offset_reader(self):
         return self._shared.worker.source_offsets(self.plan).reader(self.name)
 
-    # ---------------------------------------------------------------- ordered, under the lock
+    # ---------------------------------------------------------------- requested, under the lock
     def post(self, call, urgent=False, generation=None):
-        """A Future of what the call returns, once its turn has come; None if by then the connector is deleted, or has another configuration
-        than that of the generation."""
+        """Queue a call and return a Future of its result; the result is None if by then the connector is deleted or its configuration is no longer
+        that of `generation`."""
 
         def in_turn():
             is_stale = self._supervisor.over or generation not in (None, self.generation)
@@ -102,17 +102,17 @@ class Connector:
         return self._mailbox.post(in_turn, urgent)
 
     def take(self, config, target, plan=None, version=None):
-        """Another configuration, which is stored; no `plan` if it is no good."""
+        """Accept a new, stored configuration; `plan` is None if it is invalid."""
         self.known = True
         self.generation += 1
         self.config, self.target = config, target
         if plan is not None:
             self._understand(plan, version)
 
-    def start_anew(self, plan):
-        """Have it run with that configuration, whatever ran before; unless there is a newer one by then."""
+    def restart_with(self, plan):
+        """Restart with this configuration, unless a newer one has replaced it by then."""
         self.cancel_restarts()
-        return self.post(lambda: self._start_anew(plan), urgent=True, generation=self.generation)
+        return self.post(lambda: self._restart_with(plan), urgent=True, generation=self.generation)
 
     def follow(self, target):
         self.target = target
@@ -124,19 +124,19 @@ class Connector:
         return self.post(lambda: self._restart(own, tasks), urgent=True)
 
     def delete(self):
-        """Nothing that is ordered from now on is done but this; `ended` is done once nothing runs any more."""
+        """Stop and remove it; later requests are ignored. `ended` is done once all of its threads have ended."""
         self.known = False
         self._supervisor.over = True
         self.cancel_restarts()
         return self._mailbox.post(self._end, urgent=True)
 
     def close(self):
-        """The worker ends."""
-        self._group.hurry()
+        """Stop it because the worker stops."""
+        self._group.ask_to_stop()
         return self._mailbox.post(self._stop, urgent=True)
 
     def cancel_restarts(self):
-        """Nothing is started by itself."""
+        """Cancel all scheduled restarts."""
         with self._shared.lock:
             for part in (self.part, *self.tasks):
                 part.cancel_restart()
@@ -151,8 +151,8 @@ class Connector:
         log.error("The connector '%s' has failed: %s", self.name, trace_of(error))
         self.note(self.part, FAILED, trace_of(error))
 
-    # ---------------------------------------------------------------- done in its mailbox
-    def _start_anew(self, plan):
+    # ---------------------------------------------------------------- run by the mailbox
+    def _restart_with(self, plan):
         self._stop()
         if self._shared.closing.is_set():
             return
@@ -163,7 +163,7 @@ class Connector:
             self._start(fresh=True)
 
     def _start(self, fresh=False):
-        """Start the connector itself and, where it is to run, bring its tasks in line. `fresh`: its values have just been looked up."""
+        """Start the connector and, if its target state is STARTED, update its tasks. `fresh`: config provider values have just been resolved."""
         if self.target == PAUSED:
             self.note(self.part, PAUSED)
             return
@@ -177,7 +177,7 @@ class Connector:
             self.note(self.part, RUNNING)
             self._bring_tasks_in_line()
         except Abandoned as error:
-            log.warning("The connector '%s' had not started when its target state changed, and is abandoned. %s", self.name, error)
+            log.warning("The connector '%s' had not finished starting when its target state changed; it is abandoned. %s", self.name, error)
         except Exception as error:
             if self._instance is None:
                 self._shared.starts["connector"].count(False)
@@ -189,13 +189,13 @@ class Connector:
         self._group.bring_in_line(self._instance.ask("task_configs()", lambda connector: self._shared.worker.task_configs(plan, connector)))
 
     def reconfigure_tasks(self):
-        """The connector itself wants it."""
+        """Request new task configurations from the connector."""
         if self._instance is None or self.target != STARTED:
             return
         try:
             self._bring_tasks_in_line()
         except Abandoned as error:
-            log.warning("The tasks of connector '%s' are not configured again: its target state has changed. %s", self.name, error)
+            log.warning("The tasks of connector '%s' are not reconfigured: its target state has changed. %s", self.name, error)
         except Exception as error:
             self.fail(error)
 
@@ -262,21 +262,21 @@ class Connector:
                 self.ended.set_result(None)
 
     def change_offsets(self, act):
-        """`act` on the offsets of the connector, which asks the connector's own code."""
+        """Run `act`, which may call the connector's own code, on the connector's offsets."""
         offsets = self._shared.worker.offsets_of(self.plan)
         return call_plugin(lambda: act(offsets), connector=self.name, method="alter_offsets()", wait=self._patience())
 
     def _patience(self, at_once=False):
         return self._mailbox.patience(self._shared.worker.graceful_seconds, at_once)
 
-    # ---------------------------------------------------------------- by itself: values that expire, failures
+    # ---------------------------------------------------------------- scheduled: expired values, restarts after failures
     def _understand(self, plan, version):
         self.kind, self.version, self.secrets, self.has_end = plan.kind, version, secret_keys(plan), plan.has_end
-        self.plan = self.plan or plan  # its offsets can be asked for before it has started
+        self.plan = self.plan or plan  # REST may read its offsets before it has started
         self._supervisor.follow(plan)
 
     def _look_up_values(self):
-        """The plan again, where it holds values that a provider gave, or where there is none yet."""
+        """Parse the configuration again if it holds provided values or has not been parsed yet."""
         if self.plan is not None and not self.plan.references:
             return
         config = self.config
@@ -307,11 +307,12 @@ class Connector:
         except Abandoned:
             return
         except ConnectError as error:
-            log.error("Values of the connector '%s' have expired and cannot be looked up; it continues with those it has: %s", self.name, error)
+            text = "Values of the connector '%s' have expired and cannot be resolved again; the old values stay in use: %s"
+            log.error(text, self.name, error)
         if self.plan.originals == before.originals:
             self._plan_reload()
             return
-        log.info("Values of the connector '%s' have expired and changed: it is restarted (config.action.reload)", self.name)
+        log.info("Values of the connector '%s' have expired and changed; restarting it (config.action.reload)", self.name)
         self._stop_instance()
         self._start(fresh=True)
 
@@ -326,6 +327,6 @@ class Connector:
 
 
 def plan_of(worker, config):
-    """(what a configuration means, the version of its connector). Asks the connector's own code."""
+    """(the parsed configuration, the version of its connector). Calls the connector's own code."""
     plan = worker.plan(config)
     return plan, worker.version(plan)

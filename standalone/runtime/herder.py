@@ -1,11 +1,11 @@
-"""The one that decides which connectors there are, with which configurations and in which states.
+"""The herder: decides which connectors exist, with which configurations and target states.
 
-    queries.py      what may be asked
-    connector.py    one connector, and what is done with it
+    queries.py      read-only queries
+    connector.py    one connector and its operations
 
-Looking up and noting states happens under a lock that nobody holds while waiting for anything. Who changes a connector has its `changing`
-until the change is stored, and orders it then; what is ordered is done in the connector's mailbox, and callers wait for it for a bounded
-time. A name that is deleted is taken until nothing of it runs any more.
+Reads and state changes happen under a lock that is never held while waiting. A thread that changes a connector holds its `changing` lock
+until the change is stored, then queues the operation in the connector's mailbox; callers wait for it with a timeout. The name of a deleted
+connector stays taken until all of its threads have ended.
 """
 
 import concurrent.futures
@@ -29,12 +29,12 @@ log = logging.getLogger(__name__)
 TARGET_STATES = (STARTED, PAUSED, STOPPED)
 _ASKED = (
     *("names", "info", "config", "status", "task_status", "tasks", "history", "pipeline", "topics", "reset_topics", "offsets", "plugins"),
-    *("plugin_options", "examine", "same_connector", "worker_value", "census", "runners", "have_ended", "answers_within"),
+    *("plugin_options", "examine", "same_connector", "worker_value", "count_connectors", "runners", "have_ended", "answers_within"),
 )
 
 
 class Shared(NamedTuple):
-    """What all connectors have in common."""
+    """What all connectors share."""
 
     worker: Any
     state: Any
@@ -44,28 +44,28 @@ class Shared(NamedTuple):
     closing: threading.Event
     failed_for_good: Any  # called with (what, trace), under the lock
     starts: Any  # "connector" and "task" -> metrics.Starts
-    forget: Any  # called with a Connector that is deleted, once nothing of it runs any more
+    forget: Any  # called with a deleted Connector once all of its threads have ended
 
 
 class Herder:
-    """Whatever Queries answers may be asked of it, too."""
+    """Also answers all methods of Queries."""
 
     def __init__(self, worker, state, clock, failed_for_good=lambda what, trace: None):
         self._worker = worker
         self._state = state
         self._lock = threading.RLock()
         self._connectors = {}
-        self._making = threading.Lock()  # who makes a connector has it until that is stored
-        self._closed = concurrent.futures.Future()  # done when the worker stops: nobody waits any longer
+        self._making = threading.Lock()  # held while a connector is created, until it is stored
+        self._closed = concurrent.futures.Future()  # done when the worker stops: ends all waits
         self.starts = {"connector": Starts(), "task": Starts()}
         self._shared = Shared(worker, state, self._lock, clock, Timers(clock), threading.Event(), failed_for_good, self.starts, self._forget)
         self._queries = Queries(worker, state, self._lock, self._connectors)
         for name in _ASKED:
             setattr(self, name, getattr(self._queries, name))
 
-    # ---------------------------------------------------------------- making
+    # ---------------------------------------------------------------- creating
     def restore(self, from_files):
-        """Start the connectors that were made by REST, all at once; `from_files` are names that the command line brings again."""
+        """Start the connectors that were created by REST, all at once; `from_files` are names that the command line creates again."""
         started = []
         for name, config, target, from_file in self._state.connectors():
             if not from_file and name not in from_files:
@@ -75,7 +75,7 @@ class Herder:
     def _restore(self, name, config, target):
         try:
             self.create(name, config, target, wait=False)
-        except Exception as error:  # it stays, to be looked at and fixed
+        except Exception as error:  # it stays, so that its configuration can be read and fixed
             log.error("The connector '%s', stored earlier, cannot be started: %s", name, trace_of(error))
             with self._lock:
                 connector = self._connectors.setdefault(name, Connector(name, self._shared))
@@ -83,11 +83,11 @@ class Herder:
             connector.note(connector.part, FAILED, trace_of(error))
 
     def create(self, name, config, target=None, replace=False, from_file=False, wait=True):
-        """Make a connector, or give one another configuration; returns (info, whether it is new). Raises ConfigError, AlreadyExistsError."""
+        """Create a connector or replace its configuration; return (info, whether it is new). Raises ConfigError, AlreadyExistsError."""
         return self._configure(name, lambda connector: {"name": name, **config}, target, from_file, wait, must_be_new=not replace)
 
     def patch(self, name, changes):
-        """Change some keys of its configuration; a value of None takes the key away."""
+        """Change some keys of the configuration; a value of None removes the key."""
 
         def merged(connector):
             if connector is None:
@@ -95,23 +95,23 @@ class Herder:
             config = {**connector.config, **{key: value for key, value in changes.items() if value != HIDDEN}}
             config = {key: value for key, value in config.items() if value is not None}
             if not config.get("name", "").strip():
-                raise ConfigError.of({"name": "is missing; a connector keeps its name"})
+                raise ConfigError.of({"name": "is missing; a connector cannot be renamed"})
             return config
 
         return self._configure(name, merged)[0]
 
     def _configure(self, name, config_of, target=None, from_file=False, wait=True, must_be_new=False):
-        """Validate what `config_of(connector or None)` says, store it and order it; again where the connector changed meanwhile."""
+        """Validate the result of `config_of(connector or None)`, store it and apply it; retry if the connector changed meanwhile."""
         if name != well_formed(name):
-            raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': half a surrogate pair is no letter.")
+            raise BadRequestError(f"A connector cannot be named '{well_formed(name)}': an unpaired surrogate is not a character.")
         validated = None
         while True:
             connector, config = self._look_before(name, config_of)
-            if config != validated:  # else only the connector changed meanwhile, and nothing that it is to have
+            if config != validated:  # else the connector changed meanwhile, but not the configuration to set
                 plan, version = self._validated(name, config)
                 validated = config
-            if must_be_new and connector is not None:  # as in Java what is wrong with a configuration is told first
-                raise AlreadyExistsError(f"There is a connector '{name}' already. Change it with PUT /connectors/{name}/config.")
+            if must_be_new and connector is not None:  # as in Java, errors of the configuration are reported first
+                raise AlreadyExistsError(f"The connector '{name}' already exists. Change it with PUT /connectors/{name}/config.")
             with self._changing(connector):
                 if self._look_again(name, connector, config_of) != config:
                     continue
@@ -121,7 +121,7 @@ class Herder:
                 with self._lock:
                     connector = self._connectors.setdefault(name, connector or Connector(name, self._shared))
                     connector.take(config, target, plan, version)
-                    started = connector.start_anew(plan)
+                    started = connector.restart_with(plan)
             if wait:
                 self._bounded(started, name, "start")
             return self._queries.info_of(connector), new
@@ -131,16 +131,16 @@ class Herder:
         return call_plugin(lambda: plan_of(self._worker, {**config, "name": name}), connector=name, method="The validation", wait=bound)
 
     def _look_before(self, name, config_of):
-        """(the Connector, or None if it is to be made; the configuration that it is to have)"""
+        """(the Connector, or None if it is to be created; the configuration to set)"""
         while True:
             with self._lock:
                 connector = self._connectors.get(name)
                 if connector is None or not connector.is_ending:
                     return connector, self._wanted(connector, config_of)
-            self._bounded(connector.ended, name, "end, having been deleted,")
+            self._bounded(connector.ended, name, "finish its deletion")
 
     def _look_again(self, name, connector, config_of):
-        """The configuration that it is to have now, or None if the name is another's, or its own no more."""
+        """The configuration to set now, or None if the name now belongs to another connector or was deleted."""
         with self._lock:
             there = self._connectors.get(name)
             is_other = there is not connector or there is not None and there.is_ending
@@ -152,10 +152,10 @@ class Herder:
 
     @contextlib.contextmanager
     def _changing(self, connector):
-        """Nobody else changes what is stored of the connector meanwhile; of None: nobody else makes one."""
+        """Hold the connector's `changing` lock; with None, the lock for creating connectors."""
         lock = self._making if connector is None else connector.changing
         if not lock.acquire(timeout=CALL_SECONDS):
-            raise ConflictError(f"Another change has not been stored within {CALL_SECONDS:.0f} s: the disk of state.dir may hang.")
+            raise ConflictError(f"Another change was not stored within {CALL_SECONDS:.0f} s: the disk of state.dir may hang.")
         try:
             yield
         finally:
@@ -163,7 +163,7 @@ class Herder:
 
     @contextlib.contextmanager
     def _changing_known(self, name):
-        """The same of the connector that has this name now. Raises NotFoundError, also where it was deleted by who was quicker."""
+        """The same for the connector that has this name now. Raises NotFoundError, also if another thread has just deleted it."""
         while True:
             connector = self._queries.get(name)
             with self._changing(connector):
@@ -172,19 +172,19 @@ class Herder:
                     return
 
     def _stored_target(self, name, config, from_file):
-        """A file's connector stays paused or stopped over a restart."""
+        """The stored target state: a connector created from a file stays paused or stopped over a restart."""
         for stored, old_config, target, was_from_file in self._state.connectors() if from_file else ():
             if stored == name:
                 if old_config != config:
-                    before = "its file had before" if was_from_file else "it was given by REST"
-                    log.info("The connector '%s' has another configuration in its file than %s: the file's configuration is taken", name, before)
+                    before = "its file had before" if was_from_file else "was set by REST"
+                    log.info("The connector '%s' has another configuration in its file than %s; using the file's configuration", name, before)
                 if target != STARTED:
-                    log.info("The connector '%s' stays %s, as it was left; resume it to start it", name, target)
+                    log.info("The connector '%s' stays %s, as before the restart; resume it to start it", name, target)
                 return target
         return None
 
     def _with_secrets(self, connector, config):
-        """What an answer showed as hidden and came back stands for what is stored."""
+        """Replace masked secrets in a submitted configuration by the stored values."""
         return {key: connector.config.get(key, value) if value == HIDDEN and key in connector.secrets else value for key, value in config.items()}
 
     def delete(self, name):
@@ -195,7 +195,7 @@ class Herder:
         self._bounded(ended, name, "stop")
 
     def _forget(self, connector):
-        """It is deleted, and nothing of it runs any more: the name is free."""
+        """Free the name of a deleted connector whose threads have all ended."""
         self._worker.topics.forget(connector.name)
         with self._lock:
             if self._connectors.get(connector.name) is connector:
@@ -203,7 +203,7 @@ class Herder:
 
     # ---------------------------------------------------------------- offsets
     def change_offsets(self, name, entries):
-        """Set [(partition, offset or None)] of a stopped connector; whether it said that it needs nothing more."""
+        """Set [(partition, offset or None)] of a stopped connector; return whether the connector confirmed the change."""
         return self._with_offsets(name, lambda offsets: offsets.change(entries))
 
     def reset_offsets(self, name):
@@ -214,7 +214,7 @@ class Herder:
 
         def in_turn():
             if connector.target != STOPPED or connector.part.state != STOPPED:
-                why = "is not STOPPED: its offsets can be changed only then."
+                why = "is not STOPPED; offsets can be changed only while it is."
                 raise BadRequestError(f"The connector '{name}' {why} PUT /connectors/{name}/stop first.")
             return connector.change_offsets(act)
 
@@ -240,7 +240,7 @@ class Herder:
                 connector.follow(target)
 
     def restart(self, name, include_tasks=False, only_failed=False):
-        """Restart the connector and, if asked, its tasks; the status as it is when all is on its way."""
+        """Restart the connector and, on request, its tasks; return the status once all restarts are queued."""
         with self._lock:
             connector = self._queries.get(name)
             own = not only_failed or connector.part.state == FAILED
@@ -265,7 +265,7 @@ class Herder:
         self._bounded(done, name, "restart")
 
     def close(self, seconds):
-        """Stop all connectors at once; whether all ended within that time."""
+        """Stop all connectors at once; return whether all ended within that time."""
         with self._lock:
             self._shared.closing.set()
             if not self._closed.done():
@@ -277,21 +277,21 @@ class Herder:
 
     # ---------------------------------------------------------------- waiting
     def _bounded(self, future, name, doing):
-        """What the future brings, waiting neither forever nor beyond the worker's end."""
+        """The result of the future. Waits with a timeout, and no longer than the worker runs."""
         done, _ = concurrent.futures.wait([future, self._closed], CALL_SECONDS, concurrent.futures.FIRST_COMPLETED)
         if future in done:
             try:
                 return future.result()
             except Abandoned:
-                raise ConflictError(f"The connector '{name}' did not {doing}: something else was asked of it meanwhile.") from None
+                raise ConflictError(f"The connector '{name}' did not {doing}: another request has replaced this one.") from None
         if done:
-            raise ConflictError(f"The worker is stopping: the connector '{name}' may not {doing} any more.")
-        raise ConflictError(f"The connector '{name}' did not {doing} within {CALL_SECONDS:.0f} s: its own code hangs.")
+            raise ConflictError(f"The worker is stopping: the connector '{name}' cannot {doing}.")
+        raise ConflictError(f"The connector '{name}' did not {doing} within {CALL_SECONDS:.0f} s: the connector's code hangs.")
 
 
 def check_target(text):
-    """A target state out of an `initial_state` (RUNNING, PAUSED, STOPPED)."""
+    """Parse an `initial_state` (RUNNING, PAUSED, STOPPED)."""
     state = {"RUNNING": STARTED, **{name: name for name in TARGET_STATES}}.get(str(text).upper())
     if state is None:
-        raise BadRequestError(f"'{text}' is not an initial_state. There are RUNNING, PAUSED and STOPPED.")
+        raise BadRequestError(f"'{text}' is not a valid initial_state. Valid states: RUNNING, PAUSED, STOPPED.")
     return state

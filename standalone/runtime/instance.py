@@ -1,4 +1,4 @@
-"""The connector's own object: started, asked and stopped one call after the other, and left behind where it hangs."""
+"""The Connector object: its calls run one after another; an object that hangs is abandoned."""
 
 import logging
 
@@ -10,13 +10,13 @@ log = logging.getLogger(__name__)
 
 
 class Instance:
-    """Used within calls of its connector's mailbox. Once `retired` nothing that it says is heard."""
+    """Used within calls of its connector's mailbox. After `retired` its callbacks are ignored."""
 
     def __init__(self, actor, patience):
         self.retired = False
         self._context = _Context(self, actor)
         self._name = actor.name
-        self._patience = patience  # called with `at_once`, gives a wait for call_plugin
+        self._patience = patience  # takes `at_once`, returns a wait for call_plugin
         self._calls = Mailbox(actor.name)
         self._connector = None
 
@@ -30,16 +30,16 @@ class Instance:
             self.ask("start()", start)
         except Abandoned:
             self.retired = True
-            self._calls.post(lambda: self._connector.stop())  # should it ever have started
+            self._calls.post(lambda: self._connector.stop())  # in case it finishes starting later
             raise
 
     def ask(self, method, call, at_once=False):
-        """What `call` returns of the connector."""
+        """Return what `call` returns of the connector object."""
         wait = self._patience(at_once)
         return call_plugin(lambda: call(self._connector), connector=self._name, method=method, on=self._calls, wait=wait)
 
     def stop(self):
-        """Whatever happens to it, it is over: what goes wrong is said."""
+        """Stop the object. Errors are logged, not raised."""
         self.retired = True
         try:
             self.ask("stop()", lambda connector: connector.stop(), at_once=True)

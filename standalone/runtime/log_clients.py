@@ -1,11 +1,11 @@
-"""Clients of the log as the worker's and a connector's keys want them."""
+"""Kafka clients configured by the worker's and a connector's keys."""
 
 from standalone.log.admin import Admin
 from standalone.log.client_config import AdminConfig
 
 
 class LogClients:
-    """`bootstrap(properties)` says where the log is, with what a client that brings no login of its own needs: {setting: value}."""
+    """`bootstrap(properties)` returns the cluster's address, with credentials for a client that has none of its own: {setting: value}."""
 
     def __init__(self, config, clusters, clock, bootstrap):
         self._config = config
@@ -14,14 +14,14 @@ class LogClients:
         self._bootstrap = bootstrap
 
     def properties(self, kind, connector=None, defaults=None):
-        """Java-named properties of a client: the worker's own, then the connector's overrides."""
+        """Java-named properties of a client: the worker's, overridden by the connector's."""
         found = {**(defaults or {}), **self._config.client(kind, connector)}
         if found["bootstrap.servers"] == self._config.bootstrap():  # not overridden
             found.update(self._bootstrap(found))
         return found
 
     def cluster(self, config):
-        """The connections that all clients of these settings share."""
+        """The connections shared by all clients with these settings."""
         return self._clusters.get(config)
 
     def admin(self, connector):

@@ -1,26 +1,26 @@
-"""What people change in the log beside connectors: topics created, given settings and partitions. And consumer groups, with their lag."""
+"""Administration of topics beyond connectors: create topics, change configs, add partitions. Also consumer groups with their lag."""
 
 from standalone.errors import AlreadyExistsError, LogError, NotFoundError
 
 
 class LogKeeper:
-    """`admin` as the worker's own; `view` says how far partitions reach. Thread-safe, as these are."""
+    """`admin` uses the worker's own client properties; `view` returns end offsets. Thread-safe, as both are."""
 
     def __init__(self, admin, view):
         self._admin, self._view = admin, view
 
     def create(self, name, partitions=None, replication=None, configs=None):
         if not self._admin.create_topics(name, partitions or -1, replication or -1, configs):
-            raise AlreadyExistsError(f"There is a topic '{name}' already.")
+            raise AlreadyExistsError(f"The topic '{name}' already exists.")
 
     def configs(self, topic):
-        """[{name, value, own}] by name; `own` are those that are set on the topic itself. A value is None where the broker keeps it secret."""
+        """[{name, value, own}] by name; `own`: set on the topic itself. A value is None if the broker hides it as sensitive."""
         self._view.partitions(topic)
         own = self._admin.own_configs(topic)
         return [{"name": name, "value": value, "own": name in own} for name, value in sorted(self._admin.describe_configs(topic).items())]
 
     def change(self, topic, configs=None, partitions=None):
-        """Set configs {name: text}; None puts one back to its default. `partitions` is how many it is to have, more than now."""
+        """Set configs {name: text}; None resets one to its default. `partitions` is the new, higher number of partitions."""
         self._view.partitions(topic)
         if configs:
             self._admin.incremental_alter_configs(topic, configs)
@@ -44,5 +44,5 @@ class LogKeeper:
         try:
             end = self._view.ranges([(topic, partition)])[topic, partition][1]
         except (LogError, NotFoundError):
-            end = None  # deleted, or nobody leads it now
+            end = None  # deleted, or without a leader
         return {"topic": topic, "partition": partition, "committed": offset, "end": end, "lag": None if end is None else max(0, end - offset)}

@@ -1,4 +1,4 @@
-"""What is in the log, for people who look: topics, how far partitions reach, and their newest records. Nothing is changed or committed."""
+"""Read-only view of the log for the UI: topics, start and end offsets, and records. Nothing is changed or committed."""
 
 import collections
 
@@ -6,26 +6,26 @@ from standalone.errors import LogError, NotFoundError
 from standalone.log.admin import EARLIEST, LATEST
 
 MOST_RECORDS = 500
-MOST_FETCHED_BYTES = 16 << 20  # for one look: what is large is looked at in smaller numbers
+MOST_FETCHED_BYTES = 16 << 20  # per request: fewer records are shown if they are large
 _LOOK_SECONDS = 10.0
 _POLL_SECONDS = 0.5
 
 Seen = collections.namedtuple("Seen", "partition offset timestamp key value headers")
-Seen.__doc__ = """A record as bytes. key and value may be None; headers: [(name, bytes or None)]; timestamp: milliseconds, -1 for none."""
+Seen.__doc__ = """A record as bytes. key and value may be None; headers: [(name, bytes or None)]; timestamp: milliseconds, or -1."""
 
 
 class LogView:
-    """`new_consumer(max_bytes)` gives a consumer without a group. Thread-safe: each call has its own clients, or shared connections."""
+    """`new_consumer(max_bytes)` returns a consumer without a group. Thread-safe: each call has its own clients, or shared connections."""
 
     def __init__(self, admin, new_consumer, clock):
         self._admin, self._new_consumer, self._clock = admin, new_consumer, clock
 
     def names(self):
-        """The names of all topics but the log's own, as a set."""
+        """The names of all topics except internal ones, as a set."""
         return self._admin.list_topics()
 
     def topics(self):
-        """[{name, partitions, records}], by name; records is None where a partition cannot be asked."""
+        """[{name, partitions, records}], by name; records is None if a partition's offsets cannot be listed."""
         names = sorted(self._admin.list_topics())
         described = self._admin.describe_topics(*names) if names else {}
         pairs = {name: [(name, number) for number in topic.partitions] for name, topic in described.items()}
@@ -33,7 +33,7 @@ class LogView:
             ranges = self.ranges([pair for each in pairs.values() for pair in each])
             counts = {name: _records_in(ranges[pair] for pair in pairs[name]) for name in names}
         except LogError:
-            counts = {name: self._count(pairs[name]) for name in names}  # one that cannot be asked hides no other
+            counts = {name: self._count(pairs[name]) for name in names}  # per topic: one without a leader must not hide the others
         return [{"name": name, "partitions": len(pairs[name]), "records": counts[name]} for name in names]
 
     def _count(self, pairs):
@@ -49,14 +49,14 @@ class LogView:
         return sorted(self._admin.describe_topics(topic)[topic].partitions)
 
     def ranges(self, pairs):
-        """{(topic, partition): (first offset, offset after the last)}"""
+        """{(topic, partition): (log start offset, end offset)}"""
         begins, ends = (self._admin.list_offsets(dict.fromkeys(pairs, at)) if pairs else {} for at in (EARLIEST, LATEST))
         return {pair: (begins[pair], ends[pair]) for pair in pairs}
 
     def newest(self, topic, partitions, limit):
-        """The newest records of these partitions, at most `limit`, the newest first.
+        """The newest records of these partitions, at most `limit`, newest first.
 
-        Where so many do not fit into MOST_FETCHED_BYTES there are fewer, never older ones in place of newer.
+        Returns fewer if that many exceed MOST_FETCHED_BYTES, never older ones instead of newer ones.
         """
         ranges = self.ranges([(topic, number) for number in partitions])
         share = limit
@@ -67,7 +67,7 @@ class LogView:
             share = max(1, share // 8)
 
     def onward(self, topic, partitions, limit, offset=None, timestamp=None):
-        """Records of these partitions from that offset or time on, at most `limit`, the oldest first; fewer where they are large."""
+        """Records of these partitions from that offset or time onward, at most `limit`, oldest first; fewer if they are large."""
         ranges, begin, left = self._starts(topic, partitions, offset or 0, timestamp)
         found, size, deadline = {pair: [] for pair in left}, 0, self._clock.monotonic() + _LOOK_SECONDS
         if not left:
@@ -89,10 +89,10 @@ class LogView:
         return sorted((seen for seens in found.values() for seen in seens), key=_order(ranges))[:limit]
 
     def search(self, topic, partitions, limit, text, offset=None, timestamp=None):
-        """Records whose key, value or header holds this text, in any case of ASCII letters, from that offset or time on.
+        """Records from that offset or time onward whose key, value or header contains this text; ASCII case is ignored.
 
-        Returns (at most `limit` records, the oldest first; how many records were read; whether the search reached the end). It stops
-        after _LOOK_SECONDS, so that a large topic holds up no thread of the REST API.
+        Returns (at most `limit` records, oldest first; how many records were read; whether the search reached the end). Stops after
+        _LOOK_SECONDS, so that a large topic does not block a REST thread.
         """
         ranges, begin, left = self._starts(topic, partitions, offset or 0, timestamp)
         wanted, found, read, deadline = text.encode().lower(), [], 0, self._clock.monotonic() + _LOOK_SECONDS
@@ -115,18 +115,18 @@ class LogView:
         return sorted(found, key=_order(ranges))[:limit], read, not left and len(found) <= limit
 
     def _starts(self, topic, partitions, offset, timestamp):
-        """({pair: (first offset, end offset)}, {pair: offset to read from}, the pairs that have records from there on)"""
+        """({pair: (start offset, end offset)}, {pair: offset to read from}, the pairs that have records from there onward)"""
         ranges = self.ranges([(topic, number) for number in partitions])
         if timestamp is not None:
             starts = self._admin.list_offsets(dict.fromkeys(ranges, timestamp))
-            # Where nothing is as late as that, there is nothing to show.
+            # A partition without a record at or after that time has nothing to show.
             begin = {pair: end if starts[pair] is None or starts[pair] < 0 else starts[pair] for pair, (_, end) in ranges.items()}
         else:
             begin = {pair: max(first, offset) for pair, (first, _) in ranges.items()}
         return ranges, begin, {pair for pair, start in begin.items() if start < ranges[pair][1]}
 
     def _from_the_end(self, ranges, share):
-        """The last `share` offsets of each partition; None where that is too much or takes too long."""
+        """The last `share` offsets of each partition; None if they are too large or take too long."""
         begin = {pair: max(first, end - share) for pair, (first, end) in ranges.items() if end > first}
         found = {pair: collections.deque(maxlen=share) for pair in begin}
         left, size, deadline = set(begin), 0, self._clock.monotonic() + _LOOK_SECONDS

@@ -1,10 +1,10 @@
-"""What a task counts, by the names of Connect's own metrics. Each meter is written by its task's threads and read by others.
+"""Task metrics, by the names of Connect's own. Each meter is written by its task's threads and read by others.
 
     meter = SourceMeter(clock)
     meter.polled(500, 0.002)
     meter.values()    {"source-task-metrics": {"source-record-poll-total": 500, ...}, "connector-task-metrics": {...}}
 
-Rates, averages and maxima are of the last minute, as in Kafka's metrics: two halves of 30 s, the older of which is released.
+Rates, averages and maxima cover the last minute, as in Kafka: two windows of 30 s, the older of which expires.
 """
 
 import threading
@@ -13,13 +13,13 @@ HALF_SECONDS = 30.0
 
 
 class Sampled:
-    """Count, sum and greatest of the values noted within the last minute. One thread notes."""
+    """Count, sum and maximum of the values recorded within the last minute. Written by one thread."""
 
     __slots__ = ("_clock", "_now", "_before")
 
     def __init__(self, clock):
         self._clock = clock
-        self._now = [clock.monotonic(), 0, 0.0, 0.0]  # since, count, sum, greatest
+        self._now = [clock.monotonic(), 0, 0.0, 0.0]  # start, count, sum, maximum
         self._before = None
 
     def note(self, value):
@@ -38,7 +38,7 @@ class Sampled:
         return self._now
 
     def _seen(self):
-        """(count, sum, greatest, seconds that they are of)"""
+        """(count, sum, maximum, seconds covered)"""
         now = self._clock.monotonic()
         halves = [half for half in (self._before, self._now) if half is not None and now - half[0] < 2 * HALF_SECONDS]
         if not halves:
@@ -57,7 +57,7 @@ class Sampled:
 
     @property
     def rate(self):
-        """Of the sum, a second."""
+        """The sum per second."""
         _, total, _, seconds = self._seen()
         return total / seconds
 
@@ -81,7 +81,7 @@ class Total:
 
 
 class TaskMeter:
-    """What source and sink tasks have in common: states, batches, commits of offsets."""
+    """What source and sink tasks have in common: states, batches, offset commits."""
 
     def __init__(self, clock):
         self._clock = clock
@@ -93,13 +93,13 @@ class TaskMeter:
         self._commits = {True: 0, False: 0}
 
     def entered(self, state):
-        """The task's state is another from now on."""
+        """The task has entered this state."""
         now = self._clock.monotonic()
         self._spent[self._state] = self._spent.get(self._state, 0.0) + now - self._since
         self._state, self._since = state.lower(), now
 
     def committed(self, seconds, well=True):
-        """Offsets were stored, or could not be."""
+        """Record an offset commit that succeeded or failed."""
         self._commits[well] += 1
         self._commit.note(seconds * 1000)
 
@@ -132,24 +132,24 @@ class SourceMeter(TaskMeter):
         self._left_out = self._answered = 0
 
     def polled(self, count, seconds):
-        """A poll has given so many records."""
+        """Record a poll that returned this many records."""
         self._poll.note(seconds * 1000)
         self._batch.note(count)
         self._polled.add(count)
 
     def left_out(self, count):
-        """So many of what was polled do not go to the log: filtered, or tolerated."""
+        """Record polled records that are not produced: filtered out, or tolerated."""
         self._left_out += count
         self._active.note(self.active)
 
     def answered(self, count, refused=0):
-        """The log has answered for this many records. On the sender's thread."""
+        """Record this many produce responses. Called by the sender's thread."""
         self._answered += count
         self._written.add(count - refused)
 
     @property
     def records(self):
-        """Polled since the start."""
+        """Records polled since the start."""
         return self._polled.value
 
     @property
@@ -187,11 +187,11 @@ class SinkMeter(TaskMeter):
         self._partitions = self._lag = 0
 
     def read(self, count):
-        """So many records were fetched."""
+        """Record this many fetched records."""
         self._read.add(count)
 
     def put(self, count, seconds):
-        """The task has taken so many records."""
+        """Record a put() of this many records."""
         self._put.note(seconds * 1000)
         self._batch.note(count)
         self._sent.add(count)
@@ -207,15 +207,15 @@ class SinkMeter(TaskMeter):
 
     @property
     def records(self):
-        """Taken by the task since the start."""
+        """Records put since the start."""
         return self._sent.value
 
     def assigned(self, partitions, lag):
-        """It has so many partitions; `lag` says for each how many records of it were not given to the task."""
+        """Record the number of assigned partitions; `lag` has, for each, the number of records not yet put."""
         self._partitions, self._lag = partitions, max(lag.values(), default=0)
 
     def skipped_commit(self):
-        """A commit was not done: an answer came too late, or the task did not agree to one."""
+        """Record a skipped commit: a response came too late, or the task returned no offset."""
         self._skipped.add(1)
 
     def values(self):
@@ -243,7 +243,7 @@ class SinkMeter(TaskMeter):
 
 
 class Starts:
-    """How many connectors, or tasks, were started, and how many of these came up."""
+    """How many connectors, or tasks, were started, and how many starts succeeded."""
 
     def __init__(self):
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The whole worker process: what is opened, in which order, and closed again."""
+"""The whole worker process: startup and shutdown, in order."""
 
 import logging
 import threading
@@ -13,14 +13,15 @@ from standalone.runtime.worker import Worker
 
 log = logging.getLogger(__name__)
 
-_NEEDED = ("state", "offsets", "heartbeats", "rest", "embedded-log")  # threads without which the worker only seems to live
+_NEEDED = ("state", "offsets", "heartbeats", "rest", "embedded-log")  # threads without which the worker does no work
 
 
 class Process:
-    """`open`, `create_connectors`, `close`. Also what the test kit runs in place of a process.
+    """`open`, `create_connectors`, `close`. The test kit runs it without a separate process.
 
-    `over` is set when the process is to end by itself: all sources that have an end have come to it, or `failed` says what has failed for
-    good (task.failure.exit), or `is_mute` that nobody can ask it anything any more. `session`: a SessionHolder that was launched early.
+    `over` is set when the process should end: all finite sources have finished; or `failed` holds a permanent failure
+    (task.failure.exit); or `rest_failed`: the REST API has stopped. `session`: a SessionHolder
+    that was launched early.
     """
 
     def __init__(self, clock=SYSTEM, over=None, session=None):
@@ -28,15 +29,15 @@ class Process:
         self._session = session
         self.over = over or threading.Event()
         self.failed = None
-        self.is_mute = False
+        self.rest_failed = False
         self._began = time.monotonic()
         self.worker = None
         self.herder = None
         self.rest = None
-        self._threads = []  # those of _NEEDED that are this worker's
+        self._threads = []  # this worker's threads of those in _NEEDED
 
     def open(self, props):
-        """Everything but connectors. Raises ConnectError: what was opened is closed by `close`."""
+        """Open everything except connectors. Raises ConnectError; `close` then closes what was opened."""
         from standalone.rest.server import RestServer
 
         others = set(threading.enumerate())
@@ -52,9 +53,9 @@ class Process:
         self._threads = [thread for thread in threading.enumerate() if thread.name in _NEEDED and thread not in others]
 
     def create_connectors(self, files):
-        """The connectors of these files, then those that were made by REST, then the queries. Raises at the first file that will not do.
+        """Create the connectors of these files, then those created by REST, then the queries. Raises at the first invalid file.
 
-        A file whose name ends in .sql holds statements.
+        A file whose name ends in .sql holds SQL statements.
         """
         found = []
         statements = [path for path in files if str(path).lower().endswith(".sql")]
@@ -63,7 +64,7 @@ class Process:
                 continue
             connector = properties.load_connector(path)
             if connector.name in [other.name for other in found]:
-                raise AlreadyExistsError(f"{path}: there is a connector '{connector.name}' already, from another file of this command.")
+                raise AlreadyExistsError(f"{path}: the connector '{connector.name}' already exists, from another file of this command.")
             found.append(connector)
             target = check_target(connector.initial_state) if connector.initial_state else None
             try:
@@ -73,8 +74,8 @@ class Process:
         self.herder.restore({connector.name for connector in found})
         self._restore_queries(statements)
         self.worker.starting = False
-        self._source_has_ended()  # or several have, meanwhile
-        kernels.ready()  # what is not compiled yet is from now on, by another process, whenever the first record comes
+        self._source_has_ended()  # they may have finished meanwhile
+        kernels.ready()  # a second process compiles missing kernels in the background
         log.info("Started in %.2f s: REST on %s", time.monotonic() - self._began, ", ".join(self.rest.addresses))
 
     def _restore_queries(self, files):
@@ -84,38 +85,38 @@ class Process:
             raise ConnectError(f"{error.filename} cannot be read: {error.strerror}.") from error
         except ConnectError as error:
             if files:
-                raise type(error)(f"The statements of {', '.join(map(str, files))} cannot be run: {error}") from error
-            log.error("The stored queries cannot be started: %s", error)  # connectors continue all the same
+                raise type(error)(f"The statements of {', '.join(map(str, files))} failed: {error}") from error
+            log.error("The stored queries cannot be started: %s", error)  # connectors run without them
 
-    def ailment(self, seconds):
-        """What keeps the worker from doing its work, as far as can be known within that time; None if nothing does."""
+    def health_problem(self, seconds):
+        """Why the worker is unhealthy, as far as can be determined within that time; None if it is healthy."""
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
         if ended:
             return f"its thread '{ended[0]}' has ended"
         if not self.herder.answers_within(seconds):
-            return f"nobody could ask it for a connector's state within {seconds:.0f} s"
+            return f"the state of its connectors could not be read within {seconds:.0f} s"
         if not self.worker.state.answers_within(seconds):
             return f"its state on disk could not be read within {seconds:.0f} s"
-        return self.worker.ailment()
+        return self.worker.health_problem()
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():
-            log.error("%s has failed permanently: the worker ends (task.failure.exit)", what)
+            log.error("%s failed permanently: the worker stops (task.failure.exit)", what)
             self.failed = what
             self.over.set()
 
     def _source_has_ended(self):
         if not self.worker.starting and self.herder.have_ended() and not self.over.is_set():
-            log.info("All sources have read to their end: the worker ends")
+            log.info("All sources have finished: the worker stops")
             self.over.set()
 
     def _not_served(self, error):
-        log.error("The worker ends, since its REST API cannot be served: %s: %s", type(error).__name__, error)
-        self.is_mute = True
+        log.error("The worker stops because its REST API failed: %s: %s", type(error).__name__, error)
+        self.rest_failed = True
         self.over.set()
 
     def close(self):
-        """Stop connectors, make offsets durable, let go of everything. Every step is tried, whatever happened to the others."""
+        """Stop connectors, make offsets durable, close everything. Each step runs even if an earlier one failed."""
         steps = []
         if self.herder is not None:
             steps.append(lambda: self.herder.close(self.worker.graceful_seconds))

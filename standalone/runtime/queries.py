@@ -1,4 +1,4 @@
-"""What may be asked of connectors and plugins. Answers come from memory, or from code that is given a bounded time."""
+"""Read-only queries of connectors and plugins. Answers come from memory, or from plugin code called with a timeout."""
 
 from typing import Any, NamedTuple
 
@@ -18,7 +18,7 @@ class CountedTask(NamedTuple):
 
 
 class Counted(NamedTuple):
-    """A connector, for who counts."""
+    """A connector's numbers for metrics."""
 
     name: str
     kind: str
@@ -36,7 +36,7 @@ class Counted(NamedTuple):
 
 
 class Queries:
-    """`connectors` maps names to Connectors; it and their states are read under `lock`, which nobody holds while waiting for anything."""
+    """`connectors` maps names to Connectors; read under `lock`, which is never held while waiting."""
 
     def __init__(self, worker, state, lock, connectors):
         self._worker = worker
@@ -69,7 +69,7 @@ class Queries:
         with self._lock:
             tasks = [self._shown({"id": task.number}, task, connector) for task in connector.tasks]
             shown = {"name": connector.name, "connector": self._shown({}, connector.part, connector), "tasks": tasks, "type": connector.kind}
-            if connector.kind == "source" and self._worker.config.exactly_once:  # Java's status has no word on this
+            if connector.kind == "source" and self._worker.config.exactly_once:  # Java's status does not show this
                 shown["delivery"] = "exactly once, for readers with isolation.level=read_committed"
             return shown
 
@@ -84,7 +84,7 @@ class Queries:
             return [{"id": {"connector": name, "task": task.number}, "config": connector.shown(task.config)} for task in connector.tasks]
 
     def history(self, name):
-        """States that it and its tasks had, and their failures, the newest first; also of a connector that was deleted."""
+        """States and failures of it and its tasks, newest first; also of a deleted connector."""
         found = self._state.history(name)
         if not found:
             self.get(name)
@@ -97,7 +97,7 @@ class Queries:
         ]
 
     def pipeline(self, name):
-        """Of each task that runs: what its chain is compiled to, which engine did how many records, and why some went by rows."""
+        """For each running task: the plan of its chain, how many records each engine processed, and why some ran row by row."""
         connector = self.get(name)
         with self._lock:
             running = [(task.number, task.runner) for task in connector.tasks if task.runner is not None]
@@ -105,7 +105,7 @@ class Queries:
         return {"name": name, "type": connector.kind, "tasks": tasks}
 
     def topics(self, name):
-        """The topics that it has used, also of a connector that there is not: none."""
+        """The topics that it has used; empty for an unknown connector."""
         return self._worker.topics.of(name)
 
     def reset_topics(self, name):
@@ -113,17 +113,17 @@ class Queries:
 
     def offsets(self, name):
         plan = self.plan_of(self.get(name))
-        return call_plugin(lambda: self._worker.offsets_of(plan).get(), connector=name, method="Telling the offsets")
+        return call_plugin(lambda: self._worker.offsets_of(plan).get(), connector=name, method="Reading the offsets")
 
     def plugins(self):
         return call_plugin(self._worker.config.plugins.list, connector=None, method="Loading plugins")
 
     def plugin_options(self, name):
-        """What can be set of a plugin of any kind."""
+        """The options of a plugin of any kind."""
         return call_plugin(lambda: options_of(name, self._worker.config.plugins), connector=None, method="Loading")
 
     def examine(self, props):
-        """[(Option, ConfigValue), …] of a configuration, with the values to choose from. References to values are shown, not the values."""
+        """[(Option, ConfigValue), …] of a configuration, with recommended values. Shows references to config providers, not their values."""
 
         def verdict():
             resolved = self._worker.config.providers.resolve(props)
@@ -136,7 +136,7 @@ class Queries:
         return call_plugin(verdict, connector=props.get("name"), method="The validation")
 
     def same_connector(self, name, other):
-        """Whether both are names of one connector's class. Raises BadRequestError where there is none of that name."""
+        """Whether both names belong to the same connector class. Raises BadRequestError if there is no class of that name."""
         find = self._worker.config.plugins.find
 
         def same():
@@ -151,8 +151,8 @@ class Queries:
     def worker_value(self, key):
         return self._worker.config[key]
 
-    def census(self):
-        """Every connector and its tasks, as they are now, to be counted."""
+    def count_connectors(self):
+        """Counts of every connector and its tasks as they are now."""
         with self._lock:
             return [Counted.of(connector) for connector in self._known()]
 
@@ -162,19 +162,19 @@ class Queries:
             return [task.runner for connector in self._known() for task in connector.tasks if task.runner is not None]
 
     def have_ended(self):
-        """Whether there are sources that have an end, and all have come to theirs. What is stopped has none to come to."""
+        """Whether there are finite sources, and all of them have finished. A stopped one does not count."""
         with self._lock:
             ending = [connector for connector in self._known() if connector.has_end and connector.target != STOPPED]
             return bool(ending) and all(map(_has_ended, ending))
 
     def answers_within(self, seconds):
-        """Whether anything can be asked at all."""
+        """Whether the herder's lock can be acquired within that time."""
         free = self._lock.acquire(timeout=seconds)
         if free:
             self._lock.release()
         return free
 
-    # ---------------------------------------------------------------- found
+    # ---------------------------------------------------------------- look-ups
     def get(self, name):
         with self._lock:
             connector = self._connectors.get(name)
@@ -184,7 +184,7 @@ class Queries:
 
     def plan_of(self, connector):
         if connector.plan is None:
-            raise ConflictError(f"The configuration of the connector '{connector.name}' is no good; its status says what is wrong.")
+            raise ConflictError(f"The configuration of the connector '{connector.name}' is invalid; see its status for the reason.")
         return connector.plan
 
     def _known(self):
@@ -196,14 +196,14 @@ class Queries:
 
 
 def _counted(runner):
-    """What a sink's task has counted itself."""
+    """What a sink's task has counted itself: its own metrics."""
     counts = runner.metrics().get("task", {})
     shown = [(name if isinstance(name, str) else f"{name[0]}, {name[1]} {name[2]}", count) for name, count in counts.items()]
     return [{"what": mask(what.replace("_", " ").replace("-total", "").replace("-", " ")), "count": count} for what, count in shown]
 
 
 def _masked(said):
-    """The same without secrets: a constant of a transform may be one."""
+    """The same with secrets masked: a transform's literal may be one."""
     if isinstance(said, str):
         return mask(said)
     if isinstance(said, list):

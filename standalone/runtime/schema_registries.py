@@ -1,4 +1,4 @@
-"""The worker's own schema registry, started when somebody asks for it, and a client for what the REST API shows of schemas."""
+"""The worker's own schema registry, started on first use, and a client for the schemas that the REST API shows."""
 
 import os
 import threading
@@ -19,7 +19,7 @@ class SchemaRegistries:
             self.embedded_url()
 
     def embedded_url(self):
-        """Where the worker's own is; it is started for that. Raises StartError."""
+        """The URL of the worker's own registry, which this starts. Raises StartError."""
         with self._lock:
             if self._embedded is None:
                 from standalone.schema_registry.server.listener import EmbeddedRegistry
@@ -30,16 +30,16 @@ class SchemaRegistries:
             return self._embedded.url
 
     def client(self):
-        """Of the registry that the worker's converters ask, else of its own. Raises NotFoundError where there is none.
+        """A client of the registry that the worker's converters use, else of the worker's own. Raises NotFoundError if there is none.
 
-        Each is new: people see what is there now, also of what was deleted for good and registered again.
+        Each call returns a new client, so that nothing is cached: it sees schemas that were deleted and registered again.
         """
         from standalone.schema_registry.client import SchemaRegistryClient
 
         return SchemaRegistryClient.from_config(self._client_props())
 
     def url(self):
-        """The first address of that registry, without credentials. Raises NotFoundError where there is none."""
+        """The first URL of that registry, without credentials. Raises NotFoundError if there is none."""
         from standalone.schema_registry.credentials import split_url
 
         return split_url(self._client_props()[URL].split(",")[0].strip())[0]
@@ -49,12 +49,12 @@ class SchemaRegistries:
         for key in ("value.converter.", "key.converter."):
             props = with_prefix(originals, key)
             if props.get(URL, EMBEDDED).strip() != EMBEDDED:
-                # People wait for the answer: the next question is another try.
+                # A user waits for the answer and can retry.
                 return {**props, "max.retries": "0", "http.connect.timeout.ms": "5000", "http.read.timeout.ms": "10000"}
         if self._embedded is None and not any(f"{key}.converter.{URL}" in originals for key in ("value", "key")):
             raise NotFoundError(
-                f"There is no schema registry: no converter of the worker names one ({URL}), and its own is not started. "
-                "Set embedded.registry.enable=true, or use a converter that asks for one."
+                f"There is no schema registry: no converter of the worker sets {URL}, and the worker's own is not started. "
+                "Set embedded.registry.enable=true, or use a converter that needs a registry."
             )
         return {URL: self.embedded_url(), "max.retries": "0"}
 

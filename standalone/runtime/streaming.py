@@ -1,11 +1,11 @@
-"""Statements of SQL and the queries that they make (streams/engine.py): opened when they are first wanted, for Spark's Python takes a second."""
+"""SQL statements and the queries they create (streams/engine.py): opened on first use, because importing PySpark takes a second."""
 
 import os
 import threading
 
 
 class Streaming:
-    """Thread-safe. `connectors` is the herder of connectors."""
+    """Thread-safe. `connectors` is the herder."""
 
     def __init__(self, worker, connectors, clock, failed_for_good):
         self._given = worker, connectors, clock, failed_for_good
@@ -15,20 +15,20 @@ class Streaming:
         self._closed = False
 
     def get(self):
-        """The engine (Streams), whose queries are started by the first call."""
+        """The engine (Streams); the first call starts its queries."""
         from standalone.errors import ConflictError
         from standalone.streams.engine import Streams
 
         with self._lock:
             if self._closed:
-                raise ConflictError("The worker is stopping: it takes no statements.")
+                raise ConflictError("The worker is stopping: it accepts no statements.")
             if self._opened is None:
                 self._opened = Streams(*self._given)
                 self._opened.restore()
             return self._opened
 
     def restore(self, files=()):
-        """Start the queries that there were, and run these files of statements."""
+        """Start the stored queries, and run these files of statements."""
         if files or os.path.exists(os.path.join(self._folder, "catalog.json")):
             engine = self.get()
             for path in files:
@@ -36,7 +36,7 @@ class Streaming:
 
     @property
     def opened(self):
-        """The engine, or None where nobody has wanted it yet."""
+        """The engine, or None if it was not used yet."""
         return self._opened
 
     def close(self, seconds):

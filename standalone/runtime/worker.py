@@ -1,4 +1,4 @@
-"""What all connectors share: configuration, connections to the log, offsets, state, the Spark session. tasks/factory.py builds runners of it."""
+"""What all connectors share: configuration, Kafka clients, offsets, state, the Spark session. tasks/factory.py builds runners from it."""
 
 import logging
 import threading
@@ -32,7 +32,7 @@ from standalone.runtime.tasks.memory import MemoryBudget
 
 log = logging.getLogger(__name__)
 
-KAFKA_VERSION = "4.3.1"  # the Connect whose API and meaning this worker has
+KAFKA_VERSION = "4.3.1"  # the version of Connect whose API and behaviour this worker has
 
 
 class Worker:
@@ -49,7 +49,7 @@ class Worker:
         self._clients = LogClients(self.config, self._clusters, clock, self.log_settings)
         self._heartbeats = Heartbeats(clock)
         self._memory = MemoryBudget(self.config["pipeline.memory.bytes"], self.config["pipeline.task.memory.bytes"])
-        self._modules = Modules(self.config["plugin.path"])  # that executors import
+        self._modules = Modules(self.config["plugin.path"])  # imported on executors
         on_cluster = tasks_default_to_cluster(self.config)
         spark = for_executors(self.config.spark()) if on_cluster else self.config.spark()
         if session is not None and session.given != spark:
@@ -63,13 +63,13 @@ class Worker:
         self._tasks = self._cluster = None
         self._closing = threading.Event()
         self._herder = None
-        self._offsets_trouble = None  # why offsets could not be made durable
-        self.streaming = None  # a Streaming, once there is a herder
-        self.note_end = lambda: None  # called when a source's task has come to its end
+        self._offsets_trouble = None  # why the last sync of offsets failed
+        self.streaming = None  # a Streaming, set once there is a herder
+        self.note_end = lambda: None  # called when a source task has finished
 
     # ---------------------------------------------------------------- the worker's life
     def open(self, address):
-        """Take the state folder, reach the log. Raises StartError, OffsetsError, LogError, each with what to do."""
+        """Open the state folder and connect to the cluster. Raises StartError, OffsetsError, LogError, each with advice."""
         host, port = address
         self.id = f"{'127.0.0.1' if host in ('', '0.0.0.0', '::') else host}:{port}"
         for message in self.config.warnings:
@@ -94,7 +94,7 @@ class Worker:
         threading.Thread(target=self._heartbeats.run, name="heartbeats", daemon=True).start()
 
     def watch(self, herder):
-        """Make offsets durable every offset.flush.interval.ms, and tell the herder's source tasks."""
+        """Sync offsets every offset.flush.interval.ms, and notify the herder's source tasks."""
         self._herder = herder
         threading.Thread(target=self._flush_offsets, name="offsets", daemon=True).start()
         threading.Thread(target=self._give_memory_back, name="memory", daemon=True).start()
@@ -116,12 +116,12 @@ class Worker:
     def about(self):
         return {"version": KAFKA_VERSION, "commit": f"connect-standalone-{__version__}", "kafka_cluster_id": self._cluster_id}
 
-    def ailment(self):
-        """What keeps it from storing what it should, or None. Waits for nothing."""
-        return self.state.ailment() or self._offsets_trouble
+    def health_problem(self):
+        """Why it cannot store state or offsets, or None. Does not block."""
+        return self.state.health_problem() or self._offsets_trouble
 
     def figures(self):
-        """What is counted of the worker as a whole: {"worker": {name: value}, "log": sizes of the embedded log's partitions}."""
+        """Metrics of the worker as a whole: {"worker": {name: value}, "log": sizes of the embedded log's partitions}."""
         session = self._session
         spark = {
             "spark_up": int(session.ready() is not None),
@@ -139,11 +139,11 @@ class Worker:
 
     @property
     def clients(self):
-        """The LogClients, for what is not a connector."""
+        """The LogClients for clients that belong to no connector."""
         return self._clients
 
     def registry_url(self):
-        """Where schemas are registered that no connector names a registry for; None where nobody says. The worker's own is started for it."""
+        """The registry for schemas of connectors that configure none; None if the worker has none. Starts the worker's own."""
         key = "converter.schema.registry.url"
         found = next((url for part in ("value", "key") if (url := self.config.originals.get(f"{part}.{key}"))), None)
         if found == "embedded" or found is None and self.config.embedded:
@@ -176,7 +176,7 @@ class Worker:
         return self._embedded.bootstrap if self._embedded is not None else self.config.bootstrap()
 
     def log_settings(self, properties):
-        """Where clients of this process find the log, and how they are let in: by the embedded one with all rights, unless they say who they are."""
+        """Address and login for clients of this process: all rights on the embedded log, unless they bring their own login."""
         if self._embedded is None:
             return {"bootstrap.servers": self.config.bootstrap()}
         if not any(name.startswith(("security.protocol", "sasl.", "ssl.")) for name in properties):
@@ -189,13 +189,13 @@ class Worker:
             self._embedded.sync()
 
     def _reach_cluster(self):
-        """Wait for the log's first answer: without it no connector could do anything."""
+        """Wait for the cluster's first response: without it no connector could run."""
         config = AdminConfig.of(self._clients.properties("admin"))
         cluster = self._clusters.get(config)
         try:
             self._cluster_id = cluster.cluster_id(timeout=config.seconds("default.api.timeout.ms"))
         except LogError as error:
-            raise StartError(f"{error} Is Kafka running there? bootstrap.servers=embedded starts a log of the worker's own.") from error
+            raise StartError(f"{error} Is Kafka running there? bootstrap.servers=embedded starts the worker's embedded log.") from error
 
     def _flush_offsets(self):
         seconds = self.config["offset.flush.interval.ms"] / 1000
@@ -207,7 +207,7 @@ class Worker:
                 took = self.clock.monotonic() - begun
                 for runner in self._herder.runners():
                     runner.offsets_synced(took)
-            except Exception as error:  # whatever it is: without this thread no offset would be durable any more
+            except Exception as error:  # any error: without this thread no offset would become durable
                 self._offsets_trouble = f"Source offsets could not be made durable: {error}"
                 log.error("Source offsets could not be synced; retrying in %.0f s: %s", seconds, error)
 
@@ -218,7 +218,7 @@ class Worker:
 
     # ---------------------------------------------------------------- connectors and tasks
     def plan(self, props):
-        """A connector's configuration, checked. Raises ConfigError with all that is wrong."""
+        """Parse and validate a connector's configuration. Raises ConfigError with all errors."""
         config = ConnectorConfig.of(props, self.config.plugins, self.config)
         for message in config.warnings:
             log.warning("%s", message)
@@ -228,13 +228,13 @@ class Worker:
         return self.config.plugins.version(plan.connector_class)
 
     def task_configs(self, plan, connector):
-        """What the connector says, as each task gets it."""
+        """The task configurations that the connector returns, completed for each task."""
         most = plan["tasks.max"]
         configs = connector.task_configs(most)
         if len(configs) > most:
-            said = f"The connector '{plan['name']}' made {len(configs)} task configurations, but tasks.max is {most}"
+            said = f"The connector '{plan['name']}' returned {len(configs)} task configurations, but tasks.max is {most}"
             if plan["tasks.max.enforce"]:
-                raise ConnectError(f"{said}. Raise tasks.max, or let it pass with tasks.max.enforce=false.")
+                raise ConnectError(f"{said}. Raise tasks.max, or set tasks.max.enforce=false.")
             log.warning("%s, allowed by tasks.max.enforce=false", said)
         task_class = plan.connector_class.task_class
         shown = f"{getattr(task_class, 'java_name', None) or f'{task_class.__module__}.{task_class.__qualname__}'}"
@@ -245,17 +245,17 @@ class Worker:
         return tasks.new_runner(plan, number, task_config, listen, paused)
 
     def offsets_of(self, plan):
-        """What operators ask of a connector's offsets."""
+        """A connector's offsets, as operators read and change them."""
         if plan.kind == "source":
             return SourceOffsets(plan["name"], plan, self.source_offsets(plan))
         return SinkOffsets(plan, self._clients.properties("consumer", plan.originals)["group.id"], self._clients.admin(plan.originals))
 
     def source_offsets(self, plan):
-        """Where the offsets of a source are: in the worker's file or, with exactly-once, in a topic."""
+        """Where a source's offsets are stored: in the worker's file or, with exactly-once, in a topic."""
         return self._tasks.source_offsets(plan)
 
     def log_writer(self):
-        """Who writes single records for people, as the worker's own clients may."""
+        """Produces single records, with the worker's own client properties."""
         producer = ProducerConfig.of({"acks": "all", **self._clients.properties("producer")})
         return LogWriter(self._clusters.get(producer), producer, self.clock)
 
@@ -264,12 +264,12 @@ class Worker:
         return {kind: self._clients.properties(kind) for kind in ("admin", "producer", "consumer")}
 
     def log_keeper(self):
-        """What people change of topics, and see of groups, as the worker's own clients may."""
+        """Administers topics and reads groups, with the worker's own client properties."""
         admin = AdminConfig.of(self._clients.properties("admin"))
         return LogKeeper(Admin(self._clusters.get(admin), admin, self.clock), self.log_view())
 
     def log_view(self):
-        """What people see of topics and records, as the worker's own clients may."""
+        """Reads topics and records, with the worker's own client properties."""
         admin, consumer = AdminConfig.of(self._clients.properties("admin")), ConsumerConfig.of(self._clients.properties("consumer"))
 
         def new_consumer(max_bytes):

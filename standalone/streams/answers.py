@@ -110,7 +110,7 @@ def _of_query(streams, name, how):
 
 def figures_of(streams, name):
     """Return {group: {metric: value}} of a running query."""
-    tasks = next((counted.tasks for counted in streams.queries.census() if counted.name == name), ())
+    tasks = next((counted.tasks for counted in streams.queries.count_connectors() if counted.name == name), ())
     runner = next((task.runner for task in tasks if task.runner is not None), None)
     return runner.metrics() if runner is not None else {}
 

@@ -38,11 +38,11 @@ class QueryConnector(SourceConnector):
     config_def = ConfigDef(
         Option("statement", STRING, HIGH, "The statement: CREATE … AS SELECT or INSERT INTO … SELECT."),
         Option("into", STRING, HIGH, "The stream or table that it writes."),
-        Option("auto.offset.reset", STRING, LOW, "Where a stream is read from at first: earliest or latest.", default="earliest"),
-        Option("max.offsets.per.batch", LONG, LOW, "A batch reads no more offsets.", default=500_000),
-        Option("exactly.once", STRING, LOW, "auto: in transactions where the log has them; false: never.", default="auto"),
+        Option("auto.offset.reset", STRING, LOW, "Where to start reading a stream without a stored offset: earliest or latest.", default="earliest"),
+        Option("max.offsets.per.batch", LONG, LOW, "Maximum number of offsets per batch.", default=500_000),
+        Option("exactly.once", STRING, LOW, "auto: write in transactions if the brokers support them; false: never.", default="auto"),
         Option(
-            "state.store", STRING, LOW, "Where groups, windows and joins are remembered: memory, Java's; rocksdb, files of its own.",
+            "state.store", STRING, LOW, "State store of groups, windows and joins: memory (the JVM's), or rocksdb (local files).",
             default="memory", check=one_of("memory", "rocksdb"),
         ),
     )

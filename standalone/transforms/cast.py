@@ -82,7 +82,7 @@ class Cast(FieldTransform):
     java_name = "org.apache.kafka.connect.transforms.Cast"
     config_def = ConfigDef(
         Option("spec", LIST, HIGH, "What to cast: field:type pairs, or one type for the whole key or value.", check=_casts),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Cast a field's default in the place of its null.", default=True),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Cast a field's default instead of its null.", default=True),
         field_path.OWN_SYNTAX,
     )
 

@@ -13,7 +13,7 @@ class DropHeaders(HeaderTransform):
 
     java_name = "org.apache.kafka.connect.transforms.DropHeaders"
     config_def = ConfigDef(
-        Option("headers", LIST, HIGH, "Names of the headers to take off.", check=field_path.field_names),
+        Option("headers", LIST, HIGH, "Names of the headers to drop.", check=field_path.field_names),
     )
 
     def configure(self, config):

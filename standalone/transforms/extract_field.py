@@ -14,8 +14,8 @@ class ExtractField(FieldTransform):
 
     java_name = "org.apache.kafka.connect.transforms.ExtractField"
     config_def = ConfigDef(
-        Option("field", STRING, MEDIUM, "Name of the field that is taken out."),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put the field's default in the place of its null.", default=True),
+        Option("field", STRING, MEDIUM, "Name of the field to extract."),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Replace the field's null by its default.", default=True),
         field_path.SYNTAX,
     )
 

@@ -12,12 +12,12 @@ SYNTAX = Option(
     "field.syntax.version",
     STRING,
     HIGH,
-    "V1: what names a field is its name, dots and all. V2: dots lead into nested structs and maps; a name that holds dots itself stands "
-    "in backticks, where a backtick before a dot is written as \\`.",
+    "V1: a field is given by its name, which may contain dots. V2: dots separate the names of nested fields; a name that contains dots "
+    "is enclosed in backticks, with a backtick before a dot written as \\`.",
     default="V1",
     check=case_insensitive_one_of("V1", "V2"),
 )
-# For the transforms that take paths here and in Kafka do not: it is not among the keys that the REST API tells unless it is set.
+# For the transforms that take paths here and in Kafka do not: the REST API lists it only if it is set.
 OWN_SYNTAX = replace(SYNTAX, internal=True)
 
 

@@ -14,7 +14,7 @@ class Flatten(FieldTransform):
 
     java_name = "org.apache.kafka.connect.transforms.Flatten"
     config_def = ConfigDef(
-        Option("delimiter", STRING, MEDIUM, "Stands between the names on the way to a field.", default="."),
+        Option("delimiter", STRING, MEDIUM, "Separator between the names of nested fields.", default="."),
     )
 
     def computes(self):

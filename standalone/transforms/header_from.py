@@ -35,9 +35,9 @@ class HeaderFrom(FieldTransform):
     java_name = "org.apache.kafka.connect.transforms.HeaderFrom"
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields.", check=non_empty_list),
-        Option("headers", LIST, HIGH, "Names of the headers, one for each of the fields, in their order.", check=non_empty_list),
-        Option("operation", STRING, HIGH, "Whether the fields stay (copy) or go (move).", check=one_of("move", "copy")),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        Option("headers", LIST, HIGH, "Names of the headers, one for each field, in the same order.", check=non_empty_list),
+        Option("operation", STRING, HIGH, "Whether to keep the fields (copy) or remove them (move).", check=one_of("move", "copy")),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Replace a field's null by its default.", default=True),
         field_path.OWN_SYNTAX,
     )
 

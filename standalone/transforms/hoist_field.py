@@ -12,7 +12,7 @@ class HoistField(FieldTransform):
 
     java_name = "org.apache.kafka.connect.transforms.HoistField"
     config_def = ConfigDef(
-        Option("field", STRING, MEDIUM, "Name of the only field of the struct or map that is made."),
+        Option("field", STRING, MEDIUM, "Name of the only field of the new struct or map."),
     )
 
     nulls = NULL_IS_GIVEN

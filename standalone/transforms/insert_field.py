@@ -42,9 +42,9 @@ class InsertField(FieldTransform):
         Option("partition.field", STRING, MEDIUM, f"Field for the partition. {_MARKS}", default=None),
         Option("offset.field", STRING, MEDIUM, f"Field for the offset; only for sinks. {_MARKS}", default=None),
         Option("timestamp.field", STRING, MEDIUM, f"Field for the timestamp. {_MARKS}", default=None),
-        Option("static.field", STRING, MEDIUM, f"Field for the fixed text. {_MARKS}", default=None),
+        Option("static.field", STRING, MEDIUM, f"Field for the static value. {_MARKS}", default=None),
         Option("static.value", STRING, MEDIUM, "The fixed text.", default=None),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Replace a field's null by its default.", default=True),
         field_path.OWN_SYNTAX,
     )
 

@@ -84,8 +84,8 @@ class MaskField(FieldTransform):
     java_name = "org.apache.kafka.connect.transforms.MaskField"
     config_def = ConfigDef(
         Option("fields", LIST, HIGH, "Names of the fields to mask.", check=field_path.field_names),
-        Option("replacement", STRING, LOW, "Written instead, into numbers and texts only.", default=None, check=non_empty),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        Option("replacement", STRING, LOW, "Replacement, for number and string fields only.", default=None, check=non_empty),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Replace a field's null by its default.", default=True),
         field_path.OWN_SYNTAX,
     )
 

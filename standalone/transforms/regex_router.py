@@ -14,8 +14,8 @@ class RegexRouter(Router):
 
     java_name = "org.apache.kafka.connect.transforms.RegexRouter"
     config_def = ConfigDef(
-        Option("regex", STRING, HIGH, "What the whole topic must match: a Java regular expression.", check=regex_compiles),
-        Option("replacement", STRING, HIGH, "The new topic, or what of it is new; `\\` takes the meaning from a `$`."),
+        Option("regex", STRING, HIGH, "Java regular expression for the whole topic.", check=regex_compiles),
+        Option("replacement", STRING, HIGH, "The new topic; $1 is the first group, and `\\` escapes a `$`."),
     )
 
     def computes(self):

@@ -32,10 +32,10 @@ class ReplaceField(FieldTransform):
 
     java_name = "org.apache.kafka.connect.transforms.ReplaceField"
     config_def = ConfigDef(
-        Option("exclude", LIST, MEDIUM, "Fields to leave out, 'include' or not.", default=[], check=field_path.optional_names),
-        Option("include", LIST, MEDIUM, "Fields to keep; empty keeps all.", default=[], check=field_path.optional_names),
+        Option("exclude", LIST, MEDIUM, "Fields to drop; takes precedence over 'include'.", default=[], check=field_path.optional_names),
+        Option("include", LIST, MEDIUM, "Fields to keep; empty: all.", default=[], check=field_path.optional_names),
         Option("renames", LIST, MEDIUM, "New names of fields: a list of old:new.", default=[], check=rename_mappings),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Replace a field's null by its default.", default=True),
         field_path.OWN_SYNTAX,
     )
 

@@ -28,7 +28,7 @@ class SetSchemaMetadata(FieldTransform):
     config_def = ConfigDef(
         Option("schema.name", STRING, HIGH, "The new name.", default=None),
         Option("schema.version", INT, HIGH, "The new version.", default=None),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Replace a field's null by its default.", default=True),
     )
 
     nulls = NULL_IS_CHANGED

@@ -50,10 +50,10 @@ class TimestampConverter(FieldTransform):
     java_name = "org.apache.kafka.connect.transforms.TimestampConverter"
     config_def = ConfigDef(
         Option("field", STRING, HIGH, "The field to convert; empty for the whole key or value.", default=""),
-        Option("target.type", STRING, HIGH, "The form to turn it into.", check=one_of(TEXT, UNIX, DATE, TIME, TIMESTAMP)),
-        Option("format", STRING, MEDIUM, "What texts look like, to be read and to be written: a SimpleDateFormat pattern.", default=""),
+        Option("target.type", STRING, HIGH, "The target type.", check=one_of(TEXT, UNIX, DATE, TIME, TIMESTAMP)),
+        Option("format", STRING, MEDIUM, "Format of timestamps as strings, for parsing and formatting: a SimpleDateFormat pattern.", default=""),
         Option("unix.precision", STRING, LOW, "What numbers count.", default="milliseconds", check=one_of(*PER_SECOND)),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Convert a field's default in the place of its null.", default=True),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Convert a field's default instead of its null.", default=True),
         field_path.OWN_SYNTAX,
     )
 

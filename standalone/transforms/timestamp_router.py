@@ -16,10 +16,8 @@ class TimestampRouter(Router):
 
     java_name = "org.apache.kafka.connect.transforms.TimestampRouter"
     config_def = ConfigDef(
-        Option(
-            "topic.format", STRING, HIGH, "The new name: ${topic} stands for the old one, ${timestamp} for the time.", default="${topic}-${timestamp}"
-        ),
-        Option("timestamp.format", STRING, HIGH, "What the time looks like: a SimpleDateFormat pattern, in UTC.", default="yyyyMMdd"),
+        Option("topic.format", STRING, HIGH, "The new topic; ${topic} is the old one, ${timestamp} the time.", default="${topic}-${timestamp}"),
+        Option("timestamp.format", STRING, HIGH, "Format of the timestamp: a SimpleDateFormat pattern, in UTC.", default="yyyyMMdd"),
     )
 
     def computes(self):

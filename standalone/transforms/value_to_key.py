@@ -27,8 +27,8 @@ class ValueToKey(FieldTransform):
 
     java_name = "org.apache.kafka.connect.transforms.ValueToKey"
     config_def = ConfigDef(
-        Option("fields", LIST, HIGH, "Names of the value's fields that make the key.", check=field_path.field_names),
-        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Put a field's default in the place of its null.", default=True),
+        Option("fields", LIST, HIGH, "Names of the value's fields for the key.", check=field_path.field_names),
+        Option("replace.null.with.default", BOOLEAN, MEDIUM, "Replace a field's null by its default.", default=True),
         field_path.OWN_SYNTAX,
     )
 

@@ -425,5 +425,5 @@ def test_an_executor_that_lacks_what_the_work_imports_says_so(tmp_path, monkeypa
 
 def test_a_plugin_that_is_too_large_is_named(tmp_path, monkeypatch):
     monkeypatch.setattr("standalone.runtime.cluster.modules._MOST_BYTES", 10)
-    with pytest.raises(ConnectError, match="too much to be sent"):
+    with pytest.raises(ConnectError, match="too much to send"):
         make_archive(tmp_path / "modules.zip", [])

@@ -41,5 +41,5 @@ def test_tasks_with_secrets_are_refused_where_a_protection_is_missing(tmp_path_f
         run.wait_for(lambda: run.all_are("FAILED"), "all tasks are refused")
         for name, task in run.tasks_of():
             key = "rate" if name == run.source else "noted"
-            assert f"would send the values of {key} to executors in the clear: set {missing}=true in worker.properties" in task["trace"]
+            assert f"would send the values of {key} to executors unencrypted: set {missing}=true in worker.properties" in task["trace"]
         assert not list(run.out.iterdir())

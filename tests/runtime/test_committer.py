@@ -166,7 +166,7 @@ def test_what_was_let_go_is_not_committed_and_comes_anew():
     sink = Sink()
     sink.committer.put(PAIR, 5)
     sink.committer.commit()
-    sink.committer.let_go([PAIR])
+    sink.committer.release([PAIR])
     sink.committer.commit()
     sink.committer.put(PAIR, 5)
     sink.committer.commit()

@@ -166,7 +166,7 @@ def test_a_worker_needs_converters_and_a_file_for_offsets(plugins):
     [
         param("offset.flush.interval.ms", "soon", "whole number", id="no number"),
         param("value.converter", "no.such.Converter", "No converter 'no.such.Converter'", id="unknown converter"),
-        param("value.converter", f"{HERE}:Route", "is a transform, but a converter is wanted", id="not a converter"),
+        param("value.converter", f"{HERE}:Route", "is a transform; a converter must be", id="not a converter"),
         param("value.converter.loud", "perhaps", "true or false", id="a converter's own key"),
         param("listeners", "nonsense", "is not a listener", id="no url"),
         param("listeners", "http://:99999", "is not a listener", id="no port"),
@@ -193,8 +193,8 @@ def test_a_wrong_value_is_told_with_its_key(plugins, key, value, message):
         param({"some.key": "1"}, "some.key is not a key of the worker", id="unknown"),
         param({"group.id": "x"}, "distributed mode", id="distributed"),
         param({"offset.storage.topic": "x"}, "distributed mode", id="distributed offsets"),
-        param({"internal.key.converter": "x"}, "internal.key.converter is an old key", id="old converter"),
-        param({"internal.key.converter.schemas.enable": "false"}, "old key", id="old converter's key"),
+        param({"internal.key.converter": "x"}, "internal.key.converter is deprecated", id="old converter"),
+        param({"internal.key.converter.schemas.enable": "false"}, "is deprecated", id="old converter's key"),
         param({"rest.port": "8084"}, "listeners=http://:8084", id="old port"),
         param({"security.protocol": "SSL", "producer.security.protocol": "SSL"}, "consumer.security.protocol not", id="half secured"),
     ],
@@ -422,7 +422,7 @@ def test_a_converter_takes_its_keys_from_where_it_is_named(plugins):
         param({"batch.sise": "1"}, "Did you mean batch.size", id="mistyped"),
         param({"what": "1"}, "what is not a key of this connector", id="unknown"),
         param({**CHAIN, "transforms.h.fields": "x"}, "Did you mean transforms.h.field", id="a transform's key"),
-        param({"transforms.h.field": "x"}, "'transforms' does not name 'h'", id="a transform that is not listed"),
+        param({"transforms.h.field": "x"}, "'transforms' does not list 'h'", id="a transform that is not listed"),
         param({"value.converter.loud": "true"}, "name value.converter here, too", id="a converter's key without the converter"),
     ],
 )

@@ -128,5 +128,5 @@ def test_the_log_says_what_the_time_of_a_start_was_made_of(runner, caplog):
     runner.cluster.clock.advance(3)
     _attempt(runner, 1).messages.put(("started", None, STARTED))
     wait_for(lambda: caplog.records and "Runs on" in caplog.messages[-1])
-    said = "Runs on there:1, 3.0 s after it was given to Spark; its own steps took 0.75 s (imports 0.25, start 0.50); "
+    said = "Runs on there:1, 3.0 s after it was submitted to Spark; its own steps took 0.75 s (imports 0.25, start 0.50); "
     assert caplog.messages[-1] == said + "started, in seconds before: Python process 0.8, Python daemon 2.0, executor 4.0"

@@ -142,7 +142,7 @@ def test_a_put_that_is_repeated_comes_before_what_follows(worker, slow, monkeypa
 
     def refuse(task, batches):
         if batches and task.puts % 3 == 1:
-            refused.append(f"The task asks for the same {sum(map(len, batches))} records again: not now")
+            refused.append(f"The put of {sum(map(len, batches))} records failed and will be retried: not now")
             task.context.timeout(5)
             raise RetriableError("not now")
 

@@ -39,5 +39,5 @@ def test_as_the_last_line_it_is_dropped_with_a_warning(lines, caplog):
 def test_before_others_it_is_refused(lines):
     path, (header, first, last) = lines
     path.write_bytes(b"".join([header, zeroed(first), last]))
-    with pytest.raises(OffsetsError, match="line 2 is not what was written"):
+    with pytest.raises(OffsetsError, match="line 2 is corrupt"):
         OffsetsFile(str(path)).open()

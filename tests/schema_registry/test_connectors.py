@@ -127,7 +127,7 @@ def test_a_schema_that_changes_in_a_running_sink(worker, tmp_path, mode, more, l
     wait_for(lambda: state(worker, "drift") == ends and lines_of(out) == lines, what=f"{ends} and {lines}")
     events = [each for each in worker.herder.history("drift") if each["state"] == "SCHEMA_CHANGED"]
     assert len(events) == 1 and f"schema.drift={mode or 'evolve'}" in events[0]["trace"] and events[0]["task"] == 0
-    assert "'more' is new" in events[0]["trace"] or "'text' was string and is int32" in events[0]["trace"]
+    assert "'more' was added" in events[0]["trace"] or "'text' changed from string to int32" in events[0]["trace"]
 
 
 def test_a_restart_does_not_let_pass_what_freeze_has_stopped(worker, tmp_path):

@@ -1,11 +1,11 @@
-"""Formats: what lines mean. One file each, loaded when it is asked for: most of them need what takes memory.
+"""Line formats. One file each, imported on first use, because most import large packages.
 
     format = load("combined")(config)
-    format.rule                          a multiline.Rule where records of it span lines, else None
-    format.reader(head) -> Reader        one for each file; `head()` gives its first line
+    format.rule                          a multiline.Rule if its records span lines, else None
+    format.reader(head) -> Reader        one for each file; `head()` returns its first line
     reader.parse(column, is_begin) -> Parsed
 
-Parsing is columnar where a regular expression of RE2 can do it.
+Parsing is columnar if an RE2 expression is sufficient.
 """
 
 import importlib
@@ -19,6 +19,6 @@ FORMATS = tuple(_FORMATS)
 
 
 def load(name):
-    """The class of the format of that name."""
+    """The class of the format with that name."""
     module, kind = _FORMATS[name]
     return getattr(importlib.import_module(f"{__name__}.{module}"), kind)

@@ -1,4 +1,4 @@
-"""regex: a regular expression (RE2) with named groups, which become fields; text all of them."""
+"""regex: a regular expression (RE2) with named groups, which become string fields."""
 
 import re
 
@@ -27,7 +27,7 @@ class ByRegex(Format):
 
 
 def extracted(column, pattern, fields, change=None):
-    """What the groups of the pattern find, as those fields; `change(columns)` makes (columns, times) of the strings."""
+    """The text of the pattern's groups, as those fields; `change(columns)` returns (columns, times) of the strings."""
     lines = column.to_arrow(text=True)
     found = pc.extract_regex(lines, pattern)
     is_parsed = found.is_valid().to_numpy(zero_copy_only=False)

@@ -1,4 +1,4 @@
-"""combined: access logs of nginx and Apache, also in the common format, which lacks the last two fields.
+"""combined: access logs of nginx and Apache; also the common format, which lacks the last two fields.
 
 10.0.0.1 - ann [22/Nov/2026:13:35:02 +0000] "GET /a?b=1 HTTP/1.1" 200 512 "http://example.com/" "curl/8"
 """
@@ -68,7 +68,7 @@ class Combined(Format):
         return _FIELDS.parsed(lambda: column.to_arrow(text=True), values, is_parsed, np.where(is_parsed, stamps, -1))
 
     def _request(self, data, low, high, blanks, is_parsed):
-        """Method, path and protocol; a request that is not made of these is all path."""
+        """Method, path and protocol; any other request is stored in path."""
         one = blanks.behind(np.where(is_parsed, low, -1))
         two = blanks.before(np.where(is_parsed, high, -1))
         has_method = is_parsed & (one > low) & (one < high)

@@ -1,4 +1,4 @@
-"""cri: what container runtimes write for Kubernetes. A message that was written in parts (P … F) is one record.
+"""cri: the logs of container runtimes for Kubernetes. A message in parts (P … F) becomes one record.
 
 2026-11-22T13:35:02.123456789Z stdout F message
 """

@@ -1,4 +1,4 @@
-"""csv: values between separators, quoted where they hold one. The columns are configured, or told by a file's first line."""
+"""csv: separated values, quoted if they contain a separator. Column names are configured, or taken from a file's first line."""
 
 import csv
 
@@ -18,7 +18,7 @@ class Csv:
         if len(self.separator) != 1:
             raise ConfigError.of({"csv.separator": f"must be one character, not '{self.separator}'"})
         if UNPARSED in self.columns or len(set(self.columns)) < len(self.columns):
-            raise ConfigError.of({"csv.columns": f"must differ from each other and from '{UNPARSED}'"})
+            raise ConfigError.of({"csv.columns": f"must be distinct, and none may be '{UNPARSED}'"})
 
     def reader(self, head):
         return _Reader(self, head)

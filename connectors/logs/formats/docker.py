@@ -1,4 +1,4 @@
-"""docker: Docker's json-file logs. A message that was written in parts is one record.
+"""docker: Docker's json-file logs. A message in parts becomes one record.
 
 {"log":"message\\n","stream":"stdout","time":"2026-11-22T13:35:02.123456789Z"}
 """
@@ -17,7 +17,7 @@ _FIELDS = Fields("ContainerLog", time=TIME, stream=TEXT, message=TEXT)
 
 
 class Docker(Format):
-    rule = Rule(ends=r'\\n",')  # Docker ends a message by its line end
+    rule = Rule(ends=r'\\n",')  # the last part of a message ends with its line end
 
     def parse(self, column, is_begin=False):
         column = valid(column)
@@ -30,7 +30,7 @@ class Docker(Format):
 
 
 def _message(item):
-    """(time, stream, message) of one line or of several that make one message; None where it is none."""
+    """(time, stream, message) of a message in one or more lines; None if it is not valid."""
     try:
         parts = [orjson.loads(line) for line in item.split(b"\n")]
         text = "".join(part["log"] for part in parts)

@@ -1,8 +1,8 @@
-"""What most formats have in common: no lines that belong together, and nothing to learn from a file's first line."""
+"""The base of most formats: one line is one record, and a file's first line has no special meaning."""
 
 
 class Format:
-    """One of a configuration; of a file that is read it gives the reader, which is itself."""
+    """One per configuration; `reader` returns the format itself for each file."""
 
     rule = None
 

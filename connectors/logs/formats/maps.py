@@ -1,4 +1,4 @@
-"""Formats whose fields each line names itself: json and logfmt. Records are maps without a schema."""
+"""Formats in which each line names its fields: json and logfmt. Records are maps without a schema."""
 
 import re
 
@@ -35,7 +35,7 @@ class _Maps:
 
 
 class Json(_Maps):
-    """json: an object a line."""
+    """json: one object per line."""
 
     @staticmethod
     def one(item):
@@ -67,7 +67,7 @@ class Logfmt(_Maps):
 
 
 def _times(values):
-    """What the field says that usually holds the time: a string, or seconds or milliseconds since the epoch."""
+    """The usual timestamp fields: a string, or seconds or milliseconds since the epoch."""
     told = [next((value[name] for name in _TIME_FIELDS if name in value), None) for value in values]
     texts = ByteColumn.of([each.encode() if isinstance(each, str) else b"" for each in told])
     stamps = times.iso(texts.data, texts.starts, texts.lengths)

@@ -1,4 +1,4 @@
-"""What came of lines: a column of values, their schema, and what is told of each."""
+"""The result of parsing lines: a column of values, their schema, and details about each line."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -11,5 +11,5 @@ class Parsed:
     value: Any  # a column: ByteColumn, Arrow array, or list
     schema: Any
     times: np.ndarray | None = None  # milliseconds since the epoch, -1: none
-    rows: np.ndarray | None = None  # the numbers of the lines that made the values, where not each did
-    unparsed: np.ndarray | None = None  # which lines are not of the format
+    rows: np.ndarray | None = None  # the numbers of the lines that produced values, unless all did
+    unparsed: np.ndarray | None = None  # which lines do not match the format

@@ -1,4 +1,4 @@
-"""Parts of many lines at once: where the n-th blank or quote of each is, and slices between such places."""
+"""Slices of many lines at once: the position of the n-th blank or quote in each line, and text between such positions."""
 
 import numpy as np
 import pyarrow as pa
@@ -10,7 +10,7 @@ NONE = -1
 
 
 class Places:
-    """Where one byte is in the lines of a column. The lines lie one after the other in their buffer."""
+    """Positions of one byte in the lines of a column. The lines are contiguous in their buffer."""
 
     def __init__(self, column, byte):
         self.at = np.flatnonzero(column.data == ord(byte))
@@ -19,16 +19,16 @@ class Places:
         self.count = np.searchsorted(self.at, self._ends) - self._first
 
     def nth(self, number):
-        """The place of the n-th of each line, -1 where there is none."""
+        """The position of the n-th in each line, or -1."""
         return self._where(self._first + number, self.count > number)
 
     def behind(self, places):
-        """The first one in each line at or after that place, -1 where there is none."""
+        """The first one in each line at or after that position, or -1."""
         found = np.searchsorted(self.at, places)
         return self._where(found, (places >= 0) & (found < self._first + self.count))
 
     def before(self, places):
-        """The last one in each line before that place, -1 where there is none."""
+        """The last one in each line before that position, or -1."""
         found = np.searchsorted(self.at, places) - 1
         return self._where(found, (places >= 0) & (found >= self._first))
 
@@ -39,13 +39,13 @@ class Places:
 
 
 def texts(data, starts, ends, is_there):
-    """Slices as an Arrow array of strings, null where they are not there."""
+    """Slices as an Arrow array of strings, null if `is_there` is false."""
     lengths = np.where(is_there, ends - starts, NONE).astype(np.int32)
     return ByteColumn(data, np.where(is_there, starts, 0).astype(np.int64), lengths).to_arrow(text=True).cast(pa.string())
 
 
 def numbers(array, kind):
-    """Strings as whole numbers, null where they are none."""
+    """Strings as integers, null if they are not integers."""
     is_one = pc.fill_null(pc.match_substring_regex(array, r"^\d{1,18}$"), False)
     if not pc.all(is_one).as_py():
         array = pc.if_else(is_one, array, pa.scalar(None, array.type))
@@ -53,7 +53,7 @@ def numbers(array, kind):
 
 
 def valid(column):
-    """The column with bytes that are not UTF-8 replaced."""
+    """The column with invalid UTF-8 replaced."""
     try:
         column.data.tobytes().decode()
         return column
@@ -62,5 +62,5 @@ def valid(column):
 
 
 def given(array, but="-"):
-    """Null where it says that nothing is known."""
+    """Null for the placeholder of an unknown value."""
     return pc.if_else(pc.equal(array, but), pa.scalar(None, array.type), array)

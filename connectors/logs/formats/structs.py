@@ -1,4 +1,4 @@
-"""Structs of what was parsed: a schema, and the fields as Arrow columns."""
+"""Structs of parsed lines: a schema, and the fields as Arrow columns."""
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +15,7 @@ _TYPES = {TEXT: pa.string(), INT: pa.int32(), LONG: pa.int64(), TIME: pa.int64()
 
 
 class Fields:
-    """Names and kinds. What is not of the format goes to one field more."""
+    """Names and types. A line that does not match the format goes to an extra field."""
 
     def __init__(self, name, /, **kinds):
         self.kinds = kinds
@@ -26,7 +26,7 @@ class Fields:
         self._names = [*kinds, UNPARSED]
 
     def parsed(self, lines, columns, is_parsed, times=None):
-        """`lines`: the strings, for those that are not of the format; `columns`: an Arrow array for each field; `is_parsed`: numpy booleans."""
+        """`lines`: the strings, for lines that do not match the format; `columns`: an Arrow array for each field; `is_parsed`: numpy booleans."""
         count = len(is_parsed)
         if is_parsed.all():
             unparsed = pa.nulls(count, pa.string())

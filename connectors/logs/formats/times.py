@@ -1,4 +1,4 @@
-"""Times of log lines as milliseconds since the epoch, for many at once; -1 where a string is no such time."""
+"""Timestamps in log lines as milliseconds since the epoch, for many at once; -1 if a string is not valid."""
 
 import datetime
 import functools
@@ -25,7 +25,7 @@ def of_access_logs(data, starts, lengths):
 
 
 def iso(data, starts, lengths):
-    """2026-11-22T13:35:02.123456+01:00, with a blank for the T, without fraction or zone (UTC then)."""
+    """2026-11-22T13:35:02.123456+01:00; also with a blank instead of T, without a fraction, or without a zone (UTC then)."""
     width = 36
     bytes_ = _matrix(data, starts, lengths, width)
     parts = [_number(bytes_, at, size) for at, size in ((0, 4), (5, 2), (8, 2), (11, 2), (14, 2), (17, 2))]
@@ -52,7 +52,7 @@ def iso(data, starts, lengths):
 
 
 def bsd(texts, now=None):
-    """Nov 22 13:35:02, local time of this year, or of the last one where it would lie ahead. An Arrow array of strings, each parsed once."""
+    """Nov 22 13:35:02, local time of this year, or of the last year if it would be in the future. An Arrow array of strings, each parsed once."""
     encoded = texts.dictionary_encode()
     now = now or datetime.datetime.now()
     known = np.array([NONE if text is None else _bsd(text, now.year, now.month) for text in encoded.dictionary.to_pylist()] or [NONE], np.int64)
@@ -70,7 +70,7 @@ def _bsd(text, year, month):
 
 
 def each_once(array, parse):
-    """The times of an Arrow array of strings, in which many are the same."""
+    """The timestamps of an Arrow array of strings with many duplicates."""
     encoded = array.dictionary_encode()
     column = ByteColumn.from_arrow(encoded.dictionary)
     known = np.append(parse(column.data, column.starts, column.lengths), NONE)
@@ -78,14 +78,14 @@ def each_once(array, parse):
 
 
 def _matrix(data, starts, lengths, width):
-    """The first `width` bytes of each, zeros after its end."""
+    """The first `width` bytes of each, padded with zeros."""
     at = starts[:, None] + np.arange(width)
     inside = np.arange(width) < lengths[:, None]
     return np.where(inside, data[np.minimum(at, max(len(data) - 1, 0))] if len(data) else 0, 0)
 
 
 def _number(bytes_, at, size):
-    """The number these digits make, -1 where they are none."""
+    """The number in these digits, or -1."""
     digits = bytes_[:, at : at + size].astype(np.int64) - 48
     value = digits @ (10 ** np.arange(size - 1, -1, -1))
     return np.where(((digits >= 0) & (digits <= 9)).all(axis=1), value, NONE)
@@ -99,7 +99,7 @@ def _month(bytes_):
 
 
 def _milliseconds(year, month, day, hour, minute, second):
-    """Of UTC. Days are counted in years that begin in March, so that a leap day is the last of its year."""
+    """In UTC. Years begin in March here, so that a leap day is the last day of its year."""
     year = year - (month <= 2)
     era = year // 400
     of_era = year - era * 400

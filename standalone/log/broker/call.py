@@ -61,7 +61,7 @@ class Call:
         self._connection.on_hang_up = action
 
     def when_it_ends(self, key, action):
-        """Have `action` called when the connection ends, in place of what was asked for by the same key; None: nothing."""
+        """Call `action` when the connection closes. Replaces the previous action with this key; None removes it."""
         if action is None:
             self._connection.endings.pop(key, None)
         else:

@@ -106,7 +106,7 @@ def describe_quorum(node, call, request):
 
 
 def list_partition_reassignments(node, call, request):
-    """Version 0. There are never any."""
+    """Version 0. The list is always empty."""
     return ListPartitionReassignmentsResponse(version=call.version, error_code=NONE, error_message=None, topics=[])
 
 

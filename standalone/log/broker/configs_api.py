@@ -161,7 +161,7 @@ def _broker_config(node, name, kind, default):
 
 
 def alter_configs(node, call, request):
-    """Versions 0-2. Topics and groups only: the configs that come take the place of all that one had."""
+    """Versions 0-2. Topics and groups only: replaces all of a resource's configs."""
     Response = AlterConfigsResponse.AlterConfigsResourceResponse
     responses = [
         _alter(node, call, request, resource, Response, lambda own, values, known, changes: {change.name: change.value for change in changes})
@@ -171,7 +171,7 @@ def alter_configs(node, call, request):
 
 
 def incremental_alter_configs(node, call, request):
-    """Versions 0-1. Topics and groups only: SET and DELETE, APPEND and SUBTRACT for lists; all of one's changes or none."""
+    """Versions 0-1. Topics and groups only: SET and DELETE, APPEND and SUBTRACT for lists; all changes of a resource or none."""
     Response = IncrementalAlterConfigsResponse.AlterConfigsResourceResponse
     responses = [_alter(node, call, request, resource, Response, _changed) for resource in request.resources]
     return IncrementalAlterConfigsResponse(version=call.version, responses=responses)
@@ -219,7 +219,7 @@ def _changed(own, values, known, changes):
 
 
 def list_config_resources(node, call, request):
-    """Versions 0-1: topics, this broker, the groups that have configs of their own; client metrics have none."""
+    """Versions 0-1: topics, this broker, groups with their own configs; there are no client metrics."""
     kinds = set(request.resource_types or ()) if call.version else {CLIENT_METRICS}
     Resource = ListConfigResourcesResponse.ConfigResource
     found = [(TOPIC, topic.name) for topic in node.topics] + [(BROKER, str(NODE_ID)), (BROKER_LOGGER, str(NODE_ID))]

@@ -343,7 +343,7 @@ class Group:
     # --- Offsets
 
     def check_commit(self, member_id, instance_id, generation):
-        """Refusal if this member may not commit; a client that is no member (generation -1) may while the group is empty."""
+        """Raise Refusal if the member must not commit; a client without membership (generation -1) may commit while the group is empty."""
         if self.share is not None:
             raise Refusal(codes.GroupIdNotFoundError, f"Group '{self.id}' is a share group, which commits no offsets.")
         if self.has_consumers:
@@ -425,7 +425,7 @@ class Groups:
         return group.consumers
 
     def share(self, group_id):
-        """The ShareGroup, made if there is no group of that id. Refusal if there is one of another kind."""
+        """Return the ShareGroup, created if the id is unknown. Raise Refusal if the id belongs to a group of another type."""
         group = self.make(group_id)
         if group.share is None:
             if not group.holds_nothing:
@@ -436,7 +436,7 @@ class Groups:
         return group.share
 
     def known_share(self, group_id):
-        """The ShareGroup. Refusal if there is none."""
+        """Return the ShareGroup. Raise Refusal if it does not exist."""
         group = self._by_id.get(group_id)
         if group is None or group.share is None:
             raise Refusal(codes.GroupIdNotFoundError, f"There is no share group '{group_id}'.")

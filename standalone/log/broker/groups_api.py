@@ -31,7 +31,7 @@ _NEVER = Committed(NO_OFFSET, NO_EPOCH, "")
 
 
 def find_coordinator(node, call, request):
-    """Versions 0-6: of every group, every transaction and, from version 6 on, every share partition, this node."""
+    """Versions 0-6. This node coordinates every group, every transaction and, from version 6 on, every share partition."""
     host, port = call.address
 
     def answer(key):
@@ -155,7 +155,7 @@ def heartbeat(node, call, request):
 
 
 def leave_group(node, call, request):
-    """Versions 0-5. From version 3 on several members at once, also by instance id, as admins remove them."""
+    """Versions 0-5. From version 3 on, several members at once, also by instance id, as admin clients remove them."""
     group = node.groups.get(request.group_id)
 
     def leave(member_id, instance_id):

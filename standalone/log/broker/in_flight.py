@@ -1,10 +1,10 @@
-"""Which of a partition's records a share group has under way: whose they are, how often each was delivered, and what is over (KIP-932).
+"""A partition's in-flight records of a share group: which member has them, how often each was delivered, and which are done (KIP-932).
 
-Offsets before `start` are done with. From there to before `end` each record is available, acquired by a member until a deadline, acknowledged, or
-archived: rejected, delivered too often, or no record at all. They are kept as runs of neighbours that are alike. From `end` on nothing was
-acquired yet. Nothing here waits, writes or knows of time but what it is told.
+Offsets below `start` are done. From there to below `end`, each record is available, acquired by a member until a deadline, acknowledged, or
+archived: rejected, delivered too often, or no record at all. Neighbours in the same state form a run. From `end` on nothing was acquired
+yet. Nothing here waits, writes or reads a clock.
 
-Each change makes a new list of runs, so that what a disk refuses can be taken back: `before = state.mark()` and `state.take_back(before)`.
+Each change creates a new list of runs, so that it can be undone if the write fails: `before = state.mark()` and `state.take_back(before)`.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from standalone.log.broker.refusal import Refusal, codes
 
 AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = 0, 1, 2, 4
-GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)  # what a member says of a record
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)  # acknowledgement types
 _OVER = (ACKNOWLEDGED, ARCHIVED)
 
 
@@ -22,7 +22,7 @@ class Run(NamedTuple):
     first: int
     last: int
     state: int
-    count: int = 0  # deliveries, with the one under way
+    count: int = 0  # deliveries, including the current one
     member: str | None = None
     deadline: float | None = None
 
@@ -33,7 +33,7 @@ class Run(NamedTuple):
 
 class InFlight:
     def __init__(self, start, rows=()):
-        """`rows` are those of `rows()`."""
+        """`rows` is the result of `rows()`."""
         self.start = start
         self.runs = _joined([Run(*row) for row in rows])
 
@@ -43,24 +43,24 @@ class InFlight:
 
     @property
     def next_offset(self):
-        """The first record that may be acquired, if there is one there."""
+        """The first record that may be acquired, if it exists."""
         return next((run.first for run in self.runs if run.state == AVAILABLE), self.end)
 
     def is_full(self, most):
-        """Whether no new records may come, with `most` under way."""
+        """Whether no new records may be acquired, with a limit of `most` in flight."""
         return self.end - self.start >= most and self.next_offset == self.end
 
     @property
     def deadline(self):
-        """When the first of the locks ends; None if there is none."""
+        """When the first lock expires; None if there is none."""
         return min((run.deadline for run in self.runs if run.state == ACQUIRED), default=None)
 
     def unfinished(self, log_end):
-        """How many of the partition's records are not done with."""
+        """How many of the partition's records are not done."""
         return max(log_end - self.end, 0) + sum(run.size for run in self.runs if run.state not in _OVER)
 
     def rows(self):
-        """To be kept: a delivery that is under way is none after a crash, for nobody would answer for it."""
+        """The rows to store. Acquired records become available: after a crash no member would acknowledge them."""
         kept = [(r.first, r.last, AVAILABLE, r.count - 1) if r.state == ACQUIRED else (r.first, r.last, r.state, r.count) for r in self.runs]
         while kept and kept[-1][2:] == (AVAILABLE, 0):
             kept.pop()
@@ -75,10 +75,10 @@ class InFlight:
     # --- Delivering
 
     def acquire(self, batches, member, deadline, most, locks, is_exact=False):
-        """The runs that the member has now, of the available records in `batches`: (first, last, whether they are to be delivered), in order.
+        """Acquire available records in `batches` for the member; return the runs (first, last, whether to deliver them), in order.
 
-        About `most` of them: whole batches until there are so many, or exactly that if it `is_exact`. No new batch is begun once `locks`
-        are under way. What is not to be delivered, and offsets between batches, are archived.
+        Acquires about `most` records: whole batches until there are that many, or exactly that many if `is_exact`. Starts no new batch once
+        `locks` records are in flight. Records that are not delivered, and offsets between batches, are archived.
         """
         acquired, room = [], most
         for first, last, is_kept in batches:
@@ -106,7 +106,7 @@ class InFlight:
         return acquired
 
     def _reach(self, first, last, is_kept, room):
-        """Have runs up to `last`, or as far as so many new records are wanted."""
+        """Create runs up to `last`, or for as many new records as wanted."""
         if first > self.end:
             self._add(Run(self.end, first - 1, ARCHIVED))
         begin = max(first, self.end)
@@ -128,10 +128,10 @@ class InFlight:
             run._replace(first=max(run.first, first), last=min(run.last, last)) for run in found if run.state == AVAILABLE and run.last >= first
         ]
 
-    # --- What becomes of it
+    # --- Acknowledging
 
     def acknowledge(self, member, batches, limit, deadline):
-        """`batches`: (first, last, what is said of each, or of all). All of it or, with a Refusal, nothing. What is renewed has the `deadline`."""
+        """`batches`: (first, last, the type for each, or for all). Applies all, or none and raises Refusal. Renewed locks get `deadline`."""
         spans = [span for batch in batches if batch[1] >= self.start for span in self._spans(*batch)]
         if not spans:
             return
@@ -143,7 +143,7 @@ class InFlight:
                 first, last, kind = spans[at]
                 first, stop = max(first, rest), min(last, run.last)
                 if run.state != ACQUIRED or run.member != member:
-                    raise Refusal(codes.InvalidRecordStateError, f"Of the offsets {first} to {last} not all are acquired by member {member}.")
+                    raise Refusal(codes.InvalidRecordStateError, f"Not all of the offsets {first} to {last} are acquired by member {member}.")
                 if rest < first:
                     pieces.append(run._replace(first=rest, last=first - 1))
                 pieces.append(_after(run._replace(first=first, last=stop), kind, limit, deadline))
@@ -157,7 +157,7 @@ class InFlight:
         self._advance()
 
     def _spans(self, first, last, said):
-        """(first, last, what is said) of the neighbours of which the same is said, from the start on."""
+        """(first, last, type) of neighbours with the same type, from the start onward."""
         if max(first, self.start) >= self.end:
             raise Refusal(codes.InvalidRecordStateError, f"Offset {first} was not acquired.")
         if last >= self.end:
@@ -173,11 +173,11 @@ class InFlight:
         return found
 
     def release(self, member):
-        """What it has is available again, as if it had never been delivered; whether there was something."""
+        """Make the member's records available again, as if never delivered; return whether there were any."""
         return self._set_free(lambda run: run.member == member, lambda run: Run(run.first, run.last, AVAILABLE, run.count - 1))
 
     def expire(self, now, limit):
-        """The locks that end are over; whether there was one."""
+        """Release expired locks; return whether there were any."""
         return self._set_free(lambda run: run.deadline <= now, lambda run: _released(run, limit))
 
     def _set_free(self, chosen, freed):
@@ -189,25 +189,25 @@ class InFlight:
         return is_changed
 
     def begin_at(self, log_start):
-        """What was before is deleted from the log."""
+        """Earlier records were deleted from the log."""
         if log_start > self.start:
             self.start = log_start
             self.runs = [run._replace(first=max(run.first, log_start)) for run in self.runs if run.last >= log_start]
             self._advance()
 
     def end_at(self, log_end):
-        """The log lost what was after."""
+        """The log was truncated."""
         self.start = min(self.start, log_end)
         self.runs = [run._replace(last=min(run.last, log_end - 1)) for run in self.runs if run.first < log_end]
 
     # --- Helpers
 
     def _at(self, offset):
-        """The place of the run that holds the offset."""
+        """The index of the run that contains the offset."""
         return max(bisect_right(self.runs, offset, key=_first) - 1, 0)
 
     def _change(self, first, last, changed):
-        """Each run, or part of one, from `first` to `last` becomes what `changed` makes of it."""
+        """Replace each run, or part of one, from `first` to `last` by the result of `changed`."""
         low = max(self._at(first) - 1, 0)
         high = min(bisect_right(self.runs, last, key=_first) + 1, len(self.runs))
         pieces = []
@@ -241,7 +241,7 @@ def _alike(before, run):
 
 
 def _joined(runs):
-    """Neighbours that are alike are one."""
+    """Join neighbours in the same state."""
     found = []
     for run in runs:
         if found and _alike(found[-1], run):

@@ -86,7 +86,7 @@ class _Login:
 
     def _take_choice(self, message):
         if len(message) < 4 or message[0] != NO_SECURITY_LAYER:
-            raise LoginError("Authentication failed: a security layer is asked for, which Kafka has none of")
+            raise LoginError("Authentication failed: the client requires a security layer, which Kafka does not support")
         principal = str(self._context.initiator_name)
         user = self._rules.name_of(principal)
         if user is None:

@@ -1,4 +1,4 @@
-"""Find the topic or partition that a request names, by name or, in newer versions, by topic id."""
+"""Finds the topic or partition of a request, by name or, in newer versions, by topic id."""
 
 from standalone.log.broker.operations import TOPIC
 from standalone.log.broker.refusal import Refusal, codes

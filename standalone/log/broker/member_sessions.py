@@ -1,4 +1,4 @@
-"""Sessions of members whose group is led by the broker: a member that sends no heartbeat in time is removed."""
+"""Sessions of group members: the broker removes a member that sends no heartbeat in time."""
 
 
 class MemberSessions:

@@ -98,12 +98,12 @@ class Node:
     def flush(self, then, partitions=None):
         """fsync everything appended so far (to these partitions, or the store), then call `then(errors)`.
 
-        One flush runs at a time. Requests that come meanwhile share the next one.
+        One flush runs at a time. Requests that arrive during a flush share the next one.
         """
         self.flush_all([(then, partitions)])
 
     def flush_all(self, asked):
-        """As `flush` of each (then, partitions), together."""
+        """Like `flush` for each (then, partitions), with one fsync."""
         self._flush_waiting += asked
         if not self._is_flushing:
             self._begin_flush()

@@ -36,8 +36,8 @@ OPTIONS = (
         "embedded.log.listener",
         STRING,
         "127.0.0.1:9092",
-        "host:port on which the embedded log serves Kafka's protocol, without encryption or passwords: keep it on loopback. Or as Kafka's "
-        "listeners: PLAINTEXT://, SSL://, SASL_PLAINTEXT:// or SASL_SSL:// before it, several of them separated by commas. "
+        "host:port of the embedded log, without encryption or authentication: keep it on loopback. Or as Kafka's "
+        "listeners: prefixed with PLAINTEXT://, SSL://, SASL_PLAINTEXT:// or SASL_SSL://; multiple listeners are separated by commas. "
         "If a port is taken, the worker does not start.",
     ),
     LogOption(
@@ -45,41 +45,41 @@ OPTIONS = (
         STRING,
         "write",
         "When a record is acknowledged: write, once it is written, so that it survives a crash of the process; fsync, once it is on the "
-        "disk, so that it survives a loss of power as well. What is written meanwhile is fsynced together.",
+        "disk, so that it survives a loss of power as well. Writes during an fsync share the next one.",
     ),
     LogOption(
         "embedded.log.max.bytes",
         LONG,
         -1,
-        "How many bytes all topics may take together; beyond them the oldest files are deleted, of topics that are not compacted. "
-        "-1 sets no bound.",
+        "Maximum size of all topics together; beyond it the oldest segments of topics without compaction are deleted. "
+        "-1: no limit.",
         low=-1,
     ),
     LogOption(
         "embedded.log.flush.interval.ms",
         LONG,
         1000,
-        "How long an acknowledged record may wait for its fsync. It survives a crash of the process at once, a loss of power "
-        "after this time. Offsets are never made durable before the records they speak of.",
+        "Maximum delay from acknowledgement to fsync. A record survives a crash of the process at once, and a loss of power "
+        "after this time. Offsets never become durable before their records.",
         low=1,
     ),
     LogOption(
         "embedded.log.segment.bytes",
         INT,
         256 << 20,
-        "Size at which a partition begins a new file. Retention deletes whole files, so smaller files free disk sooner.",
+        "Size at which a partition rolls a new segment. Retention deletes whole segments, so smaller ones free disk space sooner.",
         low=1024,
         high=MAX_INT,
     ),
-    LogOption("embedded.log.retention.ms", LONG, WEEK_MS, "How long records are kept; -1 keeps them forever.", low=-1),
-    LogOption("embedded.log.retention.bytes", LONG, -1, "How many bytes a partition may keep; -1 sets no bound.", low=-1),
-    LogOption("embedded.log.num.partitions", INT, 1, "Partitions of a topic made without saying how many.", low=1, high=10_000),
-    LogOption("embedded.log.auto.create.topics.enable", BOOLEAN, True, "Whether a topic is made when a client first asks for it."),
+    LogOption("embedded.log.retention.ms", LONG, WEEK_MS, "How long to retain records; -1: forever.", low=-1),
+    LogOption("embedded.log.retention.bytes", LONG, -1, "Maximum size of a partition; -1: no limit.", low=-1),
+    LogOption("embedded.log.num.partitions", INT, 1, "Default number of partitions of new topics.", low=1, high=10_000),
+    LogOption("embedded.log.auto.create.topics.enable", BOOLEAN, True, "Whether to create a topic when a client first requests it."),
     LogOption(
         "embedded.log.max.connections",
         INT,
         1000,
-        "How many connections are served at once, and never more than half of the files that the process may open; more are closed at once.",
+        "Maximum number of connections, limited to half of the process's file limit; further ones are closed at once.",
         low=1,
         high=MAX_INT,
     ),
@@ -87,11 +87,11 @@ OPTIONS = (
         "embedded.log.connections.max.idle.ms",
         LONG,
         600_000,
-        "A connection on which nothing came or went for this long is closed; -1 keeps it forever.",
+        "How long a connection may be idle before it is closed; -1: forever.",
         low=-1,
     ),
     LogOption(
-        "embedded.log.max.message.bytes", INT, 1_048_588, "Largest record batch that is taken, as it comes: compressed.", high=MAX_INT
+        "embedded.log.max.message.bytes", INT, 1_048_588, "Maximum size of a record batch, after compression.", high=MAX_INT
     ),
     *(LogOption(PREFIX + name, kind, default, doc, 0, MAX_INT if kind == INT else MAX_LONG) for name, kind, default, doc in SECURITY_OPTIONS),
 )
@@ -109,7 +109,7 @@ class TopicConfig(NamedTuple):
     high: int = MAX_LONG
 
 
-MOOT = "Kept and shown; it has no effect on a log of one node."
+MOOT = "Stored and shown, but without effect on a log with one node."
 CODECS = ("uncompressed", "zstd", "lz4", "snappy", "gzip", "producer")
 
 # All of Kafka's topic configs, so that any client can create its topics. Those with MOOT as doc have no effect.
@@ -117,7 +117,7 @@ TOPIC_CONFIGS = {
     "cleanup.policy": TopicConfig(
         LIST,
         "delete",
-        "delete: old files are deleted by time and size. compact: of each key the last record is kept.",
+        "delete: delete old segments by time and size. compact: retain the last record of each key.",
         None,
         "log.cleanup.policy",
         ("delete", "compact"),
@@ -125,11 +125,11 @@ TOPIC_CONFIGS = {
     "compression.gzip.level": TopicConfig(INT, -1, MOOT, None, "compression.gzip.level", (), -1, 9),
     "compression.lz4.level": TopicConfig(INT, 9, MOOT, None, "compression.lz4.level", (), 1, 17),
     "compression.type": TopicConfig(
-        STRING, "producer", "Batches are kept as the producer compressed them, whatever is here.", None, "compression.type", CODECS
+        STRING, "producer", "No effect here: batches are stored as the producer compressed them.", None, "compression.type", CODECS
     ),
     "compression.zstd.level": TopicConfig(INT, 3, MOOT, None, "compression.zstd.level", (), -131072, 22),
     "delete.retention.ms": TopicConfig(
-        LONG, 86_400_000, "How long a compacted topic keeps the record that deletes a key.", None, "log.cleaner.delete.retention.ms"
+        LONG, 86_400_000, "How long a compacted topic retains tombstones.", None, "log.cleaner.delete.retention.ms"
     ),
     "file.delete.delay.ms": TopicConfig(LONG, 60_000, MOOT, None, "log.segment.delete.delay.ms"),
     "flush.messages": TopicConfig(LONG, MAX_LONG, MOOT, None, "log.flush.interval.messages", (), 1),
@@ -140,24 +140,24 @@ TOPIC_CONFIGS = {
     "local.retention.bytes": TopicConfig(LONG, -2, MOOT, None, "log.local.retention.bytes", (), -2),
     "local.retention.ms": TopicConfig(LONG, -2, MOOT, None, "log.local.retention.ms", (), -2),
     "max.compaction.lag.ms": TopicConfig(
-        LONG, MAX_LONG, "Records this old are compacted, however few there are.", None, "log.cleaner.max.compaction.lag.ms", (), 1
+        LONG, MAX_LONG, "Maximum time before a record is compacted.", None, "log.cleaner.max.compaction.lag.ms", (), 1
     ),
     "max.message.bytes": TopicConfig(
-        INT, None, "Largest record batch that is taken.", "embedded.log.max.message.bytes", "message.max.bytes", (), 0, MAX_INT
+        INT, None, "Maximum size of a record batch.", "embedded.log.max.message.bytes", "message.max.bytes", (), 0, MAX_INT
     ),
     "message.timestamp.after.max.ms": TopicConfig(
-        LONG, 3_600_000, "How far ahead of the log's clock a record's timestamp may be.", None, "log.message.timestamp.after.max.ms"
+        LONG, 3_600_000, "How far a record's timestamp may be ahead of the log's clock.", None, "log.message.timestamp.after.max.ms"
     ),
     "message.timestamp.before.max.ms": TopicConfig(
-        LONG, MAX_LONG, "How far behind the log's clock a record's timestamp may be.", None, "log.message.timestamp.before.max.ms"
+        LONG, MAX_LONG, "How far a record's timestamp may be behind the log's clock.", None, "log.message.timestamp.before.max.ms"
     ),
     "message.timestamp.type": TopicConfig(
-        STRING, "CreateTime", "Whose clock stamps the records.", None, "log.message.timestamp.type", ("CreateTime", "LogAppendTime")
+        STRING, "CreateTime", "Origin of timestamps: the producer or the log.", None, "log.message.timestamp.type", ("CreateTime", "LogAppendTime")
     ),
     "min.cleanable.dirty.ratio": TopicConfig(
         DOUBLE,
         0.5,
-        "Which part of a compacted partition must be new before it is compacted again.",
+        "Minimum ratio of uncompacted records before a partition is compacted again.",
         None,
         "log.cleaner.min.cleanable.ratio",
         (),
@@ -173,15 +173,15 @@ TOPIC_CONFIGS = {
     "remote.log.delete.on.disable": TopicConfig(BOOLEAN, False, MOOT),
     "remote.storage.enable": TopicConfig(BOOLEAN, False, MOOT),
     "retention.bytes": TopicConfig(
-        LONG, None, "Bytes a partition may keep; -1: no bound.", "embedded.log.retention.bytes", "log.retention.bytes", (), -1
+        LONG, None, "Maximum size of a partition; -1: no limit.", "embedded.log.retention.bytes", "log.retention.bytes", (), -1
     ),
     "retention.ms": TopicConfig(
-        LONG, None, "How long records are kept; -1: forever.", "embedded.log.retention.ms", "log.retention.ms", (), -1
+        LONG, None, "How long to retain records; -1: forever.", "embedded.log.retention.ms", "log.retention.ms", (), -1
     ),
     "segment.bytes": TopicConfig(
         INT,
         None,
-        "Size at which a partition begins a new file.",
+        "Size at which a partition rolls a new segment.",
         "embedded.log.segment.bytes",
         "log.segment.bytes",
         (),
@@ -190,7 +190,7 @@ TOPIC_CONFIGS = {
     ),
     "segment.index.bytes": TopicConfig(INT, 10_485_760, MOOT, None, "log.index.size.max.bytes", (), 4, MAX_INT),
     "segment.jitter.ms": TopicConfig(LONG, 0, MOOT, None, "log.roll.jitter.ms"),
-    "segment.ms": TopicConfig(LONG, WEEK_MS, "Age at which a partition begins a new file, if it holds records.", None, "log.roll.ms", (), 1),
+    "segment.ms": TopicConfig(LONG, WEEK_MS, "Age at which a partition rolls a new segment, if it has records.", None, "log.roll.ms", (), 1),
     "unclean.leader.election.enable": TopicConfig(BOOLEAN, False, MOOT, None, "unclean.leader.election.enable"),
 }
 # From before Kafka 4: accepted from clients that still set them, but never described, as newer clients do not know them.

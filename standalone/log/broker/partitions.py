@@ -110,21 +110,21 @@ class Partition:
     # --- Writing
 
     def append(self, batch, now_ms):
-        """Keep a batch (a writable view; its header is filled in) after the last one. Refusal: it is not kept."""
+        """Append a batch (a writable view; its header is filled in). Raises Refusal if it is rejected."""
         (outcome,) = self.append_all((batch,), now_ms)
         if isinstance(outcome, Refusal):
             raise outcome
         return outcome
 
     def append_all(self, batches, now_ms):
-        """As `append` of each in turn, by one write where that can be. Of each what was `Appended`, or the Refusal."""
+        """Like `append` for each in turn, in one write if possible. Return an `Appended` or a Refusal for each."""
         if self.failed:
             return [Refusal(codes.KafkaStorageError, self.failed) for _ in batches]
         outcomes, run, producers = [None] * len(batches), [], set()
         for at, batch in enumerate(batches):
             try:
                 header = self._check(batch, now_ms)
-                if header.producer_id in producers:  # whether it may follow is known once the one before is kept
+                if header.producer_id in producers:  # its sequence can be checked once the previous batch is appended
                     self._write_run(run, outcomes, now_ms)
                     run, producers = [], set()
                 known = self.producers.check(header)
@@ -192,14 +192,14 @@ class Partition:
             segment = self._segment_for(header)
             segment.append([(batch, header, base_offset)])
         except OSError as error:
-            message = f"{self}: writing to {self._active.path} failed: {error.strerror}. Nothing of the batch is kept."
+            message = f"{self}: writing to {self._active.path} failed: {error.strerror}. The batch was not appended."
             logger.error("%s", message)
             raise Refusal(codes.KafkaStorageError, message) from error
         self._note(segment, header, base_offset, now_ms)
         return base_offset
 
     def _note(self, segment, header, base_offset, now_ms):
-        """What changes with a batch that is written."""
+        """Update the state after a batch is written."""
         if segment.begun_ms is None:
             segment.begun_ms = now_ms
         self.end = base_offset + header.last_offset_delta + 1
@@ -221,7 +221,7 @@ class Partition:
         if batch[batch_header.MAGIC_AT] != batch_header.MAGIC:
             raise Refusal(
                 codes.UnsupportedForMessageFormatError,
-                f"{self}: message format v{batch[batch_header.MAGIC_AT]} is not kept here, only v{batch_header.MAGIC}.",
+                f"{self}: message format v{batch[batch_header.MAGIC_AT]} is not supported, only v{batch_header.MAGIC}.",
             )
         header = batch_header.parse_header(batch)
         if header.size > found or header.size < batch_header.HEADER.size:
@@ -299,7 +299,7 @@ class Partition:
         return FileSlice(segment.file, position, stop - position)
 
     def read_batches(self, offset, limit, at_least_one, up_to):
-        """As `read`, with the (position, header) of each batch, read from the file as they are asked for."""
+        """Like `read`, with the (position, header) of each batch, read from the file lazily."""
         piece = self.read(offset, limit, at_least_one, up_to)
         if piece is None:
             return None, ()
@@ -560,7 +560,7 @@ def _sync_file(file, path):
     try:
         file = file or LogFile(path)
     except FileNotFoundError:
-        return  # deleted on purpose meanwhile
+        return  # the topic was deleted meanwhile
     os.fdatasync(file.fd)
 
 

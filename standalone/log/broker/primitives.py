@@ -1,7 +1,7 @@
-"""Kafka's primitive types, read from a memoryview and written to bytes, for the messages that are not left to kafka-python.
+"""Kafka's primitive types, read from a memoryview and written to bytes, for messages that kafka-python does not encode.
 
-What reads gives what was found and where it ends. A message is `flexible` from some version on: then lengths are varints of one more, and fields
-may be tagged.
+Readers return the value and the position after it. A message is `flexible` from some version on: lengths are then varints, plus one, and
+there are tagged fields.
 """
 
 from struct import Struct
@@ -12,7 +12,7 @@ _VARINT_BITS = 28
 
 
 def not_null(length, name):
-    """The length of a field that may not be null. ValueError: it is."""
+    """The length of a field that must not be null. Raises ValueError if it is."""
     if length < 0:
         raise ValueError(f"{name} is null")
     return length
@@ -21,47 +21,47 @@ def not_null(length, name):
 def string(data, at, length):
     end = at + length
     if end > len(data):
-        raise EOFError("a text is cut off")
+        raise EOFError("a string is truncated")
     return str(data[at:end], "utf-8"), end
 
 
 def view(data, at, length):
-    """Of so many bytes, or None."""
+    """That many bytes, or None."""
     if length < 0:
         return None, at
     end = at + length
     if end > len(data):
-        raise EOFError("the records are cut off")
+        raise EOFError("the records are truncated")
     return data[at:end], end
 
 
 def varint(data, at):
-    """An unsigned number."""
+    """An unsigned varint."""
     byte = data[at]
     number, bits = byte & 0x7F, 0
     while byte & 0x80:
         at, bits = at + 1, bits + 7
         if bits > _VARINT_BITS:
-            raise ValueError("a number takes more than five bytes")
+            raise ValueError("a varint has more than five bytes")
         byte = data[at]
         number |= (byte & 0x7F) << bits
     return number, at + 1
 
 
 def skip_tags(data, at):
-    """Where the tagged fields end that begin there."""
+    """The position after the tagged fields."""
     count, at = varint(data, at)
     for _ in range(count):
         _, at = varint(data, at)
         size, at = varint(data, at)
         at += size
         if at > len(data):
-            raise EOFError("a tagged field is cut off")
+            raise EOFError("a tagged field is truncated")
     return at
 
 
 def text_bytes(text, flexible):
-    """A string, or None."""
+    """An encoded string, or null."""
     if text is None:
         return NULL_TEXT[flexible]
     data = text.encode()
@@ -69,7 +69,7 @@ def text_bytes(text, flexible):
 
 
 def count_bytes(count, flexible):
-    """How many things follow, or bytes."""
+    """An encoded array or byte length."""
     if not flexible:
         return INT.pack(count)
     number, encoded = count + 1, bytearray()

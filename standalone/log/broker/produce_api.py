@@ -1,7 +1,7 @@
-"""Produce, the request that brings records: of one client, or of many at once.
+"""The Produce request: from one client, or from many at once.
 
-With many connections most turns of the owner's loop find several of these requests. They are kept together then (`Together`): what goes into one
-partition by one write, with one wake-up of who waits for it, and by embedded.log.acks=fsync with one flush. Each is answered for itself.
+With many connections, most turns of the owner's loop find several of these requests. They are then processed together (`Together`): batches
+for one partition are appended in one write with one wake-up of its waiters and, with embedded.log.acks=fsync, one flush. Each gets its own response.
 """
 
 import logging
@@ -15,18 +15,18 @@ from standalone.log.broker.refusal import NONE, Refusal, codes
 
 ZSTD, ZSTD_VERSION = 4, 7
 JOINS_BY_ITSELF = 12  # the version (KIP-890)
-BY_ID = 13  # the version that names no names
-_MOST_TOGETHER = 32  # so that the first ones are answered while the others are still sent
+BY_ID = 13  # the version with topic ids instead of names
+_MOST_TOGETHER = 32  # so that the first get responses while the others are still being sent
 
 logger = logging.getLogger(__name__)
 
 
 def produce(node, call, request):
-    """Versions 3-13. One batch a partition; checked, given its offset, written; fsynced later (embedded.log.flush.interval.ms).
+    """Versions 3-13. One batch per partition; it is validated, gets its offset, is written, and fsynced later (embedded.log.flush.interval.ms).
 
-    acks 1 and -1 are the same on one node; with acks 0 there is no answer, and an error closes the connection, as Kafka does.
-    A transactional batch must be of a transaction that continues in the partition; from version 12 on it brings the partition into it.
-    Left out: quotas; record-level errors (a batch is taken whole or not at all).
+    acks 1 and -1 are the same on one node; with acks 0 there is no response, and an error closes the connection, as in Kafka.
+    A transactional batch must belong to a transaction of the partition; from version 12 on the batch adds the partition to it.
+    Not supported: quotas; record-level errors (a batch is accepted or rejected as a whole).
     """
     if node.produces.is_open and request.transactional_id is None:
         node.produces.add(call, request)
@@ -39,10 +39,10 @@ def produce(node, call, request):
 
 
 class Together:
-    """The produce requests that came while it `is_open`: with `finish`, or as soon as they are many, they are done.
+    """Collects produce requests while it `is_open`; they are processed by `finish`, or as soon as there are many.
 
-    Until then their connections are busy, so that nothing is received over the batches. Transactional ones, which may change more than their
-    partition, never wait here.
+    Until then no more data is received on their connections, so that the buffers with the batches stay valid. Transactional requests, which
+    may change more than their partition, never wait here.
     """
 
     def __init__(self, node):
@@ -66,13 +66,13 @@ class Together:
             _keep(self._node, asked)
             _conclude(self._node, asked)
         except Exception:
-            logger.exception("%d produce requests could not be done; their connections are closed.", len(asked))
+            logger.exception("%d produce requests failed; closing their connections.", len(asked))
             for call, _ in asked:
-                call.hang_up("a produce request that could not be done")
+                call.hang_up("a failed produce request")
 
 
 def _keep(node, asked):
-    """Append the batches of [(call, request)]; their requests hold what became of them."""
+    """Append the batches of [(call, request)]; store the outcomes in the requests."""
     now, chosen = node.clock.now_ms(), {}
     for call, request in asked:
         forbidden = _why_no_transaction(call, request)
@@ -95,7 +95,7 @@ def _keep(node, asked):
 
 
 def _append(partition, parts, now):
-    """By how many bytes the partition has grown: a repeat is kept already."""
+    """Return the number of bytes appended: 0 for a duplicate batch."""
     before = partition.written_bytes
     for part, outcome in zip(parts, partition.append_all([part.records for part in parts], now)):
         if isinstance(outcome, Refusal):
@@ -106,16 +106,16 @@ def _append(partition, parts, now):
 
 
 def _conclude(node, asked):
-    """Answer each, at once or when what it wrote is on the disk."""
+    """Answer each at once, or when its data is on the disk."""
     flushes = []
     for call, request in asked:
         if request.acks == 0:
             if any(part.error_code != NONE for part in request.partitions()):
-                call.hang_up("a produce request without acks was refused")
+                call.hang_up("a produce request without acks was rejected")
             else:
                 call.no_answer()
         elif _waits_for_the_disk(node, request):
-            # Of a repeat, too: what it repeats may not be on the disk yet.
+            # A duplicate waits, too: the original may not be on the disk yet.
             kept_in = {part.kept_in for part in request.partitions() if part.kept_in is not None}
             flushes.append((lambda errors, call=call, request=request: _acknowledge(call, request, errors), [*kept_in, node.store]))
         else:
@@ -129,7 +129,7 @@ def _waits_for_the_disk(node, request):
 
 
 def _acknowledge(call, request, errors):
-    """What the request wrote is on the disk now, or the disk has failed: then none of its batches is acknowledged."""
+    """The data is on the disk now, or the disk has failed: then no batch is acknowledged."""
     for part in request.partitions() if errors else ():
         if part.error_code == NONE:
             part.refuse(Refusal(codes.KafkaStorageError, errors[0]))
@@ -147,20 +147,20 @@ def _why_no_transaction(call, request):
 
 def _check_produce(request, version, records):
     if request.acks not in (-1, 0, 1):
-        raise Refusal(codes.InvalidRequiredAcksError, f"acks={request.acks} is none of -1, 0, 1.")
+        raise Refusal(codes.InvalidRequiredAcksError, f"acks={request.acks} is invalid; valid are -1, 0, 1.")
     if version < ZSTD_VERSION and records is not None and len(records) >= batch_header.HEADER.size:
         if records[batch_header.ATTRIBUTES_AT + 1] & batch_header.CODEC_MASK == ZSTD:
-            raise Refusal(codes.UnsupportedCompressionTypeError, f"zstd needs version {ZSTD_VERSION} of the produce request.")
+            raise Refusal(codes.UnsupportedCompressionTypeError, f"zstd needs version {ZSTD_VERSION} of the Produce request.")
 
 
 def _check_transaction(node, request, partition, records, joins):
     if records is None or len(records) < batch_header.HEADER.size or records[batch_header.MAGIC_AT] != batch_header.MAGIC:
-        return  # refused by the partition
+        return  # rejected by the partition
     if not records[batch_header.ATTRIBUTES_AT + 1] & batch_header.TRANSACTIONAL_BIT:
         return
     header = batch_header.parse_header(records)
     if request.transactional_id is None:
-        raise Refusal(codes.InvalidTxnStateError, "A transactional batch came without a transactional id.")
+        raise Refusal(codes.InvalidTxnStateError, "The request has a transactional batch, but no transactional id.")
     if joins:
         node.transactions.join(request.transactional_id, partition, header)
     else:

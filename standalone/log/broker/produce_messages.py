@@ -1,8 +1,8 @@
-"""Produce requests and their answers, without an object for each of their fields.
+"""Produce requests and responses, without an object for each field.
 
-They are most of what a busy log is asked, and kafka-python, which goes by the definition of a message, takes longer for one than the disk does for
-its records. Here a request is read in one pass. A partition's batch is a view of the receive buffer, never copied; what becomes of it is noted beside
-it, and the answer is written from that. tests/log/test_produce_messages.py compares both with kafka-python's, in every version.
+They are most of the requests of a busy log, and kafka-python, which interprets message definitions, takes longer to decode one than the disk
+to write its records. This code reads a request in one pass. A partition's batch is a view of the receive buffer, never a copy; its outcome is
+stored next to it and encoded from there. tests/log/test_produce_messages.py compares both with kafka-python's, in every version.
 """
 
 from struct import Struct
@@ -14,7 +14,7 @@ from standalone.log.broker.primitives import INT, NO_TAGS, SHORT, count_bytes, n
 from standalone.log.broker.refusal import NONE
 
 UNKNOWN = -1
-_WITH_START, _WITH_MESSAGE, _FLEXIBLE, _BY_ID = 5, 8, 9, 13  # the first versions with them
+_WITH_START, _WITH_MESSAGE, _FLEXIBLE, _BY_ID = 5, 8, 9, 13  # the first versions with these fields
 _TWO_INTS = Struct(">ii")
 _ACKS, _ACKS_AND_COUNT = Struct(">hi"), Struct(">hii")
 _OUTCOME, _OUTCOME_AND_START = Struct(">ihqq"), Struct(">ihqqq")
@@ -23,7 +23,7 @@ _NO_ERRORS, _NOT_THROTTLED = (b"\0\0\0\0", b"\1"), b"\0\0\0\0"
 
 
 class PartitionData:
-    """A partition's batch, or None, and what became of it."""
+    """A partition's batch, or None, and its outcome."""
 
     __slots__ = ("index", "records", "error_code", "base_offset", "log_append_time_ms", "log_start_offset", "error_message", "kept_in")
 
@@ -33,12 +33,12 @@ class PartitionData:
         self.error_code = NONE
         self.base_offset = self.log_append_time_ms = self.log_start_offset = UNKNOWN
         self.error_message = None
-        self.kept_in = None  # the partition that holds it
+        self.kept_in = None  # the partition to which it was appended
 
     def keep(self, partition, base_offset, append_time):
         self.base_offset, self.log_append_time_ms = base_offset, append_time
         self.kept_in = partition
-        self.records = None  # the buffer may be used again
+        self.records = None  # the buffer may be reused
 
     def refuse(self, refusal):
         self.error_code, self.base_offset, self.error_message = refusal.code, UNKNOWN, refusal.message
@@ -50,12 +50,12 @@ class TopicData:
 
     def __init__(self, name, topic_id, partitions):
         self.name = name
-        self.topic_id = topic_id  # what names it from version 13 on
+        self.topic_id = topic_id  # identifies it from version 13 on
         self.partitions = partitions
 
 
 class Produce:
-    """A request as it was read."""
+    """A decoded request."""
 
     __slots__ = ("transactional_id", "acks", "timeout_ms", "topics")
 
@@ -71,17 +71,17 @@ class Produce:
 
 
 class ProduceRequest(ApiMessage):
-    """By kafka-python's definition, but for `decode`."""
+    """kafka-python's definition, with another `decode`."""
 
     @classmethod
     def decode(cls, data, version=None, header=False, framed=False):
-        """A `Produce` of what follows the header. ValueError, StructError, LookupError, EOFError: it is none."""
+        """Decode a `Produce` after the header. Raises ValueError, StructError, LookupError or EOFError if it is malformed."""
         data = memoryview(data)
         return _read_flexible(data, version) if version >= _FLEXIBLE else _read(data)
 
 
 class ProduceResponse:
-    """The answer, as `Call.answer` takes it."""
+    """The response, in the form that `Call.answer` takes."""
 
     __slots__ = ("version", "topics", "_correlation_id")
 
@@ -94,7 +94,7 @@ class ProduceResponse:
         self._correlation_id = correlation_id
 
     def encode(self, header=True, framed=True):
-        """With its header, and its length before it."""
+        """The encoded response with its header and length prefix."""
         version = self.version
         flexible = version >= _FLEXIBLE
         pieces = [NO_TAGS if flexible else b"", count_bytes(len(self.topics), flexible)]

@@ -43,7 +43,7 @@ def check_records(partition, batch, header, keyed):
         raise Refusal(codes.CorruptRecordError, f"{partition}: {error}") from error
     wrong, record = record_loops.check_records(data, at, header.count, keyed)
     if wrong == record_loops.NO_KEY:
-        raise Refusal(codes.InvalidRecordError, f"{partition}: a record without a key cannot be kept in a compacted topic.")
+        raise Refusal(codes.InvalidRecordError, f"{partition}: a compacted topic accepts only records with a key.")
     if wrong:
         what = record_batch.DAMAGE[wrong]
         raise Refusal(codes.CorruptRecordError, f"{partition}: record {record} of the {header.count} in the batch is damaged: {what}.")
@@ -51,7 +51,7 @@ def check_records(partition, batch, header, keyed):
 
 @functools.cache
 def _tools():
-    """With the first batch: numba comes with them."""
+    """Imported with the first batch, because they import numba."""
     from standalone.kernels import readonly
     from standalone.log import compression, record_batch, record_loops
 

@@ -1,4 +1,4 @@
-"""Fetch, ListOffsets, DeleteRecords: one function a request.
+"""Fetch, ListOffsets, DeleteRecords: one function per request.
 
 Each handler gets the node, its call and the decoded request; it returns the response, or None if the response follows later.
 """

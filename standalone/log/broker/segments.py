@@ -157,7 +157,7 @@ class Segment:
     # --- Writing
 
     def append(self, rows):
-        """By one write [(batch, header, base offset)], whose batches carry their offsets already. OSError: nothing of them stays."""
+        """Append [(batch, header, base offset)], whose batches already have their offsets, in one write. After an OSError none is appended."""
         index = self.index
         file = self._files.get(self.path, create=not self.size)
         try:

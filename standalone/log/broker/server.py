@@ -234,7 +234,7 @@ class _BrokerThread:
         self._end()
 
     def _turn(self):
-        """Everything that is small, and of the large requests and answers one: no heartbeat waits for more than one megabyte's work."""
+        """Process all small requests and one large request or response: so no heartbeat waits for more than one megabyte of work."""
         large, produces = None, self._node.produces
         ready = self._selector.select(0 if self._waiting or self._posted else self._timers.seconds_left())
         produces.is_open = len(ready) > 1
@@ -534,7 +534,7 @@ class _Disk:
 
 
 def _read_header(frame, flexible):
-    """(correlation id, the client's id or None, where the request itself begins)"""
+    """(correlation id, client id or None, position of the request body)"""
     _, _, correlation_id, length = _HEADER.unpack_from(frame)
     end = _HEADER.size + max(length, 0)
     client_id = str(frame[_HEADER.size : end], "utf-8") if length >= 0 else None

@@ -93,14 +93,14 @@ class Store:
     # --- Flushing, like a partition
 
     def has_long_journal(self):
-        """Whether a flush is due, which empties it, though nobody waits for one: what groups commit is fsynced by nobody else."""
+        """Whether a flush is due that no request waits for: committed offsets are fsynced only here. Resets the flag."""
         try:
             return os.path.getsize(self.path + "-wal") > CHECKPOINT_BYTES
         except OSError:
             return False
 
     def shorten_journal(self):
-        """Have the next flush do it."""
+        """Schedule it for the next flush."""
         self.writes += 1
 
     @property

@@ -126,7 +126,7 @@ def describe_cluster(node, call, request):
         return DescribeClusterResponse(
             version=call.version,
             error_code=codes.UnsupportedEndpointTypeError.errno,
-            error_message="The embedded log is one broker and has no controllers of their own.",
+            error_message="The embedded log is a single broker without separate controllers.",
             cluster_id="",
             brokers=[],
         )

@@ -257,7 +257,7 @@ class Transactions:
 
         def synced(errors):
             if errors:
-                logger.error("The end of the transaction of '%s' cannot be kept now: %s", transaction.id, errors[0])
+                logger.error("The end of the transaction of '%s' cannot be stored now: %s", transaction.id, errors[0])
                 self._node.timers.after(_RETRY_SECONDS, lambda: self._when_decided(transaction, then))
             else:
                 self._carry_out(transaction, then)
@@ -294,7 +294,7 @@ class Transactions:
                 for group, found in offsets.items():
                     self._node.groups.make(group).commit(found, self._node.clock.now_ms())
             except Refusal as refusal:
-                logger.error("The offsets of the transaction of '%s' cannot be kept now: %s", transaction.id, refusal.message)
+                logger.error("The offsets of the transaction of '%s' cannot be stored now: %s", transaction.id, refusal.message)
                 self._node.timers.after(_RETRY_SECONDS, lambda: self._carry_out(transaction, then))
                 return
             self._complete(transaction, then)
@@ -318,7 +318,7 @@ class Transactions:
             return None
 
         def retry(why):
-            logger.error("The end of the transaction of '%s' cannot be kept now: %s", transaction.id, why)
+            logger.error("The end of the transaction of '%s' cannot be stored now: %s", transaction.id, why)
             transaction.state, transaction.partitions, transaction.offsets = ending
             self._node.timers.after(_RETRY_SECONDS, lambda: self._complete(transaction, then))
 
@@ -369,7 +369,7 @@ class Transactions:
                     # After a power loss the batch may be there without the partition entry: the producer retries and gets a duplicate acknowledged.
                     self.add_partitions(owner, {(partition.topic, partition.number)})
                     continue
-                logger.warning("%s held an open transaction of producer %d, which nobody knows; it is aborted.", partition, producer_id)
+                logger.warning("%s has an open transaction of the unknown producer %d; aborting it.", partition, producer_id)
                 self._write_marker(partition, producer_id, epoch, False)
 
     def tidy(self):

@@ -1,1 +1,1 @@
-"""Tasks that run on the executors of a Spark cluster, and their control channel to the worker."""
+"""Tasks on the executors of a Spark cluster, and their control channel to the worker."""

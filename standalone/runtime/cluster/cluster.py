@@ -1,9 +1,9 @@
-"""Tasks on the executors of a Spark cluster (tasks.run.on=cluster), as the worker sees them: made, started, heard.
+"""Tasks on the executors of a Spark cluster (tasks.run.on=cluster), the worker's side: create and start them, and receive their messages.
 
-    remote_runner.py     a task, as the worker sees it         executor_task.py     the same task, on the executor
-    payload.py           what the executor is told of it       control_channel.py   messages between the two, while it runs
-    shares.py            partitions of a sink                  worker_proxies.py    the worker's offsets and state, on the executor
-    modules.py           what executors import                 options.py           keys, and secrets
+    remote_runner.py     a task, on the worker          executor_task.py     the same task, on the executor
+    payload.py           what the executor gets        control_channel.py   messages between the two
+    shares.py            partitions of a sink          worker_proxies.py    the worker's offsets and state, on the executor
+    modules.py           what executors import         options.py           keys, and secrets
 """
 
 import threading
@@ -21,7 +21,7 @@ from standalone.stage import QueryTransform
 
 
 class Cluster:
-    """The worker's. `worker` gives what tasks need of it; everything is started with the first task."""
+    """One for the worker. `worker` provides what tasks need; everything starts with the first task."""
 
     def __init__(self, worker, clients, heartbeats, offsets, state, topics, session, modules):
         self.clock = worker.clock
@@ -35,17 +35,17 @@ class Cluster:
         self._session = session
         self._lock = threading.Lock()
         self._server = None
-        self._runners = {}  # (connector, number) -> RemoteRunner that runs
+        self._runners = {}  # (connector, number) -> its running RemoteRunner
         self._shares = {}  # connector -> Shares
-        self._users = {}  # Shares -> the runners that have it
+        self._users = {}  # Shares -> the runners that use it
         self._closing = threading.Event()
         self._modules = modules
         self.jobs = LongJobs(session, modules.send)
         self._address = None
 
-    # ---------------------------------------------------------------- made
+    # ---------------------------------------------------------------- creating tasks
     def new_runner(self, plan, number, task_config, listen, paused):
-        """A RemoteRunner. Raises ConfigError where the connector cannot run there."""
+        """Create a RemoteRunner. Raises ConfigError if the connector cannot run on a cluster."""
         self._check(plan)
         payload = TaskPayload.of(plan, number, task_config, worker=self._worker, state=self._state, plugins=self._modules.plugins())
         return RemoteRunner(self, plan, payload, connector=plan["name"], number=number, listener=listen, paused=paused)
@@ -54,8 +54,8 @@ class Cluster:
         queries = [link.alias for link in plan.links() if issubclass(link.transform, QueryTransform)]
         if queries:
             raise ConfigError.of({
-                RUN_ON: f"the transform '{queries[0]}' (Sql) is computed by a Spark session, and an executor has none of its own: run this "
-                "connector in the worker (tasks.run.on=worker in its configuration), where Sql is computed by the same cluster"
+                RUN_ON: f"the transform '{queries[0]}' (Sql) needs a Spark session, which executors do not have: run this connector in the worker "
+                "(tasks.run.on=worker in its configuration), where Sql runs on the same cluster"
             })  # fmt: skip
         check_protection(secrets_within(plan, self._worker), self._config.spark())
 
@@ -87,7 +87,7 @@ class Cluster:
 
         return Shares(name, new_consumer, plan.subscription, self.clock, self._config["offset.flush.timeout.ms"] / 1000, failed)
 
-    # ---------------------------------------------------------------- run
+    # ---------------------------------------------------------------- running tasks
     def expect(self, runner):
         if runner.plan.kind == "sink":
             self._join_shares(runner)
@@ -95,7 +95,7 @@ class Cluster:
             self._runners[runner.connector, runner.number] = runner
 
     def forget(self, runner):
-        """It has ended."""
+        """The runner has ended."""
         name, shares = runner.connector, runner.shares
         with self._lock:
             if self._runners.get((name, runner.number)) is runner:
@@ -120,7 +120,7 @@ class Cluster:
             server.close()
 
     def listening(self, stopping):
-        """Where tasks call, and with which key, once there is a Spark session: as TaskPayload.for_job takes it."""
+        """Address and key of the control channel, once there is a Spark session, in the form that TaskPayload.for_job takes."""
         host, listens_at = self.jobs.driver(stopping)
         with self._lock:
             if self._server is None:
@@ -132,7 +132,7 @@ class Cluster:
         kind, _, hello = channel.receive()
         runner = self._runners.get((hello["connector"], hello["task"])) if kind == "hello" else None
         if runner is None or hello["run"] != runner.run_id:
-            return  # of a task that is over
+            return  # its task has ended
         runner.attend(channel, hello)
 
     def _tick(self):
@@ -140,7 +140,7 @@ class Cluster:
             for runner in list(self._runners.values()):
                 runner.tick()
 
-    # ---------------------------------------------------------------- what tasks ask for
+    # ---------------------------------------------------------------- requests of tasks
     def store(self, connector, entries):
         self._offsets.append(connector, entries)
 

@@ -4,8 +4,8 @@
       open_channel() ─────── authkey ───────────▶ ChannelServer, a thread for each channel
       channel.send(kind, body)   channel.ask(kind, body) ─▶ its answer
 
-Only who knows the worker's authkey gets beyond the first bytes, in both directions. What is received is read as JSON, never unpickled. Each
-end sends a heartbeat every second, and closes a channel on which nothing has come for ten.
+Only clients with the worker's authkey get beyond the handshake, in both directions. Messages are parsed as JSON, never unpickled. Each end
+sends a heartbeat every second, and closes a channel that has been silent for ten.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 HEARTBEAT_SECONDS = 1.0
 TIMEOUT_SECONDS = 10.0
-MOST_BYTES = 64 << 20  # of one message
+MOST_BYTES = 64 << 20  # maximum size of a message
 KEY_BYTES = 32
 _ANSWER, _HEARTBEAT = "answer", "heartbeat"
 
@@ -41,7 +41,7 @@ def new_key():
 
 
 class Channel:
-    """One end. `send` and `ask` may be called from any thread; `receive` from one, which passes answers on to those who asked."""
+    """One end. `send` and `ask` are thread-safe; `receive` is called by one thread, which passes responses to the callers of `ask`."""
 
     def __init__(self, connection):
         self._connection = connection
@@ -64,7 +64,7 @@ class Channel:
             self.send(_HEARTBEAT)
 
     def ask(self, kind, body=None, seconds=60.0):
-        """What the other end answers. Raises ChannelLost."""
+        """Send a request and return the response. Raises ChannelLost."""
         waiting = _Waiting()
         with self._sending:
             if self._lost is not None:
@@ -75,7 +75,7 @@ class Channel:
         try:
             self.send(kind, body, number)
             if not waiting.done.wait(seconds):
-                raise ChannelLost(f"The other end did not answer '{kind}' within {seconds:.0f} s.")
+                raise ChannelLost(f"The other end did not respond to '{kind}' within {seconds:.0f} s.")
         finally:
             with self._sending:
                 self._asked.pop(number, None)
@@ -87,7 +87,7 @@ class Channel:
         self.send(_ANSWER, body, number)
 
     def receive(self):
-        """(kind, number, body) of the next message that is neither an answer nor a heartbeat. Raises ChannelLost once there is none any more."""
+        """(kind, number, body) of the next message that is neither a response nor a heartbeat. Raises ChannelLost once the channel is closed."""
         while True:
             try:
                 kind, number, body = orjson.loads(self._connection.recv_bytes(MOST_BYTES))
@@ -106,7 +106,7 @@ class Channel:
                 return kind, number, body
 
     def close(self):
-        """From any thread: `receive` ends."""
+        """Thread-safe: ends `receive`."""
         with contextlib.suppress(OSError, ValueError):
             sock = socket.socket(fileno=os.dup(self._connection.fileno()))
             try:
@@ -131,7 +131,7 @@ class _Waiting:
 
 
 class ChannelServer:
-    """The worker's end of all channels. `serve(channel)` is called on its own thread for each that has shown that it knows the key."""
+    """The worker's end of all channels. `serve(channel)` is called on a new thread for each authenticated client."""
 
     def __init__(self, host, port, serve):
         self.key = new_key()
@@ -143,7 +143,7 @@ class ChannelServer:
 
     def close(self):
         self._closed = True
-        # accept() does not end when its socket is closed, but when somebody calls.
+        # Closing the socket does not end accept(); a connection does.
         host, port = self._listener.address
         with contextlib.suppress(OSError):
             socket.create_connection((host, port), 1).close()
@@ -166,7 +166,7 @@ class ChannelServer:
             deliver_challenge(connection, self.key)
             answer_challenge(connection, self.key)
         except (AuthenticationError, EOFError, OSError, ValueError) as error:
-            log.warning("A connection to the worker's port for tasks did not know the key: %s", error or type(error).__name__)
+            log.warning("A connection to the worker's port for tasks failed to authenticate: %s", error or type(error).__name__)
             connection.close()
             return
         channel = Channel(connection)
@@ -175,7 +175,7 @@ class ChannelServer:
         except ChannelLost:
             pass
         except Exception:
-            log.exception("A task's control channel is closed")
+            log.exception("A task's control channel failed and is closed")
         finally:
             channel.close()
 
@@ -189,7 +189,7 @@ def open_channel(address, key):
 
 
 def _bound(connection):
-    """No send and no receive takes longer than an end may be silent."""
+    """Limit sends and receives to the time that an end may be silent."""
     limit = struct.pack("ll", int(TIMEOUT_SECONDS), 0)
     with socket.socket(fileno=os.dup(connection.fileno())) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, limit)

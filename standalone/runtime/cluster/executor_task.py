@@ -1,9 +1,9 @@
-"""On an executor: one connector task, by the same runners as in a worker.
+"""On an executor: runs one connector task, with the same runners as in a worker.
 
-    run(payload, place)    what Spark calls (pipeline/spark/executors.py); `payload` is what TaskPayload.for_job gave
+    run(payload, place)    called by Spark (pipeline/spark/executors.py); `payload` is the dict of TaskPayload.for_job
 
-Transforms and converters work here, by rows or by columns of this process; there is no Spark session within an executor. A task that loses its
-channel stops: it may not commit any more, and its successor has begun elsewhere, or will.
+Transforms and converters run here, by rows or by columns in this process; an executor has no Spark session. A task that loses its channel
+stops: it must not commit any more, as its successor may already run elsewhere.
 """
 
 import gc
@@ -35,11 +35,11 @@ log = logging.getLogger(__name__)
 ENTRY = f"{__name__}:run"
 _LOOPBACK = ("127.", "localhost", "[::1]", "::1")
 _FORMAT = logging.Formatter()
-_ABANDONED = 70  # exit code of a process whose task does not end
+_ABANDONED = 70  # exit code of a process whose task does not stop
 
 
 def run(payload, place):
-    """How it ended: {"state", "trace"}; the worker has been told by then, where its channel was still there."""
+    """How it ended: {"state", "trace"}; the worker already knows if its channel was still up."""
     payload = TaskPayload(**payload)
     for value in payload.hidden:
         secrets.hide(value)
@@ -64,7 +64,7 @@ class _ExecutorTask:
         self._offsets = OffsetsProxy(self._channel)
         self._over = threading.Event()
         self._done = threading.Event()
-        self._waiting = []  # what was asked of the runner before it was there
+        self._waiting = []  # requests that arrived before the runner was created
         self._ended = UNASSIGNED, None
         self._handler = _ToWorker(Forwarder(self._channel))
 
@@ -109,12 +109,12 @@ class _ExecutorTask:
             if self._over.is_set() and not runner.join(self._payload.graceful_seconds):
                 runner.cancel()
                 if not runner.join(1.0):
-                    os._exit(_ABANDONED)  # it has lost its channel, or was told to end, and what hangs in it must not continue
+                    os._exit(_ABANDONED)  # it has lost its channel, or must stop, and a hanging call must not continue
         self._tell_counts()
         self._channel.send("ended")
 
     def _do(self, act):
-        """To the runner, once it is there."""
+        """Run `act` on the runner, or once it is created."""
         with self._lock:
             runner = self._runner
             if runner is None:
@@ -122,7 +122,7 @@ class _ExecutorTask:
                 return
         act(runner)
 
-    # ---------------------------------------------------------------- made
+    # ---------------------------------------------------------------- creating the task
     def _new_runner(self):
         payload, channel = self._payload, self._channel
         self._check_log()
@@ -154,12 +154,12 @@ class _ExecutorTask:
         return by_protocol[""]
 
     def _check_log(self):
-        """A log that listens on loopback is another machine's own."""
+        """Refuse a loopback address: on the executor it is not the worker's machine."""
         said = self._payload.bootstrap[""]["bootstrap.servers"]
         if said.startswith(_LOOPBACK) and self._place["host"] != self._payload.host:
             raise ConnectError(
-                f"The log is at {said}, which is each machine's own address, and this executor runs on {self._place['host']}, not on "
-                f"{self._payload['host']} where the worker is. Set bootstrap.servers, or embedded.log.listener, to an address that executors reach."
+                f"The brokers are at {said}, which is a loopback address, and this executor runs on {self._place['host']}, not on "
+                f"{self._payload['host']} with the worker. Set bootstrap.servers, or embedded.log.listener, to an address that executors can reach."
             )
 
     # ---------------------------------------------------------------- the control channel
@@ -190,7 +190,7 @@ class _ExecutorTask:
             self._runner.stop()
 
     def _beat(self):
-        """Also while the task is configured and started: on a busy machine that takes longer than a channel may be silent."""
+        """Send heartbeats even while the task is configured and started: on a busy machine that takes longer than a channel may be silent."""
         while not self._done.wait(HEARTBEAT_SECONDS):
             self._channel.heartbeat()
 
@@ -200,7 +200,7 @@ class _ExecutorTask:
                 kind, number, body = self._channel.receive()
                 self._handle(kind, body)
         except ChannelLost as error:
-            log.warning("The task ends, as it has lost its channel to the worker: %s", error)
+            log.warning("The task stops because it has lost its channel to the worker: %s", error)
         finally:
             self._over.set()
             self._do(lambda runner: runner.stop())
@@ -222,7 +222,7 @@ class _ExecutorTask:
 
 
 class _ToWorker(logging.Handler):
-    """What is logged here is in the worker's log, too."""
+    """Sends log records to the worker's log, too."""
 
     def __init__(self, sent):
         super().__init__(logging.INFO)

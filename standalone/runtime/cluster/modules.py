@@ -1,4 +1,4 @@
-"""What executors import: our own packages and the files of plugin.path, in one archive, with their bytecode.
+"""The modules that executors import: this project's packages and the files of plugin.path, in one archive, with their bytecode.
 
     modules = Modules(plugin_path)
     modules.send(session)     executors of that session unpack the archive before their next task
@@ -18,7 +18,7 @@ from standalone.errors import ConnectError
 from standalone.machine_code import FOR_A_WHILE
 from standalone.pipeline.spark.executors import ARCHIVE
 
-PLUGINS = "plugin-path"  # the folder within for what plugin.path names: one folder for each of its entries
+PLUGINS = "plugin-path"  # folder in the archive with one folder for each entry of plugin.path
 _OURS = ("standalone", "connectors")
 _MOST_BYTES = 64 << 20
 _LEFT_OUT = (".jar", ".pyc", ".so", ".nbi", ".nbc")
@@ -26,17 +26,17 @@ _BY_TIME, _UNCHECKED = 0, 1  # flags in a bytecode file: valid for a source of t
 
 
 class Modules:
-    """The archive, made when it is first asked for. Any thread may call."""
+    """The archive, created on first use. Thread-safe."""
 
     def __init__(self, plugin_path):
         self._plugin_path = plugin_path
         self._lock = threading.Lock()
         self._folder = None
         self._entries = []
-        self._sent_to = None  # the session whose executors have it
+        self._sent_to = None  # the session to whose executors it was sent
 
     def plugins(self):
-        """[folder within the archive] of each entry of plugin.path."""
+        """[folder in the archive] of each entry of plugin.path."""
         with self._lock:
             self._path()
             return self._entries
@@ -62,14 +62,14 @@ class Modules:
 
 
 def make_archive(path, plugin_path):
-    """Write it; [folder within the archive] of each entry of plugin.path."""
+    """Write the archive; return [folder in the archive] of each entry of plugin.path."""
     ours = Path(__file__).parents[3]
     entries = []
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as archive:
         for package in _OURS:
             _add_folder(archive, ours / package, package)
         archive.writestr(FOR_A_WHILE, "")
-        if (ours / "setup.cfg").exists():  # a checkout, whose plugins are declared there
+        if (ours / "setup.cfg").exists():  # a source checkout, which declares its plugins there
             archive.write(ours / "setup.cfg", "setup.cfg")
         for number, entry in enumerate(filter(None, plugin_path or ())):
             entries.append(f"{PLUGINS}/{number}")
@@ -96,7 +96,7 @@ def _add_folder(archive, folder, within):
         if path.is_file() and "__pycache__" not in path.parts and path.suffix not in _LEFT_OUT:
             size += path.stat().st_size
             if size > _MOST_BYTES:
-                raise ConnectError(f"{folder} holds more than {_MOST_BYTES >> 20} MiB: too much to be sent to executors as a plugin.")
+                raise ConnectError(f"{folder} has more than {_MOST_BYTES >> 20} MiB, which is too much to send to executors as a plugin.")
             _add_file(archive, path, os.path.join(within, path.relative_to(folder)))
 
 
@@ -107,13 +107,13 @@ def _add_file(archive, path, within):
 
 
 def _bytecode(path):
-    """The file compiled, valid wherever and whenever it is unpacked; None where it cannot be. Without it each process on an executor would compile
-    all that it imports."""
+    """Compile the file to bytecode that is valid wherever it is unpacked; None if that fails. Without it each process on an executor would
+    compile all its imports."""
     source, found = path.read_bytes(), path.stat()
     by_time = importlib.util.MAGIC_NUMBER + struct.pack("<III", _BY_TIME, int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
     cached = b""
     with contextlib.suppress(OSError):
-        cached = Path(importlib.util.cache_from_source(path)).read_bytes()  # which spares the compiler
+        cached = Path(importlib.util.cache_from_source(path)).read_bytes()  # saves compiling
     if cached.startswith(by_time):
         code = cached[len(by_time) :]
     else:

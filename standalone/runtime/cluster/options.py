@@ -1,4 +1,4 @@
-"""The worker's keys for tasks that run on a cluster, and what Spark must be told to do before a secret travels there."""
+"""The worker's keys for tasks on a cluster, and the Spark settings required before secrets are sent there."""
 
 import re
 
@@ -9,7 +9,7 @@ from standalone.pipeline.spark.session import is_cluster
 
 HERE, CLUSTER = "worker", "cluster"
 RUN_ON, CONTROL_PORT = "tasks.run.on", "tasks.control.port"
-# What the tasks of an executor have in common, for its Python daemon to import; a connector's own modules are imported by its tasks.
+# Modules common to all tasks, imported by an executor's Python daemon; a connector's own modules are imported by its tasks.
 PRELOADED = (
     "pyspark.worker", "standalone.public", "standalone.runtime.cluster.executor_task", "standalone.converters.json",
     "standalone.converters.string", "standalone.converters.simple_header",
@@ -18,13 +18,13 @@ PRELOADED = (
 OPTIONS = (
     Option(
         RUN_ON, STRING, MEDIUM,
-        "Where connectors' tasks run: in the `worker`, or on the executors of the `cluster` that spark.master names (spark://…, yarn, k8s://… or "
-        "local-cluster[…]), each as one Spark task that holds a core for as long as it runs. A connector's own key tasks.run.on goes before it.",
+        "Where connectors' tasks run: in the `worker`, or on the executors of the `cluster` of spark.master (spark://…, yarn, k8s://… or "
+        "local-cluster[…]), each as one Spark task that occupies a core while it runs. A connector's own tasks.run.on overrides it.",
         default=HERE, check=one_of(HERE, CLUSTER),
     ),
     Option(
         CONTROL_PORT, INT, LOW,
-        "Port at spark.driver.host to which tasks on a cluster connect for their control channel; 0 takes any that is free.",
+        "Port at spark.driver.host for the control channels of tasks on a cluster; 0: any free port.",
         default=0, check=between(0, 65535),
     ),
 )  # fmt: skip
@@ -35,7 +35,7 @@ PROTECTIONS = ("spark.authenticate", "spark.network.crypto.enabled", "spark.io.e
 
 
 def runs_on_cluster(plan, config):
-    """Whether the tasks of that ConnectorConfig run on a cluster. Raises ConfigError where the configuration names none."""
+    """Whether the tasks of that ConnectorConfig run on a cluster. Raises ConfigError if spark.master is no cluster."""
     where = plan.originals.get(RUN_ON) or config[RUN_ON]
     if where not in (HERE, CLUSTER):
         raise ConfigError.of({RUN_ON: f"must be {HERE} or {CLUSTER}, not '{where}'"})
@@ -54,7 +54,7 @@ def tasks_default_to_cluster(config):
 
 
 def for_executors(conf):
-    """Those settings of Spark, for executors that run tasks: their Python daemon imports our modules once, for all tasks."""
+    """The Spark settings for executors that run tasks: their Python daemon imports this project's modules once for all tasks."""
     path = conf.get("spark.executorEnv.PYTHONPATH")
     path = f"{ARCHIVE}:{path}" if path else ARCHIVE  # where an executor unpacks the modules, in its working folder
     return {
@@ -64,15 +64,15 @@ def for_executors(conf):
 
 
 def check_protection(secrets, conf):
-    """Raises ConfigError where a configuration with these secret keys would leave this machine unprotected."""
+    """Raise ConfigError if a configuration with these secret keys would be sent unprotected."""
     missing = [key for key in PROTECTIONS if str(conf.get(key, "false")).lower() != "true"]
     if secrets and missing:
-        said = f"would send the values of {', '.join(sorted(secrets))} to executors in the clear: "
+        said = f"would send the values of {', '.join(sorted(secrets))} to executors unencrypted: "
         said += f"set {' and '.join(f'{key}=true' for key in missing)} in worker.properties and on the cluster, or run the connector "
         said += "in the worker (tasks.run.on=worker in its own configuration)"
         raise ConfigError.of({RUN_ON: said})
 
 
 def secret_texts(texts):
-    """The keys of a worker's strings that look like secrets."""
+    """The keys of a worker's configuration that look like secrets."""
     return {key for key, value in texts.items() if value and _SECRET_NAME.search(key)}

@@ -1,4 +1,4 @@
-"""What an executor is told of a task: this, and the archive of modules, is all that is sent there.
+"""The description of a task for an executor: only this and the archive of modules are sent.
 
     payload = TaskPayload.of(plan, number, task_config, ...)   in the worker
     payload.for_job(1, paused=False, channel={...})            the dict that Spark pickles
@@ -21,22 +21,22 @@ _STAYS_HERE = ("config.providers", "spark.", "listeners", "admin.listeners", "re
 
 @dataclasses.dataclass(frozen=True)
 class TaskPayload:
-    connector: dict  # the connector's configuration, with the values of config providers
-    task: dict  # the task's, as task_configs() made it
+    connector: dict  # the connector's configuration, with resolved config values
+    task: dict  # the task's configuration, from task_configs()
     number: int  # of the task
-    hidden: list  # values that no log may show
-    worker: dict  # the worker's configuration, but for what only a worker uses
-    uuid: str  # of the worker: by it its clients are known to the log after a restart
-    host: str  # machine of the worker
+    hidden: list  # secret values that must not be logged
+    worker: dict  # the worker's configuration, without keys that only a worker uses
+    uuid: str  # the worker's, which makes member ids stable across restarts
+    host: str  # host name of the worker
     plugins: list  # plugin.path, as folders within the archive of modules
     bootstrap: dict  # {security protocol: client settings of the log}; "" for clients that name none
-    registry: str | None  # address of the worker's own schema registry, where a converter asks there
-    first_schemas: dict  # of a sink: {topic: schema} that schema.drift compares with
-    graceful_seconds: float  # to stop within
-    run: str  # which runner of the worker this task belongs to
-    # ---- of each job that runs it
-    job: int = 0  # counted by the runner
-    paused: bool = False  # whether it begins paused
+    registry: str | None  # URL of the worker's own schema registry, if a converter uses it
+    first_schemas: dict  # of a sink: {topic: schema} the reference for schema.drift
+    graceful_seconds: float  # timeout for a graceful stop
+    run: str  # id of the task's runner in the worker
+    # ---- set per job
+    job: int = 0  # number of the job, counted by the runner
+    paused: bool = False  # whether it starts paused
     address: tuple | None = None  # (host, port) of the control channel
     key: bytes | None = None  # of the control channel
 
@@ -58,7 +58,7 @@ class TaskPayload:
 
 
 def secrets_within(plan, worker):
-    """The keys of all that a payload of that ConnectorConfig would hold and nobody may read on the way."""
+    """The secret keys in a payload of that ConnectorConfig, which must not be readable on the way."""
     own = {key for key in secret_keys(plan) if plan.originals.get(key)} | set(plan.references)
     return own | secret_texts(_worker_texts(worker.config)) | secret_texts(worker.log_settings({}))
 
@@ -69,7 +69,7 @@ def _worker_texts(config):
 
 
 def _registry_url(plan, worker):
-    """It is started where a converter may ask there."""
+    """The URL of the worker's own registry, which is started if a converter may use it."""
     for part in ("key", "value", "header"):
         key = f"{part}.converter"
         own = plan.originals.get(key) is not None

@@ -1,9 +1,9 @@
-"""The worker's side of a task that runs on an executor: to the herder a runner as any.
+"""The worker's side of a task on an executor: a runner like any other for the herder.
 
-    UNASSIGNED ── the executor says so ──▶ RUNNING ⇄ PAUSED ── its channel is lost ──▶ UNASSIGNED ── Spark starts it elsewhere ──▶ RUNNING …
+    UNASSIGNED ── the executor reports it ──▶ RUNNING ⇄ PAUSED ── its channel is lost ──▶ UNASSIGNED ── Spark starts it elsewhere ──▶ RUNNING …
 
-Each start on an executor is an attempt, with its own channel. The newest is the one that is heard: an older one's offsets and commits are not
-taken. When the channel is lost Spark starts the task again; where it has not noticed, its job is cancelled and another one begun.
+Each start on an executor is an attempt, with its own channel. Only the newest is accepted: offsets and commits of older ones are rejected.
+When the channel is lost, Spark starts the task again; if Spark has not noticed, its job is cancelled and a new one started.
 """
 
 import logging
@@ -21,12 +21,12 @@ from standalone.runtime.tasks.lifecycle import FAILED, RUNNING, UNASSIGNED, Task
 
 log = logging.getLogger(__name__)
 
-SLOT_SECONDS = 20.0  # without an executor until somebody is told why
-# From the loss of a channel to another job, where Spark has started nothing: a process that ended is missed by Spark, too, and to cancel what it
-# is about to start would only cost time; of a machine that is silent it may know nothing for minutes.
+SLOT_SECONDS = 20.0  # without an executor before a warning is logged
+# Delay from the loss of a channel to a new job, if Spark has started nothing. Spark itself notices when a process ends, and cancelling what it
+# is about to start would only cost time; it may not notice for minutes that a machine is silent.
 AGAIN_SECONDS = 60.0
 AGAIN_IF_SILENT_SECONDS = 5.0
-MOST_SHORT_LIVES = 10  # attempts, one after the other, that were cut off within SHORT_SECONDS
+MOST_SHORT_LIVES = 10  # consecutive attempts that lost their channel within SHORT_SECONDS
 SHORT_SECONDS = 5.0
 _PAUSE_SECONDS = 1.0
 _MOST_PAUSE_SECONDS = 30.0
@@ -40,25 +40,25 @@ class RemoteRunner(TaskRunner):
         self.plan = plan
         self.run_id = payload.run
         self.cluster = cluster
-        self.shares = None  # of a sink: its connector's Shares, while it runs
-        self.worker_id = None  # where it runs, once it does
-        self.has_ended = False  # of a source that has an end: it has come to it
+        self.shares = None  # for a sink: its connector's Shares, while it runs
+        self.worker_id = None  # where it runs, once it runs
+        self.has_ended = False  # whether a finite source has finished
         self.pipeline = _RemotePipeline()
         self._clock = cluster.clock
         self._payload = payload
-        self._lock = threading.Lock()  # who is heard
-        self._attempt = None  # _Attempt that is heard
+        self._lock = threading.Lock()  # guards the current attempt
+        self._attempt = None  # the current _Attempt
         self._newest = (0, -1)
         self._job = 0
         self._short_lives = 0
         self._waits_since = None  # without an executor
-        self._given_at = 0.0  # to Spark, or when the former attempt was cut off
+        self._given_at = 0.0  # when it was given to Spark, or the previous attempt lost its channel
         self._again_seconds = AGAIN_SECONDS
         self._warned = False
-        self._end = None  # (state, trace) that the task ended in
+        self._end = None  # the final (state, trace) of the task
         self._progress = False
 
-    # ---------------------------------------------------------------- distinguished from other threads
+    # ---------------------------------------------------------------- called by other threads
     def wake(self):
         attempt = self._attempt
         if attempt is not None:
@@ -80,12 +80,12 @@ class RemoteRunner(TaskRunner):
         return self.meter.counts()
 
     def tick(self):
-        """Once a second: the executor hears of us; and whether the task waits for one for too long."""
+        """Called once a second: send a heartbeat to the executor; warn if the task has waited too long for one."""
         attempt = self._attempt
         if attempt is not None:
             attempt.heartbeat()
         elif self.stopping.is_set():
-            self.cluster.jobs.cancel(self._group)  # it may have been about to begin when that was first said
+            self.cluster.jobs.cancel(self._group)  # the first cancellation may have come before the job began
         since = self._waits_since
         if since is None or self.stopping.is_set():
             return
@@ -93,8 +93,8 @@ class RemoteRunner(TaskRunner):
         if waited > SLOT_SECONDS and not self._warned:
             self._warned = True
             log.warning(
-                "Task %d of connector '%s' has waited %.0f s for an executor. Each task holds a core (spark.task.cpus) for as long as it runs: the "
-                "cluster may have none free for it, or may not be reached.",
+                "Task %d of connector '%s' has waited %.0f s for an executor. Each task occupies a core (spark.task.cpus) while it runs: the cluster "
+                "may have no free core, or may be unreachable.",
                 *(self.number, self.connector, waited),
             )
         if waited > self._again_seconds and self._newest[1] >= 0 and self._newest[0] == self._job:
@@ -120,7 +120,7 @@ class RemoteRunner(TaskRunner):
                     log.info("The job of the task has ended: %s", error)
                 if self._end is None and not self.stopping.is_set():
                     pause = _PAUSE_SECONDS if self._clock.monotonic() - began > _MOST_PAUSE_SECONDS else min(2 * pause, _MOST_PAUSE_SECONDS)
-                    log.warning("The task is given to Spark again in %.0f s", pause)
+                    log.warning("The task is submitted to Spark again in %.0f s", pause)
                     self._clock.wait(self.stopping, pause)
         finally:
             self._silence(for_good=True)
@@ -142,7 +142,7 @@ class RemoteRunner(TaskRunner):
         with log_context(f"{self.connector}|task-{self.number}"):
             try:
                 self.work()
-            except _RemoteFailure as failure:  # the executor's log lines have said so
+            except _RemoteFailure as failure:  # already logged by the executor
                 self.error = failure
                 self.say(FAILED, str(failure))
             except BaseException as error:
@@ -158,11 +158,11 @@ class RemoteRunner(TaskRunner):
 
     # ---------------------------------------------------------------- channels
     def attend(self, channel, hello):
-        """On the channel's own thread, until it is lost."""
+        """Serve a channel, on its own thread, until it is lost."""
         attempt = _Attempt(self, channel, hello)
         if not self._begin(attempt, (hello["job"], hello["attempt"])):
             what = f"task {self.number} of connector '{self.connector}'"
-            log.warning("An executor on %s still ran an older attempt of %s: it is not heard", hello["host"], what)
+            log.warning("An executor on %s still ran an older attempt of %s, which is rejected", hello["host"], what)
             return
         is_silent = False
         with log_context(f"{self.connector}|task-{self.number}"):
@@ -192,7 +192,7 @@ class RemoteRunner(TaskRunner):
         return True
 
     def _cut_off(self, attempt, is_silent):
-        """Its channel is lost, or it has ended."""
+        """The attempt's channel is lost, or it has ended."""
         with self._lock:
             if self._attempt is not attempt:
                 return
@@ -202,10 +202,10 @@ class RemoteRunner(TaskRunner):
         if ended or self.stopping.is_set():
             return
         self._short_lives = self._short_lives + 1 if attempt.seconds() < SHORT_SECONDS else 0
-        log.warning("%s is gone after %.0f s; the task continues elsewhere, from what is committed", attempt.worker_id, attempt.seconds())
+        log.warning("Lost %s after %.0f s; the task continues elsewhere from the committed offsets", attempt.worker_id, attempt.seconds())
         if self._short_lives >= MOST_SHORT_LIVES:
             often = f"{MOST_SHORT_LIVES} times, each time within {SHORT_SECONDS:.0f} s"
-            self._end = FAILED, trace_of(ConnectError(f"Its process on the executor ended {often}: the executor's own log says why."))
+            self._end = FAILED, trace_of(ConnectError(f"Its process on the executor ended {often}: see the executor's log for the reason."))
             self.cluster.jobs.cancel(self._group)
             return
         self._again_seconds = AGAIN_IF_SILENT_SECONDS if is_silent else AGAIN_SECONDS
@@ -213,17 +213,17 @@ class RemoteRunner(TaskRunner):
         self.say(UNASSIGNED)
 
     def _silence(self, for_good=False):
-        """Nothing that executors still say is heard."""
+        """Ignore all further messages of executors."""
         with self._lock:
             attempt, self._attempt = self._attempt, None
             self._newest = (self._job + 1, -1)
         if attempt is not None:
             attempt.end(for_good=True)
 
-    # ---------------------------------------------------------------- what an attempt says
+    # ---------------------------------------------------------------- messages of the current attempt
     def on_state(self, state, trace):
         if state == FAILED:
-            self._end = FAILED, trace  # said when its job has ended
+            self._end = FAILED, trace  # reported when its job has ended
         elif state != UNASSIGNED:
             self.say(state, trace)
         if state == RUNNING:
@@ -245,7 +245,7 @@ class RemoteRunner(TaskRunner):
             self._progress = True
 
     def fail(self, error):
-        """What its tasks share has failed."""
+        """A failure that affects all tasks of the connector."""
         with self._lock:
             self._end = self._end or (FAILED, trace_of(error))
         self.cancel()
@@ -273,7 +273,7 @@ class _Attempt:
         try:
             self._channel.send(kind, body)
         except ChannelLost:
-            return  # who receives on it finds out
+            return  # the receiving thread notices
 
     def heartbeat(self):
         self._channel.heartbeat()
@@ -351,7 +351,7 @@ class _Attempt:
 
 
 class _RemoteMeter:
-    """What the executor has counted last; nothing, before it has."""
+    """The last metrics of the executor; empty before the first."""
 
     def __init__(self, kind, clock):
         self._none = (SourceMeter if kind == "source" else SinkMeter)(clock)
@@ -379,9 +379,9 @@ class _RemoteMeter:
 
 
 class _RemotePipeline:
-    """What the executor's chain has said last."""
+    """The last plan of the executor's chain."""
 
     heard = None
 
     def shown(self):
-        return self.heard or {"records": {}, "redone": 0, "failed_batches": 0, "by_rows": [], "chain": ["the task has not begun"], "spark_plans": []}
+        return self.heard or {"records": {}, "redone": 0, "failed_batches": 0, "by_rows": [], "chain": ["the task is not running"], "spark_plans": []}

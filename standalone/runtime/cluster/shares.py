@@ -1,11 +1,11 @@
-"""The partitions of a sink whose tasks run on a cluster: the worker is the member of the group, and shares out what it is given.
+"""The partitions of a sink whose tasks run on a cluster: the worker is the group member, and assigns its partitions to the tasks.
 
-    Shares     one connector's; a thread that is the group's member, and all that is decided
-    Holder     one task's channel, as far as partitions go
+    Shares     one connector's; a thread that is the group member and makes all decisions
+    Holder     one task's channel and its partitions
 
-To the group the tasks are one member. So no task that comes or goes makes the group rebalance, commits are fenced by the member's generation,
-and what the channel of a dead task still says is not heard: partitions are another's only once nothing of the former is. A task whose executor
-died keeps its share for a while, as it comes back; one that failed or ended gives it to the others, as in Java.
+The group sees all tasks as one member. So starting or stopping a task causes no rebalance, commits are fenced by the member's generation,
+and messages from the channel of a dead task are ignored: partitions move only when the previous owner is gone. A task whose executor died
+keeps its partitions for a while, as it is restarted; those of a task that failed or ended go to the others, as in Java.
 """
 
 import contextlib
@@ -17,8 +17,8 @@ from standalone.errors import LogError, LogRetriableError, trace_of
 
 log = logging.getLogger(__name__)
 
-SETTLE_SECONDS = 3.0  # from the first task that is there until partitions are shared out, though others are not there yet
-GRACE_SECONDS = 30.0  # for which the share of a task that was cut off is kept for its successor
+SETTLE_SECONDS = 3.0  # from the first task until partitions are assigned, even if others are missing
+GRACE_SECONDS = 30.0  # how long the partitions of a lost task are reserved for its successor
 IDLE_SECONDS = 5.0
 AGAIN_SECONDS = 0.5
 
@@ -34,19 +34,19 @@ class Holder:
 
 
 class Shares:
-    """Any thread may call; one thread, `_run`, decides. `new_consumer(listener)` makes the group's member."""
+    """Thread-safe; one thread, `_run`, makes all decisions. `new_consumer(listener)` creates the group member."""
 
     def __init__(self, name, new_consumer, subscription, clock, flush_seconds, failed):
         self._name = name
         self._subscription = subscription
         self._clock = clock
         self._flush_seconds = flush_seconds
-        self._failed = failed  # called with this and the error that ends the membership
+        self._failed = failed  # called with this object and the error that ended the membership
         self._orders = queue.SimpleQueue()
         self._owned = set()
-        self._expected = set()  # numbers of the tasks that are to come
-        self._holders = {}  # number -> Holder of those that are there
-        self._left = {}  # number -> (when it was cut off, what it had)
+        self._expected = set()  # numbers of the expected tasks
+        self._holders = {}  # number -> Holder of connected tasks
+        self._left = {}  # number -> (when its channel was lost, its partitions)
         self._first_at = None
         self._is_settled = False
         self._again_at = 0.0
@@ -55,28 +55,28 @@ class Shares:
         self._thread = threading.Thread(target=self._run, name=f"shares-{name}", daemon=True)
         self._thread.start()
 
-    # ---------------------------------------------------------------- from any thread
+    # ---------------------------------------------------------------- thread-safe
     def expect(self, number):
-        """That task is on its way."""
+        """That task will connect."""
         self._order(lambda: self._expected.add(number))
 
     def there(self, holder):
-        """Its channel is up."""
+        """The task is connected."""
         self._order(lambda: self._came(holder))
 
     def gone(self, holder, for_good):
-        """Its channel is lost: nothing of it is heard any more. `for_good`: its task has ended."""
+        """Its channel is lost: ignore its messages from now on. `for_good`: the task has ended."""
         self._order(lambda: self._went(holder, for_good))
 
     def forget(self, number):
-        """That task is not to come any more."""
+        """That task is not expected any more."""
         self._order(lambda: self._forgotten(number))
 
     def released(self, holder, pairs):
-        self._order(lambda: self._let_go(holder, pairs))
+        self._order(lambda: self._release(holder, pairs))
 
     def commit(self, holder, offsets, seconds, answer):
-        """`answer(None or a LogError)` once it is done."""
+        """Call `answer(None or a LogError)` once committed."""
         self._order(lambda: answer(self._commit(holder, offsets, seconds)))
 
     def close(self, seconds):
@@ -100,7 +100,7 @@ class Shares:
         except Exception as error:
             log.error("The group member of connector '%s' has failed: %s", self._name, trace_of(error))
             self._failed(self, error)
-            while not self._closed.is_set():  # who asks is told
+            while not self._closed.is_set():  # callers get an error
                 with contextlib.suppress(queue.Empty):
                     self._guarded(self._orders.get(timeout=IDLE_SECONDS))
         finally:
@@ -118,7 +118,7 @@ class Shares:
         try:
             act()
         except Exception:
-            log.exception("Partitions of connector '%s'", self._name)
+            log.exception("Assigning partitions of connector '%s' failed", self._name)
 
     def _due_in(self):
         now = self._clock.monotonic()
@@ -146,17 +146,17 @@ class Shares:
         self._expected.discard(number)
         self._left.pop(number, None)
 
-    def _let_go(self, holder, pairs):
+    def _release(self, holder, pairs):
         for pair in pairs:
             holder.held.discard(pair)
             holder.asked_back.discard(pair)
 
     def _commit(self, holder, offsets, seconds):
-        """None, or the LogError."""
+        """Commit; return None, or the LogError."""
         if self._holders.get(holder.number) is not holder or not holder.held >= offsets.keys():
             return LogRetriableError(
-                f"Task {holder.number} of connector '{self._name}' cannot commit: its partitions were given to another executor, and the records "
-                "since the last commit come again there.",
+                f"Task {holder.number} of connector '{self._name}' cannot commit: its partitions were assigned to another executor, where the "
+                "records since the last commit are redelivered.",
                 "org.apache.kafka.clients.consumer.CommitFailedException",
             )
         try:
@@ -167,7 +167,7 @@ class Shares:
 
     # ---- partitions
     def _share_out(self):
-        """Ask back what others are to have, and give what nobody has."""
+        """Revoke partitions that others should have, and assign the free ones."""
         now = self._clock.monotonic()
         self._left = {number: left for number, left in self._left.items() if now - left[0] < GRACE_SECONDS}
         if not self._holders or not self._settled(now):
@@ -186,25 +186,25 @@ class Shares:
                 try:
                     marks = self._consumer.marks(sorted(fresh), self._flush_seconds)
                 except LogRetriableError as error:
-                    log.warning("Task %d of connector '%s' is given its partitions later: %s", number, self._name, error)
+                    log.warning("Task %d of connector '%s' gets its partitions later: %s", number, self._name, error)
                     self._again_at = now + AGAIN_SECONDS
                     continue
                 holder.held |= fresh
-                log.info("Task %d of connector '%s' is given %d partitions", number, self._name, len(fresh))
+                log.info("Task %d of connector '%s' was assigned %d partitions", number, self._name, len(fresh))
                 holder.tell("give", {pair: marks.get(pair) for pair in fresh})
 
     def _settled(self, now):
-        """Whether those are there who are to come; after a while without them."""
+        """Whether all expected tasks are connected, or the wait for them is over."""
         self._is_settled = self._is_settled or self._expected <= self._holders.keys() or now - self._first_at >= SETTLE_SECONDS
         return self._is_settled
 
     # ---- the group's listener, within poll
     def on_assigned(self, pairs):
-        self._consumer.pause(pairs)  # records are the tasks' to fetch
+        self._consumer.pause(pairs)  # the tasks fetch the records
         self._owned |= set(pairs)
 
     def on_revoked(self, pairs):
-        """The tasks commit what they have put of these, before others of the group have them."""
+        """Let the tasks commit their offsets before other members get these partitions."""
         self._ask_all("take_back", set(pairs))
         deadline = self._clock.monotonic() + 2 * self._flush_seconds
         while any(holder.held & set(pairs) for holder in self._holders.values()) and self._clock.monotonic() < deadline:
@@ -225,11 +225,11 @@ class Shares:
 
     def _drop(self, pairs):
         for holder in self._holders.values():
-            self._let_go(holder, pairs)
+            self._release(holder, pairs)
 
 
 def shared_out(pairs, had):
-    """{number: its pairs} for the numbers of `had` ({number: pairs that it has or had}): evenly, and as much as can be stays where it is."""
+    """{number: its pairs} for the numbers of `had` ({number: its current or last pairs}): evenly, with as few moves as possible."""
     least, more = divmod(len(pairs), len(had))
     left, shares = set(pairs), {}
     for number in sorted(had, key=lambda number: (-len(had[number]), number)):

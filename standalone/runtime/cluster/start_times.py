@@ -1,4 +1,4 @@
-"""How long each step of a task's start on an executor took, told to the worker with the task's first state.
+"""How long each step of a task's start on an executor took; sent to the worker with the task's first state.
 
     steps = Steps({"imports": 0.8})     in the executor task, as it begins
     steps.done("configuration")         seconds since the last step
@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 _TICKS = os.sysconf("SC_CLK_TCK")
-_ABOVE = ("Python process", "Python daemon", "executor")  # a task's process, its parent and that one's parent
+_ABOVE = ("Python process", "Python daemon", "executor")  # a task's process, its parent and its grandparent
 
 
 class Steps:
@@ -30,7 +30,7 @@ class Steps:
 
 
 def ages():
-    """{process: seconds since it was started} of a task's process and those above it, as far as /proc tells."""
+    """{process: age in seconds} of a task's process and its ancestors, if /proc is available."""
     found, pid = {}, os.getpid()
     with contextlib.suppress(OSError, IndexError, ValueError):
         for name in _ABOVE:
@@ -44,4 +44,4 @@ def described(told, seconds):
     steps = ", ".join(f"{name} {took:.2f}" for name, took in told["steps"].items())
     before = ", ".join(f"{name} {age:.1f}" for name, age in told["ages"].items())
     own = sum(told["steps"].values())
-    return f"{seconds:.1f} s after it was given to Spark; its own steps took {own:.2f} s ({steps}); started, in seconds before: {before}"
+    return f"{seconds:.1f} s after it was submitted to Spark; its own steps took {own:.2f} s ({steps}); started, in seconds before: {before}"

@@ -1,4 +1,4 @@
-"""On an executor: what represents the worker's offsets, state and group there. Each is a way to the worker over the task's channel."""
+"""On an executor: proxies of the worker's offsets, state and group, over the task's channel."""
 
 import threading
 
@@ -12,7 +12,7 @@ _ANSWER_SECONDS = 60.0
 
 
 class OffsetsProxy:
-    """The worker's offsets file. `append` sends; the worker stores in the order sent, and nothing of a task that has a successor."""
+    """The worker's offsets file. `append` sends; the worker stores in that order, and rejects offsets of a task that has a successor."""
 
     def __init__(self, channel):
         self._channel = channel
@@ -35,11 +35,11 @@ class OffsetsProxy:
         except (TypeError, orjson.JSONEncodeError) as error:
             raise ConnectError(
                 f"A source offset of connector '{connector}' cannot be stored: {error}. "
-                "Partitions and offsets are dicts of texts, numbers and booleans."
+                "Partitions and offsets must be dicts of strings, numbers and booleans."
             ) from error
 
     def sync(self):
-        """Durable is what the worker has answered for."""
+        """Offsets are durable once the worker has responded."""
         return self._channel.ask("sync", None, _ANSWER_SECONDS)
 
     def refused(self, text):
@@ -55,7 +55,7 @@ class _Reader(OffsetReader):
 
 
 class StateProxy:
-    """The worker's state, as far as a task writes to it."""
+    """The part of the worker's state that tasks write."""
 
     def __init__(self, channel, first_schemas):
         self._channel = channel
@@ -75,7 +75,7 @@ class StateProxy:
 
 
 class GroupProxy:
-    """The way of a RelayedGroup to the worker, which is the group's member."""
+    """Connects a RelayedGroup to the worker, which is the group member."""
 
     def __init__(self, channel, flush_seconds):
         self._channel = channel
@@ -95,11 +95,11 @@ class GroupProxy:
         try:
             self._channel.send("released", [list(pair) for pair in pairs])
         except ChannelLost:
-            return  # they are another's already
+            return  # they belong to another task already
 
 
 class Forwarder:
-    """Log records and counts on their way to the worker: what it cannot take now is left out, and a task never waits for it."""
+    """Forwards log records and metrics to the worker: drops what cannot be sent at once, so that a task never waits."""
 
     def __init__(self, channel):
         self._channel = channel
@@ -107,7 +107,7 @@ class Forwarder:
 
     def __call__(self, kind, body):
         if getattr(self._inside, "now", False):
-            return  # what is logged while something is sent
+            return  # logged while sending: would recurse
         self._inside.now = True
         try:
             self._channel.send(kind, body)

@@ -1,1 +1,1 @@
-"""The keys of the worker and of connectors, and what a configuration means: checked, with every error at once."""
+"""The keys of the worker and of connectors, parsed and validated, with all errors reported at once."""

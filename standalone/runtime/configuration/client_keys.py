@@ -1,7 +1,7 @@
-"""The keys of Kafka's producers, consumers and admin clients, as Java defines them: what validate reports producer.override.* and its like.
+"""The keys of Kafka's producers, consumers and admin clients, as Java defines them: used to validate producer.override.* and the like.
 
-What of them has an effect here, and how, is in log/client_config.py. A line a key: who has it (producer, consumer, admin), its name, type,
-importance and default (- for none, ! where it is required, "" for an empty text).
+log/client_config.py says which of them have an effect here. One key per line: its clients (producer, consumer, admin), name, type,
+importance and default (-: none, !: required, "": empty string).
 """
 
 from standalone.config import REQUIRED, Option
@@ -157,7 +157,7 @@ p value.serializer CLASS HIGH !
 """
 _DEFAULTS = {"-": None, "!": REQUIRED, '""': ""}
 _KINDS = {"p": "producer", "c": "consumer", "a": "admin"}
-_DOC = "A setting of the connector's own {}, as in Kafka."
+_DOC = "Setting of the connector's {}, as in Kafka."
 
 
 def _options():

@@ -1,12 +1,12 @@
-"""References in configurations, ${provider:path:key} or ${provider:key}, and the values that config providers give for them.
+"""References in configurations, ${provider:path:key} or ${provider:key}, and their values from config providers.
 
     providers = Providers.of(worker's strings, plugins)
     found = providers.resolve({"password": "${file:/etc/db.properties:password}"})
     found.strings["password"]         the value
-    found.references["password"]    the text as it was given
+    found.references["password"]    the original text
 
-A reference to a provider that the worker does not have, or to a key that its provider does not know, stays as it is, as in Kafka
-Connect. What was looked up is secret from then on (secrets.py).
+A reference to an unknown provider, or to a key that its provider does not have, is not replaced, as in Kafka Connect. Resolved values
+are treated as secrets (secrets.py).
 """
 
 import logging
@@ -26,12 +26,12 @@ _REFERENCE = re.compile(r"\$\{([^}]*?):(?:([^}]*?):)?([^}]*?)\}")  # Kafka's: pr
 
 class Resolved(NamedTuple):
     texts: dict
-    references: dict  # key -> the text that stood there, of the keys that hold a value from a provider
-    ttl_ms: int | None  # after how long the first of the values is to be looked up again
+    references: dict  # key -> the original text, for keys with a value from a provider
+    ttl_ms: int | None  # when the first of the values expires
 
 
 class Providers:
-    """`providers` are the configured ones by their names; `warnings` are sentences about their keys."""
+    """`providers` maps names to the configured providers; `warnings` are sentences about their keys."""
 
     def __init__(self, providers=None, warnings=()):
         self._providers = providers or {}
@@ -39,7 +39,7 @@ class Providers:
 
     @classmethod
     def of(cls, props, plugins):
-        """Those that the worker's strings name. Raises ConfigError with every wrong key."""
+        """The providers named in the worker's configuration. Raises ConfigError with every wrong key."""
         names = [name for name in parse_type(_KEY, props.get(_KEY), LIST) or () if name]
         providers, errors, warnings = {}, {}, []
         for name in names:
@@ -56,7 +56,7 @@ class Providers:
         return cls(providers, warnings)
 
     def resolve(self, props):
-        """The strings with values in place of references. Raises one ConfigError with every key whose values cannot be looked up."""
+        """Replace references by values. Raises one ConfigError with every key whose values cannot be resolved."""
         wanted = {}  # (provider, path) -> its keys -> the configuration's keys that need them
         for name, text in props.items():
             for provider, path, key in self._references(text):
@@ -65,7 +65,7 @@ class Providers:
         for (provider, path), keys in wanted.items():
             try:
                 values = self._providers[provider].get(path, list(keys))
-            except Exception as error:  # whatever a stranger's provider raises
+            except Exception as error:  # a provider may raise anything
                 said = str(error) if isinstance(error, ConnectError) else f"{type(error).__name__}: {error}"
                 errors.update({name: f"the config provider '{provider}' failed: {said}" for names in keys.values() for name in names})
                 continue
@@ -75,7 +75,7 @@ class Providers:
                 found[provider, path, key] = str(value)
                 secrets.hide(str(value))
             for key in keys.keys() - values.texts.keys():
-                log.warning("%s: the config provider '%s' has no '%s'; the reference stays as it is", ", ".join(keys[key]), provider, key)
+                log.warning("%s: the config provider '%s' has no '%s'; the reference is not replaced", ", ".join(keys[key]), provider, key)
         if errors:
             raise ConfigError.of(errors)
         texts = {name: self._replaced(text, found) for name, text in props.items()}
@@ -83,18 +83,18 @@ class Providers:
         return Resolved(texts, references, min(ttls, default=None))
 
     def is_reference(self, text):
-        """Whether the text is a reference and nothing else, so that it tells no secret."""
+        """Whether the text is nothing but a reference, and so contains no secret."""
         match = _REFERENCE.fullmatch(text) if isinstance(text, str) else None
         return bool(match) and match[1] in self._providers
 
     def close(self):
-        """Each is told once, whatever the others make of it."""
+        """Close each provider, even if another fails to close."""
         providers, self._providers = self._providers, {}
         for name, provider in providers.items():
             try:
                 provider.close()
             except Exception:
-                log.exception("While closing the config provider '%s'", name)
+                log.exception("Closing the config provider '%s' failed", name)
 
     def _references(self, text):
         if not isinstance(text, str) or "${" not in text:
@@ -111,7 +111,7 @@ class Providers:
 
 
 def _configured(prefix, props, plugins):
-    """The provider that these keys describe."""
+    """Create and configure the provider of these keys."""
     name = (props.get(f"{prefix}class") or "").strip()
     if not name:
         raise ConfigError.of({f"{prefix}class": "is missing; it names the provider's class"})
@@ -132,7 +132,7 @@ def _configured(prefix, props, plugins):
 
 
 def _doubt(key, providers):
-    """A warning about a key of a provider that nobody reads, if it is one."""
+    """A warning if the key belongs to a provider that does not use it."""
     name, _, rest = key[len(_KEY) + 1 :].partition(".")
     if name not in providers:
         yield f"{key} has no effect: config.providers does not name '{name}'."

@@ -1,7 +1,7 @@
-"""One connector's configuration: everything that its strings say, checked at once.
+"""One connector's configuration: parsed and validated, with all errors reported at once.
 
-`ConnectorConfig.of` raises one ConfigError with all that is wrong (examine.py), in the keys that every connector has (connector_keys.py),
-the connector's own, its converters, transforms and predicates.
+`ConnectorConfig.of` raises one ConfigError with all errors (examine.py): of the keys that every connector has (connector_keys.py), the
+connector's own keys, and those of its converters, transforms and predicates.
 """
 
 from typing import NamedTuple
@@ -23,7 +23,7 @@ _STAGE_KEYS = ("type", "plugin.version", "predicate", "negate")
 
 
 class LinkConfig(NamedTuple):
-    """A transform of the chain with its condition; the configurations are strings."""
+    """A transform of the chain with its predicate; the configurations are unparsed."""
 
     alias: str
     transform: type
@@ -40,11 +40,11 @@ class LinkConfig(NamedTuple):
 
 
 class ConnectorConfig(Config):
-    """Every parsed value, the connector's own among them. `warnings` are sentences about keys that have no effect."""
+    """Every parsed value, including the connector's own. `warnings` are sentences about keys that have no effect."""
 
     def __init__(self, values, resolved, connector_class, kind, topic_groups, warnings):
         super().__init__(values, resolved.texts)
-        self.references = resolved.references  # key -> what was given, of the keys that hold a value from a config provider
+        self.references = resolved.references  # key -> the original text, for keys with a value from a config provider
         self.ttl_ms = resolved.ttl_ms
         self.connector_class = connector_class
         self.kind = kind  # source or sink
@@ -54,7 +54,7 @@ class ConnectorConfig(Config):
 
     @classmethod
     def of(cls, props, plugins, worker=None):
-        """From strings. Raises one ConfigError with every wrong key. `worker` (a WorkerConfig) brings its converters and its override policy."""
+        """Parse a configuration. Raises one ConfigError with every wrong key. `worker`: a WorkerConfig, for default converters and policies."""
         resolved = (worker.providers if worker is not None else Providers()).resolve(props)
         props = resolved.texts
         found = examine(props, plugins, worker)
@@ -82,7 +82,7 @@ class ConnectorConfig(Config):
         return cls(values, resolved, connector_class, kind, groups, warnings)
 
     def renewed(self, texts, before):
-        """Strings that were made with the plan `before`, with the values that config providers give now."""
+        """Strings created with the plan `before`, with the current values of config providers."""
         return {key: self.originals[key] if key in self.references and value == before.originals.get(key) else value for key, value in texts.items()}
 
     def links(self):
@@ -105,7 +105,7 @@ class ConnectorConfig(Config):
         return {key: value for key, value in self.with_prefix(prefix).items() if key not in _STAGE_KEYS}
 
     def converter(self, part, worker):
-        """The configured converter of "key", "value" or "header": the connector's own if it names one, else the worker's."""
+        """The converter of "key", "value" or "header": the connector's own if configured, else the worker's."""
         key = f"{part}.converter"
         own = self.originals.get(key) is not None
         found = self[key] if own else worker[key]
@@ -113,7 +113,7 @@ class ConnectorConfig(Config):
         return found.of(props) if part == "header" else found.of(props, is_key=part == "key")
 
     def topic_groups(self):
-        """Of a source: the TopicGroups that say how its topics are made, the default last; empty where nothing is said."""
+        """Of a source: the TopicGroups that say how to create its topics, the default last; empty if topic.creation.* is not set."""
         return self._topic_groups
 
     @property

@@ -1,4 +1,4 @@
-"""Exactly-once sources: the worker's keys, by the names they have in Java's distributed mode, and what a connector's keys must fit."""
+"""Exactly-once sources: the worker's keys, named as in Java's distributed mode, and checks of a connector's keys."""
 
 from standalone.config import BOOLEAN, HIGH, INT, LOW, SHORT, STRING, ConfigDef, Option, at_least, case_insensitive_one_of, non_empty, parse_type
 from standalone.connector import ConnectorTransactionBoundaries, ExactlyOnceSupport
@@ -11,9 +11,9 @@ OPTIONS = ConfigDef(
         SUPPORT,
         STRING,
         HIGH,
-        "`enabled`: every source writes its records, and the offsets after them, in transactions, so that readers with "
-        "isolation.level=read_committed see each record once. Offsets are then in offset.storage.topic. `preparing` is what a cluster of "
-        "workers needs on its way there; here it is `disabled`.",
+        "`enabled`: every source writes its records and offsets in transactions, so that readers with isolation.level=read_committed see each "
+        "record once. Offsets are then stored in offset.storage.topic. `preparing` is a step in the upgrade of a distributed cluster; here it "
+        "means `disabled`.",
         "disabled",
         case_insensitive_one_of("disabled", "preparing", "enabled"),
     ),
@@ -21,8 +21,8 @@ OPTIONS = ConfigDef(
         "group.id",
         STRING,
         LOW,
-        "Of exactly-once sources: their transactional ids are GROUP-CONNECTOR-TASK. Workers that share a cluster and names of connectors need "
-        "ids of their own, or they fence each other.",
+        "For exactly-once sources: prefix of their transactional ids, which are GROUP-CONNECTOR-TASK. Workers that share a cluster and connector "
+        "names need different ids, or they fence each other.",
         "connect-standalone",
         non_empty,
     ),
@@ -30,28 +30,28 @@ OPTIONS = ConfigDef(
         "offset.storage.topic",
         STRING,
         LOW,
-        "Of exactly-once sources: the compacted topic of their offsets, unless a connector names another (offsets.storage.topic).",
+        "For exactly-once sources: the compacted topic of their offsets, unless a connector sets offsets.storage.topic.",
         "connect-offsets",
         non_empty,
     ),
-    Option("offset.storage.partitions", INT, LOW, "Its partitions, where it has to be made; -1: the broker's default.", 25, at_least(-1)),
-    Option("offset.storage.replication.factor", SHORT, LOW, "Its replication factor; -1: the broker's default.", -1, at_least(-1)),
+    Option("offset.storage.partitions", INT, LOW, "Partitions of that topic if it is created; -1: the broker's default.", 25, at_least(-1)),
+    Option("offset.storage.replication.factor", SHORT, LOW, "Replication factor of that topic; -1: the broker's default.", -1, at_least(-1)),
 )
 
 
 def transactional_id(worker, connector, task):
-    """As Java's worker names it."""
+    """The transactional id, in the format of Java's worker."""
     return f"{worker['group.id']}-{connector}-{task}"
 
 
 def errors(props, connector_class, worker):
-    """{key: message} of what a source's keys ask for and cannot have."""
+    """{key: message} of unsupported values in a source's configuration."""
     found = {}
     config = {key: value for key, value in props.items() if value is not None}
     if config.get(REQUIRED_KEY, "").strip().lower() == "required":
         supports = connector_class().exactly_once_support(config)
         if not worker.exactly_once:
-            found[REQUIRED_KEY] = f"required, but the worker does not write in transactions: set {SUPPORT}=enabled in its configuration"
+            found[REQUIRED_KEY] = f"required, but exactly-once is disabled in the worker: set {SUPPORT}=enabled in its configuration"
         elif supports is None:
             found[REQUIRED_KEY] = f"required, but the connector does not say whether it supports it; {REQUIRED_KEY}=requested lets it run"
         elif supports is not ExactlyOnceSupport.SUPPORTED:

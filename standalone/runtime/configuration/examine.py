@@ -1,6 +1,6 @@
-"""What is wrong with a connector's strings, option by option: in its own keys, its converters, transforms and predicates.
+"""Validates a connector's configuration option by option: its own keys, its converters, transforms and predicates.
 
-The REST API's validate shows this verdict as it is; ConnectorConfig.of (connector_config.py) raises all that is wrong as one error.
+The REST API's validate shows the result; ConnectorConfig.of (connector_config.py) raises all errors as one.
 """
 
 from dataclasses import replace
@@ -30,22 +30,22 @@ from standalone.stage import Converter, HeaderConverter
 
 _CONDITION = ConfigDef(
     Option("predicate", STRING, MEDIUM, "Alias of the predicate that decides whether the transform applies to a record.", None),
-    Option("negate", BOOLEAN, MEDIUM, "Whether it applies to the records that the predicate does not fit.", False),
+    Option("negate", BOOLEAN, MEDIUM, "Whether to apply the transform to the records that the predicate does not match.", False),
 )
 
 
 def examine(props, plugins, worker=None, recommend=False):
-    """[(Option, ConfigValue)] of all keys that a connector with these strings has, each with what is wrong with it; in place of an Option None
-    where a key that nobody has is wrong.
+    """[(Option, ConfigValue)] of all keys of a connector with this configuration, each with its errors; the Option is None for an unknown key
+    that has an error.
 
-    Recommended values are looked up on demand only: for them every plugin is imported. Who wants those has a configuration validated: the
-    connector then asks the outside, too.
+    Recommended values are computed only on request, as this imports every plugin. `recommend` means that a configuration is being validated:
+    the connector then also contacts external systems.
     """
     given = props
     kind, connector_class, wrong = connector_class_of(props, plugins)
     finder = plugins.class_finder(_plugin_kinds(props).get)
     props = {**props, **{f"{key}.converter.type": key.partition(".")[0] for key in CONVERTERS}}
-    if "connector.plugin.version" in wrong:  # what the connector would be is not known then, and no more is told, as in Java
+    if "connector.plugin.version" in wrong:  # the connector is unknown then, and nothing more is reported, as in Java
         there = plugins.version(plugins.find("connector", props["connector.class"].strip()))
         changes = {"connector.plugin.version": _only(there), **{f"{key}.plugin.version": _only(None) for key in CONVERTERS}}
     else:
@@ -65,7 +65,7 @@ def examine(props, plugins, worker=None, recommend=False):
         found.setdefault(key, (None, ConfigValue(key, props.get(key), [], [])))[1].errors.append(message)
     for key in given:
         if given[key] is None:
-            found.setdefault(key, (None, ConfigValue(key, None, [], [])))[1].errors.append(f"{key} is null: give a text, or leave the key out")
+            found.setdefault(key, (None, ConfigValue(key, None, [], [])))[1].errors.append(f"{key} is null: set a string, or remove the key")
     return list(found.values())
 
 
@@ -73,7 +73,7 @@ def connector_class_of(props, plugins):
     """(kind or None, class or None, errors)."""
     name = (props.get("connector.class") or "").strip()
     if not name:
-        return None, None, {}  # that it is missing is told by the definition
+        return None, None, {}  # the definition reports that it is missing
     for kind in ("source", "sink"):
         try:
             found = plugins.find(kind, name)
@@ -89,11 +89,11 @@ def connector_class_of(props, plugins):
 
 
 def _wrong_version(key, version_key, props, plugins, found):
-    """{key: message} where the configuration asks for a version of a plugin that is not there. There is one of each."""
+    """{key: message} if the configuration asks for a version of a plugin that is not installed. There is one of each."""
     wanted, there = props.get(version_key), plugins.version(found)
     if version_fits(wanted, there):
         return {}
-    return {each: f"{class_name(found)} is there in version {there}, not in '{wanted}' ({version_key})" for each in (key, version_key)}
+    return {each: f"{class_name(found)} is installed in version {there}, not '{wanted}' ({version_key})" for each in (key, version_key)}
 
 
 def _plugin_kinds(props):
@@ -111,13 +111,13 @@ def _stages(props):
 
 
 def names_in(props, key):
-    """A list of names, as far as it can be read."""
+    """A list of names, if it can be parsed."""
     value = props.get(key)
     return parse_type(key, value, LIST) if isinstance(value, str) else []
 
 
 def _stage(plugins, finder, props, alias, kind, prefix, group, recommend):
-    """The keys of one transform or predicate: its type, its version, and those that its class takes."""
+    """The keys of one transform or predicate: its type, its version, and those of its class."""
     found = _found(finder, f"{prefix}type", props)
     wrong = _wrong_version(f"{prefix}type", f"{prefix}plugin.version", props, plugins, found) if found else {}
     what = "Transformation" if kind == "transform" else "Predicate"
@@ -129,7 +129,7 @@ def _stage(plugins, finder, props, alias, kind, prefix, group, recommend):
             **{"group": group, "order": 0, "width": WIDTH_LONG, "display": f"{what} type for {alias}"},
         ),
         Option(
-            *(f"{prefix}plugin.version", STRING, HIGH, "Version of that plugin. There is one version of each here.", version),
+            *(f"{prefix}plugin.version", STRING, HIGH, "Version of the plugin. Only one version of each is installed.", version),
             recommend=_Choices(lambda: [version] if version else []),
             **{"group": group, "order": 1, "width": WIDTH_LONG, "display": f"{what} version for {alias}"},
         ),
@@ -141,7 +141,7 @@ def _stage(plugins, finder, props, alias, kind, prefix, group, recommend):
 
 
 def _converter(finder, props, key):
-    """The keys that a connector's own converter takes."""
+    """The keys of a connector's own converter."""
     found = _found(finder, key, props)
     if not found or not found.config_def:
         return ConfigDef()
@@ -153,11 +153,11 @@ def _found(finder, key, props):
     try:
         return finder(key, props[key]) if props.get(key) else None
     except ConfigError:
-        return None  # what is wrong is told where the key itself is checked
+        return None  # the check of the key itself reports the error
 
 
 def _worker_defaults(plugins, finder, props, worker, connector_class, recommend):
-    """{key: changes of its option}: the worker's converters as defaults, and the versions that there are."""
+    """{key: changes of its option}: the worker's converters as defaults, and the installed versions."""
     changed = {}
     if connector_class is not None:
         changed["connector.plugin.version"] = _only(plugins.version(connector_class))
@@ -173,7 +173,7 @@ def _worker_defaults(plugins, finder, props, worker, connector_class, recommend)
 
 
 def _only(version, visible=True):
-    """A version to choose from; none where the class is unknown, and nothing to be seen."""
+    """Recommends the only version; none, and hidden, if the class is unknown."""
     visible = visible and version is not None
     return {"default": version, "recommend": _Choices(lambda: [version] if visible else [], visible=visible)}
 
@@ -191,7 +191,7 @@ class _Choices:
 
 
 def _late_errors(props, kind, connector_class, worker, plugins, tries_out):
-    """{key: message} of what no single option can tell."""
+    """{key: message} of errors across multiple options."""
     errors = dict(worker.refused_overrides(props)) if worker is not None else {}
     errors.update(_converters_that_cannot_be_made(props, plugins))
     finder = plugins.class_finder(_plugin_kinds(props).get)
@@ -201,7 +201,7 @@ def _late_errors(props, kind, connector_class, worker, plugins, tries_out):
     for alias in names_in(props, "transforms"):
         condition = f"transforms.{alias}."
         if f"{condition}negate" in props and f"{condition}predicate" not in props:
-            errors[f"{condition}type"] = f"{condition}negate is given, but no {condition}predicate that it would negate"
+            errors[f"{condition}type"] = f"{condition}negate is set, but {condition}predicate is not"
     if kind == "sink":
         errors.update(_sink_errors(props))
     elif kind == "source" and worker is not None:
@@ -219,19 +219,19 @@ def _converters_that_cannot_be_made(props, plugins):
         found = _found(finder, key, props)
         try:
             if found in (Converter, HeaderConverter):
-                raise TypeError("it is the base of all others")
+                raise TypeError("it is an abstract base class")
             if found is not None:
                 errors.update(_wrong_version(key, f"{key}.plugin.version", props, plugins, found))
                 found()
-        except Exception as error:  # a stranger's code
-            errors[key] = f"{props[key]} cannot be made: {type(error).__name__}: {error}"
+        except Exception as error:  # plugin code
+            errors[key] = f"{props[key]} cannot be created: {type(error).__name__}: {error}"
     return errors
 
 
 def _sink_errors(props):
     topics, regex = [name for name in names_in(props, "topics") if name], (props.get("topics.regex") or "").strip()
     if bool(topics) == bool(regex):
-        said = "both are given; a sink reads either" if topics else "neither is given; a sink needs one of them"
+        said = "both are set; set only one of them" if topics else "neither is set; a sink needs one of them"
         return {key: f"topics and topics.regex: {said}" for key in ("topics", "topics.regex")}
     dead_letters = (props.get("errors.deadletterqueue.topic.name") or "").strip()
     try:
@@ -240,5 +240,5 @@ def _sink_errors(props):
         return {}
     if reads_it:
         key = "topics" if dead_letters in topics else "topics.regex"
-        return {key: f"names '{dead_letters}', the sink's own errors.deadletterqueue.topic.name: its failures would come back to it forever"}
+        return {key: f"names '{dead_letters}', the sink's own errors.deadletterqueue.topic.name: it would read its own failed records forever"}
     return {}

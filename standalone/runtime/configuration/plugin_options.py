@@ -1,4 +1,4 @@
-"""What can be set of a plugin, what is wrong with a configuration, and which of its values are secret: as the REST API reports it."""
+"""Options of a plugin, validation of a configuration, and which of its values are secret, for the REST API."""
 
 import re
 from dataclasses import replace
@@ -13,29 +13,29 @@ from standalone.runtime.configuration.client_keys import OPTIONS
 from standalone.runtime.configuration.examine import connector_class_of, examine
 from standalone.runtime.configuration.worker_keys import CONVERTERS
 
-HIDDEN = str(Password(""))  # what an answer shows in a secret's place
+HIDDEN = str(Password(""))  # shown instead of a secret
 _CLIENTS = ("producer.override.", "consumer.override.", "admin.override.")
 _BASES = ("org.apache.kafka.connect.storage.Converter", "org.apache.kafka.connect.storage.HeaderConverter")  # interfaces in Java
 _SECRET_NAME = re.compile(r"password|secret|jaas\.config|user\.info|token|keystore\.key$", re.IGNORECASE)
 
 
 def options_of(name, plugins):
-    """The options of a plugin of any kind. Raises NotFoundError. Who asks for them gets no module imported that is not a plugin."""
+    """The options of a plugin of any kind. Raises NotFoundError. Imports no module that is not a plugin."""
     kind, found = _find_any(name, plugins, known_only=True)
     if found is None:
         raise NotFoundError(f"There is no plugin '{name}'.")
     if kind in ("source", "sink"):
-        return [option for option, _ in examine({"connector.class": name}, plugins) if option is not None]  # what it is none of is wrong alone
+        return [option for option, _ in examine({"connector.class": name}, plugins) if option is not None]  # None for unknown keys with an error
     return list(found.config_def or ())
 
 
 def examine_all(props, plugins, worker):
-    """`examine` with the values to choose from, and with the overrides of client settings, each its own option."""
+    """`examine` with recommended values, and with the client overrides as options."""
     found = {value.name: (option, value) for option, value in examine(props, plugins, worker, recommend=True)}
     for key in CONVERTERS:
         text, (option, value) = props.get(key), found.get(key, (None, None))
         if text and option is not None and value.value is None and _is_a_class(text, plugins):
-            # A class that is there, but no converter: it is shown, as in Kafka, and so is the version that it lacks.
+            # An existing class that is no converter is shown, as in Kafka, and so is its missing version.
             value.value = text
             found[f"{key}.plugin.version"][1].visible = True
     for kind in _clients_of(props, plugins):
@@ -46,7 +46,7 @@ def examine_all(props, plugins, worker):
 
 
 def _clients_of(props, plugins):
-    """The clients whose overrides count: those that the connector has. The worker's own doings with its topics are an admin's."""
+    """The clients whose overrides apply: those that the connector uses. Its own topics are created by an admin client."""
     kind, _, _ = connector_class_of(props, plugins)
     if kind == "source":
         return ("producer", *(("admin",) if any(key.startswith("topic.creation.") for key in props) else ()))
@@ -80,7 +80,7 @@ def _find_any(name, plugins, known_only=False):
 
 
 def _override(key, kind, text, errors):
-    """What is told of one: its definition is Kafka's; None of a key that no such client has."""
+    """The value of one override: defined by Kafka; None for a key that no such client has."""
     name = key.removeprefix(f"{kind}.override.")
     known = OPTIONS[kind].get(name)
     secret = _is_secret_override(key)

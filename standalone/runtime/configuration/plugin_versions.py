@@ -1,4 +1,4 @@
-"""Versions of plugins as configurations ask for them: 4.3.1, latest, or Maven's ranges such as [4.0,5.0)."""
+"""Plugin versions in configurations: 4.3.1, latest, or Maven's ranges such as [4.0,5.0)."""
 
 import re
 
@@ -6,7 +6,7 @@ _RANGE = re.compile(r"([\[(])([^\[\]()]*)([\])])")
 
 
 def version_fits(wanted, there):
-    """Whether the one version that is there will do. None asks for none."""
+    """Whether the installed version matches. None matches any."""
     if wanted is None or wanted.strip().lower() == "latest":
         return True
     wanted = wanted.strip()
@@ -27,7 +27,7 @@ def _holds(opening, body, closing, there):
 
 
 def _parts(version):
-    """Numbers compare as such, and are before words."""
+    """Parts of a version: numbers compare numerically, and sort before words."""
     found = [(0, int(part), "") if part.isdecimal() else (-1, 0, part) for part in re.split(r"[.\-]", version)]
     while found and found[-1] == (0, 0, ""):
         found.pop()  # 4.3 is 4.3.0

@@ -1,4 +1,4 @@
-"""topic.creation.*: groups of topics, and how a source's topics are made that are in them."""
+"""topic.creation.*: topic groups, and how a source's topics in them are created."""
 
 from standalone.config import (
     INT,
@@ -31,15 +31,15 @@ def _compile_all(name, value):
 
 
 GROUP = ConfigDef(
-    Option("replication.factor", SHORT, LOW, "Replication factor of new topics; -1 leaves it to the broker.", REQUIRED, valid_count),
-    Option("partitions", INT, LOW, "Partitions of new topics; -1 leaves it to the broker.", REQUIRED, valid_count),
-    Option("include", LIST, LOW, "Regular expressions: the topics of this group.", REQUIRED, all_of(_some, _compile_all)),
-    Option("exclude", LIST, LOW, "Regular expressions: topics that are not of it.", "", _compile_all),
+    Option("replication.factor", SHORT, LOW, "Replication factor of new topics; -1: the broker's default.", REQUIRED, valid_count),
+    Option("partitions", INT, LOW, "Partitions of new topics; -1: the broker's default.", REQUIRED, valid_count),
+    Option("include", LIST, LOW, "Regular expressions for the topics of this group.", REQUIRED, all_of(_some, _compile_all)),
+    Option("exclude", LIST, LOW, "Regular expressions for topics that do not belong to the group.", "", _compile_all),
 )
 
 
 def topic_groups(props):
-    """([TopicGroup], {key: message}) of the strings; the default group is the last. Both are empty where nothing is said."""
+    """([TopicGroup], {key: message}) from a configuration; the default group is the last. Both are empty if topic.creation.* is not set."""
     if not any(key.startswith("topic.creation.") for key in props):
         return [], {}
     named = [name for name in parse_type("topic.creation.groups", props.get("topic.creation.groups"), LIST) or () if name]
@@ -62,7 +62,7 @@ def topic_groups(props):
 
 
 def unnamed_group(key, props):
-    """The group that a key is of, if the configuration does not name that group."""
+    """The group in a key's name if topic.creation.groups does not list it."""
     parts = key.split(".")
     if not key.startswith("topic.creation.") or len(parts) < 4:
         return None

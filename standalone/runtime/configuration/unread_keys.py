@@ -1,4 +1,4 @@
-"""Keys that nobody reads: warnings that name the nearest key there is, or say why it has no effect."""
+"""Unused keys: warnings that suggest the nearest known key, or explain why the key has no effect."""
 
 from standalone.config import CLASS, LIST, nearest, parse_type, with_prefix
 from standalone.runtime.configuration.topic_groups import unnamed_group
@@ -9,9 +9,9 @@ _SPARE_KEYS = ("pipeline.engine", "task.class")
 
 
 def of_connector(props, found, own, converters, takes_anything, topic_creation, read=()):
-    """Sentences about a connector's keys. `found` is what `examine` gave; `own` are names of options that are there if they are given;
-    `takes_anything`: the connector does not say which keys it has; `topic_creation`: whether the worker makes topics; `read`: beginnings of keys
-    that the connector reads beside those that it says it has."""
+    """Warnings about a connector's keys. `found` is the result of `examine`; `own` are options that exist only if they are set;
+    `takes_anything`: the connector declares no keys; `topic_creation`: whether the worker creates topics; `read`: prefixes of keys that the
+    connector reads besides those it declares."""
     names = [value.name for _, value in found]
     passing = (*_OVERRIDES, *read, *(prefix for option, value in found if option.type == CLASS for prefix in _free(option, value, converters)))
     warnings = []
@@ -31,7 +31,7 @@ def of_connector(props, found, own, converters, takes_anything, topic_creation, 
 
 
 def of_converter(key, props, converter):
-    """Sentences about the keys of a converter, `key.converter.*`, that it does not have."""
+    """Warnings about unknown keys of a converter, `key.converter.*`."""
     if converter is None or converter.config_def is None:
         return []
     names = [f"{key}.{name}" for name in (*converter.config_def.names(), "plugin.version")]
@@ -40,7 +40,7 @@ def of_converter(key, props, converter):
 
 
 def _free(option, value, converters):
-    """The prefix of the keys of a stage that declares none."""
+    """The prefix of the keys of a transform or predicate that declares none."""
     if isinstance(value.value, type) and getattr(value.value, "config_def", None) is None:
         yield option.name.removesuffix("type") if option.name not in converters else f"{option.name}."
 
@@ -53,9 +53,9 @@ def _meant(key, names):
 def _why(key, props, converters):
     for converter in converters:
         if key.startswith(f"{converter}.") and converter not in props:
-            return f" A converter takes its keys from where it is named: name {converter} here, too."
+            return f" A converter is configured where it is set: set {converter} here, too."
     for stages in ("transforms", "predicates"):
         alias = key.split(".")[1] if key.startswith(f"{stages}.") else None
         if alias and alias not in (parse_type(stages, props.get(stages), LIST) or ()):
-            return f" The list '{stages}' does not name '{alias}'."
+            return f" '{stages}' does not list '{alias}'."
     return None

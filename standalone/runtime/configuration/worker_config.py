@@ -1,4 +1,4 @@
-"""The worker's configuration: its keys (worker_keys.py), parsed and checked at once, and what they mean for clients and converters."""
+"""The worker's configuration: its keys (worker_keys.py), parsed and validated, and the clients and converters that they configure."""
 
 import os
 
@@ -16,7 +16,7 @@ CLIENT_KINDS = ("producer", "consumer", "admin")
 _MAX_INT, _MAX_LONG = (1 << 31) - 1, (1 << 63) - 1
 _PRINCIPAL = ("security.protocol", "sasl.jaas.config", "sasl.mechanism")
 
-# Prefixes that lead to somebody else's keys, and keys of Java's that are not keys of the worker itself.
+# Prefixes of keys for other components, and Java's keys that are not keys of the worker itself.
 _KNOWN_PREFIXES = (
     *(f"{kind}." for kind in CLIENT_KINDS),
     *(f"{key}." for key in CONVERTERS),
@@ -29,20 +29,20 @@ _RETIRED = tuple(f"internal.{part}.converter" for part in ("key", "value"))
 
 
 class WorkerConfig(Config):
-    """The parsed keys; `warnings` are sentences about keys that are old, unknown or half a setting; `plugins` is made of plugin.path,
-    `providers` of config.providers.*."""
+    """The parsed keys; `warnings` are sentences about deprecated, unknown or incomplete settings; `plugins` comes from plugin.path,
+    `providers` from config.providers.*."""
 
     def __init__(self, values, originals, plugins, providers, warnings):
         super().__init__(values, originals)
         self.plugins = plugins
         self.providers = providers
         self.warnings = warnings
-        self.asks_who_calls = False  # told by the REST server once its extensions are there
-        self.embedded_registry = lambda: EMBEDDED  # the address of the worker's own schema registry, once there is a worker
+        self.asks_who_calls = False  # set by the REST server once its extensions are loaded
+        self.embedded_registry = lambda: EMBEDDED  # the URL of the worker's own schema registry; set by the worker
 
     @classmethod
     def of(cls, props, plugins=None):
-        """From the strings of a properties file. Raises one ConfigError with every wrong key."""
+        """Parse a properties file's strings. Raises one ConfigError with every wrong key."""
         props, warnings = _modernized(props)
         plugins = plugins or Plugins(parse_type("plugin.path", props.get("plugin.path"), LIST) or ())
         providers = Providers.of(props, plugins)
@@ -75,7 +75,7 @@ class WorkerConfig(Config):
 
     @property
     def hides_secrets(self):
-        """Whether answers hide passwords. Where callers say who they are they are shown, as in Java."""
+        """Whether responses hide passwords. They are shown, as in Java, if callers are authenticated."""
         said = self["rest.hide.secrets"]
         return not self.asks_who_calls if said is None else said
 
@@ -86,25 +86,25 @@ class WorkerConfig(Config):
 
     @property
     def embedded(self):
-        """Whether the log is the worker's own."""
+        """Whether the worker runs the embedded log."""
         return self["bootstrap.servers"] == [EMBEDDED]
 
     def bootstrap(self):
-        """Where the log is, as clients take it."""
+        """The bootstrap.servers of clients."""
         return self["embedded.log.listener"] if self.embedded else ",".join(self["bootstrap.servers"])
 
     def log_dir(self):
-        """Where the embedded log keeps its files."""
+        """The folder of the embedded log's files."""
         return self["embedded.log.dir"] or os.path.join(self.state_dir, "log")
 
     def spark(self):
-        """The settings of the Spark session: every `spark.*` key as it was given, but for our own."""
+        """The settings of the Spark session: every `spark.*` key, except this project's own."""
         return {key: value for key, value in self.originals.items() if key.startswith("spark.") and key not in WORKER}
 
     def client(self, kind, connector=None):
         """Java-named properties of a producer, consumer or admin client: Connect's own defaults, then the worker's `producer.` (…),
-        then `producer.override.` (…) of a connector's strings. An admin client also takes the worker's keys without a prefix, as in
-        Connect; producers and consumers never do."""
+        then `producer.override.` (…) of a connector's configuration. An admin client also gets the worker's keys without a prefix, as in Connect;
+        producers and consumers never do."""
         connector = connector or {}
         props = {"bootstrap.servers": self.bootstrap()}
         if kind == "producer":
@@ -118,7 +118,7 @@ class WorkerConfig(Config):
         return {**props, **self.with_prefix(f"{kind}."), **with_prefix(connector, f"{kind}.override.")}
 
     def refused_overrides(self, connector):
-        """{key: message} of the overrides in a connector's strings that connector.client.config.override.policy does not let pass."""
+        """{key: message} of a connector's overrides that connector.client.config.override.policy does not allow."""
         rule = policy_of(self["connector.client.config.override.policy"])
         if rule == "All":
             return {}
@@ -127,13 +127,13 @@ class WorkerConfig(Config):
             key = "connector.client.config.override.allowlist"
             allowed = parse_type(key, self.originals.get(key, ""), LIST)
         said = f"may not be overridden: the worker's connector.client.config.override.policy is {rule}"
-        said += f", which lets {', '.join(allowed)} pass" if allowed else ""
+        said += f", which allows {', '.join(allowed)}" if allowed else ""
         found = [(key, f"{kind}.override.") for kind in CLIENT_KINDS for key in connector if key.startswith(f"{kind}.override.")]
         return {key: said for key, prefix in found if key[len(prefix) :] not in allowed}
 
 
 def converter_errors(key, props, converter):
-    """What is wrong with a converter's own keys, `key.converter.*`; nothing where there is no converter to ask."""
+    """Errors in a converter's own keys, `key.converter.*`; none if the converter is unknown."""
     if converter is None or converter.config_def is None:
         return {}
     try:
@@ -144,7 +144,7 @@ def converter_errors(key, props, converter):
 
 
 def converter_props(key, props):
-    """The strings that a converter is configured with."""
+    """The configuration of a converter."""
     return {**with_prefix(props, f"{key}."), "converter.type": key.partition(".")[0]}
 
 
@@ -153,23 +153,23 @@ def _is_admins(key):
 
 
 def _modernized(props):
-    """The strings without the keys of old: (strings, warnings)."""
+    """Translate deprecated keys: (strings, warnings)."""
     props, warnings = dict(props), []
     host, port = props.pop("rest.host.name", None), props.pop("rest.port", None)
     if (host or port) and "listeners" not in props:
         props["listeners"] = f"http://{host or ''}:{port or 8083}"
-        warnings.append(f"rest.host.name and rest.port are old keys: read as listeners={props['listeners']}, which is what to write.")
+        warnings.append(f"rest.host.name and rest.port are deprecated: set listeners={props['listeners']} instead.")
     elif host or port:
-        warnings.append("rest.host.name and rest.port are old keys and have no effect beside listeners.")
+        warnings.append("rest.host.name and rest.port are deprecated and have no effect if listeners is set.")
     for key in list(props):
         if key.startswith(_RETIRED):
             del props[key]
-            warnings.append(f"{key} is an old key and has no effect: what the worker keeps for itself is always JSON.")
+            warnings.append(f"{key} is deprecated and has no effect: internal data is always JSON.")
     return props, warnings
 
 
 def _doubts(props):
-    """Warnings about keys that do nothing, and about security that does not reach whom it was meant for."""
+    """Warnings about keys without effect, and about security settings that do not apply to all clients."""
     warnings = []
     for key, close in WORKER.unknown(props, known=(*_KNOWN_PREFIXES, *_KNOWN_KEYS)).items():
         if key in _DISTRIBUTED or key.startswith(_DISTRIBUTED_PREFIXES):
@@ -179,13 +179,13 @@ def _doubts(props):
     if props.get(exactly_once.SUPPORT, "").strip().lower() != "enabled":
         for key in exactly_once.OPTIONS.names():
             if key in props and key != exactly_once.SUPPORT:
-                warnings.append(f"{key} is a key of Connect's distributed mode; here it has an effect with {exactly_once.SUPPORT}=enabled alone.")
+                warnings.append(f"{key} is a key of Connect's distributed mode; here it has an effect only with {exactly_once.SUPPORT}=enabled.")
     if props.get("security.protocol", "PLAINTEXT").strip().upper() != "PLAINTEXT":
         bare = [kind for kind in ("producer", "consumer") if f"{kind}.security.protocol" not in props]
         if bare:
             keys = " and ".join(f"{kind}.security.protocol" for kind in bare)
             warnings.append(
-                f"security.protocol is set, but {keys} not. As in Kafka Connect, keys without a prefix do not reach the clients of "
+                f"security.protocol is set, but {keys} not. As in Kafka Connect, keys without a prefix do not apply to the clients of "
                 "connectors: repeat them with the prefixes producer. and consumer."
             )
     return warnings

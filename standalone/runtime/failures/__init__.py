@@ -1,1 +1,1 @@
-"""What happens to records that fail: retries, tolerance, dead letters, errant records."""
+"""Failed records: retries, tolerance, dead letter queues, errant records."""

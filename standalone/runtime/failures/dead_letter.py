@@ -1,33 +1,33 @@
-"""The dead letter queue: a topic that takes the records which failed, so that they can be looked at, fixed and sent again.
+"""The dead letter queue: a topic for failed records, so that they can be inspected, fixed and sent again.
 
-Of a sink (errors.deadletterqueue.*) a letter is the record as it stood in the log: its key, value, timestamp and headers, untouched. With
+For a sink (errors.deadletterqueue.*) a letter is the original record in the log: its key, value, timestamp and headers, unchanged. With
 errors.deadletterqueue.context.headers.enable these headers follow the record's own, as in Java, all of them strings:
 
-    __connect.errors.topic, .partition, .offset           where the record stands
+    __connect.errors.topic, .partition, .offset           the record's position in the log
     __connect.errors.connector.name, .task.id
     __connect.errors.stage                                KEY_CONVERTER, VALUE_CONVERTER, HEADER_CONVERTER, TRANSFORMATION or TASK_PUT
-    __connect.errors.class.name                           the converter or transform that failed; of TASK_PUT Java's SinkTask
+    __connect.errors.class.name                           the converter or transform that failed; for TASK_PUT Java's SinkTask
     __connect.errors.exception.class.name, .exception.message, .exception.stacktrace
 
-Of a source (errors.source.deadletterqueue.*, which Java has not) the record never was in the log. Its letter has
+For a source (errors.source.deadletterqueue.*, not in Java) the record was never in the log. Its letter has
 
-    key, value, headers   of a record that the log refused (stage KAFKA_PRODUCE): the bytes that were refused
-                          of one that failed in a transform or converter: the record as the task polled it, key and value each written
-                          by the connector's own converter; where that fails by JsonConverter with its schema; else as text
+    key, value, headers   of a record that the broker rejected (stage KAFKA_PRODUCE): the serialized bytes
+                          of one that failed in a transform or converter: the polled record, with key and value each serialized
+                          by the connector's own converter; if that fails, by JsonConverter with its schema; else as text
     timestamp             the record's own
 
-and, with errors.source.deadletterqueue.context.headers.enable (true unless said otherwise), after its own headers
+and, with errors.source.deadletterqueue.context.headers.enable (default: true), after its own headers
 
-    __connect.errors.topic, .partition                    where it was to go; no .partition where that is for the key to say
-    __connect.errors.source.partition, .source.offset     where it came from, as JSON; null where the task does not say
+    __connect.errors.topic, .partition                    the target topic; no .partition if the key determines it
+    __connect.errors.source.partition, .source.offset     the source partition and offset, as JSON; null if the task sets none
     __connect.errors.connector.name, .task.id, .stage, .class.name, .exception.class.name, .exception.message, .exception.stacktrace
-    __connect.errors.key.format, .value.format            `bytes` (as refused), `converter`, `json`, `text`, or `omitted N bytes`: too
-                                                          large for one request even here, so that the letter has a null in its place
+    __connect.errors.key.format, .value.format            `bytes` (as rejected), `converter`, `json`, `text`, or `omitted N bytes`: too
+                                                          large for one request even here, so that the letter has null instead
 
-There is no .offset header: by that one tells a source's letter from a sink's.
+There is no .offset header, which distinguishes a source's letter from a sink's.
 
-A letter counts as stored once the log has acknowledged it; no offset of the record is committed before. A letter that cannot be stored
-fails the task.
+A letter counts as stored once it is acknowledged; the record's offset is not committed before. A letter that cannot be stored fails the
+task.
 """
 
 import json
@@ -46,16 +46,16 @@ log = logging.getLogger(__name__)
 PREFIX = "__connect.errors."
 _TOPIC, _PARTITION, _OFFSET = (f"{PREFIX}{name}" for name in ("topic", "partition", "offset"))
 _MESSAGE, _TRACE = f"{PREFIX}exception.message", f"{PREFIX}exception.stacktrace"
-_ROOM_BYTES = 512  # of a request, for what surrounds the one record in it
-_ERROR_BYTES = 300  # of the headers that describe an error, without its strings
-_LONGEST_TEXT = 1000  # of a message and of a stack trace, where the whole letter would be too large
+_ROOM_BYTES = 512  # of a request, besides its one record
+_ERROR_BYTES = 300  # of the error headers, without their strings
+_LONGEST_TEXT = 1000  # maximum length of a message and of a stack trace if the letter would be too large
 
 
 class DeadLetterQueue:
-    """Writes letters to the topic, on a sender's thread of its own."""
+    """Writes letters to the topic, on its own sender thread."""
 
     def __init__(self, topic, replication_factor, letters, new_admin, new_producer, counters, context):
-        """`context` begins the log lines of the sender's thread."""
+        """`context` is the prefix of the sender thread's log lines."""
         self.topic = topic
         self.letters = letters
         self._replication_factor = replication_factor
@@ -68,7 +68,7 @@ class DeadLetterQueue:
         self._sender = threading.Thread(target=self._send, args=(context,), name=f"dead-letters-{topic}", daemon=True)
 
     def open(self, replication_key, on_failure=lambda: None):
-        """Make the topic where it is missing, and begin to send. `on_failure` is called, on any thread, when a letter cannot be stored."""
+        """Create the topic if it does not exist, and start the sender. `on_failure` is called, on any thread, if a letter cannot be stored."""
         self._on_failure = on_failure
         self._make_topic(replication_key)
         self._producer = self._new_producer()
@@ -76,7 +76,7 @@ class DeadLetterQueue:
         self._sender.start()
 
     def write(self, letters, on_done=lambda problem: None):
-        """Send these (wire.Records); `on_done(None or the ConnectError)` is called on the sender's thread. From any thread."""
+        """Send these (wire.Records); `on_done(None or the ConnectError)` is called on the sender's thread. Thread-safe."""
         self.check()
         self._counters.deadletterqueue_produce_requests += len(letters)
 
@@ -89,8 +89,8 @@ class DeadLetterQueue:
                 self._failure = self._failure or problem
             try:
                 on_done(problem)
-            except Exception as error:  # else the task would continue, and its offsets stand still
-                problem = ConnectError(f"What was to be done once a bad record was in the dead letter queue '{self.topic}' failed: {error}")
+            except Exception as error:  # else the task would continue without committing offsets
+                problem = ConnectError(f"The callback after writing a bad record to the dead letter queue '{self.topic}' failed: {error}")
                 problem.__cause__ = error
                 self._failure = self._failure or problem
             if problem is not None:
@@ -99,18 +99,18 @@ class DeadLetterQueue:
         self._producer.send(self.topic, None, letters, done)
 
     def stored(self, seconds):
-        """Wait until all letters are stored; whether they are. Raises ConnectError if one cannot be."""
+        """Wait until all letters are stored; return whether they are. Raises ConnectError if one cannot be."""
         done = self._producer.flush(seconds)
         self.check()
         return done
 
     def check(self):
-        """Raises ConnectError if a letter could not be stored."""
+        """Raise ConnectError if a letter could not be stored."""
         if self._failure is not None:
             raise self._failure
 
     def close(self, seconds=0):
-        """Wait so long for what is under way; end the sender's thread."""
+        """Wait so many seconds for letters in flight; stop the sender thread."""
         if self._producer is None:
             return
         if not self._producer.close(seconds):
@@ -119,7 +119,7 @@ class DeadLetterQueue:
             self._sender.join()
 
     def abort(self):
-        """Wake anyone who waits in `write` or `stored`; nothing more is sent. From any thread."""
+        """Wake threads that wait in `write` or `stored`; send nothing more. Thread-safe."""
         if self._producer is not None:
             self._producer.close(0)
 
@@ -140,19 +140,19 @@ class DeadLetterQueue:
             failed = _TopicNotMade(str(error))
             failed.__cause__ = error
             raise ConnectError(
-                f"The topic '{self.topic}' of the dead letter queue could not be made with replication factor {self._replication_factor} "
-                f"({replication_key}): {error} A single broker can have a replication factor of 1 only; a topic that is there is used as it is."
+                f"The topic '{self.topic}' of the dead letter queue could not be created with replication factor {self._replication_factor} "
+                f"({replication_key}): {error} A single broker allows a replication factor of 1 only; an existing topic is used unchanged."
             ) from failed
         finally:
             admin.close()
 
 
 class _TopicNotMade(ConnectError):
-    java_class = "java.util.concurrent.ExecutionException"  # is between the two in Java's traces, too
+    java_class = "java.util.concurrent.ExecutionException"  # Java's traces have it between the two, too
 
 
 class Letters:
-    """Makes letters of failed records. `write(record)` gives ((key, format), (value, format), headers) of one that is not bytes yet."""
+    """Builds letters of failed records. `write(record)` returns ((key, format), (value, format), headers) of a record not serialized yet."""
 
     most_bytes = float("inf")
 
@@ -160,10 +160,10 @@ class Letters:
         self._with_context = with_context
         self._write = write
         self._whose = ((f"{PREFIX}connector.name", connector.encode()), (f"{PREFIX}task.id", b"%d" % number))
-        self._kinds = {}  # (stage, class, class of the error) -> the headers that say so
+        self._kinds = {}  # (stage, class, class of the error) -> their headers
 
     def of_sink(self, topic, partition, records, failures):
-        """wire.Records of rows that were fetched, and failed."""
+        """wire.Records of fetched rows that failed."""
         letters = records.take(np.array([failure.row for failure in failures], np.int64))
         headers = letters.headers
         if self._with_context:
@@ -178,7 +178,7 @@ class Letters:
         return Records(len(letters), letters.keys, letters.values, letters.timestamps, headers)
 
     def of_refused(self, topic, partition, records, failures):
-        """wire.Records of rows that the log refused; each failure has the polled record, or one of the same place."""
+        """wire.Records of rows that the broker rejected; each failure has the polled record, or one of the same source partition."""
         rows = []
         for failure in failures:
             key, value = (None if column is None else column[failure.row] for column in (records.keys, records.values))
@@ -188,7 +188,7 @@ class Letters:
         return _records(rows)
 
     def of_source(self, failures):
-        """wire.Records of records as they were polled."""
+        """wire.Records of polled records."""
         rows = []
         for failure in failures:
             record = failure.record
@@ -218,7 +218,7 @@ class Letters:
         return (*parts, time, own)
 
     def _fitting(self, headers, failure, size):
-        """The headers and after them those of the error, whose strings are cut where the letter would be too large for a request."""
+        """The headers followed by the error headers, whose strings are truncated if the letter would be too large for a request."""
         error = failure.error
         message, trace = str(error).encode(errors="replace"), trace_of(error).encode(errors="replace")
         if size + len(message) + len(trace) + _ERROR_BYTES > self.most_bytes:
@@ -234,7 +234,7 @@ class Letters:
 
 
 class SourceWriter:
-    """A polled record as bytes, as best it can be written: `converters` are those of key, value and headers, `json` makes JsonConverters."""
+    """Serializes a polled record as well as possible: `converters` are those of key, value and headers, `new_json` creates JsonConverters."""
 
     def __init__(self, converters, new_json):
         self._key, self._value, self._header = converters
@@ -251,7 +251,7 @@ class SourceWriter:
             try:
                 data = each.written(topic, schema, value, headers)
                 return None if data is None else bytes(data), written
-            except Exception:  # the next is asked; a converter may raise anything
+            except Exception:  # try the next one; a converter may raise anything
                 continue
         return _text(value), "text"
 
@@ -287,7 +287,7 @@ def _header_bytes(headers):
 
 
 def _sizes(records):
-    """Of key and value together, of each row."""
+    """Sizes of key and value together, per row."""
     sizes = np.zeros(len(records), np.int64)
     for column in (records.keys, records.values):
         if column is not None:

@@ -1,7 +1,7 @@
-"""Bad records that a sink's task finds itself, in put() or later: their original bytes are found again, and reported.
+"""Bad records that a sink task finds itself, in put() or later: looks up their original bytes, and reports them.
 
-`Originals` keeps what was fetched until its offsets are committed, for tasks that may report; `Reporter` is what such a task is handed.
-`BadRecordSearch` finds the bad records in a batch that put() refused, of a task whose put may be repeated.
+`Originals` holds fetched records until their offsets are committed, for tasks that may report; `Reporter` is the object such a task gets.
+`BadRecordSearch` finds the bad records in a batch that put() rejected, for a task whose put may be repeated.
 """
 
 import collections
@@ -12,19 +12,19 @@ from standalone.connector import ErrantRecordReporter
 from standalone.errors import ConnectError, DataError, Stopped
 from standalone.wire import NO_TIMESTAMP, ByteColumn, Records
 
-COMMIT_BYTES = 32 << 20  # kept since the last commit: from here on a commit is due, which lets them go
-_MOST_BYTES = 64 << 20  # from here on the oldest are released; who reports them then gets them written again by the converters
+COMMIT_BYTES = 32 << 20  # held since the last commit: beyond this a commit is due, which frees them
+_MOST_BYTES = 64 << 20  # beyond this the oldest are freed; a later report serializes them again
 
 
 class Originals:
     def __init__(self):
-        self.kept = False  # whether more than what is being put may be asked for
+        self.kept = False  # whether records before the current put may be looked up
         self.nbytes = 0
         self._current = {}  # (topic, partition) -> list of wire.Records
         self._older = {}  # (topic, partition) -> deque of wire.Records, ascending
 
     def begin(self, fetched):
-        """These [(topic, partition, records)] are about to be put."""
+        """Records [(topic, partition, records)] that are about to be put."""
         self._current = collections.defaultdict(list)
         for topic, partition, records in fetched:
             self._current[topic, partition].append(records)
@@ -35,7 +35,7 @@ class Originals:
             self._drop(pair)
 
     def forget(self, pair, offset=float("inf")):
-        """What is before that offset will not be asked for any more."""
+        """Records before that offset will not be looked up any more."""
         while self._older.get(pair) and self._older[pair][0].offsets[-1] < offset:
             self._drop(pair)
 
@@ -60,10 +60,10 @@ class Reporter(ErrantRecordReporter):
         self._originals = originals
         self._tolerance = tolerance
         self._chain = chain
-        self._last = None, {}  # what was fetched at once, and of its rows that were reported the Futures
+        self._last = None, {}  # the last fetched records, and the Futures of their reported rows
 
     def report(self, record, error):
-        """Of multiple records that a transform made of one the first report counts: the queue gets what stood in the log, once."""
+        """If a transform made multiple records of one, the first report counts: the queue gets the original record once."""
         topic, partition, offset = record.original_topic, record.original_partition, record.original_offset
         records, row = self._originals.find(topic, partition, offset) or (self._written(record), 0)
         if self._last[0] is not records:
@@ -98,24 +98,24 @@ class Reporter(ErrantRecordReporter):
 
 
 class BadRecordSearch:
-    """Puts a refused batch by halves, until the bad records are alone.
+    """Bisects a rejected batch until each bad record is alone.
 
-    A record that is refused alone with a DataError is bad. With any other error it might be the sink that is away: it counts as bad if
-    what was put last still passes, else the task fails as it would have without that search.
+    A record rejected alone with a DataError is bad. Any other error may mean that the sink is unavailable: the record counts as bad if the
+    sink still accepts the last batch that succeeded, else the task fails as it would without this search.
     """
 
     def __init__(self, put, report):
         self._put = put  # put(items); raises
-        self._report = report  # report(record, error); raises where errors are not tolerated
-        self._passed = None  # one item that the sink took: SinkRecords, or SinkBatches
+        self._report = report  # report(record, error); raises if errors are not tolerated
+        self._passed = None  # one item that the sink accepted: SinkRecords, or SinkBatches
 
     def passed(self, items):
-        """The sink took these."""
+        """The sink accepted these."""
         if items:
             self._passed = [items[-1].slice(len(items[-1]) - 1, len(items[-1]))] if hasattr(items[-1], "records") else items[-1:]
 
-    def let_go(self, pairs):
-        """What passed of these partitions is nothing to try the sink with any more: its put would be left out."""
+    def release(self, pairs):
+        """Forget an accepted item of these partitions as a probe: a put of it would be skipped."""
         if self._passed and self._passed[0].origin in pairs:
             self._passed = None
 
@@ -136,7 +136,7 @@ class BadRecordSearch:
             if isinstance(error, DataError):
                 self._report(record, error)
             elif self._passed is None:
-                suspects.append((record, error))  # nothing has passed so far that could tell: judged at the end
+                suspects.append((record, error))  # no accepted item to probe with yet: decided at the end
             else:
                 self._must_be_bad(error)
                 self._report(record, error)
@@ -152,7 +152,7 @@ class BadRecordSearch:
                 self.passed(half)
 
     def _must_be_bad(self, error):
-        """Raises the error if the sink now refuses also what it took before."""
+        """Raise the error if the sink now also rejects what it accepted before."""
         if self._passed is None:
             raise error
         try:
@@ -162,7 +162,7 @@ class BadRecordSearch:
 
 
 def _halves(items):
-    """SinkRecords, or SinkBatches, in two parts in order; None if there is only one record."""
+    """SinkRecords, or SinkBatches, in two halves, in order; None if there is only one record."""
     if len(items) > 1:
         return items[: len(items) // 2], items[len(items) // 2 :]
     (item,) = items

@@ -1,9 +1,9 @@
-"""Trying again what asked for it: pauses that double from 300 ms up to errors.retry.delay.max.ms, ended early when the task is to stop.
+"""Retries after a RetriableError: backoff that doubles from 300 ms up to errors.retry.delay.max.ms, cut short when the task stops.
 
-    errors.retry.timeout   for how long a stage of the chain is tried again; 0 not at all, below 0 forever
+    errors.retry.timeout   how long a stage of the chain is retried; 0: not at all, negative: forever
 
-As in Java, that bound is for converters and transforms. A poll, a put and a flush that raise RetriableError are repeated forever, and
-producing is tried again by the producer, for delivery.timeout.ms.
+As in Java, that limit is for converters and transforms. A poll, put or flush that raises RetriableError is retried forever, and the
+producer retries produce requests for delivery.timeout.ms.
 """
 
 import itertools
@@ -19,7 +19,7 @@ FIRST_PAUSE_MS = 300
 
 
 class Retries:
-    """One task's. `stopping` is the event that ends all waiting: the runner's own."""
+    """One task's retries. `stopping` is the runner's event that ends all waiting."""
 
     def __init__(self, config, counters, clock):
         self._timeout_ms = config["errors.retry.timeout"]
@@ -29,14 +29,14 @@ class Retries:
         self.stopping = threading.Event()
 
     def pauses(self):
-        """Seconds to wait before each further attempt, without an end."""
+        """The backoff before each further attempt in seconds, without end."""
         for attempt in itertools.count():
             pause = FIRST_PAUSE_MS << min(attempt, 40)
-            # Beyond the bound at random, lest all tasks that wait for one service ask it again at the same moments.
+            # Random jitter beyond the limit, so that tasks do not all retry one service at the same time.
             yield (pause if pause <= self._most_ms else random.uniform(0, self._most_ms)) / 1000
 
     def __call__(self, call, error):
-        """Repeat a call that failed with this RetriableError: what it returns, or the error that it raised last. Raises Stopped."""
+        """Retry a call that failed with this RetriableError: return its result, or raise its last error. Raises Stopped."""
         if not self._timeout_ms:
             raise error
         bounded = self._timeout_ms > 0
@@ -46,15 +46,15 @@ class Retries:
             if left <= 0:
                 raise error
             self.failed()
-            log.debug("Tried again in %.1f s: %s", pause, error)
+            log.debug("Retrying in %.1f s: %s", pause, error)
             if self._clock.wait(self.stopping, min(pause, left)):
-                raise Stopped("The task was stopped while a record was to be tried again; the record is redelivered.") from error
+                raise Stopped("The task was stopped during a retry; the record is redelivered.") from error
             try:
                 return call()
             except RetriableError as again:
                 error = again
 
     def failed(self):
-        """Count an attempt that is followed by another."""
+        """Count a failed attempt that is retried."""
         self._counters.total_record_failures += 1
         self._counters.total_retries += 1

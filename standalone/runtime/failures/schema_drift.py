@@ -1,12 +1,12 @@
-"""What a sink's task does when the schema of a topic's values changes while it runs (schema.drift): a change is an event in the history.
+"""schema.drift: what a sink task does if the schema of a topic's values changes while it runs. Each change is an event in the history.
 
-    evolve         the records continue as they are: the sink's own table follows, or says that it cannot
-    freeze         the task fails, and what has changed is its reason
-    discard_row    records of another schema are skipped
-    discard_value  records are seen through the first schema (data/projector.py): fields that are new are dropped
+    evolve         records continue unchanged: the sink alters its table, or reports that it cannot
+    freeze         the task fails, with the change as its reason
+    discard_row    records with another schema are skipped
+    discard_value  records are projected to the first schema (data/projector.py): new fields are dropped
 
-What counts is the first schema of each topic that a task of the connector is given since the connector was made or its configuration was
-changed: a restart after `freeze`, of the task or of the worker, does not let pass what it stopped. Values without a schema have none to change.
+The reference is the first schema of each topic that any task of the connector got since the connector was created or its configuration
+changed: after `freeze`, a restart of the task or the worker fails again. Values without a schema are never compared.
 """
 
 import logging
@@ -22,14 +22,14 @@ log = logging.getLogger(__name__)
 EVOLVE, FREEZE, DISCARD_ROW, DISCARD_VALUE = "evolve", "freeze", "discard_row", "discard_value"
 MODES = (EVOLVE, FREEZE, DISCARD_ROW, DISCARD_VALUE)
 STATE = "SCHEMA_CHANGED"  # of the event
-_MOST_TOLD = 100  # of a topic whose schema changes all the time
-_DONE = {EVOLVE: "they continue", DISCARD_ROW: "they are skipped", DISCARD_VALUE: "they are seen through the first schema"}
+_MOST_TOLD = 100  # limits the events of a topic whose schema keeps changing
+_DONE = {EVOLVE: "they continue", DISCARD_ROW: "they are skipped", DISCARD_VALUE: "they are projected to the first schema"}
 
 
 class FirstSchemas:
-    """{topic: its first schema} of each connector, shared by its tasks and kept in the worker's state.
+    """{topic: its first schema} of each connector, shared by its tasks and stored in the worker's state.
 
-    `new_json` makes the JsonConverter in whose envelope a schema is kept, as that of the items of a list without any.
+    `new_json` creates the JsonConverter in whose envelope a schema is stored, as the item schema of an empty list.
     """
 
     def __init__(self, state, new_json):
@@ -39,7 +39,7 @@ class FirstSchemas:
     def of(self, connector, config):
         known = self._known.get(connector)
         if known is None or known[0] != config:
-            # A configuration that was changed has cleared the state.
+            # A change of the configuration has cleared the state.
             known = self._known[connector] = config, _Known(connector, self._state, self._new_json(False))
         return known[1]
 
@@ -60,21 +60,21 @@ class _Known(dict):
             try:
                 text = self._json.from_connect(topic, SchemaBuilder.array(schema).build(), []).decode()
             except ConnectError as error:
-                log.warning("The first schema of the topic '%s' cannot be stored for a restart of the worker: %s", topic, error)
+                log.warning("The first schema of the topic '%s' cannot be stored and will be lost in a restart of the worker: %s", topic, error)
             else:
                 self._state.put_first_schema(self._connector, topic, text)
         return self[topic]
 
 
 class SchemaDrift:
-    """Of one task, on its thread. `reporter` is told of records that cannot be projected, `tell(state, text)` writes an event."""
+    """Of one task, on its thread. `reporter` gets records that cannot be projected, `tell(state, text)` writes an event."""
 
     def __init__(self, mode, first, reporter, counters, tell):
         self._mode, self._first, self._reporter, self._counters, self._tell = mode, first, reporter, counters, tell
-        self._told = {}  # topic -> schemas that were told of
+        self._told = {}  # topic -> schemas already reported
 
     def applied(self, batches):
-        """The SinkBatches as the task is to get them."""
+        """The SinkBatches that the task gets."""
         found = []
         for batch in batches:
             schema = batch.value_schema
@@ -83,7 +83,7 @@ class SchemaDrift:
                 continue
             first = self._first.setdefault(batch.topic, schema)
             if schema is first or schema == first:
-                self._first[batch.topic] = schema  # the very one is told quickly
+                self._first[batch.topic] = schema  # compares by identity next time
                 found.append(batch)
             else:
                 found += self._changed(batch, first)
@@ -92,8 +92,8 @@ class SchemaDrift:
     def _changed(self, batch, first):
         what = f"The schema of values of the topic '{batch.topic}' has changed: {difference(first, batch.value_schema)}"
         if self._mode == FREEZE:
-            self._note(batch, f"{what}; schema.drift=freeze lets no record of it pass")
-            raise SchemaProjectorError(f"{what}. schema.drift=freeze lets no other schema pass. Set it to evolve, discard_row or discard_value.")
+            self._note(batch, f"{what}; schema.drift=freeze rejects its records")
+            raise SchemaProjectorError(f"{what}. schema.drift=freeze allows no other schema. Set it to evolve, discard_row or discard_value.")
         self._note(batch, f"{what}; schema.drift={self._mode}: {_DONE[self._mode]}")
         if self._mode == EVOLVE:
             return [batch]
@@ -103,7 +103,7 @@ class SchemaDrift:
         return self._projected(batch, first)
 
     def _projected(self, batch, first):
-        """Batches of the records that the first schema can say; the others are reported, one by one."""
+        """Batches of the records that fit the first schema; the others are reported one by one."""
         runs, low, values = [], 0, []
 
         def cut(high):
@@ -119,7 +119,7 @@ class SchemaDrift:
             except SchemaProjectorError as error:
                 cut(row)
                 low = row + 1
-                self._reporter.report(batch.records()[row], error)  # raises where errors.tolerance is none
+                self._reporter.report(batch.records()[row], error)  # raises if errors.tolerance is none
         cut(len(batch))
         return runs
 
@@ -132,13 +132,13 @@ class SchemaDrift:
 
 
 def difference(before, after):
-    """What has changed, for people: fields that are new, gone or of another type."""
+    """What has changed, for messages: fields that were added, removed or changed type."""
     if before.fields is None or after.fields is None:
-        return f"{before!r} is {after!r} now"
+        return f"{before!r} is now {after!r}"
     old, new = ({field.name: field.schema for field in each.fields} for each in (before, after))
-    said = [f"'{name}' is new" for name in new if name not in old]
-    said += [f"'{name}' is gone" for name in old if name not in new]
-    said += [f"'{name}' was {_kind(old[name])} and is {_kind(new[name])}" for name in new if name in old and old[name] != new[name]]
+    said = [f"'{name}' was added" for name in new if name not in old]
+    said += [f"'{name}' was removed" for name in old if name not in new]
+    said += [f"'{name}' changed from {_kind(old[name])} to {_kind(new[name])}" for name in new if name in old and old[name] != new[name]]
     return ", ".join(said) or "its name, version or documentation"
 
 

@@ -1,8 +1,8 @@
-"""What happens to a record that fails: it is counted, logged and written to the dead letter queue, as configured; then it is skipped
-(errors.tolerance=all) or the task fails (none). As in Java the queue and the log get it in either case.
+"""Handling of a failed record: it is counted, logged and written to the dead letter queue, as configured; then it is skipped
+(errors.tolerance=all) or the task fails (none). As in Java, the queue and the log get it in either case.
 
-In the chain every error is tolerated. What a producer is refused is tolerated where the record is at fault (too large, invalid), and
-what put() raises only by way of the errant-record reporter, or of a task that declares put_is_idempotent.
+In the chain every error is tolerated. Rejections by the broker are tolerated if the record is at fault (too large, invalid); errors of
+put() only if they go through the errant record reporter, or the task declares put_is_idempotent.
 """
 
 import concurrent.futures
@@ -18,16 +18,16 @@ log = logging.getLogger(__name__)
 
 TASK_PUT, KAFKA_PRODUCE = "TASK_PUT", "KAFKA_PRODUCE"
 SINK_TASK, SOURCE_TASK = "org.apache.kafka.connect.sink.SinkTask", "org.apache.kafka.connect.runtime.WorkerSourceTask"
-_SHORTEST_QUOTE = 6  # letters that a message and a record have in common by more than accident
+_SHORTEST_QUOTE = 6  # a match of message and record this long is no coincidence
 _TIMESTAMP_TYPES = {0: "CreateTime", 1: "LogAppendTime"}
 
 
 @dataclasses.dataclass
 class ErrorCounters:
-    """Of one task, by the names of Connect's task-error-metrics."""
+    """One task's counters, by the names of Connect's task-error-metrics."""
 
-    total_record_failures: int = 0  # attempts that failed
-    total_record_errors: int = 0  # records that failed for good
+    total_record_failures: int = 0  # failed attempts
+    total_record_errors: int = 0  # records that failed permanently
     total_records_skipped: int = 0
     total_retries: int = 0
     total_errors_logged: int = 0
@@ -40,18 +40,18 @@ class ErrorCounters:
 
 
 class ToleranceExceeded(ConnectError):
-    """A record failed, and the configuration does not tolerate it; the cause says why."""
+    """A record failed, and the configuration does not tolerate errors; the cause is the record's error."""
 
     def __init__(self, failure, place, task):
         link = f"'{failure.name}', " if failure.name and failure.name != failure.class_name else ""
         super().__init__(
             f"The record of {place} failed in stage {failure.stage} ({link}{failure.class_name}) of {task}, and errors.tolerance is none. "
-            "Fix what is wrong with it, or let it be skipped with errors.tolerance=all (and kept in a dead letter queue)."
+            "Fix the record, or set errors.tolerance=all to skip it (and configure a dead letter queue to save it)."
         )
 
 
 class Tolerance:
-    """One task's. `dead_letters` is a dead_letter.DeadLetterQueue with `letters` that writes them, or None."""
+    """One task's. `dead_letters` is a dead_letter.DeadLetterQueue whose `letters` builds the records, or None."""
 
     def __init__(self, config, connector, number, counters, clock, dead_letters=None):
         self.all = config["errors.tolerance"].lower() == "all"
@@ -64,11 +64,11 @@ class Tolerance:
 
     @property
     def reports(self):
-        """Whether anybody is told of a bad record: then a sink's task has an errant-record reporter."""
+        """Whether bad records are logged or saved: then a sink task has an errant record reporter."""
         return self._logs or self.dead_letters is not None
 
     def sink(self, topic, partition, records, failures):
-        """Judge what failed of records that were fetched; row numbers are theirs. Raises ToleranceExceeded."""
+        """Handle fetched records that failed; row numbers refer to `records`. Raises ToleranceExceeded."""
         failures = failures if self.all else failures[:1]
         self._count(failures)
         for failure in failures if self._logs else ():
@@ -78,7 +78,7 @@ class Tolerance:
         self._judge(failures, lambda failure: _place_of_sink(topic, partition, records, failure.row))
 
     def errant(self, topic, partition, records, row, error):
-        """A sink's task reports this record; a Future of its being stored. Raises ToleranceExceeded."""
+        """Handle a record that a sink task reported; return a Future that is done once it is stored. Raises ToleranceExceeded."""
         failure = StageFailed(TASK_PUT, None, row, error, class_name=SINK_TASK)
         self._count([failure])
         if self._logs:
@@ -93,7 +93,7 @@ class Tolerance:
         return stored
 
     def source(self, failures, on_stored):
-        """Judge what failed in a source's chain; `on_stored()` follows once their letters are. Whether there are any. May raise."""
+        """Handle records that failed in a source's chain; `on_stored()` is called once their letters are stored. Return whether there are any."""
         failures = failures if self.all else failures[:1]
         self._count(failures)
         for failure in failures if self._logs else ():
@@ -105,13 +105,13 @@ class Tolerance:
         return written
 
     def produce(self, topic, partition, records, failures, on_stored):
-        """The same of records that the log refused: their bytes are there, the failures' rows are theirs. Any thread."""
+        """Handle records that the broker rejected, with their bytes and the failures' row numbers. Thread-safe."""
         self._count(failures)
         for failure in failures if self._logs else ():
             self._log(failure, *_place_of_source(failure.record, topic, partition))
         if self.dead_letters is not None:
             letters = self.dead_letters.letters.of_refused(topic, partition, records, failures)
-            # Of what is not tolerated the offset stays where it is.
+            # The offset of a record that is not tolerated is not committed.
             self.dead_letters.write(letters, lambda problem: problem or not self.all or on_stored())
         self._judge(failures, lambda failure: _place_of_source(failure.record, topic, partition))
         if self.dead_letters is None:
@@ -139,7 +139,7 @@ class Tolerance:
 
 
 def _place_of_sink(topic, partition, records, row):
-    """Where a record is in the log, and the strings that no log line may show."""
+    """A record's position in the log, and the strings that must not be logged."""
     timestamp = NO_TIMESTAMP if records.timestamps is None else int(records.timestamps[row])
     kind = _TIMESTAMP_TYPES.get(records.timestamp_type)
     time = f", timestamp {timestamp} ({kind})" if timestamp != NO_TIMESTAMP and kind else ""
@@ -156,7 +156,7 @@ def _place_of_source(record, topic=None, partition=None):
 
 
 def _without(message, text):
-    """The message without what it quotes of that text, as converters do of what they cannot read."""
+    """The message without quotes from that text: converters quote what they cannot parse."""
     size = min(_SHORTEST_QUOTE, len(text))
     if size < _SHORTEST_QUOTE:
         return re.sub(rf"(?<!\w){re.escape(text)}(?!\w)", "…", message) if text else message

@@ -1,1 +1,1 @@
-"""Source offsets: the journal, what may be stored of them when, and how operators see, change and exchange them."""
+"""Source offsets: the journal, the tracker that decides which offsets may be stored, and tools for operators."""

@@ -1,6 +1,6 @@
-"""Offsets as operators see and change them, for sources (the offsets file) and sinks (the consumer group).
+"""Offsets as operators read and change them, for sources (the offsets file) and sinks (the consumer group).
 
-Keys of source offsets that begin with `_` are a connector's own notes: they are neither shown nor taken.
+Keys of source offsets that begin with `_` are internal to a connector: they are neither shown nor accepted.
 """
 
 import re
@@ -11,12 +11,12 @@ TOPIC, PARTITION, OFFSET = "kafka_topic", "kafka_partition", "kafka_offset"
 _UNKNOWN_TOPIC = "UnknownTopicOrPartitionException"
 _MOST = {PARTITION: (1 << 31) - 1, OFFSET: (1 << 63) - 1}
 _WHOLE = re.compile(r"\+?\d{1,99}")
-# What a broker says while the group has members: a task that hangs does not leave it.
+# The broker's errors while the group has members: a task that hangs does not leave it.
 _MEMBERS_LEFT = ("GroupNotEmpty", "UnknownMemberId", "GroupSubscribedToTopic", "NonEmptyGroup", "RebalanceInProgress")
 
 
 def parse(said):
-    """[(partition, offset or None)] out of a request's body."""
+    """Parse [(partition, offset or None)] from a request's body."""
     entries = said.get("offsets") if isinstance(said, dict) else None
     if not isinstance(entries, list) or not entries:
         raise BadRequestError('The request must name offsets to set: {"offsets": [{"partition": {…}, "offset": {…}}]}.')
@@ -65,7 +65,7 @@ class SinkOffsets:
         wanted = {pair: offset for pair, offset in offsets.items() if offset is not None}
         try:
             if wanted:
-                self._admin.list_offsets(dict.fromkeys(wanted, -2))  # they exist
+                self._admin.list_offsets(dict.fromkeys(wanted, -2))  # the partitions must exist
                 self._admin.alter_group_offsets(self._group, wanted)
             if len(wanted) < len(offsets):
                 self._admin.delete_group_offsets(self._group, [pair for pair, offset in offsets.items() if offset is None])
@@ -87,14 +87,14 @@ class SinkOffsets:
         if any(name in error.java_class for name in _MEMBERS_LEFT):
             raise ConflictError(
                 f"The offsets cannot be changed while the group '{self._group}' has members: a task of the connector has not stopped yet, or "
-                "somebody else reads by that group. Try again later."
+                "another consumer uses that group. Try again later."
             ) from error
         if "GroupIdNotFound" not in error.java_class:
             raise error
 
 
 def _ask_connector(plan, offsets):
-    """What the connector itself says to it. It may refuse."""
+    """Let the connector's own alter_offsets() check the change; it may refuse."""
     try:
         return plan.connector_class().alter_offsets(dict(plan.originals), offsets)
     except ConnectError as error:
@@ -113,7 +113,7 @@ def _sink_entry(partition, offset):
 
 
 def _whole(value, key):
-    """A number that is 0 or more and that Kafka's field for it can hold, or a string of one."""
+    """A number from 0 to the maximum of Kafka's field, or a string of one."""
     number = int(value) if isinstance(value, str) and _WHOLE.fullmatch(value) else value
     if not isinstance(number, int) or isinstance(number, bool) or not 0 <= number <= _MOST[key]:
         raise BadRequestError(f"'{key}' must be a whole number from 0 to {_MOST[key]}, not {value!r}.")

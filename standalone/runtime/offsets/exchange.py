@@ -1,7 +1,7 @@
-"""Source offsets to and from Java's worker: its file into ours, ours into one that it reads. The worker must not run meanwhile.
+"""Import and export of source offsets: the file of Java's worker into ours, and back. The worker must not run meanwhile.
 
-Java finds an offset by the bytes of its key, so they are written as its JsonConverter writes them. A partition with multiple fields keeps
-the order in which the connector named them.
+Java looks up an offset by the bytes of its key, so keys are written exactly as its JsonConverter writes them. A partition with multiple
+fields keeps the order of the connector.
 """
 
 import os
@@ -16,7 +16,7 @@ SET, SAME, KEPT, FORGOTTEN, NOTHING = "set", "same", "kept", "forgotten", "nothi
 
 
 class Stopped:
-    """The offsets file of a worker that does not run, held for as long as this context lasts: no worker can start on it meanwhile."""
+    """The offsets file of a stopped worker, locked as long as this context lasts: no worker can start on it meanwhile."""
 
     def __init__(self, config, clock, look_only=False):
         self._offsets = OffsetsFile(config["offset.storage.file.filename"])
@@ -54,9 +54,9 @@ def read_java(path):
 
 
 def take_in(entries, offsets, connectors=(), overwrite=False, dry_run=False):
-    """Store what Java's worker had: [(connector, partition, Java's offset, ours before, what was done)].
+    """Import offsets of Java's worker: [(connector, partition, Java's offset, our previous offset, action)].
 
-    An offset that is here already and differs is kept, unless `overwrite`.
+    An existing offset that differs is not changed, unless `overwrite`.
     """
     report = []
     for connector, partition, offset in entries:
@@ -81,12 +81,12 @@ def _action(before, offset, overwrite):
 
 
 def write_java(path, offsets, json_converter, connectors=(), overwrite=False):
-    """Write the offsets into a file as Java's worker keeps them: [(connector, partition, offset)] that are in it.
+    """Export the offsets into a file in the format of Java's worker; return the exported [(connector, partition, offset)].
 
-    `json_converter` is a JsonConverter without schemas. What a connector here notes for itself (keys that begin with `_`) stays here.
+    `json_converter` is a JsonConverter without schemas. Internal keys of a connector (that begin with `_`) are not exported.
     """
     if os.path.exists(path) and not overwrite:
-        raise AlreadyExistsError(f"There is a file {path} already.")
+        raise AlreadyExistsError(f"The file {path} already exists.")
     unknown = sorted(set(connectors) - set(offsets.connectors()))
     if unknown:
         raise NotFoundError(f"{offsets.path} has no offsets of {', '.join(unknown)}.")

@@ -1,19 +1,19 @@
 """Reads and writes the offsets file of Java's worker: a serialised HashMap<byte[], byte[]>.
 
-Only that one shape of Java's serialisation is known here, which is all that its worker writes. Layout, big-endian:
+Only this one shape of Java's serialization is supported, as its worker writes no other. Layout, big-endian:
 stream header, object, class description of HashMap with loadFactor and threshold, the two fields, a block with capacity and
-count, then the entries: each a byte array (its class described the first time, referred to later) or null.
+count, then the entries: each a byte array (its class is described once, then referenced) or null.
 """
 
 import struct
 
 MAGIC = b"\xac\xed\x00\x05"
 
-# What is in every such file before the map's capacity: HashMap with a load factor of 0.75, and its threshold.
+# The fixed bytes before the map's capacity: HashMap with a load factor of 0.75, and its threshold.
 _HEAD = (
     MAGIC
     + b"\x73\x72\x00\x11java.util.HashMap"
-    + bytes.fromhex("0507dac1c31660d1")  # its serial version
+    + bytes.fromhex("0507dac1c31660d1")  # serialVersionUID
     + b"\x03\x00\x02F\x00\x0aloadFactorI\x00\x09threshold\x78\x70"
 )
 _ARRAY_CLASS = b"\x72\x00\x02[B" + bytes.fromhex("acf317f8060854e0") + b"\x02\x00\x00\x78\x70"
@@ -24,15 +24,15 @@ _BASE_HANDLE = 0x7E0000
 
 
 class NotAMap(ValueError):
-    """These bytes are not serialised HashMap<byte[], byte[]>."""
+    """These bytes are not a serialized HashMap<byte[], byte[]>."""
 
 
 def read(data):
-    """[(key, value or None), ...] in the file's order."""
+    """[(key, value or None), ...] in file order."""
     try:
         return _Reader(data).map()
     except (struct.error, IndexError, UnicodeDecodeError) as error:
-        raise NotAMap(f"it ends or breaks off in the middle ({error})") from error
+        raise NotAMap(f"it is truncated or malformed ({error})") from error
 
 
 def write(entries):
@@ -47,7 +47,7 @@ def write(entries):
             parts.append(bytes([_NULL]))
             continue
         parts += [bytes([_ARRAY]), described, struct.pack(">i", len(item)), item]
-        # The class of byte arrays is described once: it is the third thing that references can point at, behind map's class and map.
+        # The class of byte arrays is described once: it has the third handle, after the map's class and the map.
         described = struct.pack(">Bi", _REFERENCE, _BASE_HANDLE + 2)
     return b"".join([*parts, bytes([_END])])
 
@@ -56,7 +56,7 @@ class _Reader:
     def __init__(self, data):
         self.data = data
         self.at = 0
-        self.handles = []  # what later references point at
+        self.handles = []  # targets of later references
 
     def map(self):
         if self.bytes(4) != MAGIC:
@@ -66,7 +66,7 @@ class _Reader:
         if name != "java.util.HashMap":
             raise NotAMap(f"it holds a {name}, not a java.util.HashMap")
         self.handles.append("the map")
-        self.take(">fi")  # loadFactor and threshold
+        self.take(">fi")  # loadFactor, threshold
         self.expect(_BLOCK, "the map's size")
         self.take(">B")
         _, count = self.take(">ii")
@@ -87,10 +87,10 @@ class _Reader:
             code = self.take(">B")[0]
             self.text()
             if code in b"L[":
-                raise NotAMap(f"the class {name} has fields that a map of byte arrays has not")
+                raise NotAMap(f"the class {name} has fields that a map of byte arrays does not have")
         self.expect(_END, "the end of a class")
         if self.take(">B")[0] != _NULL:
-            raise NotAMap(f"the class {name} has a superclass that a map of byte arrays has not")
+            raise NotAMap(f"the class {name} has a superclass that a map of byte arrays does not have")
         return name
 
     def item(self):
@@ -123,6 +123,6 @@ class _Reader:
 
     def bytes(self, count):
         if count < 0 or self.at + count > len(self.data):
-            raise NotAMap("it is cut off")
+            raise NotAMap("it is truncated")
         self.at += count
         return self.data[self.at - count : self.at]

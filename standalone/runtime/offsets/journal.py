@@ -1,8 +1,8 @@
-"""The offsets file: where each source continues after a restart.
+"""The offsets file: where each source resumes after a restart.
 
-A journal of JSON lines. A line is appended, by one write, as soon as the records after it are acknowledged, so that it outlives
-the process; `sync` makes it outlive the machine. Each line carries a checksum. A last line that is torn was being written when
-the process died: it is dropped with a warning. Any other damage is refused: to read it as "no offsets" would send everything again.
+A journal of JSON lines. A line is appended, in one write, as soon as the records before its offset are acknowledged, so that it survives a
+crash of the process; `sync` makes it survive a crash of the machine. Each line has a checksum. A torn last line was being written when the
+process died: it is dropped with a warning. Any other damage is an error: reading it as "no offsets" would send everything again.
 """
 
 import logging
@@ -20,30 +20,30 @@ from standalone.runtime.offsets import java_map
 log = logging.getLogger(__name__)
 
 _HEADER = b'{"journal":"connect-standalone offsets","version":1}\n'
-_COMPACT_AFTER = 10_000  # lines that later ones made void; below that a longer file costs less than a new one
+_COMPACT_AFTER = 10_000  # superseded lines; below that a longer file costs less than a rewrite
 
 
 class OffsetsFile:
-    """Thread-safe. `before_sync` is called first in each sync: what the offsets vouch for must be durable before they are, so that nothing
-    is appended meanwhile. Who reads waits for no disk.
+    """Thread-safe. `before_sync` is called first in each sync: the data that the offsets refer to must be durable before them. Appends wait
+    meanwhile; readers never wait for the disk.
     """
 
     def __init__(self, path, before_sync=None):
         self.path = os.path.abspath(path)
         self._before_sync = before_sync or (lambda: None)
-        self._writing = threading.Lock()  # the file, and all that follows
-        self._lock = threading.Lock()  # the entries; who changes them holds both
-        self._live = {}  # connector -> {canonical partition -> partition and offset, as JSON: there may be one for each of many files}
+        self._writing = threading.Lock()  # guards the file, and the attributes below
+        self._lock = threading.Lock()  # guards the entries; changes need both locks
+        self._live = {}  # connector -> {canonical partition -> partition and offset, as JSON: there may be one per file}
         self._lines = 0
         self._file = None
         self._dirty = False
-        self._doubtful = False  # whether the file can no longer be relied on: a new one is written
-        self._moved = False  # the file has taken another's place, which the folder may not know for good
-        self._broken = None  # the error that made further writes unsafe
+        self._doubtful = False  # whether the file may be inconsistent: then a new one is written
+        self._moved = False  # the file was renamed, and the folder is not synced yet
+        self._broken = None  # the error after which writes are unsafe
 
     # ---------------------------------------------------------------- opening
     def open(self):
-        """Read what is there and get ready to append."""
+        """Read the file and prepare to append."""
         data = self._read(make_folder=True)
         if data.startswith(java_map.MAGIC):
             self._import_java(data)
@@ -59,7 +59,7 @@ class OffsetsFile:
         return self
 
     def load(self):
-        """Read what is there and change nothing, for those who only look: nothing can be appended."""
+        """Read the file without changing anything, for read-only tools: nothing can be appended."""
         data = self._read()
         if data.startswith(java_map.MAGIC):
             self._take_java(data)
@@ -79,19 +79,19 @@ class OffsetsFile:
             raise OffsetsError(f"The offsets file {self.path} (offset.storage.file.filename) cannot be read: {error.strerror}.") from error
 
     def _replay(self, data):
-        """Take in the lines; the length up to which the file is sound."""
+        """Apply the lines; return the length of the valid part."""
         if not data.startswith(_HEADER):
-            raise self._damaged("its first line is not that of an offsets journal")
+            raise self._damaged("its first line is not the header of an offsets journal")
         at = len(_HEADER)
         while at < len(data):
             end = data.find(b"\n", at)
             entry = _parse(data[at:end]) if end >= 0 else None
             if entry is None:
                 if end < 0 or end == len(data) - 1:
-                    log.warning("The last line of the offsets file %s is incomplete and is dropped: its source repeats a few records", self.path)
+                    log.warning("The last line of the offsets file %s is incomplete and is dropped; its source may repeat a few records", self.path)
                     return at
                 line = data.count(b"\n", 0, at) + 1
-                raise self._damaged(f"line {line} is not what was written")
+                raise self._damaged(f"line {line} is corrupt")
             self._set(*entry)
             self._lines += 1
             at = end + 1
@@ -121,9 +121,9 @@ class OffsetsFile:
             file.flush()
             os.fsync(file.fileno())
         os.replace(kept + ".tmp", kept)
-        _sync_folder(os.path.dirname(kept))  # before the original is no more
+        _sync_folder(os.path.dirname(kept))  # before the original is replaced
         self._rewrite()
-        log.info("Took over %d source offsets from the Java worker's file %s, which is kept as %s", self._count(), self.path, kept)
+        log.info("Took over %d source offsets from the Java worker's file %s, backed up as %s", self._count(), self.path, kept)
 
     # ---------------------------------------------------------------- reading
     def get(self, connector, partition):
@@ -138,7 +138,7 @@ class OffsetsFile:
         return [tuple(orjson.loads(entry)) for entry in entries]
 
     def connectors(self):
-        """The names of all connectors that have offsets here."""
+        """The names of all connectors with offsets in this file."""
         with self._lock:
             return [name for name, entries in self._live.items() if entries]
 
@@ -147,7 +147,7 @@ class OffsetsFile:
 
     # ---------------------------------------------------------------- writing
     def append(self, connector, entries):
-        """Store [(partition, offset), ...]; an offset of None forgets that partition. Outlives the process once it returns."""
+        """Store [(partition, offset), ...]; an offset of None deletes that partition. Survives a crash of the process once it returns."""
         lines = b"".join(_line(connector, partition, offset) for partition, offset in entries)
         with self._writing:
             self._write(lines)
@@ -158,11 +158,11 @@ class OffsetsFile:
             self._dirty = True
 
     def sync(self):
-        """Make what was appended durable; whether there was anything."""
+        """Make appended lines durable; return whether there were any."""
         if not self._dirty:
             return False
         with self._writing:
-            if not self._dirty:  # another thread was quicker, maybe the one that closes
+            if not self._dirty:  # another thread has synced, maybe the one that closes
                 return False
             if self._broken:
                 raise self._broken
@@ -170,7 +170,7 @@ class OffsetsFile:
             if self._doubtful or self._lines - self._count() > _COMPACT_AFTER:
                 self._rewrite()
             else:
-                self._doubtful = True  # what a failed fsync has left behind, a second one that succeeds says nothing of
+                self._doubtful = True  # after a failed fsync, a later success does not mean that the data is on disk
                 os.fsync(self._file.fileno())
                 self._sync_folder()
             self._dirty = self._doubtful = False
@@ -189,27 +189,27 @@ class OffsetsFile:
         end = self._file.tell()
         try:
             written = self._file.write(lines)
-            if written != len(lines):  # a full disk takes a part before it fails
+            if written != len(lines):  # a full disk writes a part before it fails
                 written += self._file.write(lines[written:])
             if written != len(lines):
                 raise OSError(28, "No space left on device")
         except OSError as error:
             self._cut_back(end)
             raise ConnectError(
-                f"The offsets file {self.path} cannot be written: {error.strerror}. The offsets stay where they were: nothing is lost, "
-                f"and what was sent since is sent again after a restart. Make room, then restart the task."
+                f"The offsets file {self.path} cannot be written: {error.strerror}. The stored offsets are unchanged: nothing is lost, "
+                f"and records sent since are sent again after a restart. Free disk space, then restart the task."
             ) from error
 
     def _cut_back(self, end):
-        """Take away a part-written line, so that the next one does not be after it."""
+        """Truncate a partly written line, so that the next one starts on its own line."""
         try:
             self._file.truncate(end)
             self._file.seek(end)
         except OSError as error:
-            self._broken = ConnectError(f"The offsets file {self.path} holds a part-written line that cannot be taken back: {error.strerror}.")
+            self._broken = ConnectError(f"The offsets file {self.path} has a partly written line that cannot be truncated: {error.strerror}.")
 
     def _rewrite(self):
-        """The live entries alone, in a new file that takes the old one's place in one step."""
+        """Write the live entries to a new file and atomically rename it over the old one."""
         temporary = self.path + ".tmp"
         try:
             file = open_private(temporary, "wb", buffering=0)
@@ -223,7 +223,7 @@ class OffsetsFile:
             except OSError:
                 file.close()
                 raise
-            # From here on this is the file, whatever happens to the folder: the one before has no name any more.
+            # From here on this is the file, even if the folder's sync fails: the old one is unlinked.
             if self._file is not None:
                 self._file.close()
             self._file, self._lines, self._moved = file, self._count(), True
@@ -256,7 +256,7 @@ class _Reader(OffsetReader):
 
 
 def java_offsets(data):
-    """[(connector, partition, offset or None), …] of the bytes of a Java worker's offsets file. Raises NotAMap, ValueError or TypeError."""
+    """[(connector, partition, offset or None), …] from the bytes of a Java worker's offsets file. Raises NotAMap, ValueError or TypeError."""
     found = []
     for key, value in java_map.read(data):
         connector, partition = orjson.loads(key)
@@ -265,7 +265,7 @@ def java_offsets(data):
 
 
 def _canonical(partition):
-    """The same bytes for equal partitions, whatever the order of their keys."""
+    """The same bytes for equal partitions, regardless of the order of their keys."""
     return orjson.dumps(partition, option=orjson.OPT_SORT_KEYS)
 
 
@@ -274,13 +274,14 @@ def _line(connector, partition, offset):
         body = orjson.dumps([connector, partition, offset])
     except TypeError as error:
         raise ConnectError(
-            f"A source offset of connector '{connector}' cannot be stored: {error}. Partitions and offsets are dicts of texts, numbers and booleans."
+            f"A source offset of connector '{connector}' cannot be stored: {error}. "
+            "Partitions and offsets must be dicts of strings, numbers and booleans."
         ) from error
     return b'{"entry":%b,"check":%d}\n' % (body, zlib.crc32(body))
 
 
 def _parse(line):
-    """(connector, partition, offset) of a sound line, else None."""
+    """(connector, partition, offset) of a valid line, else None."""
     try:
         said = orjson.loads(line)
         connector, partition, offset = said["entry"]

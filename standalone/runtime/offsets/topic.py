@@ -1,8 +1,8 @@
-"""Source offsets in a compacted topic, as Connect's distributed workers keep them: for sources that write in transactions.
+"""Source offsets in a compacted topic, in the format of Connect's distributed workers: for exactly-once sources.
 
-A record's key is ["connector",{source partition}], its value {source offset}, or null where that was reset; both are JSON. The offsets
-of committed transactions alone count. Where the topic says nothing of a source partition, the offsets file does: so a connector that
-begins to write in transactions continues where it was. What the topic takes the file takes after it, for a worker that stops doing so.
+A record's key is ["connector",{source partition}], its value {source offset}, or null for a reset offset; both are JSON. Only offsets of
+committed transactions count. For a source partition that is not in the topic, the offsets file is read: so a connector that switches to
+transactions continues where it was. Offsets in the topic are also copied to the file, for a worker that stops using transactions.
 """
 
 import logging
@@ -20,13 +20,13 @@ from standalone.wire import ByteColumn, Records
 log = logging.getLogger(__name__)
 
 _LOOK_SECONDS = 0.5
-_LONGEST_READ_SECONDS = 120.0  # others' transactions in the topic may have to end first
+_LONGEST_READ_SECONDS = 120.0  # open transactions of other producers may have to end first
 _WRITE_SECONDS = 30.0
 _ABSENT = object()
 
 
 class OffsetsTopic:
-    """Of one connector, whose clients `clients` makes of its strings. Thread-safe."""
+    """Of one connector; `clients` creates clients from its configuration. Thread-safe."""
 
     def __init__(self, topic, connector, clients, file, clock, partitions, replication):
         self.topic = topic
@@ -40,7 +40,7 @@ class OffsetsTopic:
 
     # ---------------------------------------------------------------- reading
     def load(self):
-        """Read the topic again, which is made if it is not there."""
+        """Read the topic again; create it if it does not exist."""
         found = self._read()
         with self._lock:
             self._found = found
@@ -73,7 +73,7 @@ class OffsetsTopic:
             if admin.create_topics(self.topic, partitions, replication, {"cleanup.policy": "compact"}):
                 log.info("Created topic %s for source offsets", self.topic)
         pairs = [(self.topic, number) for number in admin.describe_topics(self.topic)[self.topic].partitions]
-        ends = admin.list_offsets(dict.fromkeys(pairs, -1))  # also of what is not committed: it has to be, or aborted, before all is read
+        ends = admin.list_offsets(dict.fromkeys(pairs, -1))  # includes open transactions: they must be committed or aborted before all is read
         begins = admin.list_offsets(dict.fromkeys(pairs, -2))
         found = {}
         left = {pair for pair in pairs if ends[pair] > begins[pair]}
@@ -98,7 +98,7 @@ class OffsetsTopic:
                 if left and self._clock.monotonic() > deadline:
                     raise ConnectError(
                         f"The topic {self.topic} of source offsets could not be read to its end within {_LONGEST_READ_SECONDS:.0f} s: another "
-                        "producer's transaction in it is still open. Restart the task once that has ended (transaction.timeout.ms)."
+                        "producer has an open transaction in it. Restart the task once that transaction has ended (transaction.timeout.ms)."
                     )
         finally:
             consumer.close(0)
@@ -116,21 +116,21 @@ class OffsetsTopic:
 
     # ---------------------------------------------------------------- writing
     def send(self, producer, connector, entries, on_done):
-        """Into the producer's transaction."""
+        """Send offsets within the producer's transaction."""
         producer.send(self.topic, None, offset_records(connector, entries), on_done)
 
     def committed(self, connector, entries):
-        """The transaction of these is over."""
+        """The transaction with these offsets is committed."""
         with self._lock:
             for partition, offset in entries:
                 self._found[canonical(partition)] = partition, offset
         try:
             self._file.append(connector, entries)
         except ConnectError as error:
-            log.warning("The offsets are in topic %s, but not in the file that a worker without exactly-once would read: %s", self.topic, error)
+            log.warning("The offsets are in topic %s, but not in the file for a worker without exactly-once: %s", self.topic, error)
 
     def append(self, connector, entries):
-        """What an operator wants them to be; the connector is stopped."""
+        """Set offsets on an operator's request; the connector is stopped."""
         self._loaded()
         config = ProducerConfig.of(self._clients.properties("producer", self._connector, {"client.id": f"offsets-{connector}"}))
         producer = Producer(self._clients.cluster(config), config, self._clock)
@@ -149,7 +149,7 @@ class OffsetsTopic:
         self.committed(connector, entries)
 
     def sync(self):
-        """What the log has acknowledged is kept; the file follows."""
+        """Acknowledged offsets are durable in the log; sync the file too."""
         return self._file.sync()
 
 
@@ -162,13 +162,14 @@ class _Reader(OffsetReader):
 
 
 def offset_records(connector, entries):
-    """Source offsets as Connect's own format has them: key ["connector",{partition}], value {offset} or null."""
+    """Source offsets in Connect's format: key ["connector",{partition}], value {offset} or null."""
     try:
         keys = [orjson.dumps([connector, partition]) for partition, _ in entries]
         values = [None if offset is None else orjson.dumps(offset) for _, offset in entries]
     except TypeError as error:
         raise ConnectError(
-            f"A source offset of connector '{connector}' cannot be stored: {error}. Partitions and offsets are dicts of texts, numbers and booleans."
+            f"A source offset of connector '{connector}' cannot be stored: {error}. "
+            "Partitions and offsets must be dicts of strings, numbers and booleans."
         ) from error
     return Records(len(entries), keys=ByteColumn.of(keys), values=ByteColumn.of(values))
 

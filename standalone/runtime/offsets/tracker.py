@@ -1,11 +1,11 @@
-"""Which source offset may be stored: that of the last record of its source partition before which nothing is still under way."""
+"""Decides which source offset may be stored: that of the last record of its source partition before which nothing is in flight."""
 
 import collections
 import threading
 
 
 class OffsetTracker:
-    """What is under way, in the order polled: a queue for each source partition. Thread-safe."""
+    """Records in flight, in poll order: a queue for each source partition. Thread-safe."""
 
     def __init__(self, connector, offsets, memory, on_error):
         self._connector = connector
@@ -18,12 +18,12 @@ class OffsetTracker:
         self._abandoned = False
 
     def abandon(self):
-        """Store nothing more: the task was left behind, and its successor may have begun elsewhere, or the offsets may have been reset."""
+        """Store no more offsets: the task was abandoned, and its successor may run elsewhere, or the offsets may have been reset."""
         with self._lock:
             self._abandoned = True
 
     def add(self, partition, offset, outstanding, size):
-        """Something has been polled that `outstanding` deliveries will complete."""
+        """Add a polled record that is complete after `outstanding` deliveries."""
         key = repr(sorted(partition.items(), key=str)) if partition else None
         sent = _Sent(key, partition, offset, outstanding, size)
         with self._lock:
@@ -39,13 +39,13 @@ class OffsetTracker:
             self._advance(sent)
 
     def take_progress(self):
-        """Whether an offset was stored since this was asked last."""
+        """Whether an offset was stored since the last call."""
         with self._lock:
             progress, self._progress = self._progress, False
             return progress
 
     def _advance(self, sent):
-        """Store the offset after the last of what is complete from the front on."""
+        """Store the offset of the last complete entry at the front of the queue."""
         with self._lock:
             queue = self._queues.get(sent.key, ())
             last, size = None, 0
@@ -59,9 +59,9 @@ class OffsetTracker:
                 if last is not None and last.partition is not None and not self._abandoned:
                     self._offsets.append(self._connector, [(last.partition, last.offset)])
                     self._progress = True
-            except Exception as error:  # a source partition may hold what no file takes
+            except Exception as error:  # a source partition may hold a value that cannot be stored
                 self._on_error(error)
-            if size:  # under the lock: letters are acknowledged on another thread than records
+            if size:  # under the lock: letters and records are acknowledged on different threads
                 self._memory.give(size)
 
 

@@ -1,1 +1,1 @@
-"""States and what follows a failure: restarts, history, what outlives the process, levels of loggers."""
+"""Supervision: states, restarts after failures, history, state that survives a restart of the process, log levels."""

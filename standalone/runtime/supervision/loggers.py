@@ -1,4 +1,4 @@
-"""Levels of loggers, changed at run time by Connect's names of levels; they outlive a restart."""
+"""Log levels, changed at run time by Connect's level names; they survive a restart."""
 
 import logging
 import threading
@@ -6,7 +6,7 @@ import threading
 from standalone.errors import NotFoundError
 
 ROOT = "root"
-_JAVA = "org.apache.kafka.connect"  # what is asked of Connect's own loggers is meant for ours
+_JAVA = "org.apache.kafka.connect"  # requests for Connect's loggers change ours
 _OURS = "standalone"
 
 
@@ -17,10 +17,10 @@ class Loggers:
         self._state = state
         self._clock = clock
         self._lock = threading.Lock()
-        self._set = {}  # name -> (level, when in ms)
+        self._set = {}  # name -> (level, timestamp in ms)
 
     def restore(self):
-        """Set the levels that an earlier run of this worker was given."""
+        """Set the levels stored by an earlier run of this worker."""
         for name, level, modified_ms in self._state.loggers():
             self._set[name] = (level, modified_ms)
             _logger(name).setLevel(self.LEVELS[level])
@@ -29,7 +29,7 @@ class Loggers:
         return level.upper() in self.LEVELS
 
     def all(self):
-        """{name: {level, last_modified}} of the root and of each logger with its own level, by name."""
+        """{name: {level, last_modified}} of the root and of each logger with its own level, sorted by name."""
         with self._lock:
             found = {name: {"level": level, "last_modified": modified} for name, (level, modified) in self._set.items()}
         found.setdefault(ROOT, {"level": _name_of(logging.getLogger().level), "last_modified": None})
@@ -44,7 +44,7 @@ class Loggers:
         return found
 
     def set(self, name, level):
-        """Give a logger and those below it this level; the names of those that had another one."""
+        """Set the level of a logger and those below it; return the names of those whose level changed."""
         level, now = level.upper(), self._clock.now_ms()
         with self._lock:
             meant = {name, *(each for each in self._set if name == ROOT or each.startswith(f"{name}."))}
@@ -63,5 +63,5 @@ def _logger(name):
 
 
 def _name_of(number):
-    """The name of the level that lets through what this number lets through."""
+    """The name of the level that has this number."""
     return next((name for name, low in sorted(Loggers.LEVELS.items(), key=lambda item: item[1]) if number <= low), "OFF")

@@ -1,4 +1,4 @@
-"""What has a state: a connector, or one of its tasks. States are noted, stored and told, and a failure has consequences."""
+"""Parts with a state: a connector, or one of its tasks. Records and stores states, and schedules restarts after failures."""
 
 import logging
 
@@ -11,14 +11,14 @@ log = logging.getLogger(__name__)
 
 class Part:
     def __init__(self, number, attempts):
-        self.number = number  # of a task, or CONNECTOR
+        self.number = number  # a task number, or CONNECTOR
         self.state, self.trace = UNASSIGNED, None
         self.attempts = attempts
-        self.next_try = None  # the Timer of the next attempt to start it again
+        self.next_try = None  # the Timer of the next restart
 
     @property
     def worker_id(self):
-        """Of where it runs, if not in the worker."""
+        """Where it runs, if not in the worker."""
         return None
 
     def cancel_restart(self):
@@ -29,11 +29,11 @@ class Part:
 
 
 class Task(Part):
-    """Each runner that it gets is a generation: what an older one says is not heard."""
+    """Each new runner is a generation; states from older generations are ignored."""
 
     def __init__(self, number, config, attempts):
         super().__init__(number, attempts)
-        self.config = config  # with the values that providers gave
+        self.config = config  # with the values of config providers
         self.runner = None
         self.generation = 0
 
@@ -47,14 +47,14 @@ class Task(Part):
 
 
 class Supervisor:
-    """Of one connector. `may_restart()` says whether anything is to be started by itself; `retry(part)` has that tried."""
+    """Of one connector. `may_restart()` says whether automatic restarts are allowed; `retry(part)` runs one."""
 
     def __init__(self, name, shared, may_restart, retry):
         self._name = name
         self._shared = shared
         self._may_restart = may_restart
         self._retry = retry
-        self.over = False  # it is deleted: nothing is noted of it any more
+        self.over = False  # the connector is deleted: ignore its states
         self.policy = Policy.of(shared.worker.config)
         self.own = Part(CONNECTOR, self.attempts())
 
@@ -62,12 +62,12 @@ class Supervisor:
         return Attempts(self.policy, self._shared.clock)
 
     def follow(self, plan):
-        """Restarts go by the keys of this configuration from now on."""
+        """Use the restart keys of this configuration from now on."""
         self.policy = Policy.of(self._shared.worker.config, plan)
         self.own.attempts = self.attempts()
 
     def note(self, part, state, trace=None, generation=None):
-        """A state of a part. Of a task's runner it counts only while it is the one that there is: `generation` says which one it was."""
+        """Record a part's state. `generation` is that of the task's runner; states from older ones are ignored."""
         with self._shared.lock:
             if self.over or generation is not None and generation != part.generation:
                 return
@@ -76,26 +76,26 @@ class Supervisor:
                 self.plan_restart(part)
             elif state == RUNNING:
                 part.attempts.running()
-            self._shared.state.put_status(self._name, part.number, state, trace, part.worker_id or self._shared.worker.id)  # posted only
+            self._shared.state.put_status(self._name, part.number, state, trace, part.worker_id or self._shared.worker.id)  # does not wait
 
     def plan_restart(self, part):
-        """After a failure: start it again later, if the configuration says so. Under the lock."""
+        """After a failure: schedule a restart if the configuration allows it. Under the lock."""
         if self._shared.closing.is_set() or self.over or part.next_try is not None:
             return
         if part.attempts.policy.enabled and not self._may_restart():
-            return  # when it is resumed
+            return  # restarts when it is resumed
         what = f"The connector '{self._name}'" if part.number == CONNECTOR else f"Task {part.number} of connector '{self._name}'"
         seconds = part.attempts.failed()
         if seconds is None:
             if part.attempts.policy.enabled:
-                log.error("%s has failed permanently, after %d restarts (task.restart.max.attempts)", what, part.attempts.count)
+                log.error("%s failed permanently after %d restarts (task.restart.max.attempts)", what, part.attempts.count)
             self._shared.failed_for_good(what, part.trace)
             return
-        log.warning("%s has failed and restarts in %.1f s", what, seconds)
+        log.warning("%s failed; restarting in %.1f s", what, seconds)
         part.next_try = self._shared.timers.after(seconds, lambda: self._retry(part))
 
     def take_retry(self, part):
-        """Whether that part is still to be started again: its time has come."""
+        """Whether that part is still due for a restart."""
         with self._shared.lock:
             wanted, part.next_try = part.next_try is not None, None
         wanted = wanted and part.state == FAILED and self._may_restart() and not self._shared.closing.is_set()

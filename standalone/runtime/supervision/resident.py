@@ -1,24 +1,24 @@
-"""What a worker that has little to do gives back of its memory.
+"""Returns unused memory to the system while the worker is almost idle.
 
-- The compiler's code. numba brings all of LLVM, 150 MB of a file, to load machine code that was compiled before. Of what stays mapped
-  nothing is run after that; where something is, the system maps it again.
-- What the C library keeps of what was freed.
+- The compiler's code. numba maps all of LLVM, a file of 150 MB, to load machine code that was compiled earlier. Its pages are not needed
+  afterwards; if one is, the system maps it again.
+- Freed memory that the C library still holds.
 """
 
 import contextlib
 import ctypes
 import time
 
-SECONDS = 10.0  # between two looks
+SECONDS = 10.0  # between two checks
 LITTLE = 0.1  # of a core
-WORTH_SECONDS = 0.5  # of work since memory was given back last
+WORTH_SECONDS = 0.5  # of CPU time since memory was last returned
 
 _COMPILER = "/libllvmlite"
 _MADV_DONTNEED = 4
 
 
 class Resident:
-    """Looked at every SECONDS."""
+    """Checked every SECONDS."""
 
     def __init__(self, cpu=time.process_time, give_back=None):
         self._cpu = cpu
@@ -42,7 +42,7 @@ def give_back_all():
 
 
 def unchanged_parts(library):
-    """[(begin, end)] of the memory that is mapped from files of that name, may not be written to, and is as in the file."""
+    """[(begin, end)] of the read-only mappings of files with that name whose pages are unchanged."""
     found, mapping = [], None
     with contextlib.suppress(OSError), open("/proc/self/smaps") as smaps:
         for line in smaps:

@@ -1,10 +1,10 @@
-"""What has failed is started again, after pauses that grow: off unless `task.restart.max.attempts` says how often.
+"""Automatic restarts of failed connectors and tasks, with exponential backoff; off unless `task.restart.max.attempts` is set.
 
     policy = Policy.of(worker config, connector config)
     attempts = Attempts(policy, clock)
     attempts.failed()   -> seconds until the next try, or None: it has failed permanently
 
-`Timers` calls back when the time has come. A task that has run for `task.restart.reset.after.ms` starts to count again.
+`Timers` runs a call when its time has come. A task that has run for `task.restart.reset.after.ms` resets its attempts.
 """
 
 import heapq
@@ -21,17 +21,17 @@ log = logging.getLogger(__name__)
 OPTIONS = ConfigDef(
     Option(
         *("task.restart.max.attempts", INT, MEDIUM),
-        "How often a task that failed, or a connector that did, is started again by itself before it stays FAILED. 0: never; -1: without "
+        "How often a failed task or connector is restarted automatically before it stays FAILED. 0: never; -1: without "
         "end.",
         *(0, at_least(-1)),
     ),
     Option(
-        *("task.restart.backoff.initial.ms", LONG, LOW, "Pause before the first of these attempts; each further one is twice as long."),
+        *("task.restart.backoff.initial.ms", LONG, LOW, "Delay before the first automatic restart; it doubles with each further one."),
         *(1000, at_least(0)),
     ),
-    Option("task.restart.backoff.max.ms", LONG, LOW, "Longest pause between two of these attempts.", 300_000, at_least(0)),
+    Option("task.restart.backoff.max.ms", LONG, LOW, "Longest delay between automatic restarts.", 300_000, at_least(0)),
     Option(
-        *("task.restart.reset.after.ms", LONG, LOW, "How long a restarted task has to run until its attempts are counted from nought again."),
+        *("task.restart.reset.after.ms", LONG, LOW, "How long a restarted task must run before its attempts are reset to 0."),
         *(600_000, at_least(0)),
     ),
 )
@@ -45,7 +45,7 @@ class Policy(NamedTuple):
 
     @classmethod
     def of(cls, worker, connector=None):
-        """The connector's own keys where it has any (values of None are the worker's), else the worker's."""
+        """The connector's own keys; a value of None means the worker's."""
         own = {name: (connector or {}).get(name) for name in OPTIONS.names()}
         return cls(*(worker[name] if value is None else value for name, value in own.items()))
 
@@ -54,12 +54,12 @@ class Policy(NamedTuple):
         return self.max_attempts != 0
 
     def pause_seconds(self, attempt):
-        """Before the attempt of that number, the first being 1."""
+        """The delay before this attempt; attempts count from 1."""
         return min(self.max_ms, self.initial_ms * 2 ** min(attempt - 1, 62)) / 1000
 
 
 class Attempts:
-    """How often one task has been started again. Not for multiple threads at once."""
+    """The restart attempts of one task. Not thread-safe."""
 
     def __init__(self, policy, clock):
         self.policy = policy
@@ -69,13 +69,13 @@ class Attempts:
         self._next_ms = None
 
     def running(self):
-        """The task runs."""
+        """The task is running."""
         if self._running_since is None:
             self._running_since = self._clock.monotonic()
         self._next_ms = None
 
     def failed(self):
-        """The task failed: seconds until it is to be started again, or None if it is not."""
+        """The task failed: return the seconds until its restart, or None if it stays FAILED."""
         self._settle()
         self._running_since = None
         if self.policy.max_attempts != -1 and self._made >= self.policy.max_attempts:
@@ -85,22 +85,22 @@ class Attempts:
         return seconds
 
     def made(self):
-        """It is being started again."""
+        """The task is being restarted."""
         self._made += 1
         self._next_ms = None
 
     def put_off(self):
-        """No next try for now."""
+        """Cancel the scheduled restart for now."""
         self._next_ms = None
 
     def forget(self):
-        """An operator has taken it in hand: count from nought."""
+        """An operator restarts it: reset the attempts to 0."""
         self._made, self._next_ms = 0, None
 
     def shown(self):
-        """Fields for the status; none where nothing is ever restarted, so that it has Connect's own shape.
+        """Extra fields of the status; none if automatic restarts are off, so that the status looks like Connect's.
 
-        A string, as all that Connect's statuses hold: there are clients that read nothing else."""
+        Strings, like all values in Connect's statuses: some clients parse nothing else."""
         if not self.policy.enabled:
             return {}
         self._settle()
@@ -122,7 +122,7 @@ def iso(ms):
 
 
 class Timers:
-    """Calls at a time to come, on one thread that begins with the first of them. What is called must not block."""
+    """Runs calls at a given time, on one thread that starts with the first of them. The calls must not block."""
 
     def __init__(self, clock):
         self._clock = clock
@@ -133,7 +133,7 @@ class Timers:
         self._closed = False
 
     def after(self, seconds, call):
-        """A Timer: `call` is called once so many seconds have passed, unless the timer is cancelled before."""
+        """Return a Timer: `call` runs once after so many seconds, unless the timer is cancelled first."""
         timer = Timer(call)
         with self._changed:
             heapq.heappush(self._waiting, (self._clock.monotonic() + seconds, next(self._numbers), timer))
@@ -154,10 +154,10 @@ class Timers:
             try:
                 timer.fire()
             except Exception:
-                log.exception("While restarting a connector or task")
+                log.exception("Restarting a connector or task failed")
 
     def _next(self):
-        """The timer that is due next, once it is; None when closed."""
+        """Wait for the next timer that is due; None when closed."""
         with self._changed:
             while not self._closed:
                 seconds = self._waiting[0][0] - self._clock.monotonic() if self._waiting else None

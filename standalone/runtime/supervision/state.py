@@ -1,8 +1,8 @@
-"""What the worker remembers beside source offsets: connectors, their target states, statuses and history, its own identity.
+"""The worker's state besides source offsets: connectors, their target states, statuses and history, and its own identity.
 
-SQLite in `state.dir`, readable by anyone's `sqlite3`. One thread owns the database; others post commands to it. What waits is done in one
-transaction, so that a burst costs one fsync; whoever asked hears of it once that is committed, and waits for a bounded time. Whatever is
-wrong with one command, the thread and the others continue. A lock file keeps a second worker out.
+SQLite in `state.dir`, readable with `sqlite3`. One thread owns the database; other threads queue commands. All queued commands run in one
+transaction, so that a burst costs one fsync; a caller gets its result after the commit, and waits with a timeout. A command that fails
+affects neither the thread nor the other commands. A lock file prevents a second worker from using the folder.
 """
 
 import concurrent.futures
@@ -19,7 +19,7 @@ from standalone.errors import ConnectError, StartError
 from standalone.extras import without
 from standalone.private import make_private, open_private
 
-with without("pandas"):  # 44 MB of memory, to know the SQL type of its timestamps
+with without("pandas"):  # saves 44 MB; sqlite-utils needs it only for the SQL type of its timestamps
     from sqlite_utils import Database
 
 log = logging.getLogger(__name__)
@@ -40,11 +40,11 @@ CREATE TABLE IF NOT EXISTS first_schemas (connector TEXT NOT NULL, topic TEXT NO
 CREATE TABLE IF NOT EXISTS loggers (name TEXT PRIMARY KEY, level TEXT NOT NULL, modified_ms INTEGER NOT NULL);
 """
 _VERSION = 1
-CONNECTOR = -1  # the task number under which a connector's own status stands
+CONNECTOR = -1  # the task number of a connector's own status
 DESTROYED = "DESTROYED"  # in the history: deleted
 
-HISTORY_OF_ONE, HISTORY_OF_ALL = 500, 50_000  # entries that are kept
-_MOST_TRACE = 16_384  # characters of a trace in the history
+HISTORY_OF_ONE, HISTORY_OF_ALL = 500, 50_000  # maximum number of entries
+_MOST_TRACE = 16_384  # maximum length of a stack trace in the history
 _MOST_AT_ONCE = 1000  # commands in a transaction
 ASK_SECONDS = 30.0  # how long a caller waits for a disk
 
@@ -57,14 +57,14 @@ class State:
         self._thread = None
         self._lock_file = None
         self._trouble = None  # why the last command failed
-        self._since = None  # when the thread began with what it is at
+        self._since = None  # when the thread began the current commands
 
     def open(self):
         try:
             os.makedirs(self.folder, mode=0o700, exist_ok=True)
             self._lock_file = open_private(os.path.join(self.folder, "lock"), "a+")
         except OSError as error:
-            raise StartError(f"The folder {self.folder} (state.dir) cannot be used: {error.strerror}.") from error
+            raise StartError(f"The folder {self.folder} (state.dir) cannot be opened: {error.strerror}.") from error
         try:
             fcntl.flock(self._lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
@@ -72,7 +72,7 @@ class State:
             other = self._lock_file.read().strip()
             self._lock_file.close()
             raise StartError(
-                f"Another worker{f' (process {other})' if other else ''} runs on {self.folder}. Two would overwrite each other's offsets. "
+                f"Another worker{f' (process {other})' if other else ''} uses {self.folder}. Two would overwrite each other's offsets. "
                 f"Stop it, or give this one another offset.storage.file.filename or state.dir."
             ) from None
         self._lock_file.truncate(0)
@@ -96,16 +96,16 @@ class State:
             self._thread = None
             self._lock_file.close()
 
-    def ailment(self):
-        """What keeps it from remembering, or None. Waits for nothing."""
+    def health_problem(self):
+        """Why it cannot store state, or None. Does not block."""
         since = self._since
         if since is not None and self._clock.monotonic() - since > ASK_SECONDS:
-            return f"The worker's state {self._path} has not been written for {self._clock.monotonic() - since:.0f} s: its disk does not answer."
+            return f"The worker's state {self._path} has not been written for {self._clock.monotonic() - since:.0f} s: the disk does not respond."
         return self._trouble
 
-    # ---------------------------------------------------------------- what is remembered
+    # ---------------------------------------------------------------- stored values
     def worker_uuid(self):
-        """An identity that outlives restarts, made on first use."""
+        """The worker's identity, created on first use; it survives restarts."""
 
         def get(db):
             db["meta"].insert({"key": "worker", "value": str(uuid.uuid4())}, ignore=True)
@@ -135,7 +135,7 @@ class State:
         self._ask(lambda db: db.execute("UPDATE connectors SET target_state = ?, changed_ms = ? WHERE name = ?", row))
 
     def delete_connector(self, name, worker_id):
-        """Forget it, all but its history."""
+        """Delete everything except its history."""
         entry = (name, CONNECTOR, DESTROYED, None, worker_id, self._clock.now_ms())
 
         def delete(db):
@@ -146,7 +146,7 @@ class State:
         self._ask(delete)
 
     def put_status(self, connector, task, state, trace, worker_id):
-        """Posted, not waited for: a status is news, and the next start makes its own."""
+        """Does not wait: a status is informational, and the next start writes a new one."""
         row = (connector, task, state, trace and well_formed(trace), worker_id, self._clock.now_ms())
 
         def put(db):
@@ -156,17 +156,17 @@ class State:
         self._post(put)
 
     def note_event(self, connector, task, state, text, worker_id):
-        """Something that happened without a change of state, for the history alone. Posted, as a status is."""
+        """Add an event without a change of state to the history. Does not wait, as for a status."""
         row = (connector, task, state, well_formed(text), worker_id, self._clock.now_ms())
         self._post(lambda db: _add_history(db, row))
 
     def history(self, connector):
-        """[(task or CONNECTOR, state, trace, worker id, when in ms), …], the newest first."""
+        """[(task or CONNECTOR, state, trace, worker id, timestamp in ms), …], newest first."""
         query = "SELECT task, state, trace, worker_id, time_ms FROM history WHERE connector = ? ORDER BY id DESC"
         return self._ask(lambda db: db.execute(query, (connector,)).fetchall(), writes=False)
 
     def answers_within(self, seconds):
-        """Whether its thread does what it is asked, within that time."""
+        """Whether the thread runs a command within that time."""
         asked = self._post(lambda db: db.execute("SELECT 1").fetchone(), writes=False)
         concurrent.futures.wait([asked], seconds)
         return asked.done() and asked.exception() is None
@@ -176,7 +176,7 @@ class State:
         return self._ask(lambda db: [(row["connector"], row["topic"]) for row in db["topics"].rows], writes=False)
 
     def put_topic(self, connector, topic):
-        """Posted, not waited for: a task says it."""
+        """Does not wait: called by tasks."""
         self._post(lambda db: db["topics"].insert({"connector": connector, "topic": well_formed(topic)}, ignore=True))
 
     def delete_topics(self, connector, wait=True):
@@ -184,24 +184,24 @@ class State:
         (self._ask if wait else self._post)(command)
 
     def first_schemas(self, connector):
-        """{topic: text of the first schema of its values}, since the connector's configuration was changed."""
+        """{topic: the first schema of its values, as text} since the connector's configuration was last changed."""
         query = "SELECT topic, schema FROM first_schemas WHERE connector = ?"
         return dict(self._ask(lambda db: db.execute(query, (connector,)).fetchall(), writes=False))
 
     def put_first_schema(self, connector, topic, schema):
-        """Posted, not waited for: a task says it."""
+        """Does not wait: called by tasks."""
         row = {"connector": connector, "topic": well_formed(topic), "schema": schema}
         self._post(lambda db: db["first_schemas"].insert(row, replace=True))
 
     def loggers(self):
-        """[(name, level, when it was set), ...]"""
+        """[(name, level, timestamp in ms), ...]"""
         return self._ask(lambda db: [(row["name"], row["level"], row["modified_ms"]) for row in db["loggers"].rows], writes=False)
 
     def put_loggers(self, rows):
         found = [{"name": well_formed(name), "level": level, "modified_ms": modified} for name, level, modified in rows]
         self._ask(lambda db: db["loggers"].insert_all(found, replace=True))
 
-    # ---------------------------------------------------------------- asked from other threads
+    # ---------------------------------------------------------------- called by other threads
     @property
     def _path(self):
         return os.path.join(self.folder, "state.sqlite")
@@ -217,13 +217,13 @@ class State:
             return asked.result(ASK_SECONDS)
         except concurrent.futures.TimeoutError:
             raise ConnectError(
-                f"The worker's state {self._path} did not answer within {ASK_SECONDS:.0f} s: its disk may be full or hang. "
-                "Whether the change is stored shows once it answers again."
+                f"The worker's state {self._path} did not respond within {ASK_SECONDS:.0f} s: the disk may be full or hang. "
+                "Check whether the change was stored once it responds again."
             ) from None
         except Exception as error:
             raise ConnectError(f"The worker's state {self._path} cannot be read or written: {error}.") from error
 
-    # ---------------------------------------------------------------- the owner
+    # ---------------------------------------------------------------- the owner's thread
     def _own(self, opened):
         try:
             db = self._open_database()
@@ -250,13 +250,13 @@ class State:
         db.executescript(_SCHEMA)
         version = db.execute("PRAGMA user_version").fetchone()[0]
         if version > _VERSION:
-            raise sqlite3.DatabaseError(f"it was written by a later version of this program ({version}, this one knows {_VERSION})")
+            raise sqlite3.DatabaseError(f"it was written by a newer version of this program (schema {version}; this version supports {_VERSION})")
         connection.execute(f"PRAGMA user_version = {_VERSION}")
         connection.commit()
         return db
 
     def _next_posts(self):
-        """All that waits, once there is anything; None when closed and all is done."""
+        """All queued commands, once there are any; None when closed and drained."""
         posts = [self._posts.get()]
         while posts[-1] is not None and len(posts) < _MOST_AT_ONCE and not self._posts.empty():
             posts.append(self._posts.get())
@@ -268,7 +268,7 @@ class State:
         return posts
 
     def _outcomes(self, db, commands):
-        """[(result, None) or (None, error)]: all in one transaction or, where one of them fails, each in its own."""
+        """[(result, None) or (None, error)]: all in one transaction or, if one of them fails, each in its own."""
         try:
             with db.atomic():
                 results = [(command(db), None) for command in commands]
@@ -283,20 +283,20 @@ class State:
             if self._trouble is None:
                 log.error("The worker's state could not be stored in %s: %s", self._path, error)
             self._trouble = f"The worker's state {self._path} could not be read or written: {error}."
-        elif writes:  # that it can be read says nothing of a disk that is full
+        elif writes:  # a read succeeds even if the disk is full
             self._trouble = None
 
 
 def well_formed(text):
-    """The text in a form that every file and every answer takes: half a surrogate pair as the escape that it was written as."""
+    """The text in a form that every file and response accepts: unpaired surrogates as escape sequences."""
     return text.encode("utf-8", "backslashreplace").decode()
 
 
 def _add_history(db, row):
-    """Note a state, and let go of what is beyond the bounds."""
+    """Add a state, and delete the oldest entries beyond the limits."""
     connector, trace = row[0], row[3]
     if trace is not None and len(trace) > _MOST_TRACE:
-        row = (*row[:3], trace[:_MOST_TRACE] + "\n… cut off here", *row[4:])
+        row = (*row[:3], trace[:_MOST_TRACE] + "\n… truncated", *row[4:])
     db.execute("INSERT INTO history (connector, task, state, trace, worker_id, time_ms) VALUES (?, ?, ?, ?, ?, ?)", row)
     newest = "SELECT id FROM history WHERE connector = ? ORDER BY id DESC LIMIT 1 OFFSET ?"
     db.execute(f"DELETE FROM history WHERE connector = ? AND id <= ({newest})", (connector, connector, HISTORY_OF_ONE))

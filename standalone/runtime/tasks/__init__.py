@@ -1,1 +1,1 @@
-"""The threads of tasks: how a source and a sink run, and the group of a connector's tasks."""
+"""Task threads: how source and sink tasks run, and the group of a connector's tasks."""

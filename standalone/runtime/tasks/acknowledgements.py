@@ -1,4 +1,4 @@
-"""What a source's task is told of its records: commit_record of each that is in the log, dropped or refused, and commit after each sync."""
+"""Callbacks of a source task: commit_record for each record that is acknowledged, filtered or rejected, and commit after each sync."""
 
 import collections
 import threading
@@ -9,18 +9,18 @@ from standalone.connector import SourceTask
 
 
 class Acknowledgements:
-    """Noted on the sender's thread, told on the task's own."""
+    """Recorded by the sender's thread, delivered on the task's own."""
 
     def __init__(self, task, on_news):
         self._task = task
-        self._on_news = on_news  # called, on any thread, when there is something to tell
+        self._on_news = on_news  # called, on any thread, when callbacks are pending
         self._synced = threading.Event()
         self._by_batch = type(task).commit_batch is not SourceTask.commit_batch
         self._by_record = type(task).commit_record is not SourceTask.commit_record
         self._noted = collections.deque() if self._by_batch or self._by_record else None
 
     def several(self, out):
-        """What `note` needs to know of one batch: {row: [how many records came of it, where one of them stands or None]}."""
+        """What `note` needs for one batch: {row: [how many records came of it, the position of one of them or None]}."""
         rows = [outgoing.rows for outgoing in out if outgoing.rows is not None] if self._by_record else []
         if not rows:
             return {}
@@ -33,12 +33,12 @@ class Acknowledgements:
             self._on_news()
 
     def note_sync(self):
-        """What is stored of its offsets is durable."""
+        """The stored offsets of the task are durable."""
         self._synced.set()
         self._on_news()
 
     def dropped(self, batch, out, count):
-        """Of the first `count` rows those that are in none of what goes out."""
+        """The first `count` rows of the batch without those that produce a record."""
         if not self._by_record:
             return
         kept = np.zeros(count, bool)
@@ -74,7 +74,7 @@ class Acknowledgements:
                 self._tell_of(batch, rows[row], None, several)
 
     def _tell_of(self, batch, row, metadata, several):
-        """Something that came of this row is in the log, or is refused: the task hears of it once, after the last that came of it."""
+        """A record that came of this row is acknowledged or rejected; the task is called once, after the last such record."""
         waiting = several.get(row)
         if waiting is not None:
             waiting[0] -= 1

@@ -1,4 +1,4 @@
-"""The topics that connectors have written to or read from, noted as they are used; they outlive a restart."""
+"""The topics that connectors have used, recorded on first use; they survive a restart."""
 
 import threading
 
@@ -19,7 +19,7 @@ class ActiveTopics:
             return sorted(self._used.get(connector, ()))
 
     def note(self, connector, topic):
-        """Called for every batch: a topic that is known costs nothing."""
+        """Called for every batch: cheap if the topic is known."""
         if not self._enabled or topic in self._used.get(connector, ()):
             return
         with self._lock:
@@ -32,13 +32,13 @@ class ActiveTopics:
         self._state.delete_topics(connector)
 
     def forget(self, connector):
-        """It is deleted. Waits for nothing."""
+        """The connector is deleted. Does not wait."""
         with self._lock:
             self._used.pop(connector, None)
         self._state.delete_topics(connector, wait=False)
 
     def creation(self, connector, topics):
-        """TopicCreation that also notes."""
+        """A TopicCreation that also records the topics."""
         return _NotingCreation(self, connector, topics)
 
 

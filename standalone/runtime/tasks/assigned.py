@@ -1,35 +1,35 @@
-"""The partitions that a sink's task has, and which of them are fetched: one answer, made of all who have a say in it.
+"""The partitions of a sink task, and which of them are fetched: one place that combines all reasons to pause.
 
-Nothing is fetched while the connector is paused (`hold`) or a put is being repeated (`repeating`); else all but what the task itself has
-paused. Nobody but this calls the consumer's pause and resume, so that one who resumes cannot undo what another has paused.
+Nothing is fetched while the connector is paused (`hold`) or a put is being retried (`repeating`); otherwise everything except partitions
+that the task has paused. Only this class calls the consumer's pause and resume, so that one reason to resume cannot override another to pause.
 """
 
 import contextlib
 
 
 class Assigned:
-    """On the task's thread. Pairs are (topic, partition)."""
+    """Used on the task's thread. Pairs are (topic, partition)."""
 
     def __init__(self, consumer):
         self._consumer = consumer
         self.open = set()
-        self.paused = set()  # by the task; what is revoked and comes back is so still, as in Java
-        self.given_up = set()  # let go since the last `begin_turn`, while what was fetched of them was being put
+        self.paused = set()  # by the task; a partition that is revoked and assigned again stays paused, as in Java
+        self.given_up = set()  # revoked since the last `begin_turn`, while their records were being put
         self.held = False
         self._repeating = False
-        self._silent = set()  # what the consumer was told to pause
+        self._silent = set()  # partitions paused in the consumer
 
     def begin_turn(self):
         self.given_up.clear()
 
     def take(self, pairs):
-        """They are the task's from now on; the consumer would fetch them."""
+        """Partitions assigned to the task; the consumer would fetch them."""
         self.open |= pairs
         self.paused &= self.open
         self._silent -= pairs
         self._tell()
 
-    def let_go(self, pairs):
+    def release(self, pairs):
         self.given_up |= pairs
         for own in (self.open, self._silent):
             own -= pairs
@@ -43,13 +43,13 @@ class Assigned:
         self._tell()
 
     def hold(self, held):
-        """The connector is paused, or continues."""
+        """The connector is paused, or resumed."""
         self.held = held
         self._tell()
 
     @contextlib.contextmanager
     def repeating(self):
-        """Nothing is fetched meanwhile."""
+        """Pause fetching during a retry."""
         self._repeating = True
         self._tell()
         try:
@@ -59,7 +59,7 @@ class Assigned:
             self._tell()
 
     def still_ours(self, items):
-        """These batches or records without those of partitions that were released: anyone who has these now begins after the last commit."""
+        """These batches or records without those of revoked partitions: their new owner starts at the last commit."""
         return [item for item in items if item.origin not in self.given_up] if self.given_up else items
 
     def _tell(self):

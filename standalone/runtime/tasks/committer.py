@@ -1,7 +1,7 @@
-"""How far a sink's task has come: what it has put, what it has flushed, what the group has been told.
+"""Offset commits of a sink task: what was put, what was flushed, and what is committed.
 
-Offsets of bad records are committed only once those are stored where they can be found (failures/dead_letter.py). A task whose
-pre_commit() fails may have lost what it was given: as in Java it reads on after what was committed last, and continues.
+Offsets of bad records are committed only after their letters are stored (failures/dead_letter.py). If pre_commit() fails, the task may
+have lost records: as in Java it is rewound to the last committed offsets, and continues.
 """
 
 import logging
@@ -12,7 +12,7 @@ log = logging.getLogger(__name__)
 
 
 class Committer:
-    """On the task's thread. Pairs are (topic, partition). `rewind({pair: offset})` has the runner read on from there."""
+    """On the task's thread. Pairs are (topic, partition). `rewind({pair: offset})` has the runner fetch from there again."""
 
     def __init__(self, task, consumer, *, rewind, letters, originals, meter, clock, every_seconds, flush_seconds, stop_seconds):
         self._task = task
@@ -25,10 +25,10 @@ class Committer:
         self._every_seconds = every_seconds
         self._flush_seconds = flush_seconds
         self._stop_seconds = stop_seconds
-        self.requested = False  # a commit, before the interval is over
-        self._put = {}  # pair -> the offset after what the task has taken
+        self.requested = False  # a commit before the interval has passed
+        self._put = {}  # pair -> the offset after the last record put
         self._committed = {}
-        self._began = {}  # pair -> where the task began, or was told to read on: what is before is not its business
+        self._began = {}  # pair -> where the task began, or was rewound to: earlier offsets are not committed
         self._next = None
 
     def begin(self):
@@ -39,31 +39,31 @@ class Committer:
         return 0.0 if self.requested else self._next - self._clock.monotonic()
 
     def began(self, pair, offset):
-        """The task is about to be given records from this offset on; of a partition that it has had since its last call nothing changes."""
+        """The task is about to get records from this offset onward; no effect on a partition that has had records since the last call."""
         self._began.setdefault(pair, offset)
 
     def put(self, pair, offset):
-        """The task has taken all that is before this offset."""
+        """The task has accepted all records before this offset."""
         self._put[pair] = offset
 
     def read_on(self, pair, offset):
-        """The task has asked to read on from this offset."""
+        """The task has asked to continue from this offset."""
         self._put[pair] = self._began[pair] = offset
 
-    def let_go(self, pairs):
+    def release(self, pairs):
         for pair in pairs:
             for known in (self._put, self._committed, self._began):
                 known.pop(pair, None)
             self._originals.forget(pair)
 
     def commit(self):
-        """Let the task flush, then commit what it says."""
+        """Let the task flush, then commit the offsets that it returns."""
         self.requested = False
         self.begin()
         self._store(self._flushed(self._uncommitted(self._put), self._flush_seconds, self._read_again), self._flush_seconds)
 
     def last_commit(self, pairs, close, final=False):
-        """The same as the task gives these up: it flushes, then `close()` is called, then what it has flushed is committed. `final`: it ends."""
+        """Commit as the task gives up partitions: flush, call `close()`, then commit the flushed offsets. `final`: the task ends."""
         seconds = min(self._stop_seconds, self._flush_seconds) if final else self._flush_seconds
         agreed = {}
         try:
@@ -84,19 +84,19 @@ class Committer:
         log.warning("Offset commit failed during close: records put since the last commit are redelivered. %s", trace_of(error))
 
     def _uncommitted(self, pairs):
-        """{pair: offset} of those of which the task has taken more than is committed; of all `pairs` if that is so of any."""
+        """{pair: offset} of pairs with more records put than committed; of all `pairs` if there is any such pair."""
         offsets = {pair: self._put[pair] for pair in pairs if pair in self._put}
         return offsets if any(self._committed.get(pair) != offset for pair, offset in offsets.items()) else {}
 
     def _flushed(self, offsets, seconds, failed):
-        """The offsets that the task agrees to; {} if it cannot flush now, or not at all: then `failed(offsets, error)` is called."""
+        """The offsets that the task agrees to; {} if it cannot flush now, or fails: then `failed(offsets, error)` is called."""
         if not offsets or not self._letters_are_stored(seconds):
             return {}
         try:
             agreed = self._task.pre_commit(dict(offsets)) or {}
         except RetriableError as error:
             self._meter.skipped_commit()
-            log.warning("The task cannot flush now, its offsets are committed later: %s", error)
+            log.warning("The task cannot flush now; its offsets will be committed later: %s", error)
             return {}
         except Exception as error:
             self._meter.committed(0.0, well=False)
@@ -106,7 +106,7 @@ class Committer:
 
     def _store(self, agreed, seconds, final=False):
         changed = {pair: offset for pair, offset in agreed.items() if self._committed.get(pair) != offset}
-        if changed and self._letters_are_stored(seconds):  # a flush may report, too
+        if changed and self._letters_are_stored(seconds):  # a flush may report records, too
             self._write(changed, seconds, final)
 
     def _write(self, offsets, seconds, final):
@@ -115,7 +115,8 @@ class Committer:
             self._consumer.commit(offsets, seconds)
         except LogRetriableError as error:
             self._meter.committed(self._clock.monotonic() - begun, well=False)
-            log.warning("The offsets could not be committed now (%s): %s", "they come again after a restart" if final else "later", error)
+            what_next = "the records are redelivered after a restart" if final else "retried later"
+            log.warning("The offsets could not be committed now (%s): %s", what_next, error)
             return
         self._meter.committed(self._clock.monotonic() - begun)
         self._committed.update(offsets)
@@ -127,5 +128,6 @@ class Committer:
         stored = self._letters is None or self._letters.stored(seconds)
         if not stored:
             self._meter.skipped_commit()
-            log.warning("Offsets are not committed yet: bad records are not in the dead letter queue '%s' after %.0f s", self._letters.topic, seconds)
+            text = "Offsets are not committed yet: bad records were not written to the dead letter queue '%s' within %.0f s"
+            log.warning(text, self._letters.topic, seconds)
         return stored

@@ -1,12 +1,12 @@
 """Exactly-once sources: a task's records and the offsets after them go to the log in one transaction.
 
-    poll        a transaction ends with each poll; with several, while more follows at once (SECONDS at most)
-    interval    it ends when transaction.boundary.interval.ms are over
-    connector   it ends where the task says so (TransactionContext)
+    poll        a transaction ends after each poll; after several if more records follow at once (SECONDS at most)
+    interval    it ends after transaction.boundary.interval.ms
+    connector   it ends where the task asks for it (TransactionContext)
 
-At its start a task takes the transactional id over, which fences whoever had it and aborts what that left open; only then it reads its
-offsets. When it is stopped or paused the transaction is committed; when it fails, aborted: what was in it is polled again, and no
-reader of committed records has seen it. With transaction.boundary=connector what the task has not ended is aborted in any case.
+When a task starts it initializes its transactional id, which fences the previous producer and aborts its open transaction; only then it
+reads its offsets. When it is stopped or paused, the transaction is committed; when it fails, aborted: its records are polled again, and no
+reader of committed records has seen them. With transaction.boundary=connector a transaction that the task has not ended is always aborted.
 """
 
 import logging
@@ -21,7 +21,7 @@ from standalone.runtime.tasks.source_runner import SourceRunner
 log = logging.getLogger(__name__)
 
 POLL, INTERVAL, CONNECTOR = "poll", "interval", "connector"
-SECONDS = 1.0  # of a transaction of multiple polls
+SECONDS = 1.0  # longest transaction of multiple polls
 _LOOK_SECONDS = 0.5
 
 
@@ -30,7 +30,7 @@ class ExactlyOnceRunner(SourceRunner):
 
     def __init__(self, task, config, *, offsets, boundary, interval_seconds, **base):
         self._store = offsets
-        self._pending = _Pending(offsets)  # offsets of what the log has taken and the transaction does not hold yet
+        self._pending = _Pending(offsets)  # offsets of acknowledged records that are not in the transaction yet
         super().__init__(task, config, offsets=self._pending, **base)
         self._boundary = boundary
         self._interval_seconds = interval_seconds if boundary == INTERVAL else SECONDS
@@ -38,14 +38,14 @@ class ExactlyOnceRunner(SourceRunner):
         self._ends = Boundaries() if boundary == CONNECTOR else None
         self._ready = False
 
-    # ---------------------------------------------------------------- distinguished from other threads
+    # ---------------------------------------------------------------- called by other threads
     def wake(self):
         super().wake()
         if self.stopping.is_set() and not self._ready:
-            self._producer.close(0)  # it may wait for its coordinator forever
+            self._producer.close(0)  # it may be waiting for its coordinator
 
     def offsets_synced(self, seconds=0.0):
-        """Its offsets are in the log as soon as a transaction is committed; where none is, the task's commit is due all the same."""
+        """Its offsets are in the log after a commit; the task's own commit() is due even if no transaction was committed."""
         self._acknowledgements.note_sync()
 
     # ---------------------------------------------------------------- the task's thread
@@ -108,8 +108,8 @@ class ExactlyOnceRunner(SourceRunner):
 
     def _settle(self):
         if self._ends is not None:
-            self._take([])  # what the task said of its last transaction
-            self._abort()  # what it left open comes to nothing
+            self._take([])  # what the task asked for in its last transaction
+            self._abort()  # an open transaction is aborted
         else:
             self._commit()
         return not self._must_end()
@@ -119,18 +119,18 @@ class ExactlyOnceRunner(SourceRunner):
         if self._ends is not None:
             self._abort()
         elif not self._commit(self._stop_seconds):
-            log.warning("The transaction could not be committed within %.1f s: its records are polled again after a restart", self._stop_seconds)
+            log.warning("The transaction was not committed within %.1f s: its records are polled again after a restart", self._stop_seconds)
 
     def _end_failed(self):
         self.without_failing(self._abort)
 
-    # ---------------------------------------------------------------- ends
+    # ---------------------------------------------------------------- commit and abort
     def _commit(self, seconds=float("inf"), dropped=False):
-        """Commit what was shipped, or its offsets alone; whether it could be done in time."""
+        """Commit the sent records, or only offsets; return whether that succeeded in time."""
         self._begun_at = None
         if not self._delivered(self._producer.flush, seconds):
             return False
-        if self._letters is not None and not self._delivered(self._letters.stored, seconds):  # offsets are behind letters, too
+        if self._letters is not None and not self._delivered(self._letters.stored, seconds):  # letters are stored before offsets, too
             return False
         if dropped:
             self._producer.abort_transaction()
@@ -150,7 +150,7 @@ class ExactlyOnceRunner(SourceRunner):
         return True
 
     def _delivered(self, flush, seconds):
-        """Whether the log has taken everything within that time. Raises what failed the task meanwhile."""
+        """Whether everything is acknowledged within that time. Raises the error that failed the task meanwhile."""
         deadline = self._clock.monotonic() + seconds
         while not flush(min(_LOOK_SECONDS, max(0.0, deadline - self._clock.monotonic()))):
             if self._trouble is not None:
@@ -174,7 +174,7 @@ class ExactlyOnceRunner(SourceRunner):
 
 
 class _Pending:
-    """What the tracker and the task see of the connector's offsets; those to be stored wait here for their transaction."""
+    """The tracker's and the task's view of the connector's offsets; those to store are queued here for the transaction."""
 
     def __init__(self, store):
         self._store = store
@@ -199,7 +199,7 @@ COMMIT, ABORT = "commit", "abort"
 
 
 class Boundaries(TransactionContext):
-    """What a task has asked for, and what it polled cut accordingly. Tasks may ask on any thread of theirs."""
+    """The transaction boundaries that a task has asked for; splits polled batches at them. Tasks may call from any of their threads."""
 
     def __init__(self):
         self._behind = {}  # id of a record -> (the record, COMMIT or ABORT)
@@ -220,7 +220,7 @@ class Boundaries(TransactionContext):
                 self._behind[id(record)] = record, end
 
     def parts(self, batches):
-        """(SourceBatch or None, COMMIT, ABORT or None: what comes after it), in order."""
+        """(SourceBatch or None, COMMIT, ABORT or None: what follows it), in order."""
         for batch in batches:
             low = 0
             own = self._take(batch)

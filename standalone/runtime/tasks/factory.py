@@ -1,4 +1,4 @@
-"""A task's runner out of its connector's configuration: task, chain, clients of the log, what happens to records that fail."""
+"""Builds a task's runner from its connector's configuration: task, chain, Kafka clients, error handling."""
 
 import functools
 
@@ -20,8 +20,8 @@ from standalone.runtime.tasks.topic_creation import TopicCreation
 
 
 class TaskFactory:
-    """`uuid` is the worker's: by it a sink's task is known to its group again after a restart. `relayed` makes the group of a sink's task that
-    is no member itself (log/relayed_group.py)."""
+    """`uuid` is the worker's: it makes the member id of a sink task stable across restarts. `relayed` creates the group of a sink task whose
+    partitions come from the worker (log/relayed_group.py)."""
 
     def __init__(
         self, config, clock, clients, *, heartbeats, memory, session, topics, offsets, uuid, state, note_event, note_end, relayed=None
@@ -37,8 +37,8 @@ class TaskFactory:
         self._uuid = uuid
         self._first_schemas = FirstSchemas(state, self._json_converter)
         self._relayed = relayed
-        self._note_event = note_event  # of (connector, task, state, text)
-        self._note_end = note_end  # called when a source's task has come to its end
+        self._note_event = note_event  # called with (connector, task, state, text)
+        self._note_end = note_end  # called when a source task has finished
         self._graceful_seconds = config["task.shutdown.graceful.timeout.ms"] / 1000
         self._flush_seconds = config["offset.flush.timeout.ms"] / 1000
 
@@ -56,7 +56,7 @@ class TaskFactory:
         else:
             config = ProducerConfig.of(properties)
         tolerance, retries = self._tolerance(plan, number)
-        pipeline = self._pipeline(plan, retries)  # before anything that would have to be closed, should a plugin of it fail
+        pipeline = self._pipeline(plan, retries)  # first, because a plugin of it may fail and nothing needs closing yet
         groups = plan.topic_groups() if self._config["topic.creation.enable"] else []
         kind: type[Producer] = TransactionalProducer if in_transactions else Producer
         build = functools.partial(ExactlyOnceRunner, **self._boundary(plan)) if in_transactions else SourceRunner
@@ -77,7 +77,7 @@ class TaskFactory:
         )
 
     def source_offsets(self, plan):
-        """Where the offsets of a source are."""
+        """Where the offsets of a source are stored."""
         if not self._config.exactly_once:
             return self._offsets
         topic = plan["offsets.storage.topic"] or self._config["offset.storage.topic"]
@@ -126,13 +126,13 @@ class TaskFactory:
         )
 
     def _tolerance(self, plan, number):
-        """What one task does with records that fail: (Tolerance, Retries)."""
+        """How one task handles failed records: (Tolerance, Retries)."""
         counters = ErrorCounters()
         letters = self._dead_letters(plan, number, counters)
         return Tolerance(plan, plan["name"], number, counters, self._clock, letters), Retries(plan, counters, self._clock)
 
     def _dead_letters(self, plan, number, counters):
-        """The task's DeadLetterQueue, or None where the configuration names none."""
+        """The task's DeadLetterQueue, or None if none is configured."""
         prefix = "errors.deadletterqueue." if plan.kind == "sink" else "errors.source.deadletterqueue."
         topic = plan[f"{prefix}topic.name"]
         if not topic:
@@ -156,7 +156,7 @@ class TaskFactory:
         return [plan.converter(part, self._config) for part in ("key", "value", "header")]
 
     def _pipeline(self, plan, retries=None):
-        """The connector's chain, in the engine that the configuration says."""
+        """The connector's chain, in the configured engine."""
         converters = self._converters(plan)
         links = [Link(*link.build()) for link in plan.links()]
         chain = Chain(plan.kind, *converters, links)

@@ -1,4 +1,4 @@
-"""The tasks of one connector: made, started, stopped and brought in line with what the connector says."""
+"""The tasks of one connector: creates, starts and stops them, and updates them after a change of the task configurations."""
 
 import concurrent.futures
 import logging
@@ -12,18 +12,18 @@ log = logging.getLogger(__name__)
 
 
 class TaskGroup:
-    """Used within calls of the connector's mailbox; `all` is read under the herder's lock. `new_runner(task, listen)` asks foreign code."""
+    """Used within calls of the connector's mailbox; `all` is read under the herder's lock. `new_runner(task, listen)` calls plugin code."""
 
     def __init__(self, name, shared, supervisor, new_runner, patience):
         self._name = name
         self._shared = shared
         self._supervisor = supervisor
         self._new_runner = new_runner
-        self._patience = patience  # gives a wait for call_plugin
+        self._patience = patience  # returns a wait for call_plugin
         self.all = []
 
     def bring_in_line(self, configs):
-        """Start, stop and restart exactly those tasks whose configuration changed."""
+        """Start, stop and restart exactly the tasks whose configuration changed."""
         with self._shared.lock:
             known = [task.config for task in self.all]
         if known == configs and all(task.runner is not None for task in self.all):
@@ -47,7 +47,7 @@ class TaskGroup:
             task.runner.resume()
 
     def restart(self, number, renewed):
-        """Stop that task and start it with the configuration that `renewed(its configuration)` gives."""
+        """Stop that task and start it with the configuration that `renewed(old configuration)` returns."""
         task = next((task for task in self.all if task.number == number), None)
         if task is None:
             return
@@ -68,8 +68,8 @@ class TaskGroup:
         with self._shared.lock:
             self.all = []
 
-    def hurry(self):
-        """Ask all to stop, and wait for none; from any thread."""
+    def ask_to_stop(self):
+        """Ask all to stop without waiting. Thread-safe."""
         return [Mailbox(self._name).post(task.runner.stop) for task in self._with_runners()]
 
     def _with_runners(self):
@@ -78,7 +78,7 @@ class TaskGroup:
     def _start(self, task):
         if self._shared.closing.is_set():
             return
-        count_start = iter([self._shared.starts["task"].count])  # once
+        count_start = iter([self._shared.starts["task"].count])  # counted once
         generation = task.next_generation()
 
         def listen(state, trace):
@@ -99,7 +99,7 @@ class TaskGroup:
             runner.start()
 
     def _end(self, tasks):
-        """Ask all to stop, then wait for all, within the graceful time; what hangs is abandoned, and not heard any more."""
+        """Ask all to stop, then wait within the graceful timeout; a task that hangs is abandoned and its states are ignored."""
         runners = [task.runner for task in tasks if task.runner is not None]
         asked = [Mailbox(self._name).post(runner.stop) for runner in runners]
         patience = self._shared.worker.graceful_seconds

@@ -1,8 +1,8 @@
-"""A thread and its states: what source and sink runners have in common.
+"""A thread and its states: the common base of source and sink runners.
 
     UNASSIGNED → RUNNING ⇄ PAUSED → (stopped)        any of them → FAILED
 
-A runner says each state to its listener. It is told to pause, resume and stop from other threads, and never waits there.
+A runner reports each state to its listener. Other threads ask it to pause, resume and stop; these calls never block.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ _context = threading.local()
 
 @contextlib.contextmanager
 def log_context(text):
-    """Log lines of this thread begin with [text] meanwhile, as Connect's do."""
+    """Prefix the log lines of this thread with [text], as Connect does."""
     before = getattr(_context, "text", "")
     _context.text = f"[{text}] "
     try:
@@ -30,7 +30,7 @@ def log_context(text):
 
 
 class ContextFilter(logging.Filter):
-    """Gives each log record the `context` of its thread."""
+    """Adds the `context` of its thread to each log record."""
 
     def filter(self, record):
         record.context = getattr(_context, "text", "")
@@ -38,7 +38,7 @@ class ContextFilter(logging.Filter):
 
 
 class TaskRunner:
-    """Runs one task on its own thread. Subclasses define `work`, which returns once `stopping` is set, and have a `pipeline` and `errors`."""
+    """Runs one task on its own thread. Subclasses define `work`, which returns once `stopping` is set, and have `pipeline` and `errors`."""
 
     def __init__(self, connector, number, listener, meter, paused=False):
         self.connector = connector
@@ -78,27 +78,27 @@ class TaskRunner:
         self._thread.join(max(0, seconds))
         return not self._thread.is_alive()
 
-    worker_id = None  # of where it runs, if that is elsewhere
+    worker_id = None  # where it runs, if not in the worker
 
     def offsets_synced(self, seconds=0.0):
-        """The worker's source offsets have just been made durable, within that time."""
+        """The worker's source offsets have just become durable, within that time."""
 
     def cancel(self):
-        """The task did not end in time: let go of what blocks it, and of what it holds for others."""
+        """The task did not end in time: interrupt blocking calls, and free what it holds."""
 
     def wake(self):
-        """Make a waiting `work` look at what is wanted of it."""
+        """Wake `work` if it waits."""
 
     @property
     def paused(self):
         return self._paused
 
     def metrics(self):
-        """What has been counted: {group: {name: value}}, by Connect's names."""
+        """The metrics of the task: {group: {name: value}}, by Connect's names."""
         return {**self.meter.values(), "task-error-metrics": self.errors.values(), "pipeline": dict(self.pipeline.counts.records)}
 
     def without_failing(self, call, *arguments, **named):
-        """A call that ends something: what goes wrong by it is said, and nobody fails of it."""
+        """Run a clean-up call; its errors are logged, not raised."""
         try:
             call(*arguments, **named)
         except Exception as error:
@@ -116,7 +116,7 @@ class TaskRunner:
         with log_context(f"{self.connector}|task-{self.number}"):
             try:
                 self.work()
-            except BaseException as error:  # a task may raise anything, and only this task ends by it
+            except BaseException as error:  # a task may raise anything; only this task fails
                 self.error = error
                 trace = trace_of(error)
                 if self.stopping.is_set():

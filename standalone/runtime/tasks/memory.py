@@ -1,16 +1,16 @@
-"""How many bytes may be under way in the whole process: the bound that keeps memory flat beside a slow sink."""
+"""How many bytes may be in flight in the whole process: the limit that bounds memory when a sink is slow."""
 
 import threading
 
-_LOOK_SECONDS = 0.05  # who waits looks again so often: giving back costs nothing where nobody waits
+_LOOK_SECONDS = 0.05  # polling interval of a waiting task: giving back needs no lock or wake-up
 
 
 class MemoryBudget:
-    """Bytes are taken before a batch continues its way and returned once it has arrived.
+    """Bytes are taken before a batch is processed and given back once it is delivered.
 
-    Who holds nothing is always given something: a batch larger than the budget passes alone, and nobody waits for himself. A task that
-    holds no more than an equal part of the whole takes without asking: at many small batches a second a lock that all share would be
-    what everybody waits for.
+    A task that holds nothing always gets its bytes: a batch larger than the budget passes alone, and no task waits for itself. A task that
+    holds no more than an equal share of the total takes bytes without the shared lock, which would be contended at many small batches a
+    second.
     """
 
     def __init__(self, total, per_task):
@@ -21,7 +21,7 @@ class MemoryBudget:
         self.waiting = 0
 
     def share(self):
-        """One task's share of it."""
+        """One task's share of the budget."""
         share = _Share(self)
         with self.freed:
             self.shares = [*self.shares, share]
@@ -32,7 +32,7 @@ class MemoryBudget:
 
 
 class _Share:
-    """`take` is called by one thread, `give` by one thread: each counts on its own, so that neither needs a lock."""
+    """`take` is called by one thread, `give` by one thread: each has its own counter, so that neither needs a lock."""
 
     def __init__(self, budget):
         self._budget = budget
@@ -73,7 +73,7 @@ class _Share:
                 self._budget.freed.notify_all()
 
     def close(self):
-        """Give all back, and let a waiting `take` go."""
+        """Give all back, and wake a waiting `take`."""
         budget = self._budget
         with budget.freed:
             self._closed = True

@@ -1,7 +1,7 @@
-"""A put that asks for a retry is repeated with the same records until the task takes them, or gives up.
+"""Retries a put that raised RetriableError, with the same records, until the task accepts them or fails.
 
-Meanwhile nothing is fetched, but the group must see that the task lives, and may take partitions away: their records are left out of the
-next attempt.
+Nothing is fetched meanwhile, but the consumer must keep polling to stay in the group; records of partitions that are revoked are left out
+of the next attempt.
 """
 
 import logging
@@ -23,7 +23,7 @@ class Redelivery:
         self._clock = clock
 
     def put(self, records):
-        """Put these, however often it takes. Raises what the task raises but RetriableError; Stopped if the task is to stop."""
+        """Put these, with as many retries as needed. Raises all the task's errors except RetriableError; Stopped if the task is to stop."""
         try:
             self._task.put(records)
         except RetriableError as error:
@@ -34,9 +34,9 @@ class Redelivery:
         is_empty, pauses = not records, self._retries.pauses()
         while error is not None:
             if self._retries.stopping.is_set():
-                raise Stopped("The task was stopped while a put was still to be repeated; its records are redelivered.") from error
+                raise Stopped("The task was stopped during the retry of a put; its records are redelivered.") from error
             count = sum(map(len, records)) if self._task.takes_batches else len(records)
-            log.warning("The task asks for the same %d records again: %s", count, error)
+            log.warning("The put of %d records failed and will be retried: %s", count, error)
             self._retries.failed()
             self._wait(next(pauses))
             records = self._assigned.still_ours(records)
@@ -50,13 +50,13 @@ class Redelivery:
         return None
 
     def _wait(self, seconds):
-        """Poll at least once, as Java does: however short the time is, the group sees that the task lives, and may take partitions away."""
+        """Poll at least once, as Java does: even a short wait keeps the membership alive, and handles a rebalance."""
         until = self._clock.monotonic() + self._context.take_timeout(seconds)
         while not self._retries.stopping.is_set():
             left = until - self._clock.monotonic()
             if self._consumer.poll(max(0.0, min(left, POLL_SECONDS))):
-                raise ConnectError(  # better than to continue without them: no offset has moved
-                    "Records were fetched while a put was being repeated. This is a fault of the worker; restart the task: they come again."
+                raise ConnectError(  # continuing would lose them; no offset was committed
+                    "Records were fetched while a put was being retried. This is a bug of the worker; restart the task to redeliver them."
                 )
             if self._clock.monotonic() >= until:
                 return

@@ -1,4 +1,4 @@
-"""A source's worked batches to the producer, an offset after each piece; and what happens to them there."""
+"""Sends a source's processed batches to the producer, in pieces with an offset after each, and handles the responses."""
 
 import numpy as np
 
@@ -8,9 +8,9 @@ from standalone.log.intake import HeldBack
 from standalone.runtime.failures.tolerance import KAFKA_PRODUCE, SOURCE_TASK
 from standalone.stage import StageFailed
 
-_PIECE_BYTES = 1 << 20  # an offset may be stored after each: about what one request carries
-# What a log refuses because of the record: with errors.tolerance=all it is skipped. All else may pass, or is for a person to fix.
-# (The producer has found the record where a log refuses a whole batch for one in it.)
+_PIECE_BYTES = 1 << 20  # an offset may be stored after each: about the size of one request
+# Errors caused by the record: with errors.tolerance=all it is skipped. All other errors may be transient, or need an operator.
+# (If the broker rejects a whole batch for one record, the producer has found that record.)
 _FAULTS_OF_RECORDS = {
     f"org.apache.kafka.common.errors.{name}Exception"
     for name in ("RecordTooLarge", "RecordBatchTooLarge", "InvalidRecord", "InvalidTimestamp", "InvalidTopic", "UnsupportedForMessageFormat")
@@ -22,7 +22,7 @@ class Shipping:
 
     def __init__(self, producer, *, topics, tracker, acknowledgements, tolerance, memory, meter, went_wrong):
         self._producer = producer
-        self._topics = topics  # makes a topic before its first record, where the configuration says how
+        self._topics = topics  # creates a topic before its first record, if configured
         self._tracker = tracker
         self._acknowledgements = acknowledgements
         self._tolerance = tolerance
@@ -30,10 +30,10 @@ class Shipping:
         self._memory = memory
         self._meter = meter
         self._went_wrong = went_wrong
-        self.closing = False  # nothing is waited for any more: what is not acknowledged is sent again after a restart
+        self.closing = False  # do not wait any more: unacknowledged records are sent again after a restart
 
     def ship(self, batch, result):
-        """Send what the chain made of this batch. Raises ToleranceExceeded, with what came before the bad record on its way."""
+        """Send the chain's results for this batch. Raises ToleranceExceeded after sending the records before the bad one."""
         out, failures = result.out, result.failures
         self._meter.left_out(len(batch) - sum(len(outgoing.records) for outgoing in out))
         if not failures:
@@ -41,14 +41,14 @@ class Shipping:
             return
         if not self._tolerance.all:
             self._ship_before(batch, out, failures[0].row)
-        # First of this batch, so that no offset of it is stored before the letters are.
+        # Before the batch's records, so that no offset of it is stored before the letters are.
         letters = self._tracker.add(batch.source_partition, None, 1, 0) if self._letters is not None else None
         self._tolerance.source(failures, lambda: self._tracker.done(letters))
         unreported = [failure.row for failure in failures] if self._letters is None else ()
         self._hand_over(batch, out, len(batch), unreported)
 
     def _ship_before(self, batch, out, row):
-        """What came before the record that fails the task is sent, as it would have been one by one."""
+        """Send the records before the one that fails the task, as if they had been sent one by one."""
         before = []
         for outgoing in out:
             rows = np.arange(len(outgoing.records)) if outgoing.rows is None else outgoing.rows
@@ -59,10 +59,10 @@ class Shipping:
             self._hand_over(batch, before, row)
 
     def _hand_over(self, batch, out, count, unreported=()):
-        """Give the records to the producer in pieces, an offset after each; `count` rows of the batch are then dealt with, but that
-        the offset of those `unreported` is stored only with that of a later row."""
+        """Send the records in pieces, an offset after each; `count` rows of the batch are done then, except that the offsets of `unreported` rows
+        are stored only together with that of a later row."""
         pieces = list(pieces_of(out[0])) if len(out) == 1 else [[outgoing] for outgoing in out] or [[]]
-        if len(out) > 1:  # multiple topics: rows interleave, so one offset is after all
+        if len(out) > 1:  # multiple topics: rows interleave, so one offset follows all
             pieces = [out]
         last = 0
         several = self._acknowledgements.several(out)
@@ -90,7 +90,7 @@ class Shipping:
             try:
                 self._settle(sent, batch, outgoing, delivered)
                 self._acknowledgements.note(batch, outgoing, delivered, several)
-            except BaseException as error:  # else the task would continue, and its offsets stand still
+            except BaseException as error:  # else the task would continue without storing offsets
                 self._went_wrong(error)
 
         return done
@@ -103,7 +103,7 @@ class Shipping:
             self._refused(sent, batch, outgoing, delivered)
 
     def _refused(self, sent, batch, outgoing, delivered):
-        """The log took not all of them."""
+        """The broker rejected some of them."""
         count = len(outgoing.records)
         failures = []
         for rows, error in delivered.failed:
@@ -118,7 +118,7 @@ class Shipping:
                 record = SourceRecord(outgoing.topic, None, batch.source_partition, batch.offset_of(at), partition=outgoing.partition, timestamp=time)
                 failures.append(StageFailed(KAFKA_PRODUCE, None, row, error, record, SOURCE_TASK))
         if not failures:
-            return  # what they were held back for fails the task
+            return  # the task fails by the error for which they were held back
         self._meter.answered(count, len(failures))
         try:
             self._tolerance.produce(outgoing.topic, outgoing.partition, outgoing.records, failures, lambda: self._tracker.done(sent))
@@ -127,7 +127,7 @@ class Shipping:
 
 
 def pieces_of(outgoing):
-    """One Outgoing in pieces of about _PIECE_BYTES, each as a list of one."""
+    """Split one Outgoing into pieces of about _PIECE_BYTES, each a list of one."""
     records, rows = outgoing.records, outgoing.rows
     size = records.nbytes
     if size <= _PIECE_BYTES:
@@ -138,6 +138,6 @@ def pieces_of(outgoing):
     while low < len(records):
         high = min(low + step, len(records))
         while rows is not None and high < len(records) and rows[high] == rows[high - 1]:
-            high += 1  # what came of one record stays together: an offset is after all of it
+            high += 1  # all results of one record stay together: the offset follows them
         yield [outgoing._replace(records=records.slice(low, high), rows=None if rows is None else rows[low:high])]
         low = high

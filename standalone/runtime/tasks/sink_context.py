@@ -1,4 +1,4 @@
-"""What a sink's task may ask of the worker. It is noted, and done between puts."""
+"""SinkTaskContext: requests of a sink task, carried out between puts."""
 
 from standalone.connector import SinkTaskContext
 from standalone.errors import ConnectError, RetriableError
@@ -7,8 +7,8 @@ from standalone.runtime.tasks.assigned import shown
 
 
 class SinkContext(SinkTaskContext):
-    """`put_back(pairs)` has the runner fetch again what the chain is at of these; `reporter()` gives an ErrantRecordReporter or None;
-    `spark(work)` has work done in the worker's Spark session."""
+    """`put_back(pairs)` has the runner fetch records again that the chain has not delivered; `reporter()` returns an ErrantRecordReporter or
+    None; `spark(work)` runs work in the worker's Spark session."""
 
     def __init__(self, connector, number, config, assigned, put_back, reporter, spark=None):
         self.connector = connector
@@ -22,7 +22,7 @@ class SinkContext(SinkTaskContext):
         self._rewinds = {}
         self._timeout = None
 
-    # ---------------------------------------------------------------- asked by the task
+    # ---------------------------------------------------------------- called by the task
     def assignment(self):
         return set(self._assigned.open)
 
@@ -54,7 +54,7 @@ class SinkContext(SinkTaskContext):
     def timeout(self, ms):
         self._timeout = ms / 1000
 
-    # ---------------------------------------------------------------- taken by the runner
+    # ---------------------------------------------------------------- called by the runner
     def take_timeout(self, default=float("inf")):
         seconds, self._timeout = self._timeout, None
         return default if seconds is None else seconds
@@ -68,8 +68,8 @@ class SinkContext(SinkTaskContext):
         rewinds, self._rewinds = self._rewinds, {}
         return rewinds
 
-    def let_go(self, pairs):
-        """Should they ever come back, they are read on from what is committed then."""
+    def release(self, pairs):
+        """Forget rewinds of revoked partitions: if they are assigned again, they start at the committed offset."""
         self._rewinds = {pair: offset for pair, offset in self._rewinds.items() if pair not in pairs}
 
     def _must_be_ours(self, partitions, what):

@@ -1,12 +1,12 @@
 """log → pipeline → put → commit: how a sink task runs, on one thread.
 
-    assigned.py      its partitions, and which of them are fetched
-    redelivery.py    a put that is repeated
-    committer.py     flushing, and the group's offsets
-    sink_context.py  what the task may ask for
+    assigned.py      assigned partitions, and which of them are fetched
+    redelivery.py    retries of a put
+    committer.py     flushes and offset commits
+    sink_context.py  the task's SinkTaskContext
 
-What is fetched is processed by the chain, which may be some batches ahead of the task (look_ahead.py), and put. However the task ends, what it
-has put is flushed and committed, and its partitions are closed.
+Fetched records are processed by the chain, which may be some batches ahead of the task (look_ahead.py), and put. When the task ends, for
+any reason, the records already put are flushed and committed, and its partitions are closed.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from standalone.runtime.tasks.sink_context import SinkContext
 
 log = logging.getLogger(__name__)
 
-AHEAD_SECONDS = 0.005  # for what is on its way, where the task could be given something at once
+AHEAD_SECONDS = 0.005  # wait for records in flight even if some could be put at once
 
 
 class SinkRunner(TaskRunner):
@@ -38,14 +38,14 @@ class SinkRunner(TaskRunner):
         self.config = config
         self.pipeline = pipeline
         self.consumer = new_consumer(_Listener(self))
-        self.stopping = retries.stopping  # one event ends all waiting
+        self.stopping = retries.stopping  # ends all waiting
         pipeline.ask_what_follows(lambda: sum(self.consumer.lag().values()))
         self.errors = tolerance.counters
         self._subscription = subscription
         self._tolerance = tolerance
         self._letters = tolerance.dead_letters
         self._clock = clock
-        self._note_topic = note_topic  # called with each topic that is read from
+        self._note_topic = note_topic  # called with each topic that it reads
         self._max_poll_records = max_poll_records
         self._stop_seconds = stop_seconds
         self._ahead = LookAhead()
@@ -63,7 +63,7 @@ class SinkRunner(TaskRunner):
             every_seconds=commit_seconds, flush_seconds=flush_seconds, stop_seconds=stop_seconds,
         )  # fmt: skip
 
-    # ---------------------------------------------------------------- distinguished from other threads
+    # ---------------------------------------------------------------- called by other threads
     def wake(self):
         self.consumer.wakeup()
 
@@ -75,7 +75,7 @@ class SinkRunner(TaskRunner):
     def _counted_by_task(self):
         try:
             return self.task.metrics()
-        except Exception as error:  # a stranger's code
+        except Exception as error:  # plugin code
             log.warning("The task's metrics() failed: %s", error)
             return {}
 
@@ -85,7 +85,7 @@ class SinkRunner(TaskRunner):
 
     # ---------------------------------------------------------------- the task's thread
     def work(self):
-        with contextlib.ExitStack() as at_end:  # in the reverse order, each whatever happened to the others
+        with contextlib.ExitStack() as at_end:  # run in reverse order; each runs even if another fails
             at_end.callback(self.pipeline.close)
             at_end.callback(self.consumer.close, self._stop_seconds, leave=True)
             if self._letters is not None:
@@ -148,9 +148,9 @@ class SinkRunner(TaskRunner):
 
     def _commit(self):
         self._committer.commit()
-        self._rewind()  # pre_commit, too, may say where to read on
+        self._rewind()  # pre_commit may rewind, too
 
-    # ---------------------------------------------------------------- records: all that is asked of the pipeline
+    # ---------------------------------------------------------------- records: fetch and chain
     def _fetch(self):
         if self._ahead.is_busy:
             fetched = self._fetch_meanwhile()
@@ -166,21 +166,21 @@ class SinkRunner(TaskRunner):
         return fetched
 
     def _fetch_meanwhile(self):
-        """What comes while the chain is at a batch, so that it has the next one when the task gets this one."""
+        """Fetch while the chain processes a batch, so that it has the next one when the task gets this one."""
         fetched = self.consumer.poll(AHEAD_SECONDS)
         while not fetched and self._ahead.has_time and not self.stopping.is_set():
             fetched = self.consumer.poll(AHEAD_SECONDS)
         return fetched
 
     def _work_chain(self, fetched):
-        """(batches for the task, the offset after each partition's records, what failed and is not tolerated or None)"""
+        """(batches to put, the offset after each partition's records, the failures that are not tolerated or None)"""
         batches, ends = [], {}
         for (topic, partition, records), result in self._worked(fetched):
             self.meter.read(len(records))
             if len(records):
                 self._committer.began((topic, partition), int(records.offsets[0]))
             if result.failures and not self._tolerance.all:
-                # As in Java nothing of the poll that holds the bad record is put; a poll there has max.poll.records.
+                # As in Java, no record of the poll with the bad record is put; a poll in Java has max.poll.records.
                 first = result.failures[0].row
                 row = first - first % self._max_poll_records
                 if row:
@@ -194,7 +194,7 @@ class SinkRunner(TaskRunner):
         return batches, ends, None
 
     def _worked(self, fetched):
-        """[((topic, partition, records), result)] that the chain is done with, of what was fetched before and now."""
+        """[((topic, partition, records), result)] finished by the chain, from earlier fetches and this one."""
         prepare = self.task.prepare if self.task.takes_batches else None
         for each in fetched:
             batch = each.topic, each.partition, each.records
@@ -204,7 +204,7 @@ class SinkRunner(TaskRunner):
         return done
 
     def _put_back(self, pairs):
-        """What the chain is at of these partitions is fetched again, once that is wanted."""
+        """Fetch records of these partitions again that are still in the chain, once needed."""
         firsts = {}
         for topic, partition, records in self._forget(pairs):
             firsts.setdefault((topic, partition), int(records.offsets[0]))
@@ -227,7 +227,7 @@ class SinkRunner(TaskRunner):
                 self._put(records, len(records))
 
     def _put(self, records, count):
-        """Put these; where the task lets bad ones be found, all but those."""
+        """Put these; if the task allows a search for bad records, all except those."""
         records = self._assigned.still_ours(records)
         if count and not records:
             return
@@ -264,10 +264,10 @@ class SinkRunner(TaskRunner):
     def _take_over(self, pairs):
         self._assigned.take(pairs)
         self.task.open(sorted(pairs))
-        self._rewind()  # before anything of them is fetched
+        self._rewind()  # before their first fetch
 
     def _rewind(self):
-        """Read on where the task said so."""
+        """Seek where the task has asked for it."""
         rewinds = self._context.take_rewinds()
         self._read_from(rewinds)
         for pair, offset in rewinds.items():
@@ -294,11 +294,11 @@ class SinkRunner(TaskRunner):
         finally:
             for part in (self._assigned, self._context, self._committer, self._bad_records):
                 if part is not None:
-                    part.let_go(pairs)
+                    part.release(pairs)
 
 
 class _Listener:
-    """Follows the group's assignment, on the task's thread."""
+    """Follows the group's rebalances, on the task's thread."""
 
     def __init__(self, runner):
         self._runner = runner
@@ -312,10 +312,10 @@ class _Listener:
         self._runner._give_up(set(pairs))
 
     def on_lost(self, pairs):
-        log.warning("Lost %s: another member has them; what was not committed is redelivered there", shown(pairs))
+        log.warning("Lost %s to another member; uncommitted records are redelivered there", shown(pairs))
         self._runner._give_up(set(pairs), lost=True)
 
 
 def _before(batch, offset):
-    """The rows of a SinkBatch whose offsets are lower."""
+    """The rows of a SinkBatch with lower offsets."""
     return batch.slice(0, int(batch.offsets.searchsorted(offset)))

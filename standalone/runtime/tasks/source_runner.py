@@ -1,14 +1,14 @@
 """poll → pipeline → log → offsets: how a source task runs.
 
-    shipping.py             worked batches to the producer, and what happens to them
+    shipping.py             processed batches to the producer, and its responses
     ../offsets/tracker.py   which offset may be stored
-    acknowledgements.py     what the task is told of it
-    look_ahead.py           batches that the chain is at
+    acknowledgements.py     callbacks of the task
+    look_ahead.py           batches in the chain
 
-The task's own thread polls, works the chain and hands records to the producer; a second thread runs the producer. An offset is
-stored when every record polled before it of its source partition is acknowledged, filtered or tolerated; one that is tolerated and goes
-to the dead letter queue once it is acknowledged there. As in Java a tolerated record without such a queue does not by itself move the
-offset: that of the next good record does. However the task ends, what it has polled before is sent and its offsets are stored.
+The task's own thread polls, runs the chain and hands records to the producer; a second thread runs the producer. An offset is stored when
+every record polled before it from the same source partition is acknowledged, filtered or tolerated; a tolerated record that goes to the
+dead letter queue must be acknowledged there. As in Java, a tolerated record without such a queue does not advance the offset; the next good
+record does. When the task ends, for any reason, the records already polled are sent and their offsets are stored.
 """
 
 import contextlib
@@ -27,7 +27,7 @@ from standalone.runtime.tasks.shipping import Shipping
 
 log = logging.getLogger(__name__)
 
-_LOOK_SECONDS = 0.5  # whether the end is wanted, while records are waited for
+_LOOK_SECONDS = 0.5  # polling interval for a stop request while waiting for records
 
 
 class SourceRunner(TaskRunner):
@@ -36,7 +36,7 @@ class SourceRunner(TaskRunner):
         self.task = task
         self.config = config
         self.pipeline = pipeline
-        self.stopping = retries.stopping  # one event ends all waiting
+        self.stopping = retries.stopping  # ends all waiting
         self.errors = tolerance.counters
         self._producer = producer
         self._topics = topics
@@ -46,13 +46,13 @@ class SourceRunner(TaskRunner):
         self._memory = memory
         self._clock = clock
         self._stop_seconds = stop_seconds
-        self._trouble = None  # what went wrong on another thread
-        self._begun = False  # whether the task has been told to start; to stop it is told only then
-        self._told = False  # whether the task has been told to stop
+        self._trouble = None  # the error of another thread
+        self._begun = False  # whether start() was called; stop() is called only then
+        self._told = False  # whether stop() was called
         self._resting = self._nudged = False
-        self._is_last_poll = False  # the task said so
-        self.has_ended = False  # and all that it polled is published
-        self._note_end = note_end  # called when it has ended
+        self._is_last_poll = False  # the task has said so
+        self.has_ended = False  # it has finished, and all of its records are acknowledged
+        self._note_end = note_end  # called when it has finished
         self._tracker = OffsetTracker(self.connector, offsets, memory, self._went_wrong)
         self._acknowledgements = Acknowledgements(task, self._nudge)
         self._ahead = LookAhead()
@@ -62,7 +62,7 @@ class SourceRunner(TaskRunner):
         )  # fmt: skip
         self._sender = threading.Thread(target=self._send, name=f"send-{self.connector}-{self.number}", daemon=True)
 
-    # ---------------------------------------------------------------- distinguished from other threads
+    # ---------------------------------------------------------------- called by other threads
     def wake(self):
         with self._wanted:
             told, self._told = self._told, self.stopping.is_set() and self._begun
@@ -78,7 +78,7 @@ class SourceRunner(TaskRunner):
             self._letters.abort()
 
     def offsets_synced(self, seconds=0.0):
-        """The offsets file is durable as it is, within that time: the task's commit is due, as in Java also where nothing is new."""
+        """The offsets file is durable, within that time: the task's commit() is due, as in Java even if nothing is new."""
         if self._tracker.take_progress():
             self.meter.committed(seconds)
         self._acknowledgements.note_sync()
@@ -100,7 +100,7 @@ class SourceRunner(TaskRunner):
     # ---------------------------------------------------------------- the task's thread
     def work(self):
         self._sender.start()
-        with contextlib.ExitStack() as at_end:  # in the reverse order, each whatever happened to the others
+        with contextlib.ExitStack() as at_end:  # run in reverse order; each runs even if another fails
             at_end.callback(self.pipeline.close)
             at_end.callback(self._memory.close)
             if self._letters is not None:
@@ -130,18 +130,18 @@ class SourceRunner(TaskRunner):
             self._drain()
 
     def _prepare(self):
-        """What comes before the task is started; whether it is to be."""
+        """Run before the task is started; return whether to start it."""
         return True
 
     def _end_failed(self):
-        """What was polled before the failure is sent all the same."""
+        """Send what was polled before the failure."""
         self.without_failing(self._drain)
 
     def _context(self):
         return _Context(self)
 
     def _begin(self):
-        """Whether the task is to be started at all."""
+        """Whether the task should start."""
         with self._wanted:
             self._begun = not self.stopping.is_set()
             return self._begun
@@ -166,7 +166,7 @@ class SourceRunner(TaskRunner):
             try:
                 polled = self._poll()
             except RetriableError as error:
-                log.warning("The task asks to be polled again: %s", error)
+                log.warning("The poll failed and will be retried: %s", error)
                 pauses = pauses or self._retries.pauses()
                 self._retries.failed()
                 self._before_retry()
@@ -179,7 +179,7 @@ class SourceRunner(TaskRunner):
                 self._end()
 
     def _end(self):
-        """Nothing more will be polled: what was is published, its offsets are durable, and the task rests until it is stopped."""
+        """The last poll is done: wait for acknowledgements, make the offsets durable, then rest until stopped."""
         self._ship(self._ahead.all_done())
         if not self._settle():
             return
@@ -189,7 +189,7 @@ class SourceRunner(TaskRunner):
         self._rest(float("inf"), self._must_end)
 
     def _settle(self):
-        """Wait until all that was shipped is acknowledged, however long that takes, and store the offsets. Whether it was not asked to stop."""
+        """Wait without limit until everything sent is acknowledged, and store the offsets. Return False if asked to stop."""
         while not self._producer.flush(_LOOK_SECONDS):
             self._acknowledgements.tell()
             if self._must_end():
@@ -204,7 +204,7 @@ class SourceRunner(TaskRunner):
         return not self._must_end()
 
     def _take(self, polled):
-        """Work what was polled; whether more of it follows at once."""
+        """Process a poll; return whether more records follow at once."""
         more_follows = False
         for batch in self._enlarged(polled):
             if self._trouble is not None:
@@ -212,7 +212,7 @@ class SourceRunner(TaskRunner):
             self._ahead.add(batch, self.pipeline.begin_source(batch), batch.nbytes)
             self._ship(self._ahead.done())
             more_follows = batch.more_follows
-        if not more_follows:  # the next poll may take its time
+        if not more_follows:  # the next poll may block
             self._ship(self._ahead.all_done())
         return more_follows
 
@@ -223,14 +223,14 @@ class SourceRunner(TaskRunner):
                     return
                 self._shipping.ship(batch, result)
         except Exception:
-            self._ahead.forget()  # nothing after a record that fails the task is sent
+            self._ahead.forget()  # records after the one that fails the task are not sent
             raise
 
     def _must_end(self):
         return self.stopping.is_set() or self._trouble is not None
 
     def _poll(self):
-        """What the task has, as SourceBatches."""
+        """The next poll, as SourceBatches."""
         begun = self._clock.monotonic()
         polled = list(_batches(self.task.poll()))
         if polled:
@@ -238,13 +238,13 @@ class SourceRunner(TaskRunner):
         return polled
 
     def _enlarged(self, batches):
-        """What was polled and, where the chain is quicker with more at once and more is there, what follows it."""
+        """The poll and, if the chain is faster with more records and more are available, the following polls."""
         run = batches[-1:]
         while run and run[-1].more_follows and not self.stopping.is_set() and self._are_too_few(run):
             try:
                 following = self._poll()
             except RetriableError as error:
-                log.warning("The task asks to be polled again: %s", error)
+                log.warning("The poll failed and will be retried: %s", error)
                 break
             if len(following) != 1 or not run[-1].joins(following[0]):
                 return [*batches[:-1], SourceBatch.join(run), *following]
@@ -263,13 +263,13 @@ class SourceRunner(TaskRunner):
             self.say(RUNNING)
 
     def _before_retry(self):
-        """The task has nothing now, and may have nothing for a while."""
+        """Called when the task has no records now, and may have none for a while."""
 
     def _before_pause(self):
         self._ship(self._ahead.all_done())
 
     def _rest(self, seconds, over):
-        """Wait so long, or until `over()` or the end; the task is told of its records meanwhile."""
+        """Wait so long, or until `over()` or stop; call the task's callbacks meanwhile."""
         deadline = self._clock.monotonic() + seconds
         self._resting = True
         try:
@@ -286,10 +286,10 @@ class SourceRunner(TaskRunner):
             self._resting = False
 
     def _drain(self):
-        """Send what the chain is at, wait until all is acknowledged, then make the offsets durable."""
+        """Send the batches in the chain, wait for all acknowledgements, then make the offsets durable."""
         self._ship(self._ahead.all_done())
         if not self._producer.flush(self._stop_seconds):
-            log.warning("Not all records were acknowledged within %.1f s: what is missing is sent again after a restart", self._stop_seconds)
+            log.warning("Not all records were acknowledged within %.1f s: the others are sent again after a restart", self._stop_seconds)
         if self._letters is not None:
             self._letters.stored(self._stop_seconds)
         self._offsets.sync()
@@ -300,7 +300,7 @@ class SourceRunner(TaskRunner):
         with log_context(f"{self.connector}|task-{self.number}"):
             try:
                 self._producer.run()
-            except BaseException as error:  # without this thread no record would be sent any more
+            except BaseException as error:  # without this thread no more records would be sent
                 self._went_wrong(error)
 
 
@@ -317,7 +317,7 @@ class _Context(SourceTaskContext):
 
 
 def _batches(polled):
-    """What poll may return, as SourceBatches."""
+    """The result of poll(), as SourceBatches."""
     if not polled:
         return
     if isinstance(polled, SourceBatch):

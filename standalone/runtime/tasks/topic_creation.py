@@ -1,4 +1,4 @@
-"""Topics of a source are made before their first record, where topic.creation.* says how; else the broker's own creation serves."""
+"""Creates a source's topics before their first record, if topic.creation.* is configured; else the broker's auto-creation applies."""
 
 import logging
 import threading
@@ -7,7 +7,7 @@ log = logging.getLogger(__name__)
 
 
 class TopicCreation:
-    """`groups` are TopicGroups in order; the first that fits a topic says how it is made."""
+    """`groups` are TopicGroups in order; the first that matches a topic determines how it is created."""
 
     def __init__(self, groups, new_admin):
         self._groups = groups
@@ -17,7 +17,7 @@ class TopicCreation:
         self._lock = threading.Lock()
 
     def ensure(self, topic):
-        """Make the topic unless it is there. Called for every batch: a topic that is known costs nothing."""
+        """Create the topic if it does not exist. Called for every batch: cheap if the topic is known."""
         if topic in self._known:
             return
         with self._lock:
@@ -41,7 +41,7 @@ class TopicCreation:
 
 
 class TopicGroup:
-    """How the topics that its patterns (compiled, of whole names) fit are made."""
+    """How to create the topics that match its patterns (compiled; they match whole names)."""
 
     def __init__(self, name, include, exclude, partitions, replication_factor, configs):
         self.name = name

@@ -84,7 +84,7 @@ def test_a_lost_connection_is_made_anew_and_the_records_asked_for_again(postgres
         sink.task.open([PAIR])
         put(sink, 0, 1)
         database.cut_connections()
-        with pytest.raises(RetriableError, match="tried again"):
+        with pytest.raises(RetriableError, match="retrying"):
             put(sink, 2)
         assert sink.context.waits == [1]
         put(sink, 2)

@@ -28,7 +28,7 @@ def test_the_worker_ends_behind_the_last_of_its_sources(exactly_once, command, s
     worker = command.worker(exactly__once__source__support=exactly_once, embedded__log__dir=str(command.folder / "log.d"))
     code, output = command.run(worker, *sources)
     assert code == 0, output
-    assert "All sources have read to their end" in output
+    assert "All sources have finished" in output
     with (command.folder / "large.log").open("a") as file:
         file.write("more\n")
     assert command.run(worker, *sources)[0] == 0

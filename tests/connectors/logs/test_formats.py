@@ -124,7 +124,7 @@ def test_a_first_line_names_the_columns_also_after_a_restart(tmp_path, reader):
 def test_lines_that_are_not_of_the_format_are_skipped_or_fail_the_task(tmp_path, reader):
     (tmp_path / "a.log").write_bytes(b'{"a":1}\nno\n{"a":2}\n')
     assert reader(tmp_path / "a.log", format="json", format_unparsed="skip").drain() == [{"a": 1}, {"a": 2}]
-    with pytest.raises(ConnectError, match="not of the format 'json': 'no'"):
+    with pytest.raises(ConnectError, match="does not match the format 'json': 'no'"):
         reader(tmp_path / "a.log", format="json", format_unparsed="fail").poll()
 
 
