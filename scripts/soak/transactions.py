@@ -247,24 +247,26 @@ def reader(bootstrap, topic, seen, over):
         consumer.close()
 
 
-def a_consumer(bootstrap):
+def a_consumer(bootstrap, isolation="read_committed"):
     return confluent_kafka.Consumer({
-        "bootstrap.servers": bootstrap, "group.id": "checks", "enable.auto.commit": False, "isolation.level": "read_committed",
+        "bootstrap.servers": bootstrap, "group.id": "checks", "enable.auto.commit": False, "isolation.level": isolation,
         "auto.offset.reset": "earliest", "enable.partition.eof": True, "log_level": 0,
     })  # fmt: skip
 
 
 def everything(bootstrap, topic):
     """{(partition, offset): value} of all that is committed, in order."""
-    consumer, found = a_consumer(bootstrap), {}
+    consumer, found, ends = a_consumer(bootstrap), {}, a_consumer(bootstrap, "read_uncommitted")
     try:
         for number in range(PARTITIONS):
-            end = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, number), 20)[1]  # of open transactions, too
+            # The end of the log, not the last stable offset, at which a reader of committed records would stop before an open transaction.
+            end = ends.get_watermark_offsets(confluent_kafka.TopicPartition(topic, number), 20)[1]
             consumer.assign([confluent_kafka.TopicPartition(topic, number, 0)])
             deadline = time.monotonic() + END_SECONDS
             while True:
                 if time.monotonic() > deadline:
-                    raise RuntimeError(f"partition {number} could not be read to its end, {end}: a transaction in it is still open")
+                    stable = consumer.get_watermark_offsets(confluent_kafka.TopicPartition(topic, number), 20)[1]
+                    raise RuntimeError(f"partition {number} ends at {end}, and could be read to {stable}: a transaction in it is still open")
                 message = consumer.poll(0.2)
                 if message is None:
                     continue
@@ -274,6 +276,7 @@ def everything(bootstrap, topic):
                     break
     finally:
         consumer.close()
+        ends.close()
     return found
 
 
