@@ -16,8 +16,8 @@ def routes(worker):
     def health(request):
         if worker.starting:
             return json_answer({"status": "starting", "message": "Worker is still starting up."}, 503)
-        if (ailment := worker.ailment()) is not None:
-            return json_answer({"status": "unhealthy", "message": ailment}, 500)
+        if (health_problem := worker.health_problem()) is not None:
+            return json_answer({"status": "unhealthy", "message": health_problem}, 500)
         return json_answer({"status": "healthy", "message": "Worker has completed startup and is ready to handle requests."})
 
     return [

@@ -86,7 +86,7 @@ class Process:
                 raise type(error)(f"The statements of {', '.join(map(str, files))} cannot be run: {error}") from error
             log.error("The stored queries cannot be started: %s", error)  # connectors continue all the same
 
-    def ailment(self, seconds):
+    def health_problem(self, seconds):
         """What keeps the worker from doing its work, as far as can be known within that time; None if nothing does."""
         ended = [thread.name for thread in self._threads if not thread.is_alive()]
         if ended:
@@ -95,7 +95,7 @@ class Process:
             return f"nobody could ask it for a connector's state within {seconds:.0f} s"
         if not self.worker.state.answers_within(seconds):
             return f"its state on disk could not be read within {seconds:.0f} s"
-        return self.worker.ailment()
+        return self.worker.health_problem()
 
     def _failed_for_good(self, what, trace):
         if self.worker.config["task.failure.exit"] and not self.over.is_set():

@@ -113,9 +113,9 @@ class Worker:
     def about(self):
         return {"version": KAFKA_VERSION, "commit": f"connect-standalone-{__version__}", "kafka_cluster_id": self._cluster_id}
 
-    def ailment(self):
+    def health_problem(self):
         """What keeps it from storing what it should, or None. Waits for nothing."""
-        return self.state.ailment() or self._offsets_trouble
+        return self.state.health_problem() or self._offsets_trouble
 
     def figures(self):
         """What is counted of the worker as a whole: {"worker": {name: value}, "log": sizes of the embedded log's partitions}."""

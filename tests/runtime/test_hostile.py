@@ -100,7 +100,7 @@ def test_whatever_a_plugin_raises_it_fails_alone_and_its_status_says_of_what(tmp
         trace.encode()
         make(worker, "t")
         worker.wait_states("t", "RUNNING", "RUNNING")
-        assert worker.herder.history("s") and worker.process.ailment(5) is None
+        assert worker.herder.history("s") and worker.process.health_problem(5) is None
         RAISES.clear()
         worker.herder.restart("s", include_tasks=True, only_failed=True)
         worker.wait_states("s", "RUNNING", "RUNNING")
@@ -251,7 +251,7 @@ def test_whatever_a_command_raises_the_others_are_done_and_the_thread_lives(stat
     release.set()
     with pytest.raises(ZeroDivisionError):
         odd.result(PATIENCE_SECONDS)
-    assert len(state.history("a")) == 1 and state.ailment() is None
+    assert len(state.history("a")) == 1 and state.health_problem() is None
 
 
 def test_a_disk_that_does_not_answer_is_told_and_waited_for_so_long_only(state, monkeypatch):
@@ -260,9 +260,9 @@ def test_a_disk_that_does_not_answer_is_told_and_waited_for_so_long_only(state, 
     state._post(lambda db: release.wait(PATIENCE_SECONDS))
     with pytest.raises(ConnectError, match="did not answer within"):
         state.put_target_state("a", "PAUSED")
-    assert "does not answer" in wait_for(state.ailment)
+    assert "does not answer" in wait_for(state.health_problem)
     release.set()
-    wait_for(lambda: state.ailment() is None)
+    wait_for(lambda: state.health_problem() is None)
 
 
 def test_what_cannot_be_stored_is_refused_told_by_health_and_changes_nothing(tmp_path):
@@ -275,10 +275,10 @@ def test_what_cannot_be_stored_is_refused_told_by_health_and_changes_nothing(tmp
             with pytest.raises(ConnectError, match="cannot be read or written"):
                 change()
         assert worker.herder.names() == ["s"] and "x" not in worker.herder.config("s") and worker.states("s") == ["RUNNING", "RUNNING"]
-        assert "could not be read or written" in worker.process.ailment(5)
+        assert "could not be read or written" in worker.process.health_problem(5)
         state._ask(lambda db: db.execute("PRAGMA query_only = 0") and None)
         worker.herder.patch("s", {"x": "1"})
-        assert worker.process.ailment(5) is None and worker.herder.config("s")["x"] == "1"
+        assert worker.process.health_problem(5) is None and worker.herder.config("s")["x"] == "1"
 
 
 def test_a_name_that_is_no_text_is_refused(tmp_path):

@@ -269,7 +269,7 @@ def test_whatever_is_done_to_connectors_the_worker_is_as_its_model(tmp_path):
             assert Machine.failure is None, Machine.failure
         print(f"{watch.calls} calls in {time.monotonic() - begun:.0f} s, the longest {watch.longest:.2f} s")
         wait_for(lambda: _own_threads() <= before, what="no thread left behind")
-        assert worker.process.worker.ailment() is None
+        assert worker.process.worker.health_problem() is None
         for name in NAMES:
             _nothing_is_missing(name, [tuple(map(int, record.value.split())) for record in worker.all_records(f"t-{name}")])
 

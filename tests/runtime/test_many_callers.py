@@ -143,4 +143,4 @@ def test_many_callers_on_the_same_names_leave_nothing_behind(tmp_path):
         wait_for(lambda: files() <= files_before + 5, what=lambda: (files_before, files()))
         print(f"before and after: {len(threads_before)} and {len(threads())} threads, {files_before} and {files()} files, {memory_before} and {memory()} MiB")
         assert memory() < memory_before + 150, (memory_before, memory())
-        assert worker.process.ailment(5) is None
+        assert worker.process.health_problem(5) is None

@@ -115,17 +115,17 @@ def test_a_state_that_a_later_version_wrote_is_refused(tmp_path):
 
 def test_liveness_is_told_by_the_threads_that_matter(tmp_path):
     with LocalWorker(tmp_path) as worker:
-        assert worker.process.ailment(5) is None
+        assert worker.process.health_problem(5) is None
         held, release = threading.Event(), threading.Event()
         worker.process.worker.state._post(lambda db: (held.set(), release.wait(PATIENCE_SECONDS)))
         assert held.wait(PATIENCE_SECONDS)
-        assert "state on disk" in worker.process.ailment(0.05)
+        assert "state on disk" in worker.process.health_problem(0.05)
         release.set()
         with worker.herder._lock:
             found = []
-            asks = threading.Thread(target=lambda: found.append(worker.process.ailment(0.05)))
+            asks = threading.Thread(target=lambda: found.append(worker.process.health_problem(0.05)))
             asks.start()
             asks.join(PATIENCE_SECONDS)
         assert "connector's state" in found[0]
-        assert worker.process.ailment(5) is None
-    assert "has ended" in worker.process.ailment(0.05)
+        assert worker.process.health_problem(5) is None
+    assert "has ended" in worker.process.health_problem(0.05)

@@ -96,7 +96,7 @@ class State:
             self._thread = None
             self._lock_file.close()
 
-    def ailment(self):
+    def health_problem(self):
         """What keeps it from remembering, or None. Waits for nothing."""
         since = self._since
         if since is not None and self._clock.monotonic() - since > ASK_SECONDS:
